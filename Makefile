@@ -1,0 +1,63 @@
+# Everything below works on a machine with only Python >= 3.11, pip and make; nothing is installed outside .venv.
+# What `make run` says besides the engine goes to stderr: its stdout is the engine's alone.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup run play test check format bench warmup clean
+
+ARGS ?=
+BIN := .venv/bin
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@echo '  ARGS="..." is handed on: make run ARGS="--variant brandubh", make test ARGS="-k perft"'
+
+setup: .venv/.ready-dev ## .venv with hnefi and everything for working on it
+
+run: .venv/.ready ## the engine on standard input and output (type: help)
+	@exec $(BIN)/hnefi engine $(ARGS)
+
+play: .venv/.ready ## a game at the terminal
+	@exec $(BIN)/hnefi play $(ARGS)
+
+test: .venv/.ready-dev ## all tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: .venv/.ready-dev ## formatting, lint, types, direction of imports
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+format: .venv/.ready-dev ## format the code, mend what lint can mend
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: .venv/.ready ## the search's signature and speed
+	@exec $(BIN)/hnefi bench $(ARGS)
+
+warmup: .venv/.ready ## compile every kernel now rather than at the first start
+	@exec $(BIN)/hnefi warmup $(ARGS)
+
+clean: ## remove what was built (.venv stays)
+	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+.venv/pyvenv.cfg:
+	@test -n '$(PYTHON)' || { echo 'hnefi needs Python 3.11 or newer: none found (make PYTHON=/path/to/python names one)' >&2; exit 1; }
+	@echo 'creating .venv ...' >&2
+	@$(PYTHON) -m venv .venv >/dev/null 2>&1 || { $(PYTHON) -m venv --clear --without-pip .venv \
+		&& $(PYTHON) -m pip --python .venv/bin/python install --quiet pip; } >&2
+
+.venv/.ready: .venv/pyvenv.cfg pyproject.toml setup.py
+	@echo 'installing hnefi into .venv ...' >&2
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . >&2
+	@touch $@
+
+.venv/.ready-dev: .venv/.ready
+	@echo 'installing what tests and checks need into .venv ...' >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' >&2
+	@touch $@
