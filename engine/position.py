@@ -1,0 +1,68 @@
+"""The face that a position of any game shows to session, protocol and tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from .setup import Setup
+    from .sides import Outcome, Side
+    from .variant import Variant
+
+
+class IllegalMove(ValueError):
+    """A move that cannot be played; the message is the sentence that says why."""
+
+
+class PositionError(ValueError):
+    """A position that cannot be set up; the message says what is wrong with it."""
+
+
+class Position(Protocol):
+    """One immutable position of one game with the game's history; moves and squares are integers."""
+
+    @property
+    def variant(self) -> Variant: ...
+    @property
+    def side(self) -> Side: ...
+    @property
+    def ply(self) -> int:
+        """Plies played since the start position."""
+    @property
+    def quiet(self) -> int:
+        """Plies since the last capture."""
+    @property
+    def move_number(self) -> int: ...
+    @property
+    def taken(self) -> tuple[int, int]:
+        """Men taken by the attackers, by the defenders; the king is no man."""
+    @property
+    def outcome(self) -> Outcome | None: ...
+    @property
+    def key(self) -> int: ...
+    @property
+    def repetitions(self) -> int:
+        """Occurrences of this position so far, this one included."""
+    @property
+    def start(self) -> Setup: ...
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """Every move since the start position."""
+    @property
+    def last_captures(self) -> tuple[int, ...]:
+        """Squares emptied (or turned) by the last ply, file before rank."""
+
+    def piece_at(self, sq: int) -> str | None: ...
+    def pieces(self) -> tuple[tuple[int, str], ...]: ...
+    def legal_moves(self) -> tuple[int, ...]:
+        """Sorted by origin, then target; empty when the game is over."""
+    def legal_moves_with_captures(self) -> tuple[tuple[int, tuple[int, ...]], ...]: ...
+    def play(self, move: int) -> Position:
+        """The position after `move`; IllegalMove otherwise."""
+    def parse_move(self, text: str) -> int:
+        """The legal move meant by `text` in any notation that is read; IllegalMove otherwise."""
+    def fen(self) -> str: ...
+    def diagram(self) -> str:
+        """The board as a picture of several lines."""
+    def undo(self) -> Position:
+        """The position before the last move; PositionError if there is none."""

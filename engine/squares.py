@@ -1,0 +1,84 @@
+"""Squares and moves as integers; text only at the edge.
+
+A square is an index into one padded mailbox of 21 x 21 cells that serves every board up to 19 x 19:
+``(rank + 1) * 21 + file + 1`` with rank and file counted from 0 at a1. It does not depend on the board's
+size, and one step is +-1 or +-21 everywhere. A move is ``origin | target << 9``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+STRIDE = 21
+CELLS = STRIDE * STRIDE
+MIN_SIZE = 3
+MAX_SIZE = 19
+FILES = "abcdefghijklmnopqrs"
+DIRECTIONS = (STRIDE, 1, -STRIDE, -1)
+
+NO_MOVE = 0
+"""No legal move is 0: its origin would be a cell outside the board."""
+
+
+def square(file: int, rank: int) -> int:
+    """The square of `file` and `rank`, both counted from 0."""
+    return (rank + 1) * STRIDE + file + 1
+
+
+def file_of(sq: int) -> int:
+    return sq % STRIDE - 1
+
+
+def rank_of(sq: int) -> int:
+    return sq // STRIDE - 1
+
+
+def squares(size: int) -> Iterator[int]:
+    """All squares of a `size` x `size` board, a1 b1 ... up to the top right."""
+    for rank in range(size):
+        for file in range(size):
+            yield square(file, rank)
+
+
+def on_board(sq: int, size: int) -> bool:
+    return 0 <= file_of(sq) < size and 0 <= rank_of(sq) < size
+
+
+def sort_key(sq: int) -> tuple[int, int]:
+    """File before rank, ranks as numbers: a2 before a10 before b1."""
+    return sq % STRIDE, sq // STRIDE
+
+
+def name(sq: int) -> str:
+    return f"{FILES[file_of(sq)]}{rank_of(sq) + 1}"
+
+
+def parse(text: str, size: int) -> int:
+    """The square called `text`; ValueError naming it if there is none on this board."""
+    if len(text) in (2, 3) and text[0] in FILES and text[1:].isascii() and text[1:].isdigit() and text[1] != "0":
+        file, rank = FILES.index(text[0]), int(text[1:]) - 1
+        if file < size and rank < size:
+            return square(file, rank)
+        raise ValueError(f"no square {text} on this {size}x{size} board")
+    raise ValueError(f"{text!r} is no square: expected a file letter and a rank such as a1 or h11")
+
+
+def move(origin_sq: int, target_sq: int) -> int:
+    return origin_sq | target_sq << 9
+
+
+def origin(m: int) -> int:
+    return m & 511
+
+
+def target(m: int) -> int:
+    return m >> 9
+
+
+def move_name(m: int) -> str:
+    """`d1d3`: origin, then target."""
+    return name(m & 511) + name(m >> 9)
+
+
+def move_sort_key(m: int) -> tuple[int, int, int, int]:
+    return sort_key(m & 511) + sort_key(m >> 9)
