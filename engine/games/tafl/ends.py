@@ -1,0 +1,321 @@
+"""Ends that need a look at the whole board: exit fort, encirclement, sealed corners (kernels).
+
+All are rare. Each begins with the cheapest test that refutes it almost always.
+"""
+
+from __future__ import annotations
+
+from ...jit import inline, kernel
+from ...squares import STRIDE
+from .state import KING
+from .walk import DIRECTIONS, RIGHT, UP, goes, piece_moves
+
+ROUND = (UP, UP + RIGHT, RIGHT, RIGHT - UP, -UP, -UP - RIGHT, -RIGHT, UP - RIGHT)
+
+
+@inline
+def attacker(s, sq):
+    p = s.board[sq] & 15
+    return 1 <= p <= 5
+
+
+@kernel
+def flees(s, start):
+    """Whether a flood from `start` over empty squares and defenders' pieces reaches an edge square."""
+    for d in DIRECTIONS:
+        q = start
+        while not attacker(s, q):
+            if s.edge[q]:
+                return True
+            q += d
+    s.stamp += 1
+    return spreads(s, start)
+
+
+@kernel
+def spreads(s, start):
+    """The flood of `flees` over squares not yet marked with the current stamp."""
+    stamp = s.stamp
+    s.flood[0] = start
+    s.mark[start] = stamp
+    n = 1
+    while n:
+        n -= 1
+        q = int(s.flood[n])
+        if s.edge[q]:
+            return True
+        for d in DIRECTIONS:
+            x = q + d
+            if s.mark[x] != stamp and not attacker(s, x):
+                s.mark[x] = stamp
+                s.flood[n] = x
+                n += 1
+    return False
+
+
+@kernel
+def is_surrounded(s):
+    """`encirclement`: apart, no defender reaches the edge; ring, one ring holds the king and all of them."""
+    if s.encirclement == 2:
+        if s.king == 0 or flees(s, s.king):
+            return False
+        for i in range(s.count[1]):
+            if s.mark[s.pieces[1, i]] != s.stamp:
+                return False
+        return True
+    for i in range(s.count[1]):
+        # A straight way out refutes it for the price of a few cells.
+        q = int(s.pieces[1, i])
+        for d in DIRECTIONS:
+            x = q
+            while not attacker(s, x):
+                if s.edge[x]:
+                    return False
+                x += d
+    s.stamp += 1
+    for i in range(s.count[1]):
+        q = int(s.pieces[1, i])
+        if s.mark[q] != s.stamp and spreads(s, q):
+            return False
+    return s.count[1] > 0
+
+
+@kernel
+def surrounded(s, t, captured):
+    """Whether the attacker that arrived at `t` has closed an encirclement.
+
+    Before his move there was none. He can close one only where two other attackers stand among the eight squares
+    around him: with fewer, the free ones of these squares join both sides of him. Or he took the last defender
+    outside. Jumping pieces cross rings, so with them the shortcut is not sound.
+    """
+    if captured == 0 and not s.jumpers:
+        near = 0
+        for d in ROUND:
+            if attacker(s, t + d):
+                near += 1
+        if near < 2:
+            return False
+    return is_surrounded(s)
+
+
+@kernel
+def king_walks(s):
+    """Whether the king has a move, whoever is to move."""
+    top = s.moves.size - 512
+    return piece_moves(s, s.king, top) > top
+
+
+@kernel
+def fort_holds(s):
+    """`exit_fort`: the king at the edge inside walls that no attackers could ever open.
+
+    I, the inside, is flooded from the king over empty squares; W starts as all defending men and loses, until
+    nothing changes, each man that attackers standing on every square outside I and W could capture.
+    The men of W carry `stamp` in `mark`, the squares of I `stamp + 1`.
+    """
+    king = s.king
+    stamp = s.stamp + 1
+    s.stamp += 2
+    inside = stamp + 1
+    s.flood[0] = king
+    s.mark[king] = inside
+    top = 1
+    done = 0
+    while done < top:
+        q = int(s.flood[done])
+        done += 1
+        for d in DIRECTIONS:
+            x = q + d
+            c = s.board[x] & 15
+            if c == 0:
+                if s.mark[x] != inside:
+                    s.mark[x] = inside
+                    s.flood[top] = x
+                    top += 1
+            elif c < 6:
+                return False
+    if not king_walks(s):
+        return False
+    for i in range(s.count[1]):
+        sq = s.pieces[1, i]
+        if sq != king:
+            s.mark[sq] = stamp
+    changed = True
+    while changed:
+        changed = False
+        for i in range(s.count[1]):
+            sq = int(s.pieces[1, i])
+            p = s.board[sq] & 15
+            if p == KING or p == 13 or s.mark[sq] != stamp:
+                continue
+            if (is_open(s, sq + RIGHT, p, stamp) and is_open(s, sq - RIGHT, p, stamp)) or (
+                is_open(s, sq + UP, p, stamp) and is_open(s, sq - UP, p, stamp)
+            ):
+                s.mark[sq] = 0
+                changed = True
+    for i in range(done):
+        q = int(s.flood[i])
+        for d in DIRECTIONS:
+            x = q + d
+            p = s.board[x] & 15
+            if 9 <= p <= 13 and s.mark[x] != stamp:
+                return False
+    return True
+
+
+@inline
+def is_open(s, x, p, stamp):
+    """Whether an attacker could stand on `x`, or its empty terrain be hostile to the man with code `p`."""
+    c = s.board[x]
+    if c & 15 == 15:
+        return False
+    if s.mark[x] != stamp and s.mark[x] != stamp + 1:
+        return True
+    return c & 15 == 0 and (s.hostile[c] >> p) & 1 != 0
+
+
+@kernel
+def sealed(s):
+    """`sealed = org`: positions that hnefatafl.org calls hopeless for the defenders, by that program's tests."""
+    return king_trapped(s) or corners_sealed(s)
+
+
+@inline
+def is_corner(s, q):
+    return (int(s.board[q]) >> 4) & 7 == 2
+
+
+@kernel
+def king_trapped(s):
+    """(A) The king on an edge square between two attackers on each side of him along it, and no help near."""
+    king = s.king
+    if king == 0 or not s.edge[king]:
+        return False
+    for k in range(4):
+        inward = DIRECTIONS[k]
+        if s.board[king - inward] & 15 != 15:
+            continue
+        d = DIRECTIONS[(k + 1) & 3]
+        n = s.count[0]
+        held = True
+        for e in (d, -d):
+            if s.board[king + e] & 15 == 15 or is_corner(s, king + e):
+                return False  # next to a corner, or on a board's end square
+            for j in range(1, 3):
+                x = king + j * e
+                if is_corner(s, x) and j == 2:
+                    n += 1
+                elif not attacker(s, x):
+                    held = False
+        if not held:
+            continue
+        if n > 5 and not (attacker(s, king + inward) and attacker(s, king + 2 * inward)):
+            continue
+        if s.count[1] - 1 < 2:
+            return True
+        if n > 7:
+            for e in (d, -d):
+                if attacker(s, king + e + inward) and attacker(s, king + e + 2 * inward):
+                    return True
+    return False
+
+
+@kernel
+def corners_sealed(s):
+    """(B) All four corners sealed, and few defenders left or nothing of them between the seals."""
+    n = s.count[0]
+    m = s.count[1] - 1
+    size = s.size
+    stamp = s.stamp + 1
+    s.stamp += 1
+    for corner in (STRIDE + 1, STRIDE + size, size * STRIDE + 1, size * STRIDE + size):
+        if not is_corner(s, corner):
+            return False
+    for k in range(4):
+        up = UP if k < 2 else -UP
+        right = RIGHT if k % 2 == 0 else -RIGHT
+        corner = (STRIDE if k < 2 else size * STRIDE) + (1 if k % 2 == 0 else size)
+        if not corner_sealed(s, corner, up, right, stamp):
+            return False
+    if m < 4 and n >= 13:
+        return True
+    if side_test(s, 3, stamp) and m < 6:
+        return True
+    return side_test(s, 2, stamp)
+
+
+@kernel
+def corner_sealed(s, corner, up, right, stamp):
+    """Whether one corner is sealed; marks the squares that count as held."""
+    s.mark[corner] = stamp
+    if (
+        attacker(s, corner + up)
+        and attacker(s, corner + 2 * up)
+        and attacker(s, corner + right)
+        and attacker(s, corner + 2 * right)
+    ):
+        for d in (up, right):
+            s.mark[corner + d] = stamp
+            s.mark[corner + 2 * d] = stamp
+        return True
+    top = 0
+    for d in (up, right):
+        q = corner + d
+        p = s.board[q] & 15
+        if p == 0 or 1 <= p <= 5:
+            s.flood[top] = q
+            top += 1
+    done = 0
+    while done < top:
+        q = int(s.flood[done])
+        done += 1
+        for d in DIRECTIONS:
+            x = q + d
+            p = s.board[x] & 15
+            if p == 15 or x == corner or 1 <= p <= 5:
+                continue
+            known = False
+            for i in range(top):
+                if s.flood[i] == x:
+                    known = True
+            if known:
+                continue
+            if p:
+                if x == corner + up or x == corner + right:
+                    continue
+                return False
+            s.flood[top] = x
+            top += 1
+    for i in range(top):
+        q = int(s.flood[i])
+        if s.edge[q] or q == corner + up or q == corner + right:
+            s.mark[q] = stamp
+    return True
+
+
+@kernel
+def side_test(s, most, stamp):
+    """Whether on every edge line the squares neither held nor attackers' are at most `most` and in a row."""
+    size = s.size
+    for k in range(4):
+        if k == 0:
+            first, d = STRIDE + 1, RIGHT
+        elif k == 1:
+            first, d = size * STRIDE + 1, RIGHT
+        elif k == 2:
+            first, d = STRIDE + 1, UP
+        else:
+            first, d = STRIDE + size, UP
+        free = 0
+        begun = -1
+        last = -1
+        for i in range(size):
+            q = first + i * d
+            if s.mark[q] != stamp and not attacker(s, q):
+                free += 1
+                if begun < 0:
+                    begun = i
+                last = i
+        if free > most or (free and last - begun + 1 != free):
+            return False
+    return True

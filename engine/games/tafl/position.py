@@ -1,0 +1,389 @@
+"""The tafl position as the rest of the house sees it: immutable values over the kernels' records."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ... import moves_text
+from ... import squares as board
+from ...diagram import diagram
+from ...position import IllegalMove, PositionError
+from ...rules import PIECES
+from ...setup import Setup, check_setup, format_fen
+from ...sides import Outcome, Reason, Side
+from ...variant import Variant
+from . import judge, strike, survey
+from .reasons import why_illegal
+from .state import CORE, KEPT, LETTERS, PIECE_CODES, PLIES, TAFL
+from .tables import template
+
+_STATES_KEPT = 8
+
+
+class _States(threading.local):
+    """A few state records per thread, by rule set: kernels work in place and are not shared."""
+
+    def __init__(self) -> None:
+        self.by_rules: OrderedDict[tuple[Any, str], Any] = OrderedDict()
+
+    def get(self, variant: Variant, letters: str) -> Any:
+        """A one-element record array with this rule part; its position is anybody's."""
+        key = (variant.rules, letters)
+        record = self.by_rules.get(key)
+        if record is None:
+            record = self.by_rules[key] = new_state(variant, letters)
+            if len(self.by_rules) > _STATES_KEPT:
+                self.by_rules.popitem(last=False)
+        else:
+            self.by_rules.move_to_end(key)
+        return record
+
+
+_states = _States()
+
+
+def new_state(variant: Variant, letters: str) -> Any:
+    """A fresh record of the variant's rules, in a one-element recarray, with an empty board."""
+    record = np.zeros(1, TAFL).view(np.recarray)
+    prefix = template(variant.rules, letters)
+    record.view(np.uint8).reshape(-1)[: len(prefix)] = np.frombuffer(prefix, np.uint8)
+    record[0]["random"] = 1
+    return record
+
+
+def letters_of(setup: Setup) -> str:
+    """The piece letters that can be on the board in a game from here: a mercenary can turn its coat."""
+    letters = {letter for _, letter in setup.pieces} | {"K"}
+    if letters & {"m", "M"}:
+        letters |= {"m", "M"}
+    return "".join(letter for letter in PIECES if letter in letters)
+
+
+def outcome_of(code: int) -> Outcome | None:
+    """The outcome that a kernel's code stands for."""
+    if code == 0:
+        return None
+    winner = (code >> 8) - 1
+    return Outcome(None if winner == 2 else Side(winner), Reason.from_code(code & 255))
+
+
+class Position:
+    """One position of one game: the board, who is to move, and the history that the rules can ask for.
+
+    Never changes. `play` and `undo` give other positions of the same game.
+    """
+
+    __slots__ = ("__dict__", "_core", "_history", "_letters", "last_captures", "parent", "start", "variant")
+
+    variant: Variant
+    start: Setup
+    parent: Position | None
+    last_captures: tuple[int, ...]
+
+    @classmethod
+    def initial(cls, variant: Variant) -> Position:
+        """The variant's start position."""
+        return cls.from_setup(variant, variant.start)
+
+    @classmethod
+    def from_setup(cls, variant: Variant, setup: Setup) -> Position:
+        """The first position of a game that starts from `setup`; ValueError if it cannot stand under the rules.
+
+        Missing fields are those of a start position; men taken are what the variant's start has more.
+        """
+        check_setup(variant.rules, setup)
+        side = Side.of(variant.rules.first) if setup.side is None else setup.side
+        letters = letters_of(setup)
+        record = _states.get(variant, letters)
+        state = record[0]
+        prefix = template(variant.rules, letters)
+        record.view(np.uint8).reshape(-1)[: len(prefix)] = np.frombuffer(prefix, np.uint8)
+        for sq, letter in setup.pieces:
+            state["board"][sq] |= PIECE_CODES[letter]
+        state["side"] = int(side)
+        state["quiet"] = setup.quiet
+        state["played"] = 2 * (setup.move_number - 1) + (side.letter != variant.rules.first)
+        state["must_go"] = setup.berserk or 0
+        state["taken"] = setup.caps or (
+            max(0, variant.defenders - setup.count("TCNMG")),
+            max(0, variant.attackers - setup.count("tcnmg")),
+        )
+        survey.set_up(state, variant.rules.repetition_start)
+        start = Setup(setup.size, setup.pieces, side, setup.quiet, setup.move_number, setup.berserk, setup.caps)
+        return cls._saved(variant, start, None, letters, record, ())
+
+    @classmethod
+    def _saved(
+        cls,
+        variant: Variant,
+        start: Setup,
+        parent: Position | None,
+        letters: str,
+        record: Any,
+        captures: tuple[int, ...],
+    ) -> Position:
+        """The position that `record` holds now."""
+        self = cls.__new__(cls)
+        self.variant = variant
+        self.start = start
+        self.parent = parent
+        self.last_captures = captures
+        self._letters = letters
+        self._core = record.view(np.uint8).reshape(-1)[CORE].tobytes()
+        state = record[0]
+        ply = int(state["ply"])
+        first = max(int(state["since"]), ply + 1 - KEPT)
+        self._history = tuple(
+            state[name][first : ply + 1].tobytes() for name in ("keys", "fort_keys", "u_side")
+        )
+        return self
+
+    def load(self, record: Any) -> Any:
+        """Copy this position into a record of the same variant and piece letters; returns its state."""
+        record.view(np.uint8).reshape(-1)[CORE] = np.frombuffer(self._core, np.uint8)
+        state = record[0]
+        keys, forts, sides = self._history
+        n = len(sides)
+        state["keys"][:n] = np.frombuffer(keys, np.uint64)
+        state["fort_keys"][:n] = np.frombuffer(forts, np.uint64)
+        state["u_side"][:n] = np.frombuffer(sides, np.int8)
+        state["ply"] = n - 1
+        state["since"] = 0
+        state["caught_top"] = 0
+        return state
+
+    def _state(self) -> Any:
+        return self.load(_states.get(self.variant, self._letters))
+
+    def new_record(self) -> Any:
+        """A record of one's own holding this position, for a search or a benchmark."""
+        record = new_state(self.variant, self._letters)
+        self.load(record)
+        return record
+
+    @cached_property
+    def _scalars(self) -> dict[str, Any]:
+        state = self._state()
+        names = ("key", "side", "played", "quiet", "must_go", "outcome")
+        found: dict[str, Any] = {name: int(state[name]) for name in names}
+        found["taken"] = (int(state["taken"][0]), int(state["taken"][1]))
+        found["repetitions"] = 1 if state["must_go"] else int(judge.occurrences(state, -1))
+        return found
+
+    @property
+    def side(self) -> Side:
+        return Side(self._scalars["side"])
+
+    @property
+    def key(self) -> int:
+        """The 64-bit key of pieces, side to move and berserk piece."""
+        return int(self._scalars["key"])
+
+    @property
+    def quiet(self) -> int:
+        """Plies since the last capture."""
+        return int(self._scalars["quiet"])
+
+    @property
+    def move_number(self) -> int:
+        """1 at first; grows when the side that began is to move again."""
+        return int(self._scalars["played"]) // 2 + 1
+
+    @property
+    def taken(self) -> tuple[int, int]:
+        """Men taken by attackers and by defenders; the king is no man."""
+        taken: tuple[int, int] = self._scalars["taken"]
+        return taken
+
+    @property
+    def berserk(self) -> int | None:
+        """The square of the piece that must go on, inside a berserk turn."""
+        return self._scalars["must_go"] or None
+
+    @property
+    def outcome(self) -> Outcome | None:
+        return outcome_of(self._scalars["outcome"])
+
+    @property
+    def repetitions(self) -> int:
+        """How often this position has stood, this time included."""
+        return int(self._scalars["repetitions"])
+
+    @cached_property
+    def moves(self) -> tuple[int, ...]:
+        """All moves since `start`."""
+        found = []
+        position = self
+        while position.parent is not None:
+            found.append(position.last_move)
+            position = position.parent
+        return tuple(reversed(found))
+
+    @property
+    def last_move(self) -> int:
+        """The move that led here, NO_MOVE at the start."""
+        return int(self.__dict__.get("_move", board.NO_MOVE))
+
+    @property
+    def ply(self) -> int:
+        return len(self.moves)
+
+    @cached_property
+    def _pieces(self) -> dict[int, str]:
+        cells = self._state()["board"] & 15
+        standing = np.flatnonzero((cells != 0) & (cells != 15))
+        return {int(sq): LETTERS[cells[sq]] for sq in standing}
+
+    def piece_at(self, sq: int) -> str | None:
+        return self._pieces.get(sq)
+
+    def pieces(self) -> tuple[tuple[int, str], ...]:
+        """(square, letter) pairs, sorted by square."""
+        return tuple(self._pieces.items())
+
+    def legal_moves(self) -> tuple[int, ...]:
+        """All legal moves, sorted by origin, then target, file before rank; none when the game is over."""
+        return self._legal_moves
+
+    @cached_property
+    def _legal_moves(self) -> tuple[int, ...]:
+        if self.outcome is not None:
+            return ()
+        state = self._state()
+        end = judge.generate(state, 0)
+        moves = state["moves"][:end].astype(np.int64)
+        origin, target = moves & 511, moves >> 9
+        place = [sq % board.STRIDE * board.STRIDE + sq // board.STRIDE for sq in (origin, target)]
+        return tuple(moves[np.argsort(place[0] * board.CELLS + place[1])].tolist())
+
+    def captures(self, move: int) -> tuple[int, ...]:
+        """The squares of the men that a legal move takes (or turns), sorted by file, then rank."""
+        state = self._state()
+        n = survey.victims(state, move & 511, move >> 9)
+        return _squares(state, n)
+
+    def legal_moves_with_captures(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        state = self._state()
+        return tuple(
+            (m, _squares(state, survey.victims(state, m & 511, m >> 9))) for m in self.legal_moves()
+        )
+
+    def play(self, move: int) -> Position:
+        """The position after a move; IllegalMove with the reason if it is not legal."""
+        record = _states.get(self.variant, self._letters)
+        state = self.load(record)
+        origin, target = move & 511, move >> 9
+        if state["outcome"] or not (
+            0 <= move < 1 << 18 and _on(self, origin) and _on(self, target) and survey.lawful(state, origin, target)
+        ):
+            raise IllegalMove(self.why_illegal(origin, target) or f"{move} is not a move")
+        strike.make(state, move)
+        judge.settle(state)
+        position = Position._saved(
+            self.variant, self.start, self, self._letters, record, _squares(state, int(state["caught_top"]))
+        )
+        position.__dict__["_move"] = move
+        return position
+
+    def undo(self) -> Position:
+        """The position before the last move; PositionError at the start."""
+        if self.parent is None:
+            raise PositionError("no move has been played")
+        return self.parent
+
+    def why_illegal(self, origin: int, target: int) -> str | None:
+        """The first reason why the move from `origin` to `target` is illegal, None if it is legal."""
+        return why_illegal(self, origin, target)
+
+    def parse_move(self, text: str) -> int:
+        """The legal move that `text` names, in any accepted spelling; IllegalMove with the reason."""
+        if self.outcome is not None:
+            raise IllegalMove(f"the game is over: {self.outcome.text}")
+        try:
+            origin, target, _ = moves_text.parse_move(text, self.variant.rules.size)
+        except ValueError as error:
+            raise IllegalMove(str(error)) from None
+        reason = self.why_illegal(origin, target)
+        if reason is not None:
+            raise IllegalMove(reason)
+        return board.move(origin, target)
+
+    def is_legal(self, origin: int, target: int) -> bool:
+        """Whether a move between two squares of the board is legal."""
+        state = self._state()
+        return not state["outcome"] and bool(survey.lawful(state, origin, target))
+
+    def repeats(self, move: int) -> bool:
+        """Whether a move of the side to move would make a repetition that the rules forbid."""
+        state = self._state()
+        return not judge.legal_after(state, move)
+
+    @property
+    def setup(self) -> Setup:
+        """This position as text can say it: without its history."""
+        return Setup(
+            self.start.size,
+            self.pieces(),
+            self.side,
+            self.quiet,
+            self.move_number,
+            self.berserk,
+            self.taken if self.start.caps is not None else None,
+        )
+
+    def fen(self) -> str:
+        return format_fen(self.setup)
+
+    def diagram(self) -> str:
+        """The board as a picture for people."""
+        return diagram(self.variant.rules, dict(self.pieces()))
+
+
+def _on(position: Position, sq: int) -> bool:
+    return board.on_board(sq, position.start.size)
+
+
+def _squares(state: Any, n: int) -> tuple[int, ...]:
+    return tuple(sorted((int(entry) & 511 for entry in state["caught"][:n]), key=board.sort_key)) if n else ()
+
+
+class Line:
+    """A game that only goes forward, on one record: for replaying many games fast."""
+
+    def __init__(self, variant: Variant) -> None:
+        self._record = new_state(variant, letters_of(variant.start))
+        self._first = Position.initial(variant)
+        self._state = self._first.load(self._record)
+        self._size = variant.rules.size
+
+    def start(self) -> None:
+        """Back to the start position."""
+        self._first.load(self._record)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        return outcome_of(int(self._state["outcome"]))
+
+    def play(self, move: int) -> tuple[int, ...]:
+        """Play a move; the squares of the men it took. ValueError if it is not legal."""
+        state = self._state
+        if state["outcome"] or not survey.lawful(state, move & 511, move >> 9):
+            raise IllegalMove(f"{board.move_name(move)} is not legal here")
+        if state["ply"] > PLIES - 512:
+            self._rebase()
+        state["caught_top"] = 0
+        strike.make(state, move)
+        judge.settle(state)
+        return _squares(state, int(state["caught_top"]))
+
+    def _rebase(self) -> None:
+        """Forget history that no longer counts, before the stacks are full."""
+        now = Position._saved(
+            self._first.variant, self._first.start, None, self._first._letters, self._record, ()
+        )
+        now.load(self._record)

@@ -1,0 +1,481 @@
+"""Making a move and taking it back, with every kind of capture (kernels)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...jit import inline, kernel
+from ...squares import STRIDE
+from .ends import fort_holds, sealed, surrounded
+from .state import KING
+from .walk import DIRECTIONS, RIGHT, UP, piece_moves
+
+MERCENARIES = 1 << 4 | 1 << 12
+COMMANDERS = 1 << 2 | 1 << 3 | 1 << 10 | 1 << 11
+GUARDS = 1 << 5 | 1 << 13
+SOLDIERS_OF_ATTACK = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4
+
+TRY = 1024
+"""The last entries of the move stack are scratch for looking one move ahead."""
+
+
+@inline
+def helps_take(s, sq, q):
+    """Whether what lies or stands on `sq` helps to capture the piece with code `q`."""
+    return (s.hostile[s.board[sq]] >> q) & 1
+
+
+@inline
+def unlist(s, sq, q):
+    """Take what stands on `sq` out of its side's list: the last one fills the gap."""
+    side = q >> 3
+    place = int(s.slot[sq])
+    n = s.count[side] - 1
+    last = s.pieces[side, n]
+    s.pieces[side, place] = last
+    s.slot[last] = place
+    s.slot[sq] = 0
+    s.count[side] = n
+    return place
+
+
+@inline
+def relist(s, sq, q, place):
+    side = q >> 3
+    n = s.count[side]
+    moved = s.pieces[side, place]
+    s.pieces[side, n] = moved
+    s.slot[moved] = n
+    s.pieces[side, place] = sq
+    s.slot[sq] = place
+    s.count[side] = n + 1
+
+
+@inline
+def take(s, sq):
+    """Remove a man, or turn a mercenary's coat, and remember it on the stack of captures."""
+    c = int(s.board[sq])
+    q = c & 15
+    place = unlist(s, sq, q)
+    s.key ^= s.zobrist[q, sq]
+    s.caught[s.caught_top] = sq | q << 9 | place << 13
+    s.caught_top += 1
+    if (MERCENARIES >> q) & 1:
+        turned = q ^ 8
+        s.board[sq] = c ^ 8
+        s.key ^= s.zobrist[turned, sq]
+        n = s.count[turned >> 3]
+        s.pieces[turned >> 3, n] = sq
+        s.slot[sq] = n
+        s.count[turned >> 3] = n + 1
+    else:
+        s.board[sq] = c ^ q
+
+
+@inline
+def give_back(s):
+    s.caught_top -= 1
+    entry = int(s.caught[s.caught_top])
+    sq = entry & 511
+    q = (entry >> 9) & 15
+    if (MERCENARIES >> q) & 1:
+        s.count[(q ^ 8) >> 3] -= 1
+    s.board[sq] = (int(s.board[sq]) & ~15) | q
+    relist(s, sq, q, entry >> 13)
+
+
+@inline
+def add_once(s, n, sq):
+    """Put a victim on the list in `s.flood` unless it is there."""
+    for i in range(n):
+        if s.flood[i] == sq:
+            return n
+    s.flood[n] = sq
+    return n + 1
+
+
+@kernel
+def run_victims(s, t, n):
+    """`capture_run = line`: the unbroken line of enemies up to a square hostile to each. 1024: the king falls."""
+    side = (s.board[t] & 15) >> 3
+    taken = s.victims[side]
+    if side == 0:
+        taken |= 1 << KING
+    fell = 0
+    for d in DIRECTIONS:
+        q = t + d
+        first = q
+        while True:
+            p = s.board[q] & 15
+            if not (taken >> p) & 1 or (p == KING and (int(s.board[q]) >> 4) & 7 == 1):
+                break
+            q += d
+        if q == first:
+            continue
+        falls = True
+        v = first
+        while v != q:
+            if not helps_take(s, q, s.board[v] & 15):
+                falls = False
+            v += d
+        if falls:
+            v = first
+            while v != q:
+                if s.board[v] & 15 == KING:
+                    fell = 1
+                else:
+                    n = add_once(s, n, v)
+                v += d
+    return n + 1024 * fell
+
+
+@inline
+def holds_wall(s, sq, side):
+    """Whether a piece of `side` that may help stands on `sq`."""
+    p = s.board[sq] & 15
+    return p != 0 and p != 15 and p >> 3 == side and (s.anvil >> p) & 1 != 0
+
+
+@kernel
+def row_victims(s, end, d, inward, side, n):
+    """The shieldwall row that begins behind `end` in direction `d` along the edge."""
+    x = end + d
+    length = 0
+    while True:
+        p = s.board[x] & 15
+        # The two end squares of an edge line never belong to a row.
+        if p == 0 or p == 15 or p >> 3 == side or s.board[x + d] & 15 == 15:
+            break
+        if not holds_wall(s, x + inward, side):
+            break
+        length += 1
+        x += d
+    if length < 2:
+        return n
+    closed = holds_wall(s, x, side)
+    if not closed and s.shieldwall == 2:
+        # Only one end may be a corner: `end` is held whenever a move closes the row.
+        c = int(s.board[x])
+        closed = c & 15 == 0 and (c >> 4) & 7 == 2
+    if not closed:
+        return n
+    for i in range(1, length + 1):
+        v = end + i * d
+        p = s.board[v] & 15
+        if p != KING and not (GUARDS >> p) & 1:
+            n = add_once(s, n, v)
+    return n
+
+
+@kernel
+def wall_victims(s, t, n):
+    """Shieldwall rows that fall to the piece that arrived at `t`, as an end of a row or (any) elsewhere."""
+    p = s.board[t] & 15
+    side = p >> 3
+    if s.shieldwall_any:
+        size = s.size
+        for k in range(4):
+            inward = DIRECTIONS[k]
+            d = DIRECTIONS[(k + 1) & 3]
+            if inward == UP:
+                corner = STRIDE + 1
+            elif inward == -UP:
+                corner = size * STRIDE + size
+            elif inward == RIGHT:
+                corner = size * STRIDE + 1
+            else:
+                corner = STRIDE + size
+            # A row may begin at a corner square that is held or lies empty, or at any held square behind it.
+            for i in range(size - 1):
+                e = corner + i * d
+                c = int(s.board[e])
+                if holds_wall(s, e, side):
+                    n = row_victims(s, e, d, inward, side, n)
+                elif c & 15 == 0 and (c >> 4) & 7 == 2 and s.shieldwall == 2:
+                    n = row_from_corner(s, e, d, inward, side, n)
+        return n
+    if not (s.striker >> p) & 1 or not s.edge[t]:
+        return n
+    for k in range(4):
+        inward = DIRECTIONS[k]
+        if s.board[t - inward] & 15 == 15:
+            d = DIRECTIONS[(k + 1) & 3]
+            n = row_victims(s, t, d, inward, side, n)
+            n = row_victims(s, t, -d, inward, side, n)
+    return n
+
+
+@kernel
+def row_from_corner(s, end, d, inward, side, n):
+    """A row behind an empty corner square falls only if a piece, not another corner, holds its far end."""
+    x = end + d
+    while True:
+        p = s.board[x] & 15
+        if p == 0 or p == 15 or p >> 3 == side:
+            break
+        x += d
+    if not holds_wall(s, x, side):
+        return n
+    return row_victims(s, x, -d, inward, side, n)
+
+
+@kernel
+def linnaean_victim(s, t, n):
+    """A defender beside the king on his throne, taken against the king between three other attackers."""
+    for d in DIRECTIONS:
+        q = s.board[t + d] & 15
+        k = t + 2 * d
+        if 9 <= q <= 12 and k == s.king and (int(s.board[k]) >> 4) & 7 == 1:
+            others = 0
+            for e in DIRECTIONS:
+                if e != -d and (SOLDIERS_OF_ATTACK >> (s.board[k + e] & 15)) & 1:
+                    others += 1
+            if others == 3:
+                n = add_once(s, n, t + d)
+    return n
+
+
+@kernel
+def king_falls(s, t, p):
+    """Whether the attacker `p` that arrived at `t`, a neighbour of the king, has taken him."""
+    k = s.king
+    sides = s.king_sides[k]
+    if sides == 2:
+        return helps_take(s, 2 * k - t, KING) != 0
+    if sides == 0:
+        return False
+    on_throne = (int(s.board[k]) >> 4) & 7 == 1
+    if s.commander_pair and not on_throne and (COMMANDERS >> p) & 1:
+        far = int(s.board[2 * k - t])
+        q = far & 15
+        if q == 2 or q == 3 or ((far >> 4) & 7 == 2 and q != 15 and (s.hostile[far & ~15] >> KING) & 1):
+            return True
+    for d in DIRECTIONS:
+        c = s.board[k + d]
+        if c & 15 == 15:
+            if s.king_on_edge == 0 or (s.king_on_edge == 2 and s.count[1] > 1):
+                return False
+        elif not (s.hostile[c] >> KING) & 1:
+            return False
+    return True
+
+
+@kernel
+def pair_falls(s, t):
+    """`king_with_one`: the king and exactly one defender beside him, touched by the mover and shut in."""
+    k = s.king
+    if s.king_sides[k] == 0:
+        return False
+    mate = 0
+    for d in DIRECTIONS:
+        q = s.board[k + d] & 15
+        if 9 <= q <= 13:
+            if mate:
+                return False
+            mate = k + d
+    if mate == 0:
+        return False
+    touched = False
+    for member, other in ((k, mate), (mate, k)):
+        p = s.board[member] & 15
+        for d in DIRECTIONS:
+            x = member + d
+            if x == other:
+                continue
+            if x == t:
+                touched = True
+            c = s.board[x]
+            q = c & 15
+            if 9 <= q <= 14:
+                return False
+            if q == 15:
+                if s.king_on_edge != 1:
+                    return False
+            elif not (s.hostile[c] >> p) & 1:
+                return False
+    return touched
+
+
+@kernel
+def uncommon_victims(s, o, t, p, n):
+    """Victims of jumps, long lines and the Linnaean rule; 1024 is added if the king falls in a line."""
+    mid = (o + t) >> 1
+    q = s.board[mid] & 15
+    span = abs(t - o)
+    if (span == 2 or span == 2 * STRIDE) and s.jump[p] == 3 and q != 0:
+        n = add_once(s, n, mid)
+    if s.linnaean and (SOLDIERS_OF_ATTACK >> p) & 1:
+        n = linnaean_victim(s, t, n)
+    if s.capture_run and (s.striker >> p) & 1:
+        n = run_victims(s, t, n)
+    return n
+
+
+@inline
+def strike(s, o, t):
+    """Lift and place the piece, find every victim on that board, remove the union; 1 if the king falls.
+
+    The side to move, counters and stacks of `make` are the caller's business.
+    """
+    c = int(s.board[o])
+    p = c & 15
+    side = p >> 3
+    s.board[o] = c ^ p
+    s.board[t] = int(s.board[t]) | p
+    place = s.slot[o]
+    s.slot[t] = place
+    s.slot[o] = 0
+    s.pieces[side, place] = t
+    s.key ^= s.zobrist[p, o] ^ s.zobrist[p, t]
+    if p == KING:
+        s.king = t
+    n = 0
+    fell = 0
+    if s.uncommon:
+        n = uncommon_victims(s, o, t, p, n)
+        fell = n >> 10
+        n &= 1023
+    if (s.striker >> p) & 1:
+        victims = s.victims[side]
+        for d in DIRECTIONS:
+            q = s.board[t + d] & 15
+            if (victims >> q) & 1 and helps_take(s, t + 2 * d, q):
+                if s.uncommon:
+                    n = add_once(s, n, t + d)
+                else:
+                    s.flood[n] = t + d
+                    n += 1
+    if s.shieldwall and (s.edge[t] or s.shieldwall_any):
+        n = wall_victims(s, t, n)
+    for i in range(n):
+        take(s, int(s.flood[i]))
+    if side == 0 and s.king and p != 5:
+        away = abs(s.king - t)
+        if away == 1 or away == STRIDE:
+            if king_falls(s, t, p):
+                fell = 1
+        if s.king_with_one and not fell and pair_falls(s, t):
+            fell = 1
+    return fell
+
+
+@inline
+def unstrike(s, o, t, caught):
+    while s.caught_top > caught:
+        give_back(s)
+    c = int(s.board[t])
+    p = c & 15
+    side = p >> 3
+    s.board[t] = c ^ p
+    s.board[o] = int(s.board[o]) | p
+    place = s.slot[t]
+    s.slot[o] = place
+    s.slot[t] = 0
+    s.pieces[side, place] = o
+    if p == KING:
+        s.king = o
+
+
+@kernel
+def takes(s, o, t):
+    """Whether the move captures a man or the king."""
+    caught = s.caught_top
+    key = s.key
+    fell = strike(s, o, t)
+    n = s.caught_top - caught
+    unstrike(s, o, t, caught)
+    s.key = key
+    return n > 0 or fell > 0
+
+
+@kernel
+def goes_on(s, t):
+    """Whether the berserk piece on `t`, which has just captured, must move again."""
+    top = s.moves.size - TRY
+    end = piece_moves(s, t, top)
+    if s.berserk == 2:
+        return end > top
+    for i in range(top, end):
+        m = int(s.moves[i])
+        if takes(s, m & 511, m >> 9):
+            return True
+    return False
+
+
+@kernel
+def make(s, move):
+    """Play a move of `side_moves`. Sets `s.outcome` if it decides the game on the board.
+
+    Repetition, limits and the lack of a move are judged by `judge.py` afterwards.
+    """
+    o = move & 511
+    t = move >> 9
+    side = s.side
+    ply = s.ply + 1
+    caught = s.caught_top
+    s.u_key[ply] = s.key
+    s.u_move[ply] = move
+    s.u_quiet[ply] = s.quiet
+    s.u_since[ply] = s.since
+    s.u_caught[ply] = caught
+    s.u_must[ply] = s.must_go
+    s.u_side[ply] = side
+    s.ply = ply
+    s.played += 1
+    if s.must_go:
+        s.key ^= s.must_zobrist[s.must_go]
+        s.must_go = 0
+    fell = strike(s, o, t)
+    n = s.caught_top - caught
+    if n:
+        s.quiet = 0
+        s.taken[side] += n
+        if not s.turncoats:
+            s.since = ply
+    else:
+        s.quiet += 1
+    # The order of these tests is the order in which the rules judge a move.
+    outcome = 0
+    king = s.king
+    if fell:
+        outcome = 1 | 1 << 8
+    elif king and side == 1 and s.goal[t] and king == t:
+        outcome = 2 | 2 << 8
+    elif s.exit_fort and s.edge[king] and fort_holds(s):
+        outcome = 3 | 2 << 8
+    elif side == 0 and s.encirclement and surrounded(s, t, n):
+        outcome = 4 | 1 << 8
+    elif s.count[0] == 0 and s.capture_all:
+        outcome = 5 | 2 << 8
+    elif s.sealed and sealed(s):
+        outcome = 6 | 1 << 8
+    s.outcome = outcome
+    if n and s.berserk and outcome == 0 and goes_on(s, t):
+        s.must_go = t
+        s.key ^= s.must_zobrist[t]
+        s.keys[ply] = 0  # positions inside a turn are not counted
+    else:
+        s.side = 1 - side
+        s.key ^= s.side_zobrist
+        if s.repetition_board:
+            s.keys[ply] = s.key ^ (s.side_zobrist if s.side else np.uint64(0))
+        else:
+            s.keys[ply] = s.key
+
+
+@kernel
+def undo(s):
+    """Take the last move back; every byte of the position is as before."""
+    ply = s.ply
+    move = int(s.u_move[ply])
+    s.side = s.u_side[ply]
+    caught = int(s.u_caught[ply])
+    s.taken[s.side] -= s.caught_top - caught
+    unstrike(s, move & 511, move >> 9, caught)
+    s.key = s.u_key[ply]
+    s.quiet = s.u_quiet[ply]
+    s.since = s.u_since[ply]
+    s.must_go = s.u_must[ply]
+    s.outcome = 0
+    s.played -= 1
+    s.ply = ply - 1

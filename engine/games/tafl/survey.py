@@ -1,0 +1,97 @@
+"""Setting a position up and looking it over (kernels used once per position, not once per node)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...jit import kernel
+from .ends import fort_holds, is_surrounded, sealed
+from .judge import can_move, legal_after, stuck
+from .state import KING
+from .strike import strike, unstrike
+from .walk import goes
+
+
+@kernel
+def whole_key(s):
+    """The key of the position from scratch; `make` and `undo` must always agree with it."""
+    key = np.uint64(0)
+    for side in range(2):
+        for i in range(s.count[side]):
+            sq = s.pieces[side, i]
+            key ^= s.zobrist[s.board[sq] & 15, sq]
+    if s.side:
+        key ^= s.side_zobrist
+    if s.must_go:
+        key ^= s.must_zobrist[s.must_go]
+    return key
+
+
+@kernel
+def set_up(s, start_counts):
+    """Fill lists, key and history from `s.board` and the counters; judge the position as one without history.
+
+    With `repetition_start = no` (`start_counts` false) the position leaves no trace in the history.
+    """
+    s.count[0] = 0
+    s.count[1] = 0
+    s.king = 0
+    for sq in range(s.board.size):
+        p = s.board[sq] & 15
+        s.slot[sq] = 0
+        if p != 0 and p != 15:
+            side = p >> 3
+            n = s.count[side]
+            s.pieces[side, n] = sq
+            s.slot[sq] = n
+            s.count[side] = n + 1
+            if p == KING:
+                s.king = sq
+    s.key = whole_key(s)
+    s.ply = 0
+    s.since = 0
+    s.caught_top = 0
+    s.outcome = 0
+    s.keys[0] = 0
+    s.fort_keys[0] = 0
+    s.u_side[0] = 0
+    if start_counts and s.must_go == 0:
+        s.keys[0] = s.key
+        if s.repetition_board and s.side:
+            s.keys[0] = s.key ^ s.side_zobrist
+    king = s.king
+    if king == 0:
+        s.outcome = 1 | 1 << 8
+    elif s.goal[king]:
+        s.outcome = 2 | 2 << 8
+    elif s.exit_fort and s.edge[king] and fort_holds(s):
+        s.outcome = 3 | 2 << 8
+    elif s.encirclement and is_surrounded(s):
+        s.outcome = 4 | 1 << 8
+    elif s.count[0] == 0 and s.capture_all:
+        s.outcome = 5 | 2 << 8
+    elif s.sealed and sealed(s):
+        s.outcome = 6 | 1 << 8
+    elif not can_move(s):
+        s.outcome = stuck(s)
+
+
+@kernel
+def lawful(s, o, t):
+    """Whether the move from `o` to `t`, two squares of the board, is legal in a game that is not over."""
+    p = s.board[o] & 15
+    if p == 0 or p >> 3 != s.side or o == t or (s.must_go and s.must_go != o):
+        return False
+    return goes(s, o, t) and legal_after(s, o | t << 9)
+
+
+@kernel
+def victims(s, o, t):
+    """Play the captures of a move and take them back; their number, the entries are left on `s.caught`."""
+    caught = s.caught_top
+    key = s.key
+    strike(s, o, t)
+    n = s.caught_top - caught
+    unstrike(s, o, t, caught)
+    s.key = key
+    return n

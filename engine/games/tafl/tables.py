@@ -1,0 +1,259 @@
+"""Rules as the little tables that kernels read: the rule part of the state record."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...rules import Rules
+from ...squares import CELLS, DIRECTIONS, MAX_SIZE, file_of, rank_of, squares
+from .state import (
+    ATTACKER_CAMP,
+    ATTACKER_CAMP_SOFT,
+    CORE,
+    CORNER,
+    DEFENDER_CAMP,
+    DEFENDER_CAMP_SOFT,
+    KING,
+    LETTERS,
+    PIECE_CODES,
+    REPETITIONS,
+    TAFL,
+    THRONE,
+    WALL,
+    ZONED,
+)
+
+_JUMP_MODES = ("none", "restricted", "over", "capture")
+_FAR = 32
+"""A reach no board can use up."""
+
+
+class RulesNotSupported(ValueError):
+    """A rule set that can be named but not played."""
+
+
+def _bits(letters: str) -> int:
+    return sum(1 << PIECE_CODES[letter] for letter in letters)
+
+
+def _zobrist() -> tuple[Any, Any, int]:
+    """Fixed pseudo-random keys: splitmix64 from 0, the same in every build, so that signatures repeat."""
+    count = 17 * CELLS + 1
+    with np.errstate(over="ignore"):
+        z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+    return z[: 16 * CELLS].reshape(16, CELLS), z[16 * CELLS : 17 * CELLS], int(z[-1])
+
+
+ZOBRIST, MUST_ZOBRIST, SIDE_ZOBRIST = _zobrist()
+
+
+def terrain_cells(rules: Rules) -> Any:
+    """The board without pieces: `CELLS` cells of terrain and zone bits, walls around."""
+    cells = np.full(CELLS, WALL, dtype=np.uint16)
+    for sq in squares(rules.size):
+        cells[sq] = 0
+    soft = set(rules.camp_soft)
+    for terrain, soft_terrain, named in (
+        (THRONE, THRONE, rules.throne),
+        (CORNER, CORNER, rules.corners),
+        (ATTACKER_CAMP, ATTACKER_CAMP_SOFT, rules.attacker_camps),
+        (DEFENDER_CAMP, DEFENDER_CAMP_SOFT, rules.defender_camps),
+    ):
+        for sq in named:
+            cells[sq] = (soft_terrain if sq in soft else terrain) << 4
+    for zone in rules.zones:
+        for sq in zone.squares:
+            cells[sq] |= ZONED
+    return cells
+
+
+def camp_groups(rules: Rules) -> dict[int, int]:
+    """Camp square -> number of its region: one per orthogonally connected camp, or per kind of camp."""
+    regions: dict[int, int] = {}
+    number = 3
+    for named in (rules.attacker_camps, rules.defender_camps):
+        left = set(named)
+        while left:
+            group = {left.pop()} if rules.camp_range == "own" else set(left)
+            frontier = list(group)
+            while frontier:
+                sq = frontier.pop()
+                new = {sq + d for d in DIRECTIONS} & left
+                left -= new
+                group |= new
+                frontier += new
+            left -= group
+            regions.update((sq, number) for sq in group)
+            number += 1
+    return regions
+
+
+def _hostile(rules: Rules) -> Any:
+    """Cell -> bits of the pieces that this cell helps to capture."""
+    hostile = np.zeros(256, dtype=np.uint16)
+    attackers, defenders = _bits("tcnmg"), _bits("TCNMGK")
+    by_terrain = {
+        CORNER: (_bits(rules.corner_hostile),) * 2,
+        THRONE: (_bits(rules.throne_hostile_empty), _bits(rules.throne_hostile_held)),
+        ATTACKER_CAMP: (_bits(rules.attacker_camp_hostile),) * 2,
+        DEFENDER_CAMP: (_bits(rules.defender_camp_hostile),) * 2,
+        ATTACKER_CAMP_SOFT: (_bits(rules.attacker_camp_hostile) & ~attackers,) * 2,
+        DEFENDER_CAMP_SOFT: (_bits(rules.defender_camp_hostile) & ~defenders,) * 2,
+    }
+    for cell in range(256):
+        piece, terrain = cell & 15, (cell >> 4) & 7
+        if piece == WALL:
+            hostile[cell] = _bits(rules.edge_hostile)
+            continue
+        empty, held = by_terrain.get(terrain, (0, 0))
+        mask = held if piece else empty
+        if _stands_as_anvil(rules, piece):
+            mask |= defenders if piece < 8 else attackers
+        hostile[cell] = mask
+    return hostile
+
+
+def _stands_as_anvil(rules: Rules, piece: int) -> bool:
+    if piece == KING:
+        return rules.king_armed in ("yes", "standing")
+    return LETTERS[piece] in "tcnmTCNM"
+
+
+def _moving(rules: Rules, state: Any) -> None:
+    """Where each piece may stop, pass and enter."""
+    regions = camp_groups(rules)
+    everyone = _bits("tcnmgTCNMGK")
+    for terrain, region, named in (
+        ("throne", 1, rules.throne),
+        ("corner", 2, rules.corners),
+        ("attacker_camp", 0, rules.attacker_camps),
+        ("defender_camp", 0, rules.defender_camps),
+    ):
+        for sq in named:
+            for table, verb in (("stop", "stop"), ("pass_", "pass"), ("enter", "enter")):
+                state[table][sq] = _bits(getattr(rules, f"{terrain}_{verb}"))
+            state["region"][sq] = region or regions[sq]
+    for zone in rules.zones:
+        mask = everyone & ~_bits(zone.pieces)
+        for sq in zone.squares:
+            if zone.mode != "pass":
+                state["stop"][sq] &= mask
+            if zone.mode != "stop":
+                state["pass_"][sq] &= mask
+    limits = dict(rules.speed)
+    for letter, code in PIECE_CODES.items():
+        state["reach"][code] = limits.get(letter, _FAR)
+    for letters, switch in (
+        ("K", rules.king_jump),
+        ("nN", rules.knight_jump),
+        ("cC", rules.commander_jump),
+        ("mM", rules.mercenary_jump),
+        ("gG", rules.guard_jump),
+    ):
+        for letter in letters:
+            state["jump"][PIECE_CODES[letter]] = _JUMP_MODES.index(switch)
+    for camps, side in ((rules.attacker_camps, 1), (rules.defender_camps, 2)):
+        for sq in camps:
+            state["haven"][sq] = side
+    for sq in rules.throne + rules.corners:
+        state["haven"][sq] = 3
+
+
+def _goals(rules: Rules, state: Any) -> None:
+    last = rules.size - 1
+    board = list(squares(rules.size))
+    goals = []
+    for sq in board:
+        state["edge"][sq] = file_of(sq) in (0, last) or rank_of(sq) in (0, last)
+    if rules.escape == "edge":
+        goals = [sq for sq in board if state["edge"][sq]]
+    elif rules.escape == "corner":
+        goals = list(rules.corners)
+    for sq in goals:
+        state["goal"][sq] = 1
+    for sq in board:
+        state["goal_distance"][sq] = min(
+            (abs(file_of(sq) - file_of(g)) + abs(rank_of(sq) - rank_of(g)) for g in goals), default=MAX_SIZE
+        )
+        on_throne = sq in rules.throne
+        beside = any(sq + d in rules.throne for d in DIRECTIONS)
+        state["king_sides"][sq] = (
+            rules.king_sides_on_throne
+            if on_throne
+            else rules.king_sides_beside_throne
+            if beside
+            else rules.king_sides
+        )
+
+
+@lru_cache(maxsize=256)
+def template(rules: Rules, letters: str) -> bytes:
+    """The rule part of a state record for games in which only these piece letters can appear.
+
+    Flags of uncommon rules are set only where a piece can use them, so that the rest pays nothing for them.
+    Raises RulesNotSupported for the switches whose play comes from another program's quirks.
+    """
+    if rules.opentafl:
+        raise RulesNotSupported("opentafl: yes: expected no; OpenTafl's coded quirks are not playable yet")
+    record = np.zeros(1, TAFL)
+    state = record[0]
+    everyone = _bits("tcnmgTCNMGK")
+    for table in ("stop", "pass_", "enter"):
+        state[table][:] = everyone
+    for index, sq in enumerate(squares(rules.size)):
+        state["dense"][sq] = index
+    state["hostile"] = _hostile(rules)
+    _moving(rules, state)
+    _goals(rules, state)
+    state["zobrist"] = ZOBRIST
+    state["must_zobrist"] = MUST_ZOBRIST
+    king = 1 << KING
+    men = _bits("tcnmTCNM")
+    state["striker"] = men | (king if rules.king_armed in ("yes", "moving") else 0)
+    state["anvil"] = men | (king if rules.king_armed in ("yes", "standing") else 0)
+    state["victims"] = (_bits("TCNM"), _bits("tcnm"))
+    present = {PIECE_CODES[letter] for letter in letters}
+    jumps = max((int(state["jump"][code]) for code in present), default=0)
+    berserk = ("off", "capture", "any").index(rules.berserk)
+    values = {
+        "side_zobrist": SIDE_ZOBRIST,
+        "size": rules.size,
+        "first": "ad".index(rules.first),
+        "turncoats": "m" in letters or "M" in letters,
+        "capture_run": rules.capture_run == "line",
+        "shieldwall": ("off", "men", "corner").index(rules.shieldwall),
+        "shieldwall_any": rules.shieldwall_closer == "any",
+        "linnaean": rules.linnaean,
+        "berserk": berserk,
+        "king_on_edge": ("safe", "enclosed", "last").index(rules.king_on_edge),
+        "king_with_one": rules.king_with_one,
+        "commander_pair": rules.commander_pair,
+        "escape": ("corner", "edge", "none").index(rules.escape),
+        "exit_fort": rules.exit_fort,
+        "encirclement": ("off", "apart", "ring").index(rules.encirclement),
+        "jumpers": jumps > 0,
+        "limited": any(state["reach"][code] < _FAR for code in present),
+        "uncommon": rules.capture_run == "line" or rules.linnaean or jumps == len(_JUMP_MODES) - 1,
+        "capture_all": rules.capture_all,
+        "sealed": rules.sealed == "org",
+        "no_move": ("lose", "draw", "a", "d").index(rules.no_move),
+        "repetition": REPETITIONS.index(rules.repetition),
+        "repetition_count": rules.repetition_count,
+        "repetition_board": rules.repetition_compare == "board",
+        "repetition_stride": 1 if berserk or rules.repetition_compare == "board" else 2,
+        "draw_fort": rules.draw_fort,
+        "move_limit": rules.move_limit * (2 if rules.move_limit_unit == "each" else 1),
+        "quiet_limit": rules.quiet_limit,
+        "material_attackers": rules.material_draw[0] if rules.material_draw else -1,
+        "material_defenders": rules.material_draw[1] if rules.material_draw else -1,
+    }
+    for name, value in values.items():
+        state[name] = value
+    state["board"] = terrain_cells(rules)
+    return record.tobytes()[: CORE.stop]

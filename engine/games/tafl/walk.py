@@ -1,0 +1,165 @@
+"""Where pieces may go: slides, jumps, and the moves of a whole side (kernels)."""
+
+from __future__ import annotations
+
+from ...jit import inline, kernel
+from ...squares import STRIDE
+
+UP, RIGHT = STRIDE, 1
+DIRECTIONS = (UP, RIGHT, -UP, -RIGHT)
+
+
+@inline
+def may_step(s, o, t, bit):
+    """Whether the piece with this bit, having left `o`, may be on the empty special square `t` at all."""
+    return s.region[t] == s.region[o] or (s.enter[t] & bit) != 0
+
+
+@inline
+def slides(s, o, top):
+    """All slides of the piece on `o`. A cell of 0 is free for everybody: the common loop reads nothing else."""
+    bit = 1 << (s.board[o] & 15)
+    for d in DIRECTIONS:
+        t = o + d
+        c = s.board[t]
+        while True:
+            while c == 0:
+                s.moves[top] = o | t << 9
+                top += 1
+                t += d
+                c = s.board[t]
+            if c & 15 or not may_step(s, o, t, bit):
+                break
+            if s.stop[t] & bit:
+                s.moves[top] = o | t << 9
+                top += 1
+            if not s.pass_[t] & bit:
+                break
+            t += d
+            c = s.board[t]
+    return top
+
+
+@kernel
+def slides_limited(s, o, top):
+    """As `slides`, for rule sets in which some piece goes only so far."""
+    p = s.board[o] & 15
+    bit = 1 << p
+    for d in DIRECTIONS:
+        t = o
+        for _ in range(s.reach[p]):
+            t += d
+            c = s.board[t]
+            if c & 15 or (c and not may_step(s, o, t, bit)):
+                break
+            if c == 0 or s.stop[t] & bit:
+                s.moves[top] = o | t << 9
+                top += 1
+            if c and not s.pass_[t] & bit:
+                break
+    return top
+
+
+@inline
+def may_jump(s, o, d):
+    """Whether the piece on `o` may hop in direction `d`: over one adjacent enemy soldier or mercenary."""
+    p = s.board[o] & 15
+    mode = s.jump[p]
+    if mode == 0:
+        return False
+    over = s.board[o + d] & 15
+    if p < 8:
+        if over != 9 and over != 12:
+            return False
+    elif over != 1 and over != 4:
+        return False
+    t = o + 2 * d
+    bit = 1 << p
+    if s.board[t] & 15 or not s.stop[t] & bit or not may_step(s, o, t, bit):
+        return False
+    return mode != 1 or ((s.haven[o] | s.haven[t]) >> (p >> 3)) & 1 != 0
+
+
+@kernel
+def jumps(s, o, top):
+    if s.jump[s.board[o] & 15]:
+        for d in DIRECTIONS:
+            if may_jump(s, o, d):
+                s.moves[top] = o | (o + 2 * d) << 9
+                top += 1
+    return top
+
+
+@kernel
+def piece_moves(s, o, top):
+    """All moves of one piece, before rules that forbid a move for what comes after it."""
+    if s.limited:
+        top = slides_limited(s, o, top)
+    else:
+        top = slides(s, o, top)
+    if s.jumpers:
+        top = jumps(s, o, top)
+    return top
+
+
+@kernel
+def side_moves(s, top):
+    """All moves of the side to move, before rules that forbid a move for what comes after it."""
+    if s.must_go:
+        return piece_moves(s, s.must_go, top)
+    side = s.side
+    if s.limited or s.jumpers:
+        for i in range(s.count[side]):
+            top = piece_moves(s, int(s.pieces[side, i]), top)
+        return top
+    for i in range(s.count[side]):
+        top = slides(s, int(s.pieces[side, i]), top)
+    return top
+
+
+@kernel
+def goes(s, o, t):
+    """Whether the piece on `o` can walk or jump to `t` (any two different squares of the board)."""
+    if s.board[t] & 15:
+        return False
+    p = s.board[o] & 15
+    bit = 1 << p
+    span = t - o
+    if o // STRIDE == t // STRIDE:
+        d = RIGHT if span > 0 else -RIGHT
+        steps = span * d
+    elif o % STRIDE == t % STRIDE:
+        d = UP if span > 0 else -UP
+        steps = span // d
+    else:
+        return False
+    if steps == 2 and s.jumpers and may_jump(s, o, d):
+        return True
+    if steps > s.reach[p]:
+        return False
+    q = o + d
+    while q != t:
+        c = s.board[q]
+        if c and (c & 15 or not may_step(s, o, q, bit) or not s.pass_[q] & bit):
+            return False
+        q += d
+    c = s.board[t]
+    return c == 0 or (may_step(s, o, t, bit) and (s.stop[t] & bit) != 0)
+
+
+@kernel
+def can_walk(s):
+    """Whether the side to move has any move of `side_moves`."""
+    if s.must_go:
+        return piece_moves(s, s.must_go, s.moves.size - 512) > s.moves.size - 512
+    side = s.side
+    for i in range(s.count[side]):
+        o = int(s.pieces[side, i])
+        for d in DIRECTIONS:
+            c = s.board[o + d]
+            if c == 0:
+                return True
+            # A held neighbour may be jumped, a special square crossed: only then look closer.
+            if (c & 15 == 0 or s.jumpers) and piece_moves(s, o, s.moves.size - 512) > s.moves.size - 512:
+                return True
+    return False

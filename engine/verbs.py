@@ -1,0 +1,65 @@
+"""The verbs every game has, as generic kernels: `generate(state, top)` works on any game's record.
+
+A search compiled against these names is compiled once per game and evaluator and found in the disk cache by the
+next process. Each game binds its kernels with `numba.extending.overload` (resolved by type at compile time) and
+enters them in `KERNELS` by record dtype, so that the same names work from Python and under NUMBA_DISABLE_JIT=1.
+
+What every game's state record must have: `side`, `key` (full key of the position), `ply` (index into its own
+stacks), `outcome` (0, or reason | (winner + 1) << 8 with winner 2 for a draw), and `moves`, a stack of int32 that
+`generate` fills from `top`. A state is changed in place; `undo` restores every byte outside the stacks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+KERNELS: dict[tuple[Any, ...], Any] = {}
+
+
+def generate(state: Any, top: int) -> int:
+    """Write all legal moves from `state.moves[top]` on; returns the index behind the last."""
+    return KERNELS["generate", state.dtype](state, top)  # type: ignore[no-any-return]
+
+
+def generate_noisy(state: Any, top: int) -> int:
+    """Write the moves a quiescence search looks at: those that capture or may end the game."""
+    return KERNELS["generate_noisy", state.dtype](state, top)  # type: ignore[no-any-return]
+
+
+def make(state: Any, move: int) -> None:
+    """Play a legal move; `state.outcome` is set if it decides the game on the board."""
+    KERNELS["make", state.dtype](state, move)
+
+
+def undo(state: Any) -> None:
+    """Take the last move back."""
+    KERNELS["undo", state.dtype](state)
+
+
+def adjudicate(state: Any, root: int) -> int:
+    """The outcome by repetition or limits after a move that decided nothing, else 0.
+
+    A position that occurred since stack index `root` counts as fully repeated: what a search found once it can
+    find again. `root` < 0 asks for the rule to the letter.
+    """
+    return KERNELS["adjudicate", state.dtype](state, root)  # type: ignore[no-any-return]
+
+
+def stuck(state: Any) -> int:
+    """The outcome for a side to move that has no legal move."""
+    return KERNELS["stuck", state.dtype](state)  # type: ignore[no-any-return]
+
+
+def horizon(state: Any) -> int:
+    """A salt for the table key: 0 unless a limit of plies is near enough to change a search's values."""
+    return KERNELS["horizon", state.dtype](state)  # type: ignore[no-any-return]
+
+
+def weight(state: Any, move: int) -> int:
+    """A cheap guess, 0 to 255, of what a move captures or threatens: the first key of move ordering."""
+    return KERNELS["weight", state.dtype](state, move)  # type: ignore[no-any-return]
+
+
+def evaluate(params: Any, state: Any) -> int:
+    """The value in centipawns for the side to move, by the evaluator whose parameters are given."""
+    return KERNELS["evaluate", params.dtype, state.dtype](params, state)  # type: ignore[no-any-return]
