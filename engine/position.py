@@ -28,14 +28,17 @@ class Position(Protocol):
     @property
     def ply(self) -> int:
         """Plies played since the start position."""
+
     @property
     def quiet(self) -> int:
         """Plies since the last capture."""
+
     @property
     def move_number(self) -> int: ...
     @property
     def taken(self) -> tuple[int, int]:
         """Men taken by the attackers, by the defenders; the king is no man."""
+
     @property
     def outcome(self) -> Outcome | None: ...
     @property
@@ -43,11 +46,13 @@ class Position(Protocol):
     @property
     def repetitions(self) -> int:
         """Occurrences of this position so far, this one included."""
+
     @property
     def start(self) -> Setup: ...
     @property
     def moves(self) -> tuple[int, ...]:
         """Every move since the start position."""
+
     @property
     def last_captures(self) -> tuple[int, ...]:
         """Squares emptied (or turned) by the last ply, file before rank."""
@@ -56,13 +61,17 @@ class Position(Protocol):
     def pieces(self) -> tuple[tuple[int, str], ...]: ...
     def legal_moves(self) -> tuple[int, ...]:
         """Sorted by origin, then target; empty when the game is over."""
+
     def legal_moves_with_captures(self) -> tuple[tuple[int, tuple[int, ...]], ...]: ...
     def play(self, move: int) -> Position:
         """The position after `move`; IllegalMove otherwise."""
+
     def parse_move(self, text: str) -> int:
         """The legal move meant by `text` in any notation that is read; IllegalMove otherwise."""
+
     def fen(self) -> str: ...
     def diagram(self) -> str:
         """The board as a picture of several lines."""
+
     def undo(self) -> Position:
         """The position before the last move; PositionError if there is none."""

@@ -16,9 +16,7 @@ replace a shipped name.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -137,6 +135,8 @@ class Variant:
     def hash(self) -> str:
         """The rules hash, 64 hex digits: SHA-256 over the lines `<switch> <value>` and `start <rows>`, each ended
         by a line feed. Equal hashes mean the same game, whatever it is called."""
+        import hashlib
+
         lines = [*self.rules_lines(), ("start", self.rows)]
         return hashlib.sha256("".join(f"{name} {text}\n" for name, text in lines).encode()).hexdigest()
 
@@ -154,6 +154,8 @@ def is_name(word: object) -> bool:
 
 def parse(text: str, where: str, stem: str | None = None) -> Variant:
     """The variant that a TOML text describes; `where` begins every error, `stem` is the name it must have."""
+    import tomllib
+
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # the latter from lists nested thousands deep

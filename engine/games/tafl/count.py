@@ -55,7 +55,7 @@ def below(s, n):
     x ^= x << np.uint64(25)
     x ^= x >> np.uint64(27)
     s.random = x
-    return int(((x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(33)) * np.uint64(n) >> np.uint64(31))
+    return np.int64(((x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(33)) * np.uint64(n) >> np.uint64(31))
 
 
 @kernel

@@ -177,7 +177,7 @@ def is_open(s, x, p, stamp):
 @kernel
 def sealed(s):
     """`sealed = org`: positions that hnefatafl.org calls hopeless for the defenders, by that program's tests."""
-    return king_trapped(s) or corners_sealed(s)
+    return king_trapped(s) or (s.sealed == 2 and corners_sealed(s))
 
 
 @inline
@@ -191,6 +191,9 @@ def king_trapped(s):
     king = s.king
     if king == 0 or not s.edge[king]:
         return False
+    for d in DIRECTIONS:
+        if is_corner(s, king + d):
+            return False
     for k in range(4):
         inward = DIRECTIONS[k]
         if s.board[king - inward] & 15 != 15:
@@ -199,8 +202,8 @@ def king_trapped(s):
         n = s.count[0]
         held = True
         for e in (d, -d):
-            if s.board[king + e] & 15 == 15 or is_corner(s, king + e):
-                return False  # next to a corner, or on a board's end square
+            if s.board[king + e] & 15 == 15:
+                return False  # he sits on the end square of an edge line
             for j in range(1, 3):
                 x = king + j * e
                 if is_corner(s, x) and j == 2:
@@ -228,9 +231,6 @@ def corners_sealed(s):
     size = s.size
     stamp = s.stamp + 1
     s.stamp += 1
-    for corner in (STRIDE + 1, STRIDE + size, size * STRIDE + 1, size * STRIDE + size):
-        if not is_corner(s, corner):
-            return False
     for k in range(4):
         up = UP if k < 2 else -UP
         right = RIGHT if k % 2 == 0 else -RIGHT

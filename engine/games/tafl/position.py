@@ -19,7 +19,7 @@ from ...sides import Outcome, Reason, Side
 from ...variant import Variant
 from . import judge, strike, survey
 from .reasons import why_illegal
-from .state import CORE, KEPT, LETTERS, PIECE_CODES, PLIES, TAFL
+from .state import CORE, KEPT, KING, LETTERS, PIECE_CODES, PLIES, TAFL
 from .tables import template
 
 _STATES_KEPT = 8
@@ -108,6 +108,7 @@ class Position:
         state["side"] = int(side)
         state["quiet"] = setup.quiet
         state["played"] = 2 * (setup.move_number - 1) + (side.letter != variant.rules.first)
+        state["turns"] = state["played"]
         state["must_go"] = setup.berserk or 0
         state["taken"] = setup.caps or (
             max(0, variant.defenders - setup.count("TCNMG")),
@@ -169,7 +170,7 @@ class Position:
     @cached_property
     def _scalars(self) -> dict[str, Any]:
         state = self._state()
-        names = ("key", "side", "played", "quiet", "must_go", "outcome")
+        names = ("key", "side", "turns", "quiet", "must_go", "outcome")
         found: dict[str, Any] = {name: int(state[name]) for name in names}
         found["taken"] = (int(state["taken"][0]), int(state["taken"][1]))
         found["repetitions"] = 1 if state["must_go"] else int(judge.occurrences(state, -1))
@@ -192,7 +193,7 @@ class Position:
     @property
     def move_number(self) -> int:
         """1 at first; grows when the side that began is to move again."""
-        return int(self._scalars["played"]) // 2 + 1
+        return int(self._scalars["turns"]) // 2 + 1
 
     @property
     def taken(self) -> tuple[int, int]:
@@ -236,8 +237,11 @@ class Position:
     @cached_property
     def _pieces(self) -> dict[int, str]:
         cells = self._state()["board"] & 15
-        standing = np.flatnonzero((cells != 0) & (cells != 15))
-        return {int(sq): LETTERS[cells[sq]] for sq in standing}
+        standing = (cells != 0) & (cells != 15)
+        if self.outcome is not None and self.outcome.reason is Reason.KING_CAPTURED:
+            # Kernels leave a captured king where he fell; for everybody else he is gone.
+            standing &= cells != KING
+        return {int(sq): LETTERS[cells[sq]] for sq in np.flatnonzero(standing)}
 
     def piece_at(self, sq: int) -> str | None:
         return self._pieces.get(sq)

@@ -56,6 +56,8 @@ RULES: list[Any] = [
     ("side_zobrist", "u8"),
     ("dense", "i2", (CELLS,)),  # square -> 0 .. size*size - 1
     ("goal_distance", "u1", (CELLS,)),  # Manhattan distance to the nearest goal square
+    ("guard", "u2", (128,)),  # squares two steps from a corner: attackers there shut it
+    ("guards", _i),  # how many these are
     ("size", _i),
     ("first", _i),
     ("striker", _i),  # bits of pieces that capture by moving
@@ -77,7 +79,7 @@ RULES: list[Any] = [
     ("jumpers", _i),
     ("limited", _i),  # 1 if any piece has a limited reach
     ("capture_all", _i),
-    ("sealed", _i),
+    ("sealed", _i),  # 0 off, 1 for the king alone, 2 with the corners of a board that has just these four
     ("no_move", _i),  # 0 lose, 1 draw, 2 a, 3 d
     ("repetition", _i),  # index into REPETITIONS
     ("repetition_count", _i),
@@ -95,6 +97,7 @@ POSITION: list[Any] = [
     ("side", _i),
     ("ply", _i),
     ("played", _i),  # plies since the start of the game, as the move limit counts them
+    ("turns", _i),  # completed turns since the start of the game
     ("quiet", _i),  # plies since the last capture
     ("since", _i),  # stack index before which no position can come again
     ("must_go", _i),  # square of the berserk piece that goes on, else 0

@@ -130,15 +130,17 @@ def run_victims(s, t, n):
 
 
 @inline
-def holds_wall(s, sq, side):
-    """Whether a piece of `side` that may help stands on `sq`."""
+def holds_wall(s, sq, side, mover):
+    """Whether a piece of `side` that may help stands on `sq`; who has just moved there helps as a mover does."""
     p = s.board[sq] & 15
-    return p != 0 and p != 15 and p >> 3 == side and (s.anvil >> p) & 1 != 0
+    helpers = s.striker if sq == mover else s.anvil
+    return p != 0 and p != 15 and p >> 3 == side and (helpers >> p) & 1 != 0
 
 
 @kernel
-def row_victims(s, end, d, inward, side, n):
+def row_victims(s, end, d, inward, mover, n):
     """The shieldwall row that begins behind `end` in direction `d` along the edge."""
+    side = (s.board[mover] & 15) >> 3
     x = end + d
     length = 0
     while True:
@@ -146,13 +148,13 @@ def row_victims(s, end, d, inward, side, n):
         # The two end squares of an edge line never belong to a row.
         if p == 0 or p == 15 or p >> 3 == side or s.board[x + d] & 15 == 15:
             break
-        if not holds_wall(s, x + inward, side):
+        if not holds_wall(s, x + inward, side, mover):
             break
         length += 1
         x += d
     if length < 2:
         return n
-    closed = holds_wall(s, x, side)
+    closed = holds_wall(s, x, side, mover)
     if not closed and s.shieldwall == 2:
         # Only one end may be a corner: `end` is held whenever a move closes the row.
         c = int(s.board[x])
@@ -189,10 +191,10 @@ def wall_victims(s, t, n):
             for i in range(size - 1):
                 e = corner + i * d
                 c = int(s.board[e])
-                if holds_wall(s, e, side):
-                    n = row_victims(s, e, d, inward, side, n)
+                if holds_wall(s, e, side, t):
+                    n = row_victims(s, e, d, inward, t, n)
                 elif c & 15 == 0 and (c >> 4) & 7 == 2 and s.shieldwall == 2:
-                    n = row_from_corner(s, e, d, inward, side, n)
+                    n = row_from_corner(s, e, d, inward, t, n)
         return n
     if not (s.striker >> p) & 1 or not s.edge[t]:
         return n
@@ -200,23 +202,24 @@ def wall_victims(s, t, n):
         inward = DIRECTIONS[k]
         if s.board[t - inward] & 15 == 15:
             d = DIRECTIONS[(k + 1) & 3]
-            n = row_victims(s, t, d, inward, side, n)
-            n = row_victims(s, t, -d, inward, side, n)
+            n = row_victims(s, t, d, inward, t, n)
+            n = row_victims(s, t, -d, inward, t, n)
     return n
 
 
 @kernel
-def row_from_corner(s, end, d, inward, side, n):
+def row_from_corner(s, end, d, inward, mover, n):
     """A row behind an empty corner square falls only if a piece, not another corner, holds its far end."""
+    side = (s.board[mover] & 15) >> 3
     x = end + d
     while True:
         p = s.board[x] & 15
         if p == 0 or p == 15 or p >> 3 == side:
             break
         x += d
-    if not holds_wall(s, x, side):
+    if not holds_wall(s, x, side, mover):
         return n
-    return row_victims(s, x, -d, inward, side, n)
+    return row_victims(s, x, -d, inward, mover, n)
 
 
 @kernel
@@ -335,7 +338,7 @@ def strike(s, o, t):
         n = uncommon_victims(s, o, t, p, n)
         fell = n >> 10
         n &= 1023
-    if (s.striker >> p) & 1:
+    if (s.striker >> p) & 1 and not s.capture_run:
         victims = s.victims[side]
         for d in DIRECTIONS:
             q = s.board[t + d] & 15
@@ -456,6 +459,7 @@ def make(s, move):
         s.keys[ply] = 0  # positions inside a turn are not counted
     else:
         s.side = 1 - side
+        s.turns += 1
         s.key ^= s.side_zobrist
         if s.repetition_board:
             s.keys[ply] = s.key ^ (s.side_zobrist if s.side else np.uint64(0))
@@ -468,7 +472,9 @@ def undo(s):
     """Take the last move back; every byte of the position is as before."""
     ply = s.ply
     move = int(s.u_move[ply])
-    s.side = s.u_side[ply]
+    if s.side != s.u_side[ply]:
+        s.side = s.u_side[ply]
+        s.turns -= 1
     caught = int(s.u_caught[ply])
     s.taken[s.side] -= s.caught_top - caught
     unstrike(s, move & 511, move >> 9, caught)

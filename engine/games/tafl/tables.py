@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...rules import Rules
-from ...squares import CELLS, DIRECTIONS, MAX_SIZE, file_of, rank_of, squares
+from ...squares import CELLS, DIRECTIONS, MAX_SIZE, file_of, rank_of, square, squares
 from .state import (
     ATTACKER_CAMP,
     ATTACKER_CAMP_SOFT,
@@ -165,6 +165,16 @@ def _moving(rules: Rules, state: Any) -> None:
         state["haven"][sq] = 3
 
 
+def _four(size: int) -> tuple[int, ...]:
+    """The four corner squares, in the order of square lists."""
+    last = size - 1
+    return tuple(square(file, rank) for file in (0, last) for rank in (0, last))
+
+
+def _distance(one: int, other: int) -> int:
+    return abs(file_of(one) - file_of(other)) + abs(rank_of(one) - rank_of(other))
+
+
 def _goals(rules: Rules, state: Any) -> None:
     last = rules.size - 1
     board = list(squares(rules.size))
@@ -177,9 +187,14 @@ def _goals(rules: Rules, state: Any) -> None:
         goals = list(rules.corners)
     for sq in goals:
         state["goal"][sq] = 1
+    corners = rules.corners if rules.escape == "corner" else ()
+    two_steps = [sq for sq in board if sq not in corners and any(_distance(sq, c) == 2 for c in corners)]
+    guards = two_steps[: state["guard"].size]
+    state["guard"][: len(guards)] = guards
+    state["guards"] = len(guards)
     for sq in board:
         state["goal_distance"][sq] = min(
-            (abs(file_of(sq) - file_of(g)) + abs(rank_of(sq) - rank_of(g)) for g in goals), default=MAX_SIZE
+            (_distance(sq, goal) for goal in goals), default=MAX_SIZE
         )
         on_throne = sq in rules.throne
         beside = any(sq + d in rules.throne for d in DIRECTIONS)
@@ -241,7 +256,7 @@ def template(rules: Rules, letters: str) -> bytes:
         "limited": any(state["reach"][code] < _FAR for code in present),
         "uncommon": rules.capture_run == "line" or rules.linnaean or jumps == len(_JUMP_MODES) - 1,
         "capture_all": rules.capture_all,
-        "sealed": rules.sealed == "org",
+        "sealed": 0 if rules.sealed == "off" else 2 if rules.corners == _four(rules.size) else 1,
         "no_move": ("lose", "draw", "a", "d").index(rules.no_move),
         "repetition": REPETITIONS.index(rules.repetition),
         "repetition_count": rules.repetition_count,

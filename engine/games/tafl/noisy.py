@@ -1,0 +1,139 @@
+"""Moves that change much: captures, takings of the king and escapes (kernels)."""
+
+from __future__ import annotations
+
+from ...jit import inline, kernel
+from ...squares import STRIDE
+from .judge import generate, keep_legal
+from .state import KING
+from .strike import helps_take
+from .walk import DIRECTIONS, goes
+
+ESCAPE = 255
+TAKE_KING = 254
+CAPTURE = 32
+
+
+@kernel
+def weight(s, move):
+    """What a move seems to be worth looking at first: 255 escapes, 254 takes the king, else 32 per man taken.
+
+    Only custodial captures are seen, and the king's by the count of hostile squares around him: a guess that
+    orders moves, never a verdict.
+    """
+    o = move & 511
+    t = move >> 9
+    p = s.board[o] & 15
+    if p == KING and s.goal[t]:
+        return ESCAPE
+    side = p >> 3
+    value = 0
+    if (s.striker >> p) & 1:
+        victims = s.victims[side]
+        for d in DIRECTIONS:
+            q = s.board[t + d] & 15
+            # The mover's own square counts as empty: it cannot be the anvil of its own capture.
+            if (victims >> q) & 1 and t + 2 * d != o and helps_take(s, t + 2 * d, q):
+                value += CAPTURE
+    if side == 0 and s.king:
+        away = abs(s.king - t)
+        if (away == 1 or away == STRIDE) and king_pressed(s, t, o):
+            return TAKE_KING
+    return value
+
+
+@kernel
+def king_pressed(s, t, o):
+    """Whether an attacker from `o` arriving at `t` beside the king would leave him no unhostile neighbour he needs."""
+    k = s.king
+    sides = s.king_sides[k]
+    if sides == 2:
+        far = 2 * k - t
+        return far != o and helps_take(s, far, KING) != 0
+    if sides == 0:
+        return False
+    for d in DIRECTIONS:
+        x = k + d
+        if x == t:
+            continue
+        if x == o or not helps_take(s, x, KING):
+            c = s.board[x] & 15
+            if x == o or c != 15 or s.king_on_edge == 0 or (s.king_on_edge == 2 and s.count[1] > 1):
+                return False
+    return True
+
+
+@inline
+def arrivals(s, e, side, mask, top, begin):
+    """Moves of pieces of `side` in `mask` to the square `e`, seen from `e` outwards; none written twice."""
+    special = s.board[e] != 0
+    for d in DIRECTIONS:
+        o = e + d
+        c = s.board[o]
+        clear = True
+        while c & 15 == 0:
+            if c:
+                clear = False
+            o += d
+            c = s.board[o]
+        p = c & 15
+        if p == 15 or p >> 3 != side or not (mask >> p) & 1:
+            continue
+        if (special or not clear or s.limited) and not goes(s, o, e):
+            continue
+        move = o | e << 9
+        known = False
+        for i in range(begin, top):
+            if s.moves[i] == move:
+                known = True
+        if not known:
+            s.moves[top] = move
+            top += 1
+    return top
+
+
+@kernel
+def generate_noisy(s, top):
+    """Custodial captures, takings of the king and escapes of the side to move, found from their victims.
+
+    Rule sets whose captures have other shapes (jumps, lines, berserk turns) are served by all legal moves that
+    `weight` finds worth something.
+    """
+    begin = top
+    side = s.side
+    if s.uncommon or s.jumpers or s.must_go:
+        end = generate(s, top)
+        for i in range(begin, end):
+            move = int(s.moves[i])
+            if s.must_go or weight(s, move):
+                s.moves[top] = move
+                top += 1
+        return top
+    if side == 1 and s.king:
+        for d in DIRECTIONS:
+            t = s.king + d
+            while s.board[t] & 15 == 0:
+                if s.goal[t] and goes(s, s.king, t):
+                    s.moves[top] = s.king | t << 9
+                    top += 1
+                    break
+                t += d
+    if side == 0 and s.king:
+        for d in DIRECTIONS:
+            t = s.king + d
+            if s.board[t] & 15 == 0 and king_pressed(s, t, 0):
+                top = arrivals(s, t, side, 31, top, begin)
+    enemy = 1 - side
+    victims = s.victims[side]
+    for i in range(s.count[enemy]):
+        v = int(s.pieces[enemy, i])
+        q = s.board[v] & 15
+        if not (victims >> q) & 1:
+            continue
+        for d in DIRECTIONS:
+            e = v + d
+            if s.board[e] & 15 == 0 and helps_take(s, v - d, q):
+                top = arrivals(s, e, side, s.striker, top, begin)
+    if s.repetition >= 6:
+        top = keep_legal(s, begin, top)
+    return top

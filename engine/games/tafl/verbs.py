@@ -1,0 +1,77 @@
+"""Tafl's kernels under the names every game has."""
+
+from __future__ import annotations
+
+from numba import from_dtype
+from numba.extending import overload
+
+from ... import verbs
+from ...jit import OPTIONS
+from . import judge, noisy, strike
+from .state import TAFL
+
+STATE = from_dtype(TAFL)
+
+# Each overload must be a plain module-level function: one made by a factory never hits numba's disk cache.
+
+
+@overload(verbs.generate, jit_options=OPTIONS)
+def _generate(state, top):
+    if state == STATE:
+        return lambda state, top: judge.generate(state, top)
+
+
+@overload(verbs.generate_noisy, jit_options=OPTIONS)
+def _generate_noisy(state, top):
+    if state == STATE:
+        return lambda state, top: noisy.generate_noisy(state, top)
+
+
+@overload(verbs.make, jit_options=OPTIONS)
+def _make(state, move):
+    if state == STATE:
+        return lambda state, move: strike.make(state, move)
+
+
+@overload(verbs.undo, jit_options=OPTIONS)
+def _undo(state):
+    if state == STATE:
+        return lambda state: strike.undo(state)
+
+
+@overload(verbs.adjudicate, jit_options=OPTIONS)
+def _adjudicate(state, root):
+    if state == STATE:
+        return lambda state, root: judge.adjudicate(state, root)
+
+
+@overload(verbs.stuck, jit_options=OPTIONS)
+def _stuck(state):
+    if state == STATE:
+        return lambda state: judge.stuck(state)
+
+
+@overload(verbs.horizon, jit_options=OPTIONS)
+def _horizon(state):
+    if state == STATE:
+        return lambda state: judge.horizon(state)
+
+
+@overload(verbs.weight, jit_options=OPTIONS)
+def _weight(state, move):
+    if state == STATE:
+        return lambda state, move: noisy.weight(state, move)
+
+
+verbs.KERNELS.update(
+    {
+        ("generate", TAFL): judge.generate,
+        ("generate_noisy", TAFL): noisy.generate_noisy,
+        ("make", TAFL): strike.make,
+        ("undo", TAFL): strike.undo,
+        ("adjudicate", TAFL): judge.adjudicate,
+        ("stuck", TAFL): judge.stuck,
+        ("horizon", TAFL): judge.horizon,
+        ("weight", TAFL): noisy.weight,
+    }
+)

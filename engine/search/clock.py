@@ -1,0 +1,63 @@
+"""How much time one move may take."""
+
+from __future__ import annotations
+
+import time
+
+from ..sides import Side
+from .types import Limits
+
+_MOVES_TO_GO = 30
+"""Moves a game is expected to last yet, where the clock does not say."""
+_LATEST = 0.4
+"""A move may take at most this part of the clock, however unclear it is."""
+
+
+class Budget:
+    """Milliseconds of one move: no new depth after `soft`, the end at `hard`; both None without a clock."""
+
+    def __init__(self, soft: float | None, hard: float | None) -> None:
+        self.soft = soft
+        self.hard = hard
+        self._begun = time.perf_counter()
+
+    def start(self) -> None:
+        """The clock runs from now on."""
+        self._begun = time.perf_counter()
+
+    def elapsed(self) -> float:
+        """Milliseconds since the start."""
+        return (time.perf_counter() - self._begun) * 1000
+
+    @property
+    def timed(self) -> bool:
+        return self.hard is not None
+
+    def spent(self) -> bool:
+        """Whether another depth is not worth beginning."""
+        return self.soft is not None and self.elapsed() >= self.soft
+
+
+def budget(limits: Limits, side: Side, overhead: int) -> Budget:
+    """The time that `side` may take for its next move.
+
+    `overhead` milliseconds are kept back for the way between the programs. A clock at or below zero still leaves
+    a millisecond: a legal move comes at once.
+    """
+    soft: float | None = None
+    hard: float | None = None
+    if limits.movetime is not None:
+        soft = hard = max(1.0, limits.movetime - overhead)
+    clock = limits.clock[side]
+    if clock is not None:
+        increment = max(0, limits.inc[side])
+        usable = max(1.0, clock - overhead)
+        moves = max(1, min(limits.movestogo or _MOVES_TO_GO, _MOVES_TO_GO))
+        fair = usable / moves + 0.75 * increment
+        latest = usable if moves == 1 else min(usable * _LATEST + 0.5 * increment, usable)
+        clock_hard = min(latest, 4 * fair)
+        # A depth takes a few times as long as the one before: half of the fair share is when to stop beginning.
+        clock_soft = min(0.5 * fair, clock_hard)
+        hard = clock_hard if hard is None else min(hard, clock_hard)
+        soft = clock_soft if soft is None else min(soft, clock_soft)
+    return Budget(soft, hard)

@@ -1,0 +1,136 @@
+"""Players: who chooses the moves, as data. One TOML file each.
+
+description = "One sentence."
+algorithm = "alphabeta"
+evaluator = "default"
+variant = "copenhagen"      # only if it plays no other
+
+[limits]                    # hold for every search: depth, nodes, mate, movetime (milliseconds)
+depth = 2
+
+[options]                   # options of the search, by the names of the greeting
+MultiPV = 1
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hnefi.engine import options
+from hnefi.engine.search.types import Limits
+
+FOLDER = Path(__file__).parent
+SUFFIX = ".toml"
+_LIMITS = ("depth", "nodes", "mate", "movetime")
+_KEYS = ("description", "algorithm", "evaluator", "variant", "limits", "options")
+_NUMBER_LIMIT = 10**15
+_FILE_LIMIT = 64 * 1024
+
+
+class PlayerError(ValueError):
+    """A player that cannot be found or read: names the file, the key, the value and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """How somebody plays: the search algorithm, the evaluator, and the limits that hold for every search."""
+
+    name: str
+    description: str = ""
+    algorithm: str = "alphabeta"
+    evaluator: str = "default"
+    limits: Limits = field(default_factory=Limits)
+    options: Mapping[str, str] = field(default_factory=dict)
+    variant: str | None = None
+
+
+def names() -> list[str]:
+    """The names of the shipped players, in alphabetical order."""
+    return sorted(file.stem for file in FOLDER.glob(f"*{SUFFIX}"))
+
+
+def load(name: str) -> Player:
+    """The shipped player of that name, or the player in a file (a path that ends in .toml); PlayerError otherwise."""
+    if name.endswith(SUFFIX):
+        return read(Path(name))
+    if name not in names():
+        raise PlayerError(f"no player {name[:80]!r}: expected one of {', '.join(names())}, or a .toml file")
+    return read(FOLDER / f"{name}{SUFFIX}")
+
+
+def read(file: Path) -> Player:
+    """The player in a file; an evaluator with a suffix is a file beside it."""
+    try:
+        with file.open("rb") as stream:
+            text = stream.read(_FILE_LIMIT).decode()
+        table = tomllib.loads(text)
+    except OSError as error:
+        raise PlayerError(f"{file}: {error.strerror or error}: expected a readable file") from None
+    except (ValueError, RecursionError) as error:
+        raise PlayerError(f"{file}: not TOML: {error}") from None
+    for key, value in table.items():
+        if key not in _KEYS:
+            raise PlayerError(f"{file}: {key}: {value!r:.80}: expected one of {', '.join(_KEYS)}")
+    evaluator = _text(file, table, "evaluator", "default")
+    if evaluator.endswith(".safetensors"):
+        evaluator = str(file.parent / evaluator)
+    return Player(
+        name=file.stem,
+        description=_text(file, table, "description", ""),
+        algorithm=_choice(file, "algorithm", _text(file, table, "algorithm", "alphabeta")),
+        evaluator=evaluator,
+        limits=_read_limits(file, table),
+        options={name: _option(file, name, value) for name, value in _table(file, table, "options").items()},
+        variant=_text(file, table, "variant", "") or None,
+    )
+
+
+def _text(file: Path, table: Mapping[str, Any], key: str, default: str) -> str:
+    value = table.get(key, default)
+    if not isinstance(value, str):
+        raise PlayerError(f"{file}: {key}: {value!r:.80}: expected text")
+    return value
+
+
+def _table(file: Path, table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = table.get(key, {})
+    if not isinstance(value, dict):
+        raise PlayerError(f"{file}: {key}: {value!r:.80}: expected a table")
+    return value
+
+
+def _choice(file: Path, name: str, text: str) -> str:
+    option = options.find(name)
+    assert option is not None
+    try:
+        return str(option.read(text))
+    except ValueError as error:
+        raise PlayerError(f"{file}: {name}: {text!r:.80}: {error}") from None
+
+
+def _read_limits(file: Path, table: Mapping[str, Any]) -> Limits:
+    limits = _table(file, table, "limits")
+    for key, value in limits.items():
+        if key not in _LIMITS:
+            raise PlayerError(f"{file}: limits.{key}: {value!r:.80}: expected one of {', '.join(_LIMITS)}")
+        if type(value) is not int or not 1 <= value <= _NUMBER_LIMIT:
+            raise PlayerError(f"{file}: limits.{key}: {value!r:.80}: expected a whole number of at least 1")
+    return Limits(**limits)
+
+
+def _option(file: Path, name: str, value: Any) -> str:
+    """An option's value as text; only options of the search can be set."""
+    option = options.find(name)
+    if option is None or not option.setting:
+        expected = ", ".join(option.name for option in options.TABLE if option.setting)
+        raise PlayerError(f"{file}: options.{name}: {value!r:.80}: expected one of {expected}")
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    try:
+        option.read(text)
+    except ValueError as error:
+        raise PlayerError(f"{file}: options.{name}: {value!r:.80}: {error}") from None
+    return text

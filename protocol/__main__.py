@@ -1,0 +1,5 @@
+"""`python -m hnefi.protocol` is the engine process."""
+
+from .server import main
+
+main()

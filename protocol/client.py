@@ -1,0 +1,473 @@
+"""Drives an engine process, ours or anybody's, through its text protocol; used by arena, terminal and adapters.
+
+    async with await Engine.start(["hnefi", "engine"]) as engine:
+        await engine.set_variant("brandubh")
+        engine.position(moves=["a4a2"])
+        answer = await (await engine.go(Limits(depth=4)))
+
+It knows processes and lines, no game: positions and moves are text. Every wait has an end, everything that is kept is
+bounded, and what goes wrong is an `EngineError` that says which engine, what was expected and what happened instead.
+
+A `go` carries a ticket: a `bestmove` answers the oldest `go` that is still unanswered, and if nobody wants that answer
+any more, or nothing was asked, it is dropped and counted in `stray_answers`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from hnefi.engine.search.types import Limits
+
+from .answers import (
+    Option,
+    VariantLine,
+    parse_bestmove,
+    parse_option,
+    parse_variant,
+)
+from .failures import (
+    EngineBusy,
+    EngineCrashed,
+    EngineDisconnected,
+    EngineError,
+    EngineProtocolError,
+    EngineStartError,
+    EngineTimeout,
+    Timeouts,
+)
+from .format import go_line, position_line, setoption_line
+from .messages import SetOption, SetPosition
+from .process import Exit, Listener, Process
+from .search import Answer, Search
+
+__all__ = [
+    "Answer",
+    "Engine",
+    "EngineBusy",
+    "EngineCrashed",
+    "EngineDisconnected",
+    "EngineError",
+    "EngineProtocolError",
+    "EngineStartError",
+    "EngineTimeout",
+    "Exit",
+    "Limits",
+    "Search",
+    "Timeouts",
+    "own_command",
+]
+
+GREETINGS = ("uti", "uci", "ugi")
+GREETING_STEP = 2.0
+"""How long one greeting may stay unanswered before the next is tried as well, in seconds."""
+
+_UNLIMITED = Limits()
+
+ANSWER_LINES = 65_536
+ANSWER_BYTES = 16 * 1024 * 1024
+TRANSCRIPT_LINES = 256
+
+
+def own_command(*flags: str) -> list[str]:
+    """The command that starts our own engine in this installation, with flags such as `--variant`, `brandubh`."""
+    return [sys.executable, "-m", "hnefi.protocol", *flags]
+
+
+class Engine(Listener):
+    """One engine process. `name` and `author` are what it calls itself, `options` what it announced (by small name)."""
+
+    def __init__(self, command: Sequence[str], timeouts: Timeouts) -> None:
+        self.command = tuple(command)
+        self.timeouts = timeouts
+        self.proto = ""
+        self.name = Path(command[0]).name
+        self.author = ""
+        self.options: dict[str, Option] = {}
+        self.failure: EngineError | None = None
+        self.stray_answers = 0
+        self.dropped_lines = 0
+        self.transcript: deque[tuple[float, str, bytes]] = deque(maxlen=TRANSCRIPT_LINES)
+        self.on_traffic: Callable[[float, str, bytes], None] | None = None
+        self._process: Process
+        self._held: list[str] = []
+        self._searches: deque[Search] = deque()
+        self._ready: deque[asyncio.Future[None]] = deque()
+        self._tickets = 0
+        self._greeted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._asking = asyncio.Lock()
+        self._collected: list[str] | None = None
+        self._collected_bytes = 0
+
+    # Beginning and end
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        proto: str = "auto",
+        *,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+        errors: IO[bytes] | None = None,
+        timeouts: Timeouts | None = None,
+        on_traffic: Callable[[float, str, bytes], None] | None = None,
+    ) -> Engine:
+        """Run `command` (a list of words, no shell) and greet it.
+
+        `proto` is `uti`, `uci`, `ugi` or `auto`, which tries them in turn and takes the first that is answered.
+        `env` is added to our environment; `errors` takes its standard error (else its end is in `error_tail`).
+        `on_traffic(stamp, arrow, line)` sees every line, `>` sent and `<` received.
+        Raises EngineStartError; no process is left then.
+        """
+        if proto != "auto" and proto not in GREETINGS:
+            raise ValueError(f"protocol {proto!r}: expected auto, {', '.join(GREETINGS)}")
+        if not command:
+            raise ValueError("the engine's command is empty: expected a program and its arguments")
+        engine = cls(command, timeouts or Timeouts())
+        engine.on_traffic = on_traffic
+        try:
+            engine._process = await Process.start(command, engine, cwd, env, errors, engine.timeouts.start)
+        except TimeoutError:
+            raise EngineStartError(f"cannot start {shlex.join(command)}: it takes too long") from None
+        except OSError as error:
+            raise EngineStartError(f"cannot start {shlex.join(command)}: {error.strerror or error}") from None
+        try:
+            await engine._greet((proto,) if proto != "auto" else GREETINGS)
+        except BaseException:
+            await engine.quit(grace=0.0)
+            raise
+        return engine
+
+    async def _greet(self, greetings: Sequence[str]) -> None:
+        deadline = time.monotonic() + self.timeouts.start
+        try:
+            for index, greeting in enumerate(greetings):
+                await self._send(greeting)
+                left = deadline - time.monotonic()
+                wait = left if index == len(greetings) - 1 else min(GREETING_STEP, left)
+                with contextlib.suppress(TimeoutError):
+                    self.proto = await asyncio.wait_for(asyncio.shield(self._greeted), wait)
+                    return
+        except EngineError as error:
+            raise EngineStartError(f"{error}{self._last_words()}") from error
+        words = " or ".join(f"{greeting}ok" for greeting in greetings)
+        raise EngineStartError(
+            f"{self.name} did not greet: expected {words} within {self.timeouts.start:g} s{self._last_words()}"
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.quit()
+
+    async def quit(self, grace: float = 0.5) -> Exit:
+        """End the engine: `quit` and end of input, after `grace` seconds TERM, then KILL to all its processes.
+
+        Never takes longer than 2 s and never fails; returns how the process ended.
+        """
+        self._note(">", b"quit")
+        ending = await self._process.wind_up(b"quit\n", grace)
+        self._break(EngineCrashed(f"{self.name} was told to quit", ending))
+        return ending
+
+    def kill(self) -> None:
+        """End the engine's processes at once, without a word."""
+        self._process.kill()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def exit(self) -> Exit | None:
+        """How the process ended; None while it lives."""
+        return self._process.exit
+
+    @property
+    def overlong_lines(self) -> int:
+        """How many lines were longer than 64 KiB and skipped."""
+        return self._process.overlong
+
+    def error_tail(self) -> str:
+        """The last 64 KiB of its standard error."""
+        return self._process.error_tail()
+
+    # Questions and settings
+
+    async def is_ready(self, timeout: float | None = None) -> None:
+        """Returns when the engine says `readyok`; allowed at any moment, also during a search."""
+        await self._ping(["isready"], self.timeouts.ready if timeout is None else timeout)
+
+    async def ask(self, question: str, timeout: float | None = None) -> list[str]:
+        """All lines the engine answers to `question`; reports and answers of a search are not among them."""
+        seconds = self.timeouts.answer if timeout is None else timeout
+        async with self._asking:
+            self._collected, self._collected_bytes = [], 0
+            try:
+                await self._ping([question, "isready"], seconds)
+                return self._collected
+            finally:
+                self._collected = None
+
+    async def new_game(self, timeout: float | None = None) -> None:
+        """Tell the engine that the next position belongs to another game, and wait until it is ready."""
+        self._not_searching("newgame")
+        await self._ping(
+            [f"{self.proto}newgame", "isready"], self.timeouts.new_game if timeout is None else timeout
+        )
+
+    async def set_option(self, name: str, value: str | int | bool | None = None) -> list[str]:
+        """Set one announced option and return what the engine said to it; EngineProtocolError if it cannot be."""
+        self._not_searching("setoption")
+        option = await self._announced(name)
+        text = str(value).lower() if isinstance(value, bool) else None if value is None else str(value)
+        objection = option.objection(text)
+        if objection:
+            raise EngineProtocolError(f"{self.name}: option {option.name} value {text!r}: {objection}")
+        line = setoption_line(SetOption(option.name, text))
+        return self._accepted(await self.ask(line, self.timeouts.ready))
+
+    async def set_variant(self, name: str) -> VariantLine | None:
+        """Choose the game or rule set; returns what the engine says about it, if it says anything."""
+        self._not_searching("variant")
+        if self.proto == "uti":
+            lines = self._accepted(await self.ask(f"variant {name}", self.timeouts.ready))
+        else:
+            option = "UCI_Variant" if "uci_variant" in self.options else "Variant"
+            lines = await self.set_option(option, name)
+        return next((known for known in map(parse_variant, lines) if known), None)
+
+    async def _announced(self, name: str) -> Option:
+        """The option called `name` in any case; some engines announce theirs only after the ok word."""
+        if name.casefold() not in self.options:
+            await self.is_ready()
+        option = self.options.get(name.casefold())
+        if option is None:
+            near = get_close_matches(name.casefold(), self.options, n=1)
+            names = [known.name for known in self.options.values()]
+            hint = (
+                f"did you mean {self.options[near[0]].name}?"
+                if near
+                else f"it has {', '.join(names) or 'none'}"
+            )
+            raise EngineProtocolError(f"{self.name} has no option {name!r}: {hint}")
+        return option
+
+    def _accepted(self, lines: list[str]) -> list[str]:
+        for line in lines:
+            if line.startswith("info string error "):
+                raise EngineProtocolError(f"{self.name}: {line.removeprefix('info string error ')}")
+        return lines
+
+    # Play
+
+    def position(self, start: str = "startpos", moves: Sequence[str] = ()) -> None:
+        """The position to think about: `startpos`, `fen ...`, `otn ...` or a bare FEN, and the moves since.
+
+        Goes out in one write with the next command, so that no time passes between the two.
+        """
+        kind, _, text = start.partition(" ")
+        if kind not in ("startpos", "fen", "otn"):
+            kind, text = "fen", start
+        self._held = [position_line(SetPosition(kind, text, tuple(moves)))]
+
+    async def go(
+        self, limits: Limits = _UNLIMITED, *, searchmoves: Sequence[str] = (), timeout: float | None = None
+    ) -> Search:
+        """Start thinking within `limits`; `searchmoves` are text, those of `limits` are not looked at.
+
+        The answer must come within `timeout` seconds, by default the time the limits allow and `timeouts.move` on top.
+        Where nothing but a `stop` ends the search, the clock starts with `Search.stop` or `Search.ponderhit`.
+        """
+        self._not_searching("go")
+        line = go_line(limits, searchmoves, dialect=self.proto)
+        self._process.drain()
+        self._tickets += 1
+        search = Search(
+            self._tickets,
+            self.timeouts,
+            self._send,
+            self._process.drain,
+            lambda seconds: self._timeout("bestmove", seconds),
+        )
+        self._searches.append(search)
+        try:
+            search.sent = await self._send(line)
+        except EngineError as error:
+            search.fail(error)
+            raise
+        if limits.bounded and not (limits.infinite or limits.ponder):
+            allowed = max(limits.movetime or 0, *(left or 0 for left in limits.clock)) / 1000
+            search.expect_within(allowed + self.timeouts.move if timeout is None else timeout)
+        return search
+
+    @property
+    def searching(self) -> bool:
+        """Whether an answer is awaited that somebody wants."""
+        return any(not search.done for search in self._searches)
+
+    async def stop(self, timeout: float | None = None) -> Answer | None:
+        """Stop the running search and return its answer; None if there is none."""
+        for search in self._searches:
+            if not search.done:
+                return await search.stop(timeout)
+        return None
+
+    def _not_searching(self, what: str) -> None:
+        if self.failure is None and self.searching:
+            raise EngineBusy(f"{self.name} is searching: stop it before {what}")
+
+    # Lines out
+
+    async def send(self, line: str) -> None:
+        """Send one line as it is; what the engine answers appears only in the transcript."""
+        await self._send(line)
+
+    async def _send(self, *lines: str) -> float:
+        """Send lines in one write, after a position that was held for them; returns when that was done."""
+        return await self._write(self._encode(lines))
+
+    def _encode(self, lines: Sequence[str]) -> bytes:
+        """The held position and `lines` as bytes; ValueError if one of them is more than one line."""
+        everything = [*self._held, *lines]
+        self._held = []
+        for line in everything:
+            if "\n" in line or "\r" in line:
+                raise ValueError(f"{line[:80]!r} is more than one line")
+        if self.failure is not None:
+            raise self.failure
+        for line in everything:
+            self._note(">", line.encode())
+        return "".join(f"{line}\n" for line in everything).encode()
+
+    async def _write(self, data: bytes) -> float:
+        try:
+            return await self._process.write(data, self.timeouts.write)
+        except TimeoutError:
+            raise self._timeout("reading of our commands", self.timeouts.write) from None
+        except BrokenPipeError:
+            # Its end, if it has ended, is about to be known and says more than the broken pipe.
+            await self._process.wait(timeout=1.0)
+            raise self._break(EngineDisconnected(f"{self.name} closed its standard input")) from None
+
+    async def _ping(self, lines: Sequence[str], seconds: float) -> None:
+        """Send lines that end in `isready` and wait for its answer."""
+        data = self._encode(lines)
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        deadline = time.monotonic() + seconds
+        # It stays in the row after a timeout, so that the late answer is taken for what it is.
+        self._ready.append(waiter)
+        try:
+            await self._write(data)
+            await asyncio.wait_for(waiter, max(0.0, deadline - time.monotonic()))
+        except TimeoutError:
+            raise self._timeout("readyok", seconds) from None
+        finally:
+            waiter.cancel()
+
+    # Lines in
+
+    def on_line(self, line: bytes, stamp: float) -> None:
+        self._note("<", line, stamp)
+        if line.startswith(b"info ") and not line.startswith(b"info string"):
+            if self._searches:
+                self._searches[0].report(line)
+            return
+        self._control(line.decode("utf-8", "replace").strip(), stamp)
+
+    def _control(self, line: str, stamp: float) -> None:
+        word, _, rest = line.partition(" ")
+        if word == "bestmove":
+            self._take_answer(line, stamp)
+        elif word == "readyok":
+            if self._ready:
+                waiter = self._ready.popleft()
+                if not waiter.done():
+                    waiter.set_result(None)
+        elif word in ("utiok", "uciok", "ugiok"):
+            if not self._greeted.done():
+                self._greeted.set_result(word.removesuffix("ok"))
+        elif word == "option":
+            option = parse_option(line)
+            if option is not None and len(self.options) < ANSWER_LINES:
+                self.options[option.name.casefold()] = option
+        elif word == "id":
+            self._identify(rest)
+        elif line:
+            self._take_text(line)
+
+    def _take_answer(self, line: str, stamp: float) -> None:
+        best = parse_bestmove(line)
+        search = self._searches.popleft() if self._searches else None
+        if search is None or best is None or search.done:
+            self.stray_answers += 1
+        else:
+            search.answer(best, stamp)
+
+    def _take_text(self, line: str) -> None:
+        if self._searches:
+            self._searches[0].text(line)
+        if self._collected is None:
+            return
+        self._collected_bytes += len(line)
+        if len(self._collected) < ANSWER_LINES and self._collected_bytes < ANSWER_BYTES:
+            self._collected.append(line)
+        else:
+            self.dropped_lines += 1
+
+    def _identify(self, rest: str) -> None:
+        key, _, value = rest.partition(" ")
+        if key == "name" and value:
+            self.name = value[:200]
+        elif key == "author":
+            self.author = value[:200]
+
+    def on_closed(self) -> None:
+        self._break(EngineDisconnected(f"{self.name} closed its standard output and is still alive"))
+
+    def on_exit(self, ending: Exit) -> None:
+        self._break(EngineCrashed(f"{self.name} has ended: {ending.text}", ending))
+
+    # Failure
+
+    def _break(self, error: EngineError) -> EngineError:
+        """From now on every call fails with `error`, those that wait included; the first failure stays."""
+        if self.failure is None:
+            self.failure = error
+        for search in self._searches:
+            search.fail(self.failure)
+        self._searches.clear()
+        while self._ready:
+            waiter = self._ready.popleft()
+            if not waiter.done():
+                waiter.set_exception(self.failure)
+        if not self._greeted.done():
+            self._greeted.set_exception(self.failure)
+            self._greeted.exception()
+        return self.failure
+
+    def _timeout(self, what: str, seconds: float) -> EngineTimeout:
+        return EngineTimeout(f"{self.name} did not answer: expected {what} within {seconds:g} s")
+
+    def _last_words(self) -> str:
+        words = self.error_tail().strip().splitlines()
+        return f"; its last words: {words[-1][:200]}" if words else ""
+
+    def _note(self, arrow: str, line: bytes, stamp: float | None = None) -> None:
+        at = time.monotonic() if stamp is None else stamp
+        self.transcript.append((at, arrow, line[:1024]))
+        if self.on_traffic is not None:
+            self.on_traffic(at, arrow, line)

@@ -1,0 +1,456 @@
+"""What every command word means: one table, one method per word."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hnefi import players
+from hnefi.engine import about, options
+from hnefi.engine.search.types import Info, SearchResult
+from hnefi.engine.session import Session, SessionError
+from hnefi.engine.setup import format_fen
+from hnefi.engine.sides import Side
+from hnefi.engine.squares import move_name
+
+from . import format as say
+from . import messages
+
+if TYPE_CHECKING:
+    from hnefi.engine.perft import PerftResult
+    from hnefi.engine.position import Position
+
+    from .server import Line, Server
+
+PERFT_LIMIT = 100
+BENCH_LIMIT = 100
+GENFENS_PLIES = (4, 8)
+LICENSE_LINES = (
+    f"{about.NAME} {about.VERSION}, by {about.AUTHORS}, is free software under the {about.LICENSE} licence:",
+    "use, copy, change and pass it on as you like, as long as the copyright notice stays; there is no warranty.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One command: how it is written, what it does in one sentence, who carries it out.
+
+    `always`: it is also taken while a search, or anything else in the search thread, is running.
+    `kernels`: it needs everything imported and compiled.
+    """
+
+    usage: str
+    sentence: str
+    act: Callable[[Commands, list[str]], None]
+    always: bool = False
+    kernels: bool = False
+
+
+class Commands:
+    """Carries out lines. Every word of the protocol is a method; the session behind it does the work."""
+
+    def __init__(self, server: Server, session: Session | None = None) -> None:
+        self._server = server
+        self._output = server.output
+        self.debug = False
+        self.session = session or Session(
+            on_info=self._on_info,
+            on_result=self._on_result,
+            on_error=self._on_error,
+            load_player=players.load,
+        )
+        self._quit = False
+
+    def line(self, line: Line) -> bool:
+        """Carries out one line as it was read; False if it was the last."""
+        if line.cut:
+            start = line[:40].decode("utf-8", "replace")
+            self._error(f"{start}…", "expected a line of at most 65536 bytes")
+            return True
+        try:
+            words = messages.words_of(line)
+        except UnicodeDecodeError:
+            self._error(line[:80].decode("utf-8", "backslashreplace"), "expected UTF-8")
+            return True
+        if not words or words[0].startswith("#"):
+            return True
+        known = messages.command_of(words, TABLE)
+        if not known:
+            self._say(f"info string unknown command: {say.shown(' '.join(words))}")
+            return True
+        self.carry_out(known)
+        return not self._quit
+
+    def carry_out(self, words: list[str]) -> None:
+        """Carries out one command. Nothing that goes wrong gets out of here, and the old state stays."""
+        verb = TABLE[words[0]]
+        try:
+            if not verb.always:
+                self._demand_idle(words)
+            if verb.kernels:
+                self._server.wait_until_warm()
+            verb.act(self, words)
+        except SessionError as error:
+            self._error(error.read, error.expected)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the conversation goes on
+            self._failed(" ".join(words), error)
+
+    def close(self, grace: float) -> None:
+        """The conversation is over: a running search gets `grace` seconds for its answer."""
+        self.session.stop()
+        if self.session.searching:
+            self.session.wait(grace)
+
+    # The conversation
+
+    def greet(self, words: list[str]) -> None:
+        self._server.greet(words[0])
+
+    def isready(self, _: list[str]) -> None:
+        if not self.session.job:
+            self._server.wait_until_warm()
+            if self._server.warm_error is not None:
+                self._failed("isready", self._server.warm_error)
+        self._say("readyok")
+
+    def set_debug(self, words: list[str]) -> None:
+        if words[1:] not in (["on"], ["off"]):
+            raise SessionError(" ".join(words), "expected debug on or debug off")
+        self.debug = words[1] == "on"
+
+    def help(self, words: list[str]) -> None:
+        if len(words) > 1 and words[1] not in TABLE:
+            raise SessionError(" ".join(words), f"expected one of {', '.join(TABLE)}")
+        for verb in [TABLE[words[1]]] if len(words) > 1 else dict.fromkeys(TABLE.values()):
+            self._say(f"info string help {verb.usage}: {verb.sentence}")
+
+    def license(self, _: list[str]) -> None:
+        for line in LICENSE_LINES:
+            self._say(f"info string license {line}")
+
+    def quit(self, _: list[str]) -> None:
+        self._quit = True
+
+    # Options, game, rules
+
+    def setoption(self, words: list[str]) -> None:
+        message = messages.parse_setoption(words)
+        option = options.find(message.name)
+        name = "" if option is None else option.name
+        value = message.value or ""
+        if name == "Variant" and value:
+            self.variant(["variant", value])
+        elif name == "Rules" and value:
+            self.rules(["rules", *value.split()])
+        elif name == "DebugLogFile" and message.value is not None:
+            self._set_log("" if value == options.EMPTY else value)
+        else:
+            self.session.set_option(message.name, message.value)
+
+    def _set_log(self, path: str) -> None:
+        try:
+            self._output.set_log(path)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise SessionError(
+                f"setoption DebugLogFile {path}", f"expected a file to write to ({reason})"
+            ) from None
+        self.session.set_option("DebugLogFile", path)
+
+    def variants(self, _: list[str]) -> None:
+        for variant in self.session.variants():
+            self._say(say.variants_line(variant))
+
+    def variant(self, words: list[str]) -> None:
+        if len(words) != 2:
+            raise SessionError(" ".join(words), "expected the name of one variant")
+        self._say(say.variant_line(self.session.set_variant(words[1])))
+
+    def rules(self, words: list[str]) -> None:
+        if len(words) == 1:
+            for name, text in self._rules():
+                self._say(f"info string rules {name} {text}")
+            return
+        opentafl = words[1] == "opentafl"
+        variant, problems = self.session.set_rules(" ".join(words[1 + opentafl :]), opentafl=opentafl)
+        for problem in problems:
+            self._error("rules", problem)
+        self._say(say.variant_line(variant))
+
+    def _rules(self) -> Iterable[tuple[str, str]]:
+        from hnefi.engine import otn
+
+        variant = self.session.variant
+        text, lost = otn.export_rules(variant)
+        yield from variant.rules_lines()
+        yield "start", variant.rows
+        yield "hash", variant.hash
+        yield "otn", text
+        yield "lost", " ".join(lost) or "none"
+
+    def new_game(self, _: list[str]) -> None:
+        self.session.new_game()
+
+    # Positions and moves
+
+    def position(self, words: list[str]) -> None:
+        message = messages.parse_position(words)
+        if message.kind == "otn":
+            self.session.set_record(message.text, message.moves)
+        elif message.kind == "startpos" and message.text:
+            # Fields behind `startpos` are fields behind its FEN.
+            start = f"{self.session.variant.startpos} {message.text}"
+            self.session.set_position(start, message.moves)
+        else:
+            self.session.set_position(message.text or None, message.moves)
+
+    def play(self, words: list[str]) -> None:
+        if len(words) != 2:
+            raise SessionError(" ".join(words), "expected one move")
+        played = self.session.play(words[1])
+        self._say(say.played_line(played))
+        if played.position.outcome is not None:
+            self._say(say.outcome_line(played.position.outcome))
+
+    def undo(self, _: list[str]) -> None:
+        self._say(say.undone_line(self.session.undo()))
+
+    def moves(self, words: list[str]) -> None:
+        position = self.session.position
+        if words[1:] == ["verbose"]:
+            self._say(say.verbose_moves_line(position.legal_moves_with_captures()))
+        elif words[1:]:
+            raise SessionError(" ".join(words), "expected moves or moves verbose")
+        else:
+            self._say(say.moves_line(position.legal_moves()))
+
+    def board(self, _: list[str]) -> None:
+        position = self.session.position
+        for line in position.diagram().splitlines():
+            self._say(line)
+        self._say(f"fen: {position.fen()}")
+        self._say(f"key: {position.key & (1 << 64) - 1:016x}")
+        self._say(f"side: {position.side.letter}")
+        self._say(f"repetitions: {position.repetitions}")
+        if position.outcome is not None:
+            self._say(f"outcome: {position.outcome.text}")
+
+    def query(self, words: list[str]) -> None:
+        answer = QUERIES.get(words[1]) if len(words) == 2 else None
+        if answer is None:
+            raise SessionError(" ".join(words), f"expected query and one of {', '.join(QUERIES)}")
+        self._say(say.response_line(answer(self.session.position)))
+
+    # Thinking
+
+    def go(self, words: list[str]) -> None:
+        if words[1:2] == ["perft"]:
+            self.perft(words[1:])
+            return
+        message = messages.parse_go(words)
+        searchmoves, problems = self.session.legal(message.searchmoves)
+        for problem in (*message.problems, *problems):
+            self._error(problem.read, problem.expected)
+        limits = replace(message.limits, searchmoves=searchmoves)
+        if self.debug:
+            self._say(f"info string limits: {say.go_line(limits, [move_name(m) for m in searchmoves])}")
+        self.session.go(limits)
+
+    def stop(self, _: list[str]) -> None:
+        if self.session.searching:
+            self.session.stop()
+            self._server.wait_for(self.session.ended())
+
+    def ponderhit(self, _: list[str]) -> None:
+        self.session.ponderhit()
+
+    def evaluate(self, _: list[str]) -> None:
+        terms = self.session.evaluate()
+        for term, value in terms[:-1]:
+            self._say(f"info string eval {term} a {value}")
+        total = terms[-1][1]
+        own = total if self.session.position.side is Side.ATTACKERS else -total
+        self._say(f"info string eval total a {total} stm {own}")
+
+    def perft(self, words: list[str]) -> None:
+        depth = messages.parse_number(words, 0, PERFT_LIMIT)
+        position = self.session.position
+
+        def work() -> PerftResult:
+            from hnefi.engine.perft import perft
+
+            return perft(position, depth)
+
+        def done(result: PerftResult) -> None:
+            for move, count in result.divide:
+                self._say(f"{move_name(move)}: {count}")
+            self._say(f"Nodes searched: {result.nodes}")
+            rate = int(result.nodes / max(result.seconds, 1e-6))
+            milliseconds = int(result.seconds * 1000)
+            self._say(f"info string perft captures {result.captures} time {milliseconds} nps {rate}")
+
+        self.session.run("perft", work, done)
+
+    def bench(self, words: list[str]) -> None:
+        depth = messages.parse_number(words, 1, BENCH_LIMIT, default=0)
+
+        def work() -> tuple[int, float, list[str]]:
+            from hnefi.engine.bench import bench
+
+            return bench(depth) if depth else bench()
+
+        def done(result: tuple[int, float, list[str]]) -> None:
+            nodes, seconds, lines = result
+            for line in lines:
+                self._say(f"info string bench {line}")
+            rate = int(nodes / max(seconds, 1e-6))
+            self._say(f"info string bench time {int(seconds * 1000)} nps {rate}")
+            self._say(f"Nodes searched: {nodes}")
+
+        self.session.run("bench", work, done)
+
+    def genfens(self, words: list[str]) -> None:
+        message = messages.parse_genfens(words)
+        variant = self.session.variant
+        seed = self.session.settings.seed if message.seed is None else message.seed
+
+        def work() -> list[Position]:
+            from hnefi.engine.openings import generate
+
+            return list(generate(variant, message.count, seed, plies=message.plies or GENFENS_PLIES))
+
+        def done(openings: list[Position]) -> None:
+            for position in openings:
+                self._say(f"info string genfens {position.fen()}")
+
+        self.session.run("genfens", work, done)
+
+    # What the search thread says
+
+    def _on_info(self, info: Info) -> None:
+        self._say(say.info_line(info, wdl=bool(self.session.option("UCI_ShowWDL"))))
+
+    def _on_result(self, position: Position, result: SearchResult) -> None:
+        if position.outcome is not None:
+            for line in say.finished_lines(position.outcome, position.side):
+                self._say(line)
+        self._say(say.bestmove_line(result, ponder=self._server.dialect != "ugi"))
+
+    def _on_error(self, error: Exception) -> None:
+        if isinstance(error, SessionError):
+            self._error(error.read, error.expected)
+        else:
+            self._failed(self.session.job or "search", error)
+
+    # Answers
+
+    def _say(self, line: str) -> None:
+        self._output.line(line)
+
+    def _error(self, read: str, expected: str) -> None:
+        self._say(say.error_line(read, expected))
+
+    def _failed(self, read: str, error: Exception) -> None:
+        """Something that should not have happened; the details are for who asked for them."""
+        self._error(
+            read, f"{type(error).__name__} {error}: this is a fault of the engine, nothing was changed"
+        )
+        if self.debug:
+            traceback.print_exception(error, file=sys.stderr)
+
+    def _demand_idle(self, words: list[str]) -> None:
+        job = self.session.job
+        if job == "go":
+            raise SessionError(" ".join(words), "not while searching, expected stop before")
+        if job:
+            raise SessionError(" ".join(words), f"not while {job} is running, expected its end before")
+
+
+def _query_history(position: Position) -> str:
+    start = format_fen(position.start)
+    return say.history(None if start == position.variant.startpos else start, position.moves)
+
+
+def _query_result(position: Position) -> str:
+    outcome = position.outcome
+    if outcome is None:
+        return "none"
+    return "draw" if outcome.winner is None else f"p{outcome.winner + 1}win"
+
+
+QUERIES: dict[str, Callable[[Position], str]] = {
+    "fen": lambda position: position.fen(),
+    "turn": lambda position: position.side.letter,
+    "outcome": lambda position: "none" if position.outcome is None else position.outcome.result,
+    "reason": lambda position: "none" if position.outcome is None else str(position.outcome.reason),
+    "captures": lambda position: "{} {}".format(*position.taken),
+    "history": _query_history,
+    "result": _query_result,
+    "gameover": lambda position: say.yes_no(position.outcome is not None),
+    "p1turn": lambda position: say.yes_no(position.side is Side.ATTACKERS),
+}
+
+_GREETING = Verb("uti, uci or ugi", "name, options and the ok word of the dialect", Commands.greet)
+_NEW_GAME = Verb(
+    "utinewgame, ucinewgame or uginewgame", "forget everything; back to the start", Commands.new_game
+)
+_BOARD = Verb("d or board", "the board as a picture, and all about the position", Commands.board, True, True)
+
+TABLE: dict[str, Verb] = {
+    "uti": _GREETING,
+    "uci": _GREETING,
+    "ugi": _GREETING,
+    "isready": Verb(
+        "isready", "readyok, when everything is loaded; at any time", Commands.isready, always=True
+    ),
+    "debug": Verb(
+        "debug on|off", "say more, with tracebacks on standard error", Commands.set_debug, always=True
+    ),
+    "setoption": Verb("setoption name N [value V]", "set an option of the greeting", Commands.setoption),
+    "variants": Verb("variants", "one line for every variant", Commands.variants),
+    "variant": Verb("variant NAME", "play another game, from its start", Commands.variant),
+    "rules": Verb(
+        "rules [[opentafl] OTN]", "all rules in force, or play by an OTN rules string", Commands.rules
+    ),
+    "utinewgame": _NEW_GAME,
+    "ucinewgame": _NEW_GAME,
+    "uginewgame": _NEW_GAME,
+    "position": Verb(
+        "position startpos|fen FEN|otn RECORD [moves M...]",
+        "the position, with the whole game that led to it",
+        Commands.position,
+        kernels=True,
+    ),
+    "go": Verb(
+        "go [searchmoves M...] [ponder] [atime|dtime|ainc|dinc ms] [movestogo|depth|nodes|mate n] [movetime ms] "
+        "[infinite]",
+        "search until the first limit is reached; the answer is bestmove",
+        Commands.go,
+        kernels=True,
+    ),
+    "stop": Verb("stop", "end the search and answer now", Commands.stop, always=True),
+    "ponderhit": Verb("ponderhit", "the expected move was played", Commands.ponderhit, always=True),
+    "d": _BOARD,
+    "board": _BOARD,
+    "moves": Verb("moves [verbose]", "all legal moves, with what they capture", Commands.moves, True, True),
+    "play": Verb("play M", "play a move on the current position", Commands.play, kernels=True),
+    "undo": Verb("undo", "take the last move back", Commands.undo, kernels=True),
+    "eval": Verb("eval", "what the evaluation thinks of the position", Commands.evaluate, kernels=True),
+    "query": Verb(
+        f"query {'|'.join(QUERIES)}", "one response line", Commands.query, always=True, kernels=True
+    ),
+    "perft": Verb("perft N", "count the positions N plies away", Commands.perft, kernels=True),
+    "bench": Verb(
+        "bench [depth]",
+        "search fixed positions; the node count names the build",
+        Commands.bench,
+        kernels=True,
+    ),
+    "genfens": Verb("genfens N seed S plies K[-L]", "N random openings", Commands.genfens, kernels=True),
+    "help": Verb("help [command]", "this list, or one line of it", Commands.help, always=True),
+    "license": Verb("license", "under which terms this may be used", Commands.license),
+    "quit": Verb("quit", "end", Commands.quit, always=True),
+}

@@ -1,0 +1,52 @@
+"""What can go wrong between us and an engine, and how long we wait before we say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .process import Exit
+
+
+class EngineError(Exception):
+    """An engine did not do what was asked; the text is a sentence for people and names the engine."""
+
+
+class EngineStartError(EngineError):
+    """It could not be run, or did not greet."""
+
+
+class EngineCrashed(EngineError):
+    """Its process has ended; `exit` says how."""
+
+    def __init__(self, message: str, ending: Exit) -> None:
+        super().__init__(message)
+        self.exit = ending
+
+
+class EngineDisconnected(EngineError):
+    """It closed its output or input and lives on."""
+
+
+class EngineTimeout(EngineError):
+    """It did not answer, or did not read, in time."""
+
+
+class EngineProtocolError(EngineError):
+    """It refused, or was asked for something it never announced."""
+
+
+class EngineBusy(EngineError):
+    """It is searching, and what was asked must wait for the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long to wait, in seconds. `move` is added to the time that a `go` allows by itself."""
+
+    start: float = 10.0
+    ready: float = 60.0
+    new_game: float = 60.0
+    answer: float = 10.0
+    move: float = 60.0
+    stop: float = 5.0
+    write: float = 10.0

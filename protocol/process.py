@@ -1,0 +1,408 @@
+"""One child process and its bytes, on the running event loop: start, read, write, see it end, end it.
+
+Everything that can go wrong with a foreign program is settled here once:
+
+- It runs in its own session, hence its own process group, and on Linux dies with the thread that started it.
+- Nothing it does can block us: its pipes are non-blocking, its errors are always drained, its lines are bounded.
+- Its end is seen on the process itself, not by end of file, which a grandchild with the pipe in hand may delay; what
+  it wrote before is read first. Its group is killed before it is reaped, while its number cannot have been reused.
+
+What it writes is handed to a `Listener`. Who needs lines in meaning rather than bytes uses `client`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+LINE_LIMIT = 65_536
+"""Longer lines are skipped to their end and counted."""
+
+ERROR_TAIL = 65_536
+"""This many of the last bytes on standard error are kept for reports."""
+
+WRITE_LIMIT = 16 * 1024 * 1024
+"""More than this unread by the process is refused rather than kept."""
+
+CHUNK = 262_144
+DRAIN_LIMIT = 4 * 1024 * 1024
+EXIT_GRACE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended: its exit status, or the number of the signal that killed it."""
+
+    status: int | None
+    signal: int | None = None
+
+    @property
+    def text(self) -> str:
+        """As a person says it: `exit status 3`, `killed by SIGSEGV`."""
+        if self.signal is None:
+            return f"exit status {self.status}"
+        try:
+            return f"killed by {signal.Signals(self.signal).name}"
+        except ValueError:
+            return f"killed by signal {self.signal}"
+
+
+class Listener:
+    """What a process tells its owner; every method is called on the event loop."""
+
+    def on_line(self, line: bytes, stamp: float) -> None:
+        """A line without its end; `stamp` is `time.monotonic()` when its bytes were read."""
+
+    def on_closed(self) -> None:
+        """Standard output has ended, and `EXIT_GRACE` later the process still lives."""
+
+    def on_exit(self, ending: Exit) -> None:
+        """The process has ended; all that it wrote was delivered before."""
+
+
+class LineSplitter:
+    """Cuts a stream of bytes into lines of at most `LINE_LIMIT` bytes; holds no more than one of them."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._skipping = False
+        self.overlong = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that `chunk` completes, without `\\n` or `\\r\\n`."""
+        head, *lines = (self._rest + chunk).split(b"\n")
+        lines.insert(0, head)
+        self._rest = lines.pop()
+        if lines and self._skipping:
+            del lines[0]
+            self._skipping = False
+        if len(self._rest) > LINE_LIMIT or self._skipping:
+            self.overlong += not self._skipping
+            self._skipping = True
+            self._rest = b""
+        whole = []
+        for line in lines:
+            if len(line) > LINE_LIMIT:
+                self.overlong += 1
+            else:
+                whole.append(line[:-1] if line.endswith(b"\r") else line)
+        return whole
+
+    def rest(self) -> bytes:
+        """What was written last, without an end of line."""
+        rest, self._rest = self._rest, b""
+        return rest
+
+
+class Process:
+    """A running child. Make one with `start`; use `wind_up` or `kill` to end it."""
+
+    def __init__(self, child: subprocess.Popen[bytes], listener: Listener) -> None:
+        self._child = child
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
+        self._lines = LineSplitter()
+        self._errors = bytearray()
+        self._unsent = bytearray()
+        self._sent: asyncio.Event = asyncio.Event()
+        self._sent.set()
+        self._ended: asyncio.Event = asyncio.Event()
+        self._readers: set[int] = set()
+        self._stdin: int | None = self._adopt(child.stdin)
+        self._stdout: int | None = self._adopt(child.stdout)
+        self._stderr: int | None = self._adopt(child.stderr)
+        self._handle: int | None = None
+        self.exit: Exit | None = None
+        self.write_error: str | None = None
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        listener: Listener,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+        errors: IO[bytes] | None = None,
+        timeout: float = 10.0,
+    ) -> Process:
+        """Run `command` (no shell) and return once it really runs; OSError with a sentence if it cannot.
+
+        `env` is added to a copy of our environment. `errors` takes its standard error instead of `error_tail`.
+        """
+        if os.name != "posix":
+            raise OSError("engine processes can be driven on Linux, macOS and other Unix systems only")
+        report, failed = os.pipe()
+        try:
+            launcher: list[str] = []
+            if sys.platform == "linux":
+                script = str(Path(__file__).with_name("launch.py"))
+                launcher = [sys.executable, "-I", "-S", script, str(os.getpid()), str(failed)]
+            child = subprocess.Popen(
+                [*launcher, *command],
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors or subprocess.PIPE,
+                cwd=cwd,
+                env={**os.environ, **env} if env else None,
+                start_new_session=True,
+                pass_fds=(failed,) if launcher else (),
+            )
+        except BaseException:
+            os.close(report)
+            raise
+        finally:
+            os.close(failed)
+        process = cls(child, listener)
+        try:
+            problem = await asyncio.wait_for(process._launched(report), timeout)
+        except BaseException:
+            process.kill()
+            raise
+        if problem:
+            process.kill()
+            raise OSError(problem)
+        process._watch()
+        return process
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def overlong(self) -> int:
+        """How many lines were too long and skipped."""
+        return self._lines.overlong
+
+    def error_tail(self) -> str:
+        """The last of what the process wrote to standard error."""
+        self._read_errors()
+        return self._errors.decode("utf-8", "replace")
+
+    # Writing
+
+    async def write(self, data: bytes, timeout: float) -> float:
+        """Hand `data` to the process in one write; returns when that was done (`time.monotonic()`).
+
+        TimeoutError if the process does not read, BrokenPipeError if it no longer can.
+        """
+        if self._stdin is None:
+            raise BrokenPipeError(self.write_error or "its input is closed")
+        if len(self._unsent) + len(data) > WRITE_LIMIT:
+            raise TimeoutError
+        self._unsent += data
+        self._flush()
+        if self._unsent:
+            await asyncio.wait_for(self._sent.wait(), timeout)
+        if self.write_error:
+            raise BrokenPipeError(self.write_error)
+        return time.monotonic()
+
+    def close_input(self) -> None:
+        """End of input for the process, at once; what it has not read of ours is given up."""
+        self._unsent.clear()
+        self._sent.set()
+        if self._stdin is not None:
+            self._loop.remove_writer(self._stdin)
+            os.close(self._stdin)
+            self._stdin = None
+
+    def _flush(self) -> None:
+        if self._stdin is None:
+            return
+        try:
+            written = os.write(self._stdin, self._unsent)
+        except BlockingIOError:
+            written = 0
+        except OSError as error:
+            self.write_error = error.strerror or str(error)
+            self.close_input()
+            return
+        del self._unsent[:written]
+        if self._unsent:
+            self._sent.clear()
+            self._loop.add_writer(self._stdin, self._flush)
+        else:
+            self._loop.remove_writer(self._stdin)
+            self._sent.set()
+
+    # Reading
+
+    def drain(self) -> None:
+        """Deliver what lies in the pipe now. Bounded: whoever writes faster than we read does not hold us."""
+        for _ in range(DRAIN_LIMIT // CHUNK):
+            if not self._read_output():
+                break
+
+    def _read_output(self) -> bool:
+        """Read one chunk; True if there was one."""
+        if self._stdout is None:
+            return False
+        try:
+            chunk = os.read(self._stdout, CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            chunk = b""
+        stamp = time.monotonic()
+        if not chunk:
+            self._close_output(stamp)
+            return False
+        for line in self._lines.feed(chunk):
+            self._listener.on_line(line, stamp)
+        return True
+
+    def _close_output(self, stamp: float) -> None:
+        self._forget(self._stdout)
+        self._stdout = None
+        rest = self._lines.rest()
+        if rest:
+            self._listener.on_line(rest, stamp)
+        if self.exit is None:
+            self._loop.call_later(EXIT_GRACE, self._report_closed)
+
+    def _report_closed(self) -> None:
+        if self.exit is None:
+            self._listener.on_closed()
+
+    def _read_errors(self) -> None:
+        if self._stderr is None:
+            return
+        try:
+            chunk = os.read(self._stderr, CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self._forget(self._stderr)
+            self._stderr = None
+        self._errors += chunk
+        del self._errors[:-ERROR_TAIL]
+
+    def _adopt(self, pipe: IO[bytes] | None) -> int | None:
+        """Take the descriptor out of Popen's hands: only we read, write and close it."""
+        if pipe is None:
+            return None
+        descriptor = os.dup(pipe.fileno())
+        pipe.close()
+        os.set_blocking(descriptor, False)
+        return descriptor
+
+    def _forget(self, descriptor: int | None) -> None:
+        if descriptor is not None:
+            self._loop.remove_reader(descriptor)
+            os.close(descriptor)
+
+    # Beginning and end
+
+    async def _launched(self, report: int) -> str:
+        """What the launcher could not do, or nothing once the process is what was asked for."""
+        told: asyncio.Future[str] = self._loop.create_future()
+
+        def read() -> None:
+            if not told.done():
+                told.set_result(os.read(report, 1024).decode("utf-8", "replace"))
+
+        self._loop.add_reader(report, read)
+        try:
+            return await told
+        finally:
+            self._loop.remove_reader(report)
+            os.close(report)
+
+    def _watch(self) -> None:
+        if self._stdout is not None:
+            self._loop.add_reader(self._stdout, self._read_output)
+        if self._stderr is not None:
+            self._loop.add_reader(self._stderr, self._read_errors)
+        try:
+            self._handle = os.pidfd_open(self.pid)
+        except (AttributeError, OSError):
+            self._watch_by_thread()
+        else:
+            self._loop.add_reader(self._handle, self._exited)
+
+    def _watch_by_thread(self) -> None:
+        """Where the system has no descriptors for processes: a thread that waits."""
+
+        def wait() -> None:
+            self._child_ended()
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is interested any more
+                self._loop.call_soon_threadsafe(self._exited)
+
+        threading.Thread(target=wait, name=f"wait-{self.pid}", daemon=True).start()
+
+    def _exited(self) -> None:
+        """The process has ended: deliver its last words, end its group, reap it, tell the listener."""
+        if self.exit is not None:
+            return
+        self.drain()
+        self.exit = self._reap()
+        self._listener.on_exit(self.exit)
+        self._ended.set()
+
+    def _reap(self) -> Exit:
+        signal_group(self.pid, signal.SIGKILL)
+        code = self._child.wait()
+        self._read_errors()
+        self.close_input()
+        for descriptor in (self._stdout, self._stderr, self._handle):
+            self._forget(descriptor)
+        self._stdout = self._stderr = self._handle = None
+        return Exit(None, -code) if code < 0 else Exit(code)
+
+    def _child_ended(self) -> None:
+        """Return when the process has ended, leaving it a zombie where the system can do that."""
+        waitid: Callable[..., object] | None = getattr(os, "waitid", None)
+        if waitid is None:
+            self._child.wait()
+            return
+        with contextlib.suppress(ChildProcessError):
+            waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+
+    async def wait(self, timeout: float) -> Exit | None:
+        """How the process ended, or None if it has not within `timeout` seconds."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), timeout)
+        return self.exit
+
+    async def wind_up(self, goodbye: bytes = b"", grace: float = 0.5, mercy: float = 1.0) -> Exit:
+        """End the process and its whole group: `goodbye` and end of input, then TERM, then KILL.
+
+        Waits `grace` seconds after the first, `mercy` after the second, and never longer.
+        """
+        if self.exit is None:
+            if self._stdin is not None and not self._unsent:
+                self._unsent += goodbye
+                self._flush()
+            self.close_input()
+            if await self.wait(grace) is None:
+                signal_group(self.pid, signal.SIGTERM)
+                if await self.wait(mercy) is None:
+                    signal_group(self.pid, signal.SIGKILL)
+                    await self.wait(mercy)
+        return self.exit or Exit(None, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """End the process and its group at once and reap it; harmless when it has ended."""
+        if self.exit is None:
+            signal_group(self.pid, signal.SIGKILL)
+            self._child_ended()
+            self._exited()
+
+
+def signal_group(leader: int, number: int) -> None:
+    """Send a signal to every process of the group that `leader` founded; harmless if there is none."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)

@@ -1,0 +1,291 @@
+"""The engine process: lines from standard input, answers to standard output.
+
+Three threads share the work. One only reads: it cuts the input into lines and notices its end. One carries the
+lines out, in order. One searches, as long as there is something to search. A fourth warms up: it starts when the
+greeting has been answered, never before, because whoever imports numpy beside the greeting delays it.
+
+Nothing on the way to the greeting's last word imports more than this module does; `commands`, the table of all
+other words, is loaded with the first of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections import deque
+
+from hnefi.engine import about, options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .commands import Commands
+
+LINE_LIMIT = 64 * 1024
+"""Longer lines, in bytes without their end, are skipped and answered with an error."""
+BACKLOG_LIMIT = 4 * 1024 * 1024
+"""So many bytes of lines may wait before nothing more is read."""
+GRACE = 0.05
+"""Seconds that a search gets to say its last word after the end of input."""
+GREETINGS = {b"uti": "uti", b"uci": "uci", b"ugi": "ugi"}
+INTERRUPTED = 130
+
+
+def greeting(dialect: str) -> Iterator[str]:
+    """The answer to `uti`, `uci` or `ugi`."""
+    yield f"id name {about.NAME} {about.VERSION}"
+    yield f"id author {about.AUTHORS}"
+    for option in options.TABLE:
+        yield option.line()
+    yield f"{dialect}ok"
+
+
+class Output:
+    """Lines to a file descriptor: each is one write under one lock. A reader that has gone ends the process."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._lock = threading.Lock()
+        self._log: int | None = None
+
+    def line(self, text: str) -> None:
+        if "\n" in text or "\r" in text:
+            text = " ".join(text.split())
+        data = text.encode("utf-8", "replace") + b"\n"
+        with self._lock:
+            try:
+                written = os.write(self._fd, data)
+                while written < len(data):
+                    written += os.write(self._fd, data[written:])
+            except OSError:
+                os._exit(0)
+            self._write_log(b"< " + data)
+
+    def reader_gone(self) -> bool:
+        """Whether nobody can read what is written, as far as the system tells without writing."""
+        import select
+
+        if not hasattr(select, "poll"):
+            return False
+        watch = select.poll()
+        watch.register(self._fd, 0)
+        return any(event & (select.POLLERR | select.POLLNVAL) for _, event in watch.poll(0))
+
+    def set_log(self, path: str) -> None:
+        """Copy every line in both directions to the end of this file; "" ends that. OSError as from `open`."""
+        log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if path else None
+        with self._lock:
+            self._log, log = log, self._log
+        if log is not None:
+            os.close(log)
+
+    def log_input(self, line: bytes) -> None:
+        if self._log is not None:
+            with self._lock:
+                self._write_log(b"> " + line + b"\n")
+
+    def _write_log(self, data: bytes) -> None:
+        if self._log is not None:
+            try:
+                os.write(self._log, data)
+            except OSError as error:
+                self._log = None
+                print(f"hnefi: DebugLogFile: {error.strerror}: no more is written", file=sys.stderr)
+
+
+class Line(bytes):
+    """One line of input without its end; `cut` if there was more of it than `LINE_LIMIT`."""
+
+    cut = False
+
+
+def read_lines(fd: int) -> Iterator[Line]:
+    """The lines of a file descriptor, the last one even without its end. Never holds more than one long line."""
+    rest = b""
+    skipping = False
+    while True:
+        try:
+            chunk = os.read(fd, LINE_LIMIT)
+        except OSError:
+            chunk = b""
+        if not chunk:
+            if rest and not skipping:
+                yield Line(rest)
+            return
+        *lines, rest = (rest + chunk).split(b"\n")
+        for text in lines:
+            if skipping:
+                skipping = False
+            elif len(text) > LINE_LIMIT:
+                yield _cut(text)
+            else:
+                yield Line(text)
+        if len(rest) > LINE_LIMIT and not skipping:
+            yield _cut(rest)
+            skipping = True
+        if skipping:
+            rest = b""
+
+
+def _cut(text: bytes) -> Line:
+    line = Line(text[:200])
+    line.cut = True
+    return line
+
+
+class Inbox:
+    """The lines between the thread that reads and the thread that carries out."""
+
+    def __init__(self) -> None:
+        self._lines: deque[Line] = deque()
+        self._waiting_bytes = 0
+        self._changed = threading.Condition(threading.Lock())
+        self.closed = False
+
+    def put(self, line: Line) -> None:
+        """Adds a line; blocks while far too much is waiting."""
+        with self._changed:
+            while self._waiting_bytes > BACKLOG_LIMIT:
+                self._changed.wait()
+            self._lines.append(line)
+            self._waiting_bytes += len(line) + 64
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        with self._changed:
+            self.closed = True
+            self._changed.notify_all()
+
+    def get(self) -> Line | None:
+        """The next line; None when all have been taken and no more will come."""
+        with self._changed:
+            while not self._lines:
+                if self.closed:
+                    return None
+                self._changed.wait()
+            line = self._lines.popleft()
+            self._waiting_bytes -= len(line) + 64
+            self._changed.notify_all()
+            return line
+
+
+class Server:
+    """One conversation: the lines, the greeting, the warm-up. What the words mean is in `commands`."""
+
+    def __init__(self, input_fd: int = 0, output_fd: int = 1) -> None:
+        self.output = Output(output_fd)
+        self.dialect = "uti"
+        self.inbox = Inbox()
+        self.warm = threading.Event()
+        self.warm_error: Exception | None = None
+        self._input_fd = input_fd
+        self._warming: threading.Thread | None = None
+        self._commands: Commands | None = None
+        self._finished = threading.Event()
+        self._waiting = False
+
+    @property
+    def commands(self) -> Commands:
+        """The table of commands with the session behind it, loaded at the first use."""
+        if self._commands is None:
+            from .commands import Commands
+
+            self._commands = Commands(self)
+        return self._commands
+
+    def run(self, settings: Sequence[tuple[str, str]] = ()) -> None:
+        """Serves until `quit` or the end of input. `settings` are options set before the first line is read."""
+        threading.Thread(target=self._carry_out, args=(settings,), daemon=True, name="commands").start()
+        for line in read_lines(self._input_fd):
+            self.inbox.put(line)
+            if line.split() == [b"quit"]:
+                break
+        self.inbox.close()
+        # Lines that came before the end are still answered: a whole script may have come in one write. But who
+        # already sat waiting when the end came, or has no reader any more, would wait for nobody.
+        while not self._finished.wait(GRACE):
+            if self._waiting or self.output.reader_gone():
+                return
+
+    def greet(self, dialect: str) -> None:
+        """Answers a greeting and begins to warm up."""
+        self.dialect = dialect
+        for line in greeting(dialect):
+            self.output.line(line)
+        self.start_warming()
+
+    def start_warming(self) -> None:
+        """Lets a thread import and compile everything, once."""
+        if self._warming is None:
+            self._warming = threading.Thread(target=self._warm, daemon=True, name="warm-up")
+            self._warming.start()
+
+    def wait_until_warm(self) -> None:
+        """Returns when everything is imported and compiled; at once, if it is."""
+        if not self.warm.is_set():
+            self.start_warming()
+            self.wait_for(self.warm)
+
+    def wait_for(self, event: threading.Event) -> None:
+        """Holds the following lines until `event`, unless the input ends meanwhile."""
+        self._waiting = not self.inbox.closed
+        event.wait()
+        self._waiting = False
+
+    def _warm(self) -> None:
+        try:
+            # What the next line needs comes first: beside the import of numba it would take many times as long.
+            _import_commands()
+            from hnefi.engine.warmup import warm
+
+            warm(self._report)
+        except Exception as error:  # noqa: BLE001 - reported by whoever waits for it
+            self.warm_error = error
+        self.warm.set()
+
+    def _report(self, text: str) -> None:
+        if self._commands is not None and self._commands.debug:
+            self.output.line(f"info string {text}")
+
+    def _carry_out(self, settings: Sequence[tuple[str, str]]) -> None:
+        for name, value in settings:
+            self.commands.carry_out(["setoption", "name", name, "value", value])
+        while (line := self.inbox.get()) is not None:
+            self.output.log_input(line)
+            dialect = GREETINGS.get(line.strip())
+            if dialect is not None and self._commands is None:
+                self.greet(dialect)
+            elif not self.commands.line(line):
+                break
+        if self._commands is not None:
+            self._commands.close(GRACE)
+        self._finished.set()
+
+
+def _import_commands() -> None:
+    from . import commands  # noqa: F401
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Serve standard input and output; the process ends here, whatever its other threads are doing."""
+    arguments = sys.argv[1:] if argv is None else argv
+    settings: list[tuple[str, str]] = []
+    if arguments:
+        from .flags import parse
+
+        settings = parse(arguments)
+    try:
+        os.fstat(1)
+        Server().run(settings)
+    except OSError:
+        pass  # no standard output to begin with
+    except KeyboardInterrupt:
+        os._exit(INTERRUPTED)
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

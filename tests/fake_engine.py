@@ -1,0 +1,143 @@
+"""An engine that plays nothing and misbehaves on demand: ``python fake_engine.py [--proto P] [FAULT]...``.
+
+Run as a script with ``-I -S`` so that it starts fast. Without a fault it greets, is ready, and answers every `go` with
+`bestmove a1a2 ponder a2a1` after two reports. The faults are the names of the branches below.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+FAULTS = frozenset(sys.argv[1:])
+PROTO = next((fault.removeprefix("proto=") for fault in FAULTS if fault.startswith("proto=")), "uti")
+NAME = "Fake 1.0"
+
+
+def say(*lines: str) -> None:
+    write("".join(f"{line}\n" for line in lines).encode())
+
+
+def write(data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        while data:
+            data = data[os.write(1, data) :]
+
+
+def hang() -> None:
+    while True:
+        time.sleep(60)
+
+
+def greet(word: str) -> None:
+    if "no-greeting" in FAULTS:
+        return
+    if word != PROTO and PROTO != "any":
+        say(f"info string unknown command: {word}")
+        return
+    say(f"id name {NAME}", "id author nobody at all")
+    say("option name Hash type spin default 16 min 1 max 64", "option name Ponder type check default false")
+    say("option name Style type combo default calm var calm var wild goose", "option name Clear type button")
+    say(
+        "option name Log type string default <empty>",
+        "option name UCI_Variant type combo default x var x var y",
+    )
+    say(f"{word}ok")
+    if "late-option" in FAULTS:
+        say("option name Late type spin default 1 min -5 max 5")
+
+
+def ready() -> None:
+    if "no-ready" in FAULTS:
+        return
+    say("readyok")
+
+
+def search() -> None:
+    """Answer a `go`, or do what the faults say instead."""
+    if "exit-on-go" in FAULTS:
+        sys.exit(3)
+    if "segv" in FAULTS:
+        os.kill(os.getpid(), signal.SIGSEGV)
+        hang()
+    if "hang" in FAULTS:
+        hang()
+    if "stopped" in FAULTS:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if "deaf" in FAULTS:
+        hang()
+    if "close-stdout" in FAULTS:
+        os.close(1)
+        hang()
+    if "grandchild" in FAULTS:
+        subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"])
+        os._exit(4)
+    if "flood" in FAULTS:
+        block = b"".join(b"info depth %d multipv %d nodes 1 pv a1a2\n" % (d, d % 3 + 1) for d in range(3000))
+        for _ in range(100):
+            write(block)
+    if "errors" in FAULTS:
+        os.write(2, b"x" * 300_000 + b"the last words\n")
+    if "long-line" in FAULTS:
+        write(b"info string " + b"y" * 10 * 1024 * 1024 + b"\n")
+    if "endless" in FAULTS:
+        while True:
+            write(b"z" * 65536)
+    if "garbage-bytes" in FAULTS:
+        write(b"\0\0\xff\xfe\n\xc3\x28 info depth\r\n\r\ninfo score cp x depth y\n")
+    if "late" in FAULTS:
+        time.sleep(0.5)
+    say("info depth 1 multipv 1 score cp 12 nodes 20 nps 1000 hashfull 0 time 1 pv a1a2 a2a1")
+    say("info depth 2 seldepth 3 multipv 1 score mate -2 wdl 0 0 1000 nodes 40 time 2 pv a1a2")
+    say("info string thinking aloud")
+    say("bestmove resign" if "resign" in FAULTS else "bestmove a1a2 ponder a2a1")
+    if "twice" in FAULTS:
+        say("bestmove a1a3")
+    if "exit-after-answer" in FAULTS:
+        os._exit(0)
+
+
+def main() -> None:
+    if "no-term" in FAULTS:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if "early" in FAULTS:
+        say("bestmove a1a9")
+    thinking = False
+    for raw in sys.stdin.buffer:
+        word, _, rest = raw.decode("utf-8", "replace").strip().partition(" ")
+        if word in ("uti", "uci", "ugi"):
+            greet(word)
+        elif word == "isready":
+            ready()
+        elif word == "go" and ("infinite" in rest or "ponder" in rest or "forever" in FAULTS):
+            thinking = True
+            say("info depth 1 score cp 5 pv a1a2")
+        elif word == "go":
+            search()
+        elif word in ("stop", "ponderhit") and thinking:
+            thinking = False
+            say("bestmove b1b2")
+        elif word == "setoption" and "refuse" in FAULTS:
+            say(f"info string error {rest}: expected something else")
+        elif word == "variant":
+            say(
+                f"info string variant {rest} files 7 ranks 7 attackers 8 defenders 4 first a startpos 7/7 a 0 1"
+            )
+        elif word == "echo":
+            say(*rest.split("|"))
+        elif word == "many":
+            say(*("line" for _ in range(int(rest))))
+        elif word == "environment":
+            say(f"{rest}={os.environ.get(rest)}", f"cwd={Path.cwd()}")
+        elif word == "quit" and "no-quit" not in FAULTS:
+            return
+    if "no-quit" in FAULTS:
+        hang()
+
+
+main()

@@ -1,0 +1,672 @@
+"""The client against engines that behave and engines that do not: every wait ends, nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hnefi.engine import options, variant
+from hnefi.engine import squares as board
+from hnefi.engine.search.types import Info, Score, SearchResult
+from hnefi.engine.squares import square
+from hnefi.protocol import format as lines
+from hnefi.protocol import process as process_module
+from hnefi.protocol.answers import (
+    BestMove,
+    InfoLine,
+    Option,
+    parse_bestmove,
+    parse_info,
+    parse_option,
+    parse_variant,
+)
+from hnefi.protocol.client import (
+    Engine,
+    EngineBusy,
+    EngineCrashed,
+    EngineDisconnected,
+    EngineError,
+    EngineProtocolError,
+    EngineStartError,
+    EngineTimeout,
+    Limits,
+    Timeouts,
+)
+from hnefi.protocol.process import LINE_LIMIT, LineSplitter
+
+FAKE = [sys.executable, "-I", "-S", str(Path(__file__).with_name("fake_engine.py"))]
+QUICK = Timeouts(start=5.0, ready=5.0, new_game=5.0, answer=5.0, move=5.0, stop=1.0, write=0.5)
+
+
+def run(work: Coroutine[Any, Any, None], seconds: float = 30.0) -> None:
+    asyncio.run(asyncio.wait_for(work, seconds))
+
+
+def with_engine(
+    work: Callable[[Engine], Awaitable[None]], *faults: str, timeouts: Timeouts = QUICK, seconds: float = 30.0
+) -> Engine:
+    """Start the fake engine with `faults`, do `work`, wind it up in time, and see that its process is gone."""
+    engines = []
+
+    async def play() -> None:
+        engine = await Engine.start([*FAKE, *faults], timeouts=timeouts)
+        engines.append(engine)
+        try:
+            await work(engine)
+        finally:
+            began = time.monotonic()
+            await engine.quit()
+            assert time.monotonic() - began < 2.0
+        assert not alive(engine.pid)
+
+    run(play(), seconds)
+    return engines[0]
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+# An engine that behaves
+
+
+def test_a_conversation() -> None:
+    async def work(engine: Engine) -> None:
+        assert (engine.name, engine.author, engine.proto) == ("Fake 1.0", "nobody at all", "uti")
+        assert engine.options["style"].values == ("calm", "wild goose")
+        await engine.is_ready()
+        await engine.new_game()
+        await engine.set_option("hash", 32)
+        await engine.set_option("Ponder", True)
+        await engine.set_option("Style", "WILD GOOSE")
+        await engine.set_option("Clear")
+        line = await engine.set_variant("brandubh")
+        assert line is not None
+        assert (line.name, line.files, line.first, line.startpos) == (
+            "brandubh",
+            7,
+            "a",
+            "7/7 a 0 1",
+        )
+        assert await engine.ask("echo one|two words||three") == ["one", "two words", "three"]
+        engine.position(moves=["a1a2"])
+        answer = await (await engine.go(Limits(nodes=5, clock=(100, None))))
+        assert (answer.move, answer.ponder) == ("a1a2", "a2a1")
+        assert answer.info == InfoLine(
+            depth=2, seldepth=3, score=Score(mate=-2), wdl=(0, 0, 1000), nodes=40, time=2, pv=("a1a2",)
+        )
+        assert answer.strings == ("info string thinking aloud",)
+        assert 0 < answer.seconds < 5
+        sent = [line for _, arrow, line in engine.transcript if arrow == ">"]
+        assert sent[-2:] == [b"position startpos moves a1a2", b"go atime 100 nodes 5"]
+
+    engine = with_engine(work)
+    assert engine.exit is not None
+    assert engine.exit.status == 0
+    assert engine.stray_answers == 0
+
+
+@pytest.mark.parametrize(
+    ("proto", "words"),
+    [
+        ("uci", b"go wtime 1 btime 2 winc 3 binc 4 movestogo 9"),
+        ("ugi", b"go p1time 1 p2time 2 p1inc 3 p2inc 4 movestogo 9"),
+    ],
+)
+def test_clock_words_follow_the_greeting(proto: str, words: bytes) -> None:
+    async def work() -> None:
+        async with await Engine.start([*FAKE, f"proto={proto}"], proto, timeouts=QUICK) as engine:
+            await (await engine.go(Limits(clock=(1, 2), inc=(3, 4), movestogo=9)))
+            assert words in [line for _, _, line in engine.transcript]
+            await engine.new_game()
+            assert any(line == f"{proto}newgame".encode() for _, _, line in engine.transcript)
+            assert await engine.set_variant("y") is None
+            assert any(line == b"setoption name UCI_Variant value y" for _, _, line in engine.transcript)
+
+    run(work())
+
+
+@pytest.mark.parametrize("proto", ["uci", "ugi"])
+def test_auto_finds_the_greeting(proto: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hnefi.protocol.client.GREETING_STEP", 0.2)
+
+    async def work(engine: Engine) -> None:
+        assert engine.proto == proto
+
+    with_engine(work, f"proto={proto}")
+
+
+def test_reports_stream_while_it_searches() -> None:
+    async def work(engine: Engine) -> None:
+        search = await engine.go(Limits(infinite=True))
+        depths = []
+        async for info in search:
+            depths.append(info.depth)
+            await engine.is_ready()
+            assert await engine.ask("echo still here") == ["still here"]
+            assert engine.searching
+            with pytest.raises(EngineBusy, match="stop it before go"):
+                await engine.go(Limits(nodes=1))
+            with pytest.raises(EngineBusy):
+                await engine.set_option("Hash", 1)
+            await engine.send("stop")
+        assert depths == [1]
+        assert (await search).move == "b1b2"
+        assert await engine.stop() is None
+
+    with_engine(work)
+
+
+def test_stop_and_ponderhit() -> None:
+    async def work(engine: Engine) -> None:
+        search = await engine.go(Limits(ponder=True))
+        await search.ponderhit()
+        assert (await search).move == "b1b2"
+        search = await engine.go(Limits(infinite=True))
+        answer = await engine.stop()
+        assert answer is not None
+        assert answer.move == "b1b2"
+        assert (await search) is answer
+        assert not engine.searching
+
+    with_engine(work)
+
+
+def test_an_abandoned_answer_is_dropped() -> None:
+    async def work(engine: Engine) -> None:
+        first = await engine.go(Limits(infinite=True))
+        await first.abandon()
+        second = await engine.go(Limits(nodes=1))
+        assert (await second).move == "a1a2"
+        with pytest.raises(EngineError, match="nobody wants"):
+            await first
+
+    assert with_engine(work).stray_answers == 1
+
+
+def test_environment_and_folder(tmp_path: Path) -> None:
+    async def work() -> None:
+        command = [*FAKE]
+        async with await Engine.start(command, cwd=tmp_path, env={"LEVEL": "3"}, timeouts=QUICK) as engine:
+            assert await engine.ask("environment LEVEL") == ["LEVEL=3", f"cwd={tmp_path}"]
+
+    run(work())
+
+
+def test_options_are_checked_before_they_are_sent() -> None:
+    async def work(engine: Engine) -> None:
+        for name, value, message in [
+            ("Hash", 65, "expected a whole number from 1 to 64"),
+            ("Hash", "many", "expected a whole number"),
+            ("Hash", None, "expected a value"),
+            ("Ponder", "yes", "expected true or false"),
+            ("Style", "rude", "expected one of calm, wild goose"),
+            ("Clear", "1", "a button takes no value"),
+            ("Hahs", 1, "has no option 'Hahs': did you mean Hash"),
+        ]:
+            with pytest.raises(EngineProtocolError, match=message):
+                await engine.set_option(name, value)
+        await engine.set_option("Late", -5)
+
+    with_engine(work, "late-option")
+
+
+def test_a_refusal_is_an_error() -> None:
+    async def work(engine: Engine) -> None:
+        with pytest.raises(EngineProtocolError, match="expected something else"):
+            await engine.set_option("Hash", 2)
+
+    with_engine(work, "refuse")
+
+
+def test_traffic_is_shown() -> None:
+    seen: list[tuple[str, bytes]] = []
+
+    async def work() -> None:
+        def note(_stamp: float, arrow: str, line: bytes) -> None:
+            seen.append((arrow, line))
+
+        async with await Engine.start(FAKE, "uti", timeouts=QUICK, on_traffic=note) as engine:
+            await engine.is_ready()
+
+    run(work())
+    assert seen[0] == (">", b"uti")
+    assert seen[-3:] == [(">", b"isready"), ("<", b"readyok"), (">", b"quit")]
+
+
+# Engines that cannot be started
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["/no/such/engine"], "cannot start /no/such/engine: No such file"),
+        ([__file__], "Permission denied"),
+        (
+            [sys.executable, "-c", "import sys; sys.exit('no licence')"],
+            "exit status 1; its last words: no licence",
+        ),
+        ([*FAKE, "no-greeting"], "did not greet: expected utiok or uciok or ugiok within 0.5 s"),
+        (["cat"], "did not greet"),
+    ],
+)
+def test_what_cannot_be_started(command: list[str], message: str) -> None:
+    async def work() -> None:
+        with pytest.raises(EngineStartError, match=message):
+            await Engine.start(command, timeouts=Timeouts(start=0.5))
+
+    run(work())
+
+
+def test_a_folder_that_is_not_there() -> None:
+    async def work() -> None:
+        with pytest.raises(EngineStartError, match="No such file"):
+            await Engine.start(FAKE, cwd="/no/such/folder")
+
+    run(work())
+
+
+def test_wrong_calls() -> None:
+    async def work() -> None:
+        with pytest.raises(ValueError, match="expected auto, uti, uci, ugi"):
+            await Engine.start(FAKE, "xboard")
+        with pytest.raises(ValueError, match="empty"):
+            await Engine.start([])
+        async with await Engine.start(FAKE, timeouts=QUICK) as engine:
+            with pytest.raises(ValueError, match="more than one line"):
+                await engine.ask("echo x\nquit")
+            await engine.is_ready()
+
+    run(work())
+
+
+# Engines that fail
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("exit-on-go", "Fake 1.0 has ended: exit status 3"),
+        ("segv", "killed by SIGSEGV"),
+        ("grandchild", "exit status 4"),
+    ],
+)
+def test_a_crash_is_seen_at_once(fault: str, message: str) -> None:
+    async def work(engine: Engine) -> None:
+        began = time.monotonic()
+        search = await engine.go(Limits(nodes=1))
+        with pytest.raises(EngineCrashed, match=message):
+            await search
+        assert time.monotonic() - began < 1.5
+        with pytest.raises(EngineCrashed, match=message):
+            await engine.is_ready()
+
+    with_engine(work, fault)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_grandchildren_end_with_the_engine() -> None:
+    async def work(engine: Engine) -> None:
+        with pytest.raises(EngineCrashed):
+            await (await engine.go(Limits(nodes=1)))
+        for _ in range(100):
+            if not group(engine.pid):
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError("the group lives on")
+
+    with_engine(work, "grandchild")
+
+
+def test_an_answer_before_the_end_counts() -> None:
+    async def work(engine: Engine) -> None:
+        assert (await (await engine.go(Limits(nodes=1)))).move == "a1a2"
+        with pytest.raises(EngineCrashed, match="exit status 0"):
+            await engine.is_ready()
+
+    with_engine(work, "exit-after-answer")
+
+
+def test_a_closed_output_is_a_disconnection() -> None:
+    async def work(engine: Engine) -> None:
+        with pytest.raises(EngineDisconnected, match="closed its standard output"):
+            await (await engine.go(Limits(nodes=1)))
+
+    with_engine(work, "close-stdout", "no-quit", "no-term")
+
+
+@pytest.mark.parametrize("fault", ["hang", "stopped", "endless"])
+def test_silence_ends_at_the_deadline(fault: str) -> None:
+    async def work(engine: Engine) -> None:
+        began = time.monotonic()
+        search = await engine.go(Limits(nodes=1), timeout=0.3)
+        with pytest.raises(EngineTimeout, match=r"expected bestmove within 0\.3 s"):
+            await search
+        assert time.monotonic() - began < 1.5
+
+    with_engine(work, fault, "no-term")
+
+
+def test_no_answer_to_isready() -> None:
+    async def work(engine: Engine) -> None:
+        with pytest.raises(EngineTimeout, match=r"expected readyok within 0\.2 s"):
+            await engine.is_ready(timeout=0.2)
+        with pytest.raises(EngineTimeout):
+            await engine.ask("echo x", timeout=0.2)
+
+    with_engine(work, "no-ready")
+
+
+def test_a_late_answer_answers_nothing_else() -> None:
+    async def work(engine: Engine) -> None:
+        with pytest.raises(EngineTimeout):
+            await (await engine.go(Limits(nodes=1), timeout=0.1))
+        await asyncio.sleep(0.7)
+        assert engine.stray_answers == 1
+        assert (await (await engine.go(Limits(nodes=2)))).move == "a1a2"
+
+    assert with_engine(work, "late").stray_answers == 1
+
+
+def test_answers_that_nobody_asked_for() -> None:
+    async def work(engine: Engine) -> None:
+        await engine.is_ready()
+        for _ in range(3):
+            assert (await (await engine.go(Limits(nodes=1)))).move == "a1a2"
+            await engine.is_ready()
+
+    assert with_engine(work, "twice", "early").stray_answers == 4
+
+
+def test_a_lying_timer_does_not_cost_the_game() -> None:
+    """The loop was held up beyond the deadline, the answer lay in the pipe: it counts, and is marked."""
+
+    async def work(engine: Engine) -> None:
+        search = await engine.go(Limits(nodes=1), timeout=0.2)
+        await asyncio.sleep(0)
+        time.sleep(0.5)
+        answer = await search
+        assert answer.move == "a1a2"
+        assert 0.2 < answer.lateness < 2
+
+    with_engine(work)
+
+
+def test_it_stops_reading() -> None:
+    async def work(engine: Engine) -> None:
+        search = await engine.go(Limits(nodes=1), timeout=20)
+        began = time.monotonic()
+
+        async def talk() -> None:
+            for _ in range(100):
+                await engine.send("echo " + "x" * 50_000)
+
+        with pytest.raises(EngineTimeout, match="reading of our commands"):
+            await talk()
+        assert time.monotonic() - began < 2
+        assert not search.done
+
+    with_engine(work, "deaf", "no-term")
+
+
+def test_a_flood_of_reports() -> None:
+    async def work(engine: Engine) -> None:
+        search = await engine.go(Limits(nodes=1))
+        seen = [info async for info in search]
+        answer = await search
+        assert answer.move == "a1a2"
+        assert len(answer.infos) == 3
+        assert len(seen) < 300_000
+
+    with_engine(work, "flood")
+
+
+def test_errors_long_lines_and_garbage() -> None:
+    async def work(engine: Engine) -> None:
+        answer = await (await engine.go(Limits(nodes=1)))
+        assert answer.move == "a1a2"
+        await engine.is_ready()
+        tail = engine.error_tail()
+        assert tail.endswith("the last words\n")
+        assert len(tail) <= process_module.ERROR_TAIL
+        assert engine.overlong_lines == 1
+
+    with_engine(work, "errors", "long-line", "garbage-bytes")
+
+
+def test_too_many_lines_are_dropped() -> None:
+    async def work(engine: Engine) -> None:
+        lines = await engine.ask("many 70000")
+        assert len(lines) == 65_536
+        assert engine.dropped_lines == 70_000 - 65_536
+
+    with_engine(work)
+
+
+def test_quit_is_ignored() -> None:
+    async def work(engine: Engine) -> None:
+        await engine.is_ready()
+
+    engine = with_engine(work, "no-quit", "no-term")
+    assert engine.exit is not None
+    assert engine.exit.signal == signal.SIGKILL
+
+
+def test_a_resignation_is_an_answer() -> None:
+    async def work(engine: Engine) -> None:
+        assert (await (await engine.go(Limits(nodes=1)))).move == "resign"
+
+    with_engine(work, "resign")
+
+
+def test_the_watching_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system cannot hand out descriptors for processes."""
+
+    def refuse(*_: object) -> int:
+        raise OSError("not here")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse, raising=False)
+
+    async def work(engine: Engine) -> None:
+        with pytest.raises(EngineCrashed, match="exit status 3"):
+            await (await engine.go(Limits(nodes=1)))
+
+    with_engine(work, "exit-on-go")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a child with its parent")
+def test_the_engine_dies_with_us() -> None:
+    program = (
+        "import asyncio, sys, time\n"
+        "from hnefi.protocol.client import Engine, Limits\n"
+        "async def main():\n"
+        f"    engine = await Engine.start({[*FAKE, 'hang', 'no-term', 'no-quit']!r})\n"
+        "    await engine.go(Limits(nodes=1))\n"
+        "    print(engine.pid, flush=True)\n"
+        "    await asyncio.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert alive(pid)
+        parent.kill()
+    for _ in range(200):
+        if not running(pid):
+            return
+        time.sleep(0.01)
+    raise AssertionError("the engine outlived us")
+
+
+def running(pid: int) -> bool:
+    """Whether the process lives; a zombie, which waits for whoever inherited it, does not."""
+    return (status(pid) or ["Z"])[0] != "Z"
+
+
+def group(leader: int) -> list[int]:
+    """The living processes of the group that `leader` founded."""
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid in pids if running(pid) and (status(pid) or ["", "", "0"])[2] == str(leader)]
+
+
+def status(pid: int) -> list[str]:
+    """State, parent, group ... of a process as Linux tells them; empty if there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+# Lines
+
+
+def test_lines_are_bounded() -> None:
+    splitter = LineSplitter()
+    assert splitter.feed(b"one\r\ntwo\nthr") == [b"one", b"two"]
+    assert splitter.feed(b"ee\n\n") == [b"three", b""]
+    assert splitter.feed(b"x" * (LINE_LIMIT + 1)) == []
+    assert splitter.feed(b"x" * 10) == []
+    assert splitter.feed(b"x\nfour\nfi") == [b"four"]
+    assert splitter.feed(b"ve\n" + b"y" * (LINE_LIMIT + 1) + b"\nsix\n") == [b"five", b"six"]
+    assert splitter.overlong == 2
+    assert splitter.feed(b"z" * LINE_LIMIT + b"\n") == [b"z" * LINE_LIMIT]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1000])
+def test_lines_do_not_depend_on_the_chunks(size: int) -> None:
+    data = b"a\r\nbb\n\nccc\r\n" * 7 + b"rest"
+    splitter = LineSplitter()
+    lines = [line for at in range(0, len(data), size) for line in splitter.feed(data[at : at + size])]
+    assert lines == [b"a", b"bb", b"", b"ccc"] * 7
+    assert splitter.rest() == b"rest"
+
+
+moves = st.integers(0, 48).flatmap(
+    lambda at: st.integers(0, 48).map(lambda to: board.move(*(square(sq % 7, sq // 7) for sq in (at, to))))
+)
+counts = st.integers(0, 10**12)
+infos = st.builds(
+    Info,
+    depth=counts,
+    seldepth=counts,
+    multipv=st.integers(1, 500),
+    score=st.builds(Score, cp=st.integers(-(10**6), 10**6)) | st.builds(Score, mate=st.integers(-500, 500)),
+    nodes=counts,
+    nps=counts,
+    hashfull=st.integers(0, 1000),
+    time=counts,
+    pv=st.lists(moves, min_size=1, max_size=5).map(tuple),
+    wdl=st.tuples(*[st.integers(0, 1000)] * 3),
+    bound=st.sampled_from(["", "lowerbound", "upperbound"]),
+)
+
+
+@given(infos, st.booleans())
+def test_our_reports_survive(info: Info, wdl: bool) -> None:
+    read = parse_info(lines.info_line(info, wdl=wdl))
+    assert read is not None
+    assert (read.depth, read.seldepth, read.multipv, read.score) == (
+        info.depth,
+        info.seldepth,
+        info.multipv,
+        info.score,
+    )
+    assert (read.nodes, read.nps, read.hashfull, read.time) == (
+        info.nodes,
+        info.nps,
+        info.hashfull,
+        info.time,
+    )
+    assert read.pv == tuple(map(board.move_name, info.pv))
+    assert (read.bound, read.wdl) == (info.bound, info.wdl if wdl else None)
+
+
+@given(moves, moves, st.booleans())
+def test_our_answers_survive(move: int, reply: int, ponder: bool) -> None:
+    line = lines.bestmove_line(SearchResult(move, reply), ponder=ponder)
+    assert parse_bestmove(line) == BestMove(board.move_name(move), board.move_name(reply) if ponder else None)
+    assert parse_bestmove(lines.bestmove_line(SearchResult(None))) == BestMove(None)
+
+
+@pytest.mark.parametrize("name", variant.names())
+def test_our_variants_survive(name: str) -> None:
+    found = variant.find(name)
+    line = parse_variant(lines.variant_line(found))
+    assert line is not None
+    assert (line.name, line.files, line.ranks) == (name, found.size, found.size)
+    assert (line.attackers, line.defenders) == (found.attackers, found.defenders)
+    assert (line.first, line.startpos) == (found.rules.first, found.startpos)
+
+
+@pytest.mark.parametrize("option", options.TABLE, ids=lambda option: option.name)
+def test_our_options_survive(option: options.Option) -> None:
+    read = parse_option(option.line())
+    assert read is not None
+    assert (read.name, read.type) == (option.name, option.type)
+    if option.type != "button":
+        assert read.default == option.default
+        assert read.objection(option.default) is None
+
+
+@given(st.text(st.characters(codec="ascii"), max_size=80))
+def test_no_line_is_too_odd(text: str) -> None:
+    for word in ("", "info ", "bestmove ", "option name ", "info string variant "):
+        for parse in (parse_info, parse_bestmove, parse_option, parse_variant):
+            parse(word + text)
+
+
+def test_options_as_values() -> None:
+    assert parse_option("option name Hash type spin default 16 min -1 max 64") == Option(
+        "Hash", "spin", "16", -1, 64
+    )
+    assert parse_option("option name A b type combo default x y var x y var z") == Option(
+        "A b", "combo", "x y", values=("x y", "z")
+    )
+    assert parse_option("option name Log type string default <empty>") == Option("Log", "string", "")
+    assert parse_option("option name E type string default default min 1") == Option(
+        "E", "string", "default min 1"
+    )
+    assert parse_option("option name P type combo default default var default") == Option(
+        "P", "combo", "default", values=("default",)
+    )
+    assert parse_option("option name Go type button") == Option("Go", "button")
+    for line in ("option", "option name X", "option name X type", "option name X type egg", "info depth 1"):
+        assert parse_option(line) is None
+
+
+def test_reports_as_values() -> None:
+    line = "info depth 3 seldepth 5 multipv 2 score cp -61 lowerbound wdl 1 2 997 nodes 9 nps 8 hashfull 7 time 6"
+    assert parse_info(f"{line} pv a1a2 b1b2") == InfoLine(
+        3, 5, 2, Score(cp=-61), "lowerbound", (1, 2, 997), 9, 8, 7, 6, ("a1a2", "b1b2")
+    )
+    assert parse_info("info depth x score cp score mate pv nodes 1e9") == InfoLine()
+    assert parse_info("info nodes 12 currmove a1a2 pv d1d3 string pv x") == InfoLine(nodes=12, pv=("d1d3",))
+    assert parse_info("info depth " + "9" * 5000) == InfoLine(depth=10**15)
+    for line in ("info", "info string depth 4", "bestmove a1a2"):
+        assert parse_info(line) is None
+
+
+def test_answers_as_values() -> None:
+    assert parse_bestmove("bestmove a1a2 ponder b1b2") == BestMove("a1a2", "b1b2")
+    assert parse_bestmove("bestmove (none)") == BestMove(None)
+    assert parse_bestmove("bestmove") == BestMove("")
+    assert parse_bestmove("bestmoves a1a2") is None
+    assert (
+        parse_variant("info string variant x files 7 ranks seven attackers 1 defenders 2 first a startpos 7")
+        is None
+    )

@@ -1,0 +1,118 @@
+"""What the documents show is run: sessions, commands and Python programs, as a reader would try them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conversation import Conversation, examples, run_example
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+DOCUMENTS = ["README.md", "docs/protocol-client.md"]
+TIMEOUT = 240
+OWN_VARIANT = "brandubh-edge.toml"
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The contents of all fenced blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def steps(block: str) -> Iterator[tuple[str, str]]:
+    """Commands of a console block, each with the output that is shown for it."""
+    for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, shown = step.partition("\n")
+        yield command, shown
+
+
+def looks_like(shown: str) -> re.Pattern[str]:
+    """A pattern in which `…` is anything, and a line of its own any number of lines."""
+    lines = [
+        "(?s:.*)" if line == "…" else re.escape(line).replace("…", ".*") + "\n" for line in shown.splitlines()
+    ]
+    return re.compile("".join(lines))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where commands are run: an empty folder but for the variant that the README writes."""
+    made = tmp_path_factory.mktemp("reader")
+    (own,) = blocks(README, "toml")
+    (made / OWN_VARIANT).write_text(own, "utf-8")
+    return made
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """As if this environment were active."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize(
+    "lines", [lines for _, lines in examples(README)], ids=[head for head, _ in examples(README)]
+)
+def test_sessions(lines: list[str]) -> None:
+    with Conversation() as engine:
+        run_example(engine, lines)
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [step for block in blocks(README, "console") for step in steps(block)],
+    ids=[step[0] for block in blocks(README, "console") for step in steps(block)],
+)
+def test_commands(command: str, shown: str, folder: Path, environment: dict[str, str]) -> None:
+    ran = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert "Traceback" not in ran.stderr
+    assert looks_like(shown).fullmatch(ran.stdout), ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_programs(document: str, folder: Path, environment: dict[str, str]) -> None:
+    programs = blocks((ROOT / document).read_text("utf-8"), "python")
+    assert programs
+    for program in programs:
+        ran = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stderr == ""
+        assert ran.stdout
+        if document == "README.md":
+            assert re.search(r"^info string outcome (a|d|draw) [a-z_]+$", ran.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "document", [*DOCUMENTS, "docs/architecture.md", "CHANGELOG.md", "MEASUREMENTS.md", "engine/README.md"]
+)
+def test_links_lead_somewhere(document: str) -> None:
+    here = ROOT / document
+    for target in re.findall(r"\]\(([^)#\s]+)\)", here.read_text("utf-8")):
+        assert target.startswith("https://") or (here.parent / target).exists(), target
+
+
+def test_commands_of_the_makefile_exist() -> None:
+    rules = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z]+)", README))
+    assert named
+    assert named <= rules

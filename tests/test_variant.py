@@ -1,0 +1,410 @@
+"""Variants: the shipped files, the rules hash, finding by name, and what a bad file is told."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hnefi.engine import catalogue, explain, variant
+from hnefi.engine.variant import Variant, VariantError, find, load, names
+
+DIAMOND = "3ttttt3/5t5/11/t4T4t/t3TTT3t/tt1TTKTT1tt/t3TTT3t/t4T4t/11/5t5/3ttttt3"
+TABLUT = "3ttt3/4t4/4T4/t3T3t/ttTTKTTtt/t3T3t/4T4/4t4/3ttt3"
+BRANDUBH = "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3"
+CAMPS = "a4,a5,a6,b5,d1,d9,e1,e2,e8,e9,f1,f9,h5,i4,i5,i6"
+ALL = "tcnmgTCNMGK"
+
+# Written down apart from the files: what each shipped variant changes, its board and its numbers.
+SHIPPED = {
+    "copenhagen": (
+        DIAMOND,
+        24,
+        12,
+        {"shieldwall": "corner", "exit_fort": "yes", "repetition": "defenders_lose"},
+    ),
+    "fetlar": (DIAMOND, 24, 12, {"king_on_edge": "last"}),
+    "brandubh": (
+        BRANDUBH,
+        8,
+        4,
+        {
+            "throne_hostile_empty": "tcnmgTCNMG",
+            "king_sides": "2",
+            "king_sides_beside_throne": "2",
+            "repetition": "defenders_lose",
+        },
+    ),
+    "tablut-linnaeus": (
+        TABLUT,
+        16,
+        8,
+        {
+            "corners": "none",
+            "throne_stop": "none",
+            "linnaean": "yes",
+            "king_sides": "2",
+            "escape": "edge",
+            "encirclement": "off",
+            "no_move": "draw",
+        },
+    ),
+    "tablut-bologna": (
+        TABLUT,
+        16,
+        8,
+        {
+            "first": "d",
+            "corners": "none",
+            "attacker_camps": CAMPS,
+            "throne_pass": "none",
+            "throne_stop": "none",
+            "attacker_camp_enter": "none",
+            "throne_hostile_held": ALL,
+            "attacker_camp_hostile": ALL,
+            "camp_soft": "a5,e1,e9,i5",
+            "king_sides": "2",
+            "escape": "edge",
+            "encirclement": "off",
+            "capture_all": "no",
+            "repetition_count": "2",
+            "repetition_start": "no",
+        },
+    ),
+    "hingston-original": (
+        DIAMOND,
+        24,
+        12,
+        {"king_on_edge": "enclosed", "encirclement": "off", "repetition": "ignore", "move_limit": "100"},
+    ),
+    "hingston-alternative": (
+        DIAMOND,
+        24,
+        12,
+        {
+            "king_armed": "no",
+            "king_sides": "2",
+            "king_sides_on_throne": "2",
+            "king_sides_beside_throne": "2",
+            "encirclement": "off",
+            "repetition": "ignore",
+            "move_limit": "100",
+        },
+    ),
+}
+
+HASHES = {
+    "copenhagen": "dac5c446d3806110",
+    "fetlar": "fd1acb9448f7cc44",
+    "brandubh": "63d2407c73c83541",
+    "tablut-linnaeus": "8e1f9d6e71243b09",
+    "tablut-bologna": "10733c6f3fd3af39",
+    "hingston-original": "edf4e2cd057c3b01",
+    "hingston-alternative": "2707d08efaca5dc3",
+}
+
+EXAMPLE = """
+name = "{name}"
+aliases = {aliases}
+source = "somewhere"
+description = "A game."
+start = ["2t2", "2T2", "tTKTt", "2T2", "2t2"]
+[rules]
+king_sides = 2
+"""
+
+
+def write(folder: Path, name: str, aliases: str = "[]", text: str = EXAMPLE) -> Path:
+    path = folder / f"{name}.toml"
+    path.write_text(text.format(name=name, aliases=aliases), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_variants_are_what_they_are_meant_to_be(name: str) -> None:
+    found = find(name)
+    rows, attackers, defenders, changes = SHIPPED[name]
+    assert found.rows == rows
+    assert (found.attackers, found.defenders) == (attackers, defenders)
+    assert found.rules.changes() == changes
+    assert found.startpos == f"{rows} {found.rules.first} 0 1"
+
+
+def test_every_shipped_file_is_sound() -> None:
+    taken: set[str] = set()
+    hashes: dict[str, str] = {}
+    for found in variant.everything():
+        for word in (found.name, *found.aliases):
+            assert word not in taken, "a name means one variant"
+            taken.add(word)
+        assert found.source
+        assert found.description.endswith(".")
+        assert found.hash not in hashes, f"{found.name} and {hashes.get(found.hash)} are the same game"
+        hashes[found.hash] = found.name
+
+
+def test_files_write_only_what_differs() -> None:
+    for name in names():
+        text = Path(catalogue.FOLDER, f"{name}.toml").read_text(encoding="utf-8")
+        written = [line.split(" = ")[0] for line in text.partition("[rules]")[2].splitlines() if line]
+        assert written == list(find(name).rules.changes()), "in the order of the switches, no defaults"
+
+
+def test_the_default_comes_first_then_the_alphabet() -> None:
+    found = names()
+    assert found[0] == "copenhagen"
+    assert found[1:] == sorted(found[1:])
+    assert set(SHIPPED) <= set(found)
+
+
+def test_names_need_no_parser() -> None:
+    program = (
+        "import sys; from hnefi.engine import catalogue; assert catalogue.names()[0] == 'copenhagen'; "
+        "print(*[m for m in ('tomllib', 'dataclasses', 'pathlib', 're', 'numpy', 'numba') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {program}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == ""
+
+
+def test_found_by_name_and_alias_in_any_case() -> None:
+    assert find("Copenhagen") is find("copenhagen")
+    assert find("hnefatafl") is find("copenhagen")
+    assert find("Tablut").name == "tablut-linnaeus"
+    assert find("ashton-bologna").name == "tablut-bologna"
+    assert find("hingston").name == "hingston-original"
+
+
+@pytest.mark.parametrize("word", ["copenhaagen", "x" * 100_000, "", "../variants/copenhagen", "a\x00b"])
+def test_an_unknown_name(word: str) -> None:
+    with pytest.raises(VariantError, match="expected the name of a variant") as caught:
+        find(word)
+    assert len(str(caught.value)) < 300
+    if word == "copenhaagen":
+        assert "did you mean copenhagen?" in str(caught.value)
+
+
+def test_the_hash_covers_switches_and_start_as_printed() -> None:
+    found = find("brandubh")
+    lines = "".join(f"{name} {text}\n" for name, text in found.rules_lines())
+    assert lines.startswith("size 7\nfirst a\nthrone d4\ncorners a1,a7,g1,g7\n")
+    text = f"{lines}start {BRANDUBH}\n"
+    assert found.hash == hashlib.sha256(text.encode()).hexdigest()
+    renamed = Variant.build("other", BRANDUBH, found.rules.changes(), source="elsewhere")
+    assert renamed.hash == found.hash, "name and source are no part"
+    assert found.with_switches(king_sides=4).hash != found.hash
+    assert Variant.build("other", "3t3/3t3/3T3/ttTKTtt/3T3/3t3/2t4", found.rules.changes()).hash != found.hash
+
+
+def test_hashes_of_shipped_variants_stay() -> None:
+    """Records name these hashes: one that changes makes every record of that variant a stranger's."""
+    assert {name: find(name).hash[:16] for name in SHIPPED} == HASHES
+
+
+def test_who_begins_follows_the_switch() -> None:
+    found = find("brandubh").with_switches(first="d")
+    assert found.startpos == f"{BRANDUBH} d 0 1"
+    assert find("tablut-bologna").startpos.endswith(" d 0 1")
+
+
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = write(tmp_path, "cross", '["kreuz"]')
+    for where in (path, tmp_path):
+        found = find("cross", where)
+        assert (found.name, found.size, found.rules.king_sides) == ("cross", 5, 2)
+        assert find("KREUZ", where) == found
+        assert find("brandubh", where).name == "brandubh"
+        assert names(where) == [*names(), "cross"]
+    with pytest.raises(VariantError):
+        find("cross")
+
+
+def test_no_file_takes_a_shipped_name(tmp_path: Path) -> None:
+    path = write(tmp_path, "brandubh")
+    for word in ("brandubh", "copenhagen"):
+        with pytest.raises(
+            VariantError, match="name: 'brandubh': expected a name that no shipped variant has"
+        ):
+            find(word, path)
+    path.unlink()
+    write(tmp_path, "cross", '["fetlar"]')
+    with pytest.raises(VariantError, match="aliases: 'fetlar': expected a name that no shipped variant has"):
+        find("cross", tmp_path)
+
+
+def test_an_alias_of_two_variants_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "cross", '["tablut"]')
+    with pytest.raises(VariantError, match="'tablut': expected one variant, but tablut-linnaeus and cross"):
+        find("tablut", tmp_path)
+
+
+def test_the_shipped_folder_may_be_named_as_path() -> None:
+    assert names(catalogue.FOLDER) == names()
+
+
+START = 'start = ["2t2", "2T2", "tTKTt", "2T2", "2t2"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('name = "bad"\n', "start: None: expected rows"),
+        (START, "name: None: expected a name"),
+        ('name = "worse"\n' + START, "name: 'worse': expected 'bad', the name of the file"),
+        ('name = "bad"\nstart = [1, 2]\n', r"start: \[1, 2\]: expected rows"),
+        ('name = "bad"\nrule = 1\n' + START, r"rule: 1: expected one of name, .*did you mean rules"),
+        ('name = "bad"\n' + START + "[rules]\nking_side = 2\n", "king_side: 2: .*did you mean king_sides"),
+        ('name = "bad"\n' + START + "[rules]\nking_sides = 5\n", "king_sides: 5: expected one of 4, 2"),
+        ('name = "bad"\n' + START + 'rules = "x"\n', "rules: 'x': expected a table of switches"),
+        ('name = "bad"\naliases = "x"\n' + START, "aliases: 'x': expected a list"),
+        ('name = "bad"\naliases = ["a b"]\n' + START, "expected letters, digits"),
+        ('name = "bad"\naliases = [1]\n' + START, "expected letters, digits"),
+        ('name = "bad"\nstart = "2t2/2T2/tTTTt/2T2/2t2"\n', "start: T on c3"),
+        ('name = "bad"\nstart = "5/2T2/tT1Tt/2T2/2t2"\n', "start: .*expected exactly one K"),
+        ('name = "bad"\nstart = "2t2/2T2/tTKTt/2TK1/2t2"\n', "start: 2 kings"),
+        ('name = "bad"\nstart = "t4/2T2/tTKTt/2T2/2t2"\n', "start: t on a5: expected no t on a corner"),
+        ('name = "bad"\nstart = "2t2/2T2/tTKT/2T2/2t2"\n', "start: row 'tTKT' has 4 squares: expected 5"),
+        (
+            'name = "bad"\nstart = ["2t2", "2T2", "tTxTt", "2T2", "2t2"]\n',
+            "start: row 'tTxTt': 'x' is no piece",
+        ),
+        ('name = "bad"\n' + START + '[rules]\nthrone = "a1"\n', "corners: .*a1 is in throne too"),
+        ('name = "bad"\nstart = [\n', "not TOML: "),
+        ('name = "bad"\nstart = x\n', "not TOML: .*line 2"),
+        ("x = " + "[" * 30_000, "not TOML"),
+        ("x = " + "9" * 30_000, "not TOML"),
+        ('name = "bad"\nsource = "' + "x" * 70_000 + '"\n', "expected at most 65536 bytes"),
+    ],
+)
+def test_a_bad_file_is_told_where_what_and_why(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(VariantError, match=message) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert len(str(caught.value)) < len(str(path)) + 400
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(VariantError, match=r"nowhere.toml: No such file.*: expected a readable file"):
+        load(tmp_path / "nowhere.toml")
+    with pytest.raises(VariantError, match="no such file or folder"):
+        find("cross", tmp_path / "nowhere")
+    (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
+    with pytest.raises(VariantError, match="byte 8: expected UTF-8"):
+        load(tmp_path / "latin.toml")
+
+
+def test_rows_may_be_one_string() -> None:
+    text = f'name = "x"\nstart = "{BRANDUBH}"\n'
+    assert variant.parse(text, "x").rows == BRANDUBH
+
+
+@pytest.mark.parametrize("size", [3, 4, 19])
+def test_every_size_can_be_played(size: int) -> None:
+    rows = [str(size)] * size
+    rows[1] = f"1K{size - 2}"
+    found = Variant.build("any", rows, {"throne": "none"})
+    assert found.size == size
+    assert find("copenhagen").size == 11
+
+
+def test_explained_in_sentences() -> None:
+    for found in variant.everything():
+        sentences = explain.explain(found)
+        assert all(sentence[0].isupper() or sentence[0].isdigit() for sentence in sentences)
+        assert all(sentence.endswith(".") for sentence in sentences)
+        assert not any("None" in sentence or "_" in sentence for sentence in sentences)
+    copenhagen = explain.explain(find("copenhagen"))
+    assert "Defenders win when the king reaches a corner square." in copenhagen
+    assert "The third occurrence of a position loses for the defenders." in copenhagen
+    assert any(sentence.startswith("Shieldwall") for sentence in copenhagen)
+    assert not any(sentence.startswith("Shieldwall") for sentence in explain.explain(find("fetlar")))
+
+
+def test_every_switch_that_matters_changes_the_explanation() -> None:
+    """A rule that players cannot read about is a rule that surprises them."""
+    base = Variant.build(
+        "full",
+        "9/1tcnmg3/9/2TCNMG2/4K4/9/9/9/9",
+        {"attacker_camps": "a4,a5", "defender_camps": "i4,i5", "berserk": "capture", "shieldwall": "men"},
+    )
+    plain = explain.explain(base)
+    for switches in CHANGES:
+        changed = base.with_switches(**switches)
+        assert explain.explain(changed) != plain, switches
+
+
+CHANGES: list[dict[str, str]] = [
+    {"first": "d"},
+    {"throne": "none"},
+    {"corners": "none"},
+    {"zones": "c5:K:stop"},
+    {"throne_pass": "king"},
+    {"corner_stop": "all"},
+    {"attacker_camp_enter": "none"},
+    {"camp_range": "kind"},
+    {"speed": "K:1"},
+    {"speed": "all:1"},
+    {"king_jump": "over"},
+    {"knight_jump": "none"},
+    {"commander_jump": "restricted"},
+    {"mercenary_jump": "over"},
+    {"guard_jump": "capture"},
+    {"throne_hostile_empty": "none"},
+    {"throne_hostile_held": "all"},
+    {"corner_hostile": "men"},
+    {"attacker_camp_hostile": "all"},
+    {"defender_camp_hostile": "all"},
+    {"camp_soft": "a5"},
+    {"edge_hostile": "men"},
+    {"capture_run": "line"},
+    {"shieldwall": "corner"},
+    {"shieldwall_closer": "any"},
+    {"linnaean": "yes"},
+    {"berserk": "any"},
+    {"king_armed": "moving"},
+    {"king_sides": "2"},
+    {"king_sides_on_throne": "0"},
+    {"king_sides_beside_throne": "2"},
+    {"king_on_edge": "last"},
+    {"king_with_one": "yes"},
+    {"commander_pair": "no"},
+    {"escape": "edge"},
+    {"exit_fort": "yes"},
+    {"encirclement": "ring"},
+    {"capture_all": "no"},
+    {"sealed": "org"},
+    {"no_move": "draw"},
+    {"repetition": "forbidden"},
+    {"repetition_count": "4"},
+    {"repetition_start": "no"},
+    {"repetition_compare": "board"},
+    {"draw_fort": "yes"},
+    {"move_limit": "100"},
+    {"quiet_limit": "50"},
+    {"material_draw": "2 1"},
+    {"agreed_draw": "no"},
+    {"opentafl": "yes"},
+]
+
+
+def test_the_picture_of_the_start() -> None:
+    found = Variant.build("odd", "4t/t4/2K2/5/1T3", {"throne": "d4", "corners": "a1", "attacker_camps": "b2"})
+    assert explain.board_text(found).splitlines() == [
+        " 5 . . . . t",
+        " 4 t . . * .",
+        " 3 . . K . .",
+        " 2 . a . . .",
+        " 1 # T . . .",
+        "   a b c d e",
+    ]

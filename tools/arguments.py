@@ -1,0 +1,58 @@
+"""What the subcommands' command lines have in common."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hnefi.engine.variant import Variant
+
+
+def parser(command: str, description: str, examples: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """A parser for ``hnefi COMMAND`` whose help ends with `examples`."""
+    shown = "\n".join(f"  hnefi {command} {example}".rstrip() for example in examples)
+    return argparse.ArgumentParser(
+        prog=f"hnefi {command}",
+        description=description,
+        epilog=f"examples:\n{shown}" if shown else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def add_variant_path(to: argparse.ArgumentParser) -> None:
+    """`--path`: where variants of one's own lie."""
+    to.add_argument("--path", metavar="PATH", help="a file or folder of further variants (TOML)")
+
+
+def find_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> Variant:
+    """The variant called `word` (name, alias, or a TOML file); otherwise the program ends with the reason."""
+    from hnefi.engine.variant import VariantError, find, load
+
+    try:
+        return load(word) if word.endswith(".toml") else find(word, path)
+    except VariantError as error:
+        options.error(str(error))
+
+
+def let_interrupt_end_us() -> None:
+    """Ctrl-C ends the program at once, without a word: compiled kernels never look at Python's own handler."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def natural(text: str) -> int:
+    """A whole number from 0 on, as the type of an argument."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected a whole number from 0 on")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on, as the type of an argument."""
+    number = natural(text)
+    if number == 0:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected a whole number from 1 on")
+    return number

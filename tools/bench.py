@@ -1,0 +1,37 @@
+"""`hnefi bench`: fixed searches whose node count is the build's signature; and the way to the measuring benchmarks."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from .arguments import let_interrupt_end_us, parser, positive
+
+MEASUREMENTS = {"speed": "hnefi.tools.bench_speed", "latency": "hnefi.tools.bench_latency"}
+
+
+def main(argv: list[str]) -> int:
+    """Search the fixed positions, or run one of the measurements."""
+    if argv and argv[0] in MEASUREMENTS:
+        status: int = import_module(MEASUREMENTS[argv[0]]).main(argv[1:])
+        return status
+    options = parser(
+        "bench",
+        "Searches fixed positions of several variants. The number of nodes is the same on every run and machine: a "
+        "change of it is a change of how the engine plays.\n\n"
+        "  hnefi bench speed     kernels against C, by CPU time\n"
+        "  hnefi bench latency   how fast the process starts, stops and answers",
+        ["", "6", "speed --help", "latency --json"],
+    )
+    options.add_argument(
+        "depth", metavar="DEPTH", nargs="?", type=positive, help="plies, instead of the usual"
+    )
+    arguments = options.parse_args(argv)
+    let_interrupt_end_us()
+
+    from hnefi.engine.bench import bench
+
+    nodes, seconds, lines = bench() if arguments.depth is None else bench(arguments.depth)
+    print("\n".join(lines))
+    print(f"{seconds:.2f} s, {round(nodes / seconds) if seconds else 0} nodes/s")
+    print(f"Nodes searched: {nodes}")
+    return 0

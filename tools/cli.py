@@ -1,0 +1,85 @@
+"""The command `hnefi`: a table from subcommand to the module that does it, imported only when chosen.
+
+Modules are named in text, so that `hnefi engine` reaches its first answer without importing anything it does not
+need, and so that the tools may start an adapter without depending on it. A subcommand's module has
+``main(argv: list[str]) -> int`` and answers ``--help`` itself.
+"""
+
+from __future__ import annotations
+
+import sys
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "engine": (
+        "hnefi.protocol.server",
+        "the engine on standard input and output, for programs and curious people",
+    ),
+    "play": ("hnefi.tools.play", "a game at the terminal"),
+    "variants": ("hnefi.tools.variants", "the rule sets there are, with board, pieces, aliases and source"),
+    "rules": ("hnefi.tools.rules", "every rule switch of one variant, in words, as OTN or as hash"),
+    "replay": ("hnefi.tools.replay", "read recorded games and report every disagreement with the rules"),
+    "perft": ("hnefi.tools.perft", "count the positions a number of plies away"),
+    "bench": ("hnefi.tools.bench", "the search's signature; `bench speed` and `bench latency` measure"),
+    "warmup": ("hnefi.tools.warmup", "compile every kernel now rather than at the first start"),
+}
+
+USAGE = 2
+INTERRUPTED = 130
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one subcommand; the exit status is 0 if all went well, 1 if it found fault, 2 if it was called wrongly."""
+    arguments = sys.argv[1:] if argv is None else argv
+    command = arguments[0] if arguments else "--help"
+    if command in COMMANDS:
+        return run(COMMANDS[command][0], arguments[1:])
+    if command in ("-h", "--help", "help"):
+        print(overview())
+        return 0
+    if command in ("-V", "--version", "version"):
+        from hnefi.engine.about import NAME, VERSION
+
+        print(NAME, VERSION)
+        return 0
+    print(unknown(command), file=sys.stderr)
+    return USAGE
+
+
+def run(module: str, arguments: list[str]) -> int:
+    """Import `module` and run its `main`; interruption and a closed output end quietly."""
+    from importlib import import_module
+
+    try:
+        status: int = import_module(module).main(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone (`hnefi variants | head`); python would complain once more while it exits.
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status
+
+
+def overview() -> str:
+    """What `hnefi --help` prints."""
+    lines = ["usage: hnefi COMMAND [...]   (hnefi COMMAND --help tells more)", ""]
+    lines += [f"  {command:<9} {sentence}" for command, (_, sentence) in COMMANDS.items()]
+    lines += ["", "  hnefi --version prints the version"]
+    return "\n".join(lines)
+
+
+def unknown(command: str) -> str:
+    """The complaint about a subcommand that does not exist, with the nearest one that does."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(command, COMMANDS, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(COMMANDS)}"
+    return f"hnefi: no command {command[:80]!r}: {hint}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
