@@ -86,4 +86,3 @@ kernel: Callable[[Any], Any] = numba.njit(forceinline=False, **OPTIONS)
 
 inline: Callable[[Any], Any] = numba.njit(forceinline=True, **OPTIONS)
 """A helper that LLVM must melt into its callers."""
-

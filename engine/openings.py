@@ -112,5 +112,3 @@ def _turned(setup: Setup, turn: int) -> tuple[object, ...]:
         tuple(sorted((_turn(sq, turn, setup.size), letter) for sq, letter in setup.pieces)),
         None if setup.berserk is None else _turn(setup.berserk, turn, setup.size),
     )
-
-

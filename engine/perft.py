@@ -26,7 +26,7 @@ def perft(position: Position, depth: int, bulk: bool = False) -> PerftResult:
     Repetition and limits are off. `bulk` counts the last ply's moves without playing them: several times faster,
     the same number, but then captures are not known (0).
     """
-    record = position.new_record()  # type: ignore[attr-defined]
+    record = position.new_record()
     state = record[0]
     for rule in ("repetition", "draw_fort", "move_limit", "quiet_limit"):
         state[rule] = 0
@@ -36,9 +36,7 @@ def perft(position: Position, depth: int, bulk: bool = False) -> PerftResult:
     if depth < 1 or position.outcome is not None:
         return PerftResult((), int(depth < 1), 0, time.perf_counter() - begun)
     divide = tuple((move, _behind(state, move, depth, bulk)) for move in _moves(position))
-    return PerftResult(
-        divide, sum(n for _, n in divide), int(state["tally"][0]), time.perf_counter() - begun
-    )
+    return PerftResult(divide, sum(n for _, n in divide), int(state["tally"][0]), time.perf_counter() - begun)
 
 
 def _moves(position: Position) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from .setup import Setup
@@ -75,3 +75,13 @@ class Position(Protocol):
 
     def undo(self) -> Position:
         """The position before the last move; PositionError if there is none."""
+
+    @property
+    def fits(self) -> str:
+        """Names the records that can hold this position: those made by positions with the same word."""
+
+    def new_record(self) -> Any:
+        """A one-element record array of the game's state type, holding this position, for kernels to work in."""
+
+    def load(self, record: Any) -> Any:
+        """Copies this position, with the history that its rules can ask for, into a record that fits it."""

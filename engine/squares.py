@@ -55,7 +55,13 @@ def name(sq: int) -> str:
 
 def parse(text: str, size: int) -> int:
     """The square called `text`; ValueError naming it if there is none on this board."""
-    if len(text) in (2, 3) and text[0] in FILES and text[1:].isascii() and text[1:].isdigit() and text[1] != "0":
+    if (
+        len(text) in (2, 3)
+        and text[0] in FILES
+        and text[1:].isascii()
+        and text[1:].isdigit()
+        and text[1] != "0"
+    ):
         file, rank = FILES.index(text[0]), int(text[1:]) - 1
         if file < size and rank < size:
             return square(file, rank)

@@ -43,7 +43,7 @@ def warm(report: Callable[[str], None] | None = None) -> float:
     say("search")
     searcher = Searcher(Settings(hash_mib=1))
     searcher.begin()
-    searcher.search(position, Limits(depth=1), lambda info: None)
+    searcher.search(position, Limits(depth=1), lambda _: None)
     searcher.evaluate(position)
     say("done")
     return time.perf_counter() - begun

@@ -49,7 +49,7 @@ class Conversation:
             raise
         if kind is None:
             assert status == 0, self.errors
-            assert self.errors == ""
+            assert self.errors == "", self.errors[-2000:]
 
     @property
     def errors(self) -> str:

@@ -40,6 +40,9 @@ TEMPLATES = """
     go ponder {limit} {small}
     stop
     stop
+    stop
+    stop
+    stop
     ponderhit
     play {move}
     undo

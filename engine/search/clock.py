@@ -11,6 +11,8 @@ _MOVES_TO_GO = 30
 """Moves a game is expected to last yet, where the clock does not say."""
 _LATEST = 0.4
 """A move may take at most this part of the clock, however unclear it is."""
+_LONGEST = 7 * 24 * 3600 * 1000.0
+"""A week: no timer is asked for more."""
 
 
 class Budget:
@@ -47,11 +49,11 @@ def budget(limits: Limits, side: Side, overhead: int) -> Budget:
     soft: float | None = None
     hard: float | None = None
     if limits.movetime is not None:
-        soft = hard = max(1.0, limits.movetime - overhead)
+        soft = hard = min(max(1.0, limits.movetime - overhead), _LONGEST)
     clock = limits.clock[side]
     if clock is not None:
-        increment = max(0, limits.inc[side])
-        usable = max(1.0, clock - overhead)
+        increment = min(max(0, limits.inc[side]), _LONGEST)
+        usable = min(max(1.0, clock - overhead), _LONGEST)
         moves = max(1, min(limits.movestogo or _MOVES_TO_GO, _MOVES_TO_GO))
         fair = usable / moves + 0.75 * increment
         latest = usable if moves == 1 else min(usable * _LATEST + 0.5 * increment, usable)

@@ -39,7 +39,7 @@ class Searcher:
         self._table: Any = None
         self._record: Any = None
         self._params: Any = None
-        self._known: tuple[str, str, str] | None = None
+        self._known: tuple[str, str] | None = None
         self._generation = 0
         self._stopped = False
         self._lock = threading.Lock()
@@ -84,7 +84,7 @@ class Searcher:
     def evaluate(self, position: Position) -> list[tuple[str, int]]:
         """Terms of the evaluation in centipawns for the attackers; the last is `total`."""
         params = evaluators.parameters(self._settings.evaluator, position.variant)
-        record = position.new_record()  # type: ignore[attr-defined]
+        record = position.new_record()
         total = int(default.terms(params[0], record[0]))
         values = params[0]["terms"]
         return [*((name, int(values[i])) for i, name in enumerate(default.TERMS)), ("total", total)]
@@ -96,9 +96,7 @@ class Searcher:
             return self._random(position, moves, on_info)
         return _Run(self, position, moves, limits, on_info).result()
 
-    def _random(
-        self, position: Position, moves: list[int], on_info: Callable[[Info], None]
-    ) -> SearchResult:
+    def _random(self, position: Position, moves: list[int], on_info: Callable[[Info], None]) -> SearchResult:
         """A uniformly random move, the same for the same seed and position."""
         draw = random.Random(f"{self._settings.seed} {position.key} {position.ply}")
         move = draw.choice(moves)
@@ -108,15 +106,15 @@ class Searcher:
     def _prepare(self, position: Position) -> tuple[Any, Any, Any, Any]:
         """Records for one search: state, work, table and parameters. What another game left behind is dropped."""
         settings = self._settings
-        known = (position.variant.hash, position._letters, settings.evaluator)  # type: ignore[attr-defined]
+        known = (position.fits, settings.evaluator)
         if known != self._known:
             if self._known is not None:
                 self.clear()
             self._known = known
-            self._record = position.new_record()  # type: ignore[attr-defined]
+            self._record = position.new_record()
             self._params = evaluators.parameters(settings.evaluator, position.variant)
         else:
-            position.load(self._record)  # type: ignore[attr-defined]
+            position.load(self._record)
         if self._table is None:
             buckets = 1 << max(4, (settings.hash_mib * 1024 * 1024 // (_WORD * BUCKET)).bit_length() - 1)
             self._table = np.zeros(buckets * BUCKET * 2, np.uint64)
@@ -145,7 +143,9 @@ class Searcher:
     def _hashfull(self) -> int:
         """Per mille of the table's first entries that this search has written."""
         data = self._table[1:2001:2]
-        return int(np.count_nonzero((data != 0) & ((data >> np.uint64(44)) == self._generation)) * 1000 // len(data))
+        return int(
+            np.count_nonzero((data != 0) & ((data >> np.uint64(44)) == self._generation)) * 1000 // len(data)
+        )
 
 
 class _Run:
@@ -170,7 +170,7 @@ class _Run:
         self.work = self.records[1]
         self.work["root_count"] = len(moves)
         self.work["root_moves"][: len(moves)] = moves
-        self.work["node_limit"] = _NO_LIMIT if limits.nodes is None else max(1, limits.nodes)
+        self.work["node_limit"] = max(1, min(limits.nodes or _NO_LIMIT, _NO_LIMIT))
         self.pv: tuple[int, ...] = (moves[0],)
 
     def result(self) -> SearchResult:

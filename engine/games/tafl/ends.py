@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...jit import inline, kernel
 from ...squares import STRIDE
 from .state import KING
-from .walk import DIRECTIONS, RIGHT, UP, goes, piece_moves
+from .walk import DIRECTIONS, RIGHT, UP, piece_moves
 
 ROUND = (UP, UP + RIGHT, RIGHT, RIGHT - UP, -UP, -UP - RIGHT, -RIGHT, UP - RIGHT)
 

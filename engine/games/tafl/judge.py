@@ -135,6 +135,11 @@ def fort_repeated(s):
     return count >= 3
 
 
+@inline
+def few_left(s):
+    return s.count[0] <= s.material_attackers and s.count[1] - 1 <= s.material_defenders
+
+
 @kernel
 def adjudicate(s, root):
     """The outcome by repetition, draw fort, material or limits after a completed turn, else 0."""
@@ -147,7 +152,11 @@ def adjudicate(s, root):
         verdict = repeated(s, mover)
     elif s.draw_fort and mover == 1 and fort_repeated(s):
         verdict = DRAW_FORT | win(0)
-    elif (s.quiet == 0 or s.u_must[ply]) and s.count[0] <= s.material_attackers and s.count[1] - 1 <= s.material_defenders:
+    elif (
+        (s.quiet == 0 or s.u_must[ply])
+        and s.count[0] <= s.material_attackers
+        and s.count[1] - 1 <= s.material_defenders
+    ):
         verdict = MATERIAL | DRAW
     elif s.quiet_limit and s.quiet >= s.quiet_limit:
         verdict = QUIET_LIMIT | DRAW

@@ -17,12 +17,14 @@ from ...rules import PIECES
 from ...setup import Setup, check_setup, format_fen
 from ...sides import Outcome, Reason, Side
 from ...variant import Variant
-from . import judge, strike, survey
+from . import judge, survey
 from .reasons import why_illegal
-from .state import CORE, KEPT, KING, LETTERS, PIECE_CODES, PLIES, TAFL
+from .state import CORE, KEPT, KING, LETTERS, PIECE_CODES, TAFL
 from .tables import template
 
 _STATES_KEPT = 8
+REBASE = 2048
+"""A line drops dead history every so many plies: the stacks hold four times as much."""
 
 
 class _States(threading.local):
@@ -84,6 +86,9 @@ class Position:
     start: Setup
     parent: Position | None
     last_captures: tuple[int, ...]
+    _letters: str
+    _core: bytes
+    _history: tuple[bytes, ...]
 
     @classmethod
     def initial(cls, variant: Variant) -> Position:
@@ -115,7 +120,9 @@ class Position:
             max(0, variant.attackers - setup.count("tcnmg")),
         )
         survey.set_up(state, variant.rules.repetition_start)
-        start = Setup(setup.size, setup.pieces, side, setup.quiet, setup.move_number, setup.berserk, setup.caps)
+        start = Setup(
+            setup.size, setup.pieces, side, setup.quiet, setup.move_number, setup.berserk, setup.caps
+        )
         return cls._saved(variant, start, None, letters, record, ())
 
     @classmethod
@@ -160,6 +167,11 @@ class Position:
 
     def _state(self) -> Any:
         return self.load(_states.get(self.variant, self._letters))
+
+    @property
+    def fits(self) -> str:
+        """Names the records that can hold this position: those made by positions with the same word."""
+        return f"{self.variant.hash} {self._letters}"
 
     def new_record(self) -> Any:
         """A record of one's own holding this position, for a search or a benchmark."""
@@ -273,23 +285,19 @@ class Position:
 
     def legal_moves_with_captures(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         state = self._state()
-        return tuple(
-            (m, _squares(state, survey.victims(state, m & 511, m >> 9))) for m in self.legal_moves()
-        )
+        return tuple((m, _squares(state, survey.victims(state, m & 511, m >> 9))) for m in self.legal_moves())
 
     def play(self, move: int) -> Position:
         """The position after a move; IllegalMove with the reason if it is not legal."""
         record = _states.get(self.variant, self._letters)
         state = self.load(record)
         origin, target = move & 511, move >> 9
-        if state["outcome"] or not (
-            0 <= move < 1 << 18 and _on(self, origin) and _on(self, target) and survey.lawful(state, origin, target)
-        ):
+        on_board = move >= 0 and _on(self, origin) and _on(self, target)
+        taken = survey.advance(state, origin, target) if on_board else -1
+        if taken < 0:
             raise IllegalMove(self.why_illegal(origin, target) or f"{move} is not a move")
-        strike.make(state, move)
-        judge.settle(state)
         position = Position._saved(
-            self.variant, self.start, self, self._letters, record, _squares(state, int(state["caught_top"]))
+            self.variant, self.start, self, self._letters, record, _squares(state, taken)
         )
         position.__dict__["_move"] = move
         return position
@@ -363,11 +371,12 @@ class Line:
         self._record = new_state(variant, letters_of(variant.start))
         self._first = Position.initial(variant)
         self._state = self._first.load(self._record)
-        self._size = variant.rules.size
+        self._plies = 0
 
     def start(self) -> None:
         """Back to the start position."""
         self._first.load(self._record)
+        self._plies = 0
 
     @property
     def outcome(self) -> Outcome | None:
@@ -376,14 +385,13 @@ class Line:
     def play(self, move: int) -> tuple[int, ...]:
         """Play a move; the squares of the men it took. ValueError if it is not legal."""
         state = self._state
-        if state["outcome"] or not survey.lawful(state, move & 511, move >> 9):
-            raise IllegalMove(f"{board.move_name(move)} is not legal here")
-        if state["ply"] > PLIES - 512:
+        self._plies += 1
+        if self._plies % REBASE == 0:
             self._rebase()
-        state["caught_top"] = 0
-        strike.make(state, move)
-        judge.settle(state)
-        return _squares(state, int(state["caught_top"]))
+        taken = survey.advance(state, move & 511, move >> 9)
+        if taken < 0:
+            raise IllegalMove(f"{board.move_name(move)} is not legal here")
+        return _squares(state, taken)
 
     def _rebase(self) -> None:
         """Forget history that no longer counts, before the stacks are full."""

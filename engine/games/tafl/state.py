@@ -48,7 +48,11 @@ RULES: list[Any] = [
     ("king_sides", "u1", (CELLS,)),
     ("edge", "u1", (CELLS,)),  # 1 on edge squares
     ("goal", "u1", (CELLS,)),  # 1 where the king escapes
-    ("haven", "u1", (CELLS,)),  # bit 0: a restricted jump of attackers may start or end here, bit 1: of defenders
+    (
+        "haven",
+        "u1",
+        (CELLS,),
+    ),  # bit 0: a restricted jump of attackers may start or end here, bit 1: of defenders
     ("reach", "i2", (16,)),  # most squares a piece slides
     ("jump", "u1", (16,)),  # 0 none, 1 restricted, 2 over, 3 capture
     ("zobrist", "u8", (16, CELLS)),

@@ -6,9 +6,9 @@ import numpy as np
 
 from ...jit import kernel
 from .ends import fort_holds, is_surrounded, sealed
-from .judge import can_move, legal_after, stuck
+from .judge import can_move, legal_after, settle, stuck
 from .state import KING
-from .strike import strike, unstrike
+from .strike import make, strike, unstrike
 from .walk import goes
 
 
@@ -83,6 +83,21 @@ def lawful(s, o, t):
     if p == 0 or p >> 3 != s.side or o == t or (s.must_go and s.must_go != o):
         return False
     return goes(s, o, t) and legal_after(s, o | t << 9)
+
+
+@kernel
+def advance(s, o, t):
+    """Play a move and judge it by all the rules; how many men it took, -1 (and nothing played) if it is illegal.
+
+    The entries of the men taken are the first on `s.caught`: what was there is forgotten, so nothing before this
+    move can be undone.
+    """
+    if s.outcome or not lawful(s, o, t):
+        return -1
+    s.caught_top = 0
+    make(s, o | t << 9)
+    settle(s)
+    return s.caught_top
 
 
 @kernel

@@ -193,9 +193,7 @@ def _goals(rules: Rules, state: Any) -> None:
     state["guard"][: len(guards)] = guards
     state["guards"] = len(guards)
     for sq in board:
-        state["goal_distance"][sq] = min(
-            (_distance(sq, goal) for goal in goals), default=MAX_SIZE
-        )
+        state["goal_distance"][sq] = min((_distance(sq, goal) for goal in goals), default=MAX_SIZE)
         on_throne = sq in rules.throne
         beside = any(sq + d in rules.throne for d in DIRECTIONS)
         state["king_sides"][sq] = (
