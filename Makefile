@@ -23,6 +23,7 @@ play: .venv/.ready ## a game at the terminal
 	@exec $(BIN)/hnefi play $(ARGS)
 
 test: .venv/.ready-dev ## all tests
+	@$(BIN)/hnefi warmup --quiet # once, rather than by every process that a test starts
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: .venv/.ready-dev ## formatting, lint, types, direction of imports

@@ -263,7 +263,7 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
             elif move == second_killer:
                 order += 60000
             else:
-                order += 20000 + w.history[side, move]
+                order += 20000 + int(w.history[side, move])
         w.order[i] = order
     best = -INFINITE
     best_move = 0

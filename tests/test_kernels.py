@@ -1,0 +1,270 @@
+"""The kernels against what they must always be equal to: their own state from scratch, and plain counting."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from random_variants import random_variant
+
+from hnefi.engine import variant
+from hnefi.engine.games.tafl import count, judge, noisy, strike, survey, tables
+from hnefi.engine.games.tafl.position import Line, Position
+from hnefi.engine.games.tafl.state import CORE, KING, PLIES
+from hnefi.engine.perft import perft
+from hnefi.engine.replay import as_played
+from hnefi.engine.sides import Reason
+from hnefi.engine.squares import move, move_name, origin, target
+from hnefi.engine.variant import Variant
+
+SHIPPED = variant.names()
+
+
+def random_rules(number: int) -> list[Variant]:
+    """Playable random rule sets, special pieces and berserk turns among them."""
+    draw = random.Random(77)
+    found = []
+    while len(found) < number:
+        rules = random_variant(draw)
+        if not rules.rules.opentafl:
+            found.append(rules)
+    return found
+
+
+def core(record: Any) -> bytes:
+    """The bytes of the position; places of the piece lists behind their ends mean nothing and read as 0."""
+    copy = record.copy()
+    state = copy[0]
+    for side in range(2):
+        state["pieces"][side, state["count"][side] :] = 0
+    return bytes(copy.view(np.uint8).reshape(-1)[CORE])
+
+
+def check_lists(state: Any) -> None:
+    """Board, piece lists, back-pointers and king agree."""
+    cells = state["board"] & 15
+    for side in range(2):
+        listed = [int(sq) for sq in state["pieces"][side][: state["count"][side]]]
+        standing = [
+            sq for sq in range(len(cells)) if cells[sq] not in (0, 15) and int(cells[sq]) >> 3 == side
+        ]
+        assert sorted(listed) == standing
+        assert all(state["slot"][sq] == place for place, sq in enumerate(listed))
+    kings = [sq for sq in range(len(cells)) if cells[sq] == KING]
+    assert kings == ([int(state["king"])] if state["king"] else [])
+
+
+def walk(game: Variant, seed: int, plies: int) -> None:
+    """At every node of a random walk: each legal move is made and taken back, byte by byte, key by key."""
+    draw = random.Random(seed)
+    record = Position.initial(game).new_record()
+    state = record[0]
+    for _ in range(plies):
+        check_lists(state)
+        assert state["key"] == survey.whole_key(state)
+        end = judge.generate(state, 0)
+        moves = [int(m) for m in state["moves"][:end]]
+        if not moves:
+            break
+        before = core(record)
+        for m in moves:
+            strike.make(state, m)
+            assert state["key"] == survey.whole_key(state), f"{game.name} seed {seed} {move_name(m)}"
+            check_lists(state)
+            strike.undo(state)
+            assert core(record) == before, f"{game.name} seed {seed} {move_name(m)}"
+        strike.make(state, draw.choice(moves))
+        if state["outcome"]:
+            break
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_keys_lists_and_bytes_in_a_walk(name: str) -> None:
+    for seed in range(2):
+        walk(variant.find(name), seed, 25)
+
+
+def test_keys_lists_and_bytes_under_random_rules() -> None:
+    for seed, game in enumerate(random_rules(25)):
+        walk(game, seed, 12)
+
+
+PERFT = [
+    ("copenhagen", (116, 6_788, 806_344), (0, 16, 4_200)),
+    ("fetlar", (116, 6_788, 806_344), (0, 16, 4_200)),
+    ("hingston-original", (116, 6_788, 806_344), (0, 16, 4_200)),
+    ("brandubh", (40, 960, 39_512, 1_007_392), (0, 16, 568, 47_104)),
+    ("tablut-linnaeus", (80, 4_400, 353_200), (0, 24, 4_640)),
+    ("tablut-bologna", (56, 4_408, 248_456), (0, 72, 4_368)),
+]
+DEEP = [("copenhagen", 4, 50_456_804), ("tablut-linnaeus", 4, 19_913_864), ("brandubh", 5, 41_843_336)]
+
+
+@pytest.mark.parametrize(("name", "leaves", "captures"), PERFT, ids=[row[0] for row in PERFT])
+def test_perft(name: str, leaves: tuple[int, ...], captures: tuple[int, ...]) -> None:
+    position = Position.initial(variant.find(name))
+    for depth, (wanted, taking) in enumerate(zip(leaves, captures, strict=True), start=1):
+        plain = perft(position, depth)
+        assert (plain.nodes, plain.captures) == (wanted, taking)
+        assert perft(position, depth, bulk=True).nodes == wanted
+
+
+@pytest.mark.parametrize(("name", "depth", "leaves"), DEEP)
+def test_deep_perft(name: str, depth: int, leaves: int) -> None:
+    assert perft(Position.initial(variant.find(name)), depth, bulk=True).nodes == leaves
+
+
+def test_the_literal_castle_of_hingston_counts_otherwise() -> None:
+    """The reading that a held castle is hostile to everybody shows at depth 4, and only there."""
+    literal = variant.find("hingston-original").with_switches(throne_hostile_held="all")
+    assert perft(Position.initial(literal), 4, bulk=True).nodes == 50_481_068
+
+
+def test_perft_ignores_repetition_and_limits() -> None:
+    game = variant.find("brandubh").with_switches(
+        repetition="forbidden", repetition_count=2, move_limit=1, quiet_limit=1
+    )
+    assert perft(Position.initial(game), 3).nodes == 39_512
+
+
+@pytest.mark.parametrize("name", ["brandubh", "copenhagen", "tablut-bologna"])
+def test_random_moves_are_uniform(name: str) -> None:
+    """Every legal move comes equally often: chi-square below its 99.99 % point, fixed seed."""
+    position = Position.initial(variant.find(name))
+    record = position.new_record()
+    state = record[0]
+    state["random"] = 12345
+    moves = position.legal_moves()
+    drawn = dict.fromkeys(moves, 0)
+    number = 200 * len(moves)
+    for _ in range(number):
+        drawn[int(count.random_move(state))] += 1
+    expected = number / len(moves)
+    chi = sum((n - expected) ** 2 / expected for n in drawn.values())
+    degrees = len(moves) - 1
+    assert chi < degrees * (1 - 2 / (9 * degrees) + 3.719 * (2 / (9 * degrees)) ** 0.5) ** 3
+
+
+def test_playouts_end_as_positions_do() -> None:
+    """Random games in the kernel and the same moves through `Position` have the same length and end."""
+    for name in SHIPPED:
+        game = variant.find(name)
+        record = Position.initial(game).new_record()
+        state = record[0]
+        state["random"] = 99
+        outcome = int(count.playout(state, 400))
+        moves = [int(m) for m in state["u_move"][1 : int(state["ply"]) + 1]]
+        position: Any = Position.initial(game)
+        for m in moves:
+            assert position.outcome is None
+            position = position.play(m)
+        reached = 0
+        if position.outcome is not None:
+            winner = 2 if position.outcome.winner is None else int(position.outcome.winner)
+            reached = position.outcome.reason.code | (winner + 1) << 8
+        assert reached == outcome
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_noisy_moves_are_the_captures_and_the_ends(name: str) -> None:
+    """Each legal move that takes a man by flanking, takes the king or escapes is noisy; all noisy moves are legal."""
+    draw = random.Random(5)
+    game = variant.find(name).with_switches(shieldwall="off", linnaean="no")
+    seen = 0
+    for _ in range(6):
+        position: Any = Position.initial(game)
+        for _ in range(60):
+            if position.outcome is not None:
+                break
+            record = position.new_record()
+            state = record[0]
+            end = noisy.generate_noisy(state, 0)
+            found = [int(m) for m in state["moves"][:end]]
+            legal = dict(position.legal_moves_with_captures())
+            wanted = set()
+            for candidate, taken in legal.items():
+                after = position.play(candidate).outcome
+                if taken or (
+                    after is not None and after.reason in (Reason.KING_CAPTURED, Reason.KING_ESCAPED)
+                ):
+                    wanted.add(candidate)
+            assert len(found) == len(set(found))
+            names = [move_name(m) for m in set(found) ^ wanted]
+            assert set(found) == wanted, f"{position.fen()} {names}"
+            assert all(noisy.weight(state, m) > 0 for m in found)
+            seen += len(wanted)
+            position = position.play(draw.choice(list(wanted) or list(legal)))
+    assert seen > 20
+
+
+def test_a_line_plays_on_beyond_the_stacks() -> None:
+    """Ten thousand quiet plies, more than the undo stack holds, and the rules still hold."""
+    line = Line(as_played(variant.find("copenhagen")))
+    position = Position.initial(variant.find("copenhagen"))
+    there = position.parse_move("a4b4")
+    reply = position.play(there).parse_move("f4e4")
+    shuffle = [there, reply, move(target(there), origin(there)), move(target(reply), origin(reply))]
+    line.start()
+    taken: tuple[int, ...] = ()
+    for ply in range(PLIES + 2000):
+        taken = line.play(shuffle[ply % 4])
+    assert taken == ()
+    assert line.outcome is None
+
+
+def test_rule_parts_are_shared_and_small() -> None:
+    """A rule set compiles nothing and costs one small table, however many positions there are."""
+    game = variant.find("brandubh")
+    assert tables.template(game.rules, "tTK") is tables.template(game.rules, "tTK")
+    assert len(tables.template(game.rules, "tTK")) < 100_000
+
+
+def test_kernels_run_as_plain_python() -> None:
+    """NUMBA_DISABLE_JIT=1 runs the same code without a compiler: same perft, same search."""
+    script = (
+        "from hnefi.engine import variant\n"
+        "from hnefi.engine.games.tafl.position import Position\n"
+        "from hnefi.engine.perft import perft\n"
+        "from hnefi.engine.search.searcher import Searcher\n"
+        "from hnefi.engine.search.types import Limits, Settings\n"
+        "p = Position.initial(variant.find('brandubh'))\n"
+        "print(perft(p, 2).nodes)\n"
+        "s = Searcher(Settings(hash_mib=1)); s.begin(); infos = []\n"
+        "print(s.search(p, Limits(depth=2), infos.append).move, infos[-1].nodes, infos[-1].score.cp)\n"
+    )
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", script],
+            env={**os.environ, **extra},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        for extra in ({"NUMBA_DISABLE_JIT": "1"}, {})
+    ]
+    assert outputs[0].stdout == outputs[1].stdout, outputs[0].stderr[-2000:]
+    assert outputs[0].stdout.startswith("960\n")
+
+
+def test_the_next_process_compiles_nothing() -> None:
+    """All kernels come from the disk cache, and run: recursive ones compiled twice once crashed there."""
+    script = (
+        "from hnefi.engine.warmup import warm\n"
+        "warm()\n"
+        "from hnefi.engine.search import alphabeta\n"
+        "from hnefi.engine.games.tafl import count, judge, strike, survey\n"
+        "kernels = [alphabeta.search_root, count.perft, count.playouts, survey.advance, survey.set_up]\n"
+        "print(sum(sum(k.stats.cache_misses.values()) for k in kernels), [len(k.signatures) for k in kernels])\n"
+    )
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout == "0 [1, 1, 1, 1, 1]\n"
