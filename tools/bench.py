@@ -6,7 +6,12 @@ from importlib import import_module
 
 from .arguments import let_interrupt_end_us, parser, positive
 
-MEASUREMENTS = {"speed": "hnefi.tools.bench_speed", "latency": "hnefi.tools.bench_latency"}
+MEASUREMENTS = {
+    "speed": "hnefi.tools.bench_speed",
+    "latency": "hnefi.tools.bench_latency",
+    "random": "hnefi.tools.bench_random",
+    "scale": "hnefi.tools.bench_scale",
+}
 
 
 def main(argv: list[str]) -> int:
@@ -19,7 +24,9 @@ def main(argv: list[str]) -> int:
         "Searches fixed positions of several variants. The number of nodes is the same on every run and machine: a "
         "change of it is a change of how the engine plays.\n\n"
         "  hnefi bench speed     kernels against C, by CPU time\n"
-        "  hnefi bench latency   how fast the process starts, stops and answers",
+        "  hnefi bench latency   how fast the process starts, stops and answers\n"
+        "  hnefi bench random    games against a random mover, every variant and side\n"
+        "  hnefi bench scale     what a centipawn is worth, from games against itself",
         ["", "6", "speed --help", "latency --json"],
     )
     options.add_argument(

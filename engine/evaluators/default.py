@@ -14,6 +14,7 @@ from numba.extending import overload
 
 from .. import verbs
 from ..games.tafl.state import KING, TAFL
+from ..games.tafl.tables import goal_distance
 from ..games.tafl.walk import DIRECTIONS
 from ..jit import OPTIONS, inline, kernel
 from ..variant import Variant
@@ -29,7 +30,8 @@ DEFAULT = np.dtype(
         ("defenders", "i8"),
         ("road", "i8", (4,)),  # 0, 1, 2, 3+ goal squares the king could reach with his next move
         ("lane", "i8"),  # a square from which he could reach a goal the move after
-        ("distance", "i8"),  # per step from the king to the nearest goal
+        ("distance", "i8"),  # per step from the king to the nearest goal, as against the start
+        ("far", "i8"),  # that distance at the start
         ("room", "i8"),  # per square the king could go to, at most 12
         ("pressure", "i8", (5,)),  # 0 to 4 neighbour squares of the king hostile to him
         ("guard", "i8"),  # an attacker on a square that shuts a corner
@@ -57,6 +59,8 @@ def parameters(variant: Variant) -> Any:
     p["road"] = (0, -120, -900, -1200) if edge else (0, -300, -1500, -1800)
     p["lane"] = -6 if edge else -35
     p["distance"] = 8 if edge else 10
+    throne = next(sq for sq, letter in variant.start.pieces if letter == "K")
+    p["far"] = goal_distance(variant.rules, throne)
     p["room"] = -4
     needed = variant.rules.king_sides
     p["pressure"] = (0, 25, 60, 120, 160) if needed == 2 else (0, 12, 35, 90, 120)
@@ -124,7 +128,7 @@ def terms(p, s):
             t += d
             reach -= 1
     out[1] = p.road[min(roads, 3)] + p.lane * min(lanes, 8)
-    out[2] = p.distance * s.goal_distance[king]
+    out[2] = p.distance * (s.goal_distance[king] - p.far)
     out[3] = p.room * min(room, 12)
     out[4] = p.pressure[pressure]
     guards = 0

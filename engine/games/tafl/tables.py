@@ -175,25 +175,33 @@ def _distance(one: int, other: int) -> int:
     return abs(file_of(one) - file_of(other)) + abs(rank_of(one) - rank_of(other))
 
 
-def _goals(rules: Rules, state: Any) -> None:
+def goal_squares(rules: Rules) -> tuple[int, ...]:
+    """The squares on which the king escapes."""
+    if rules.escape == "corner":
+        return rules.corners
     last = rules.size - 1
-    board = list(squares(rules.size))
-    goals = []
-    for sq in board:
-        state["edge"][sq] = file_of(sq) in (0, last) or rank_of(sq) in (0, last)
-    if rules.escape == "edge":
-        goals = [sq for sq in board if state["edge"][sq]]
-    elif rules.escape == "corner":
-        goals = list(rules.corners)
-    for sq in goals:
-        state["goal"][sq] = 1
+    return tuple(
+        sq
+        for sq in squares(rules.size)
+        if rules.escape == "edge" and (file_of(sq) in (0, last) or rank_of(sq) in (0, last))
+    )
+
+
+def goal_distance(rules: Rules, sq: int) -> int:
+    """Manhattan distance from a square to the nearest goal square; the largest board's size where there is none."""
+    return min((_distance(sq, goal) for goal in goal_squares(rules)), default=MAX_SIZE)
+
+
+def _goals(rules: Rules, state: Any) -> None:
+    """Where the king wins, where he can be shut out, and how many sides it takes to capture him there."""
+    last = rules.size - 1
     corners = rules.corners if rules.escape == "corner" else ()
-    two_steps = [sq for sq in board if sq not in corners and any(_distance(sq, c) == 2 for c in corners)]
-    guards = two_steps[: state["guard"].size]
-    state["guard"][: len(guards)] = guards
-    state["guards"] = len(guards)
-    for sq in board:
-        state["goal_distance"][sq] = min((_distance(sq, goal) for goal in goals), default=MAX_SIZE)
+    guards: list[int] = []
+    for sq in squares(rules.size):
+        state["edge"][sq] = file_of(sq) in (0, last) or rank_of(sq) in (0, last)
+        state["goal_distance"][sq] = goal_distance(rules, sq)
+        if sq not in corners and any(_distance(sq, corner) == 2 for corner in corners):
+            guards.append(sq)
         on_throne = sq in rules.throne
         beside = any(sq + d in rules.throne for d in DIRECTIONS)
         state["king_sides"][sq] = (
@@ -203,6 +211,11 @@ def _goals(rules: Rules, state: Any) -> None:
             if beside
             else rules.king_sides
         )
+    for sq in goal_squares(rules):
+        state["goal"][sq] = 1
+    guards = guards[: state["guard"].size]
+    state["guard"][: len(guards)] = guards
+    state["guards"] = len(guards)
 
 
 @lru_cache(maxsize=256)
