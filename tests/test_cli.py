@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -257,6 +258,12 @@ def test_make_run_says_nothing_but_the_engine() -> None:
     ran = subprocess.run(
         ["make", "run"],
         cwd=ROOT,
+        # `make test ARGS=…` hands its own variables to every make below it.
+        env={
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("ARGS", "MAKEFLAGS", "MAKEOVERRIDES")
+        },
         input="uti\nquit\n",
         capture_output=True,
         text=True,

@@ -854,7 +854,7 @@ static int terms(Weights *p, const State *s)
         }
     }
     out[1] = p->road[least(roads, 3)] + p->lane * least(lanes, 8);
-    out[2] = p->distance * s->goal_distance[king];
+    out[2] = p->distance * (s->goal_distance[king] - p->far);
     out[3] = p->room * least(room, 12);
     out[4] = p->pressure[pressure];
     if (p->guard)

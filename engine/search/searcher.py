@@ -15,7 +15,6 @@ import numpy as np
 
 from .. import evaluators
 from ..evaluators import default
-from ..games.tafl.verbs import STATE as _BOUND  # noqa: F401  the kernels of the verbs are bound on import
 from ..position import Position
 from . import alphabeta
 from .alphabeta import BUCKET, INFINITE, MATE, SEARCH, WON

@@ -17,7 +17,7 @@ from ...rules import PIECES
 from ...setup import Setup, check_setup, format_fen
 from ...sides import Outcome, Reason, Side
 from ...variant import Variant
-from . import judge, survey
+from . import judge, survey, verbs  # noqa: F401  verbs: a position binds its game's kernels to them
 from .reasons import why_illegal
 from .state import CORE, KEPT, KING, LETTERS, PIECE_CODES, TAFL
 from .tables import template
@@ -390,12 +390,19 @@ class Line:
             self._rebase()
         taken = survey.advance(state, move & 511, move >> 9)
         if taken < 0:
-            raise IllegalMove(f"{board.move_name(move)} is not legal here")
+            raise IllegalMove(self._reason(move))
         return _squares(state, taken)
+
+    def _reason(self, move: int) -> str:
+        """Why a move is illegal here, in the words of the rules."""
+        now = self._now()
+        return now.why_illegal(move & 511, move >> 9) or "not legal"
+
+    def _now(self) -> Position:
+        """The position on the record, without its moves."""
+        first = self._first
+        return Position._saved(first.variant, first.start, None, first._letters, self._record, ())
 
     def _rebase(self) -> None:
         """Forget history that no longer counts, before the stacks are full."""
-        now = Position._saved(
-            self._first.variant, self._first.start, None, self._first._letters, self._record, ()
-        )
-        now.load(self._record)
+        self._now().load(self._record)
