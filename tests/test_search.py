@@ -12,7 +12,8 @@ import pytest
 from hnefi.engine import evaluators, variant, verbs
 from hnefi.engine.games.tafl import judge, noisy, strike
 from hnefi.engine.games.tafl.position import Position
-from hnefi.engine.search.alphabeta import MATE, QUIET_PLIES
+from hnefi.engine.search import alphabeta
+from hnefi.engine.search.alphabeta import BUCKET, EXACT, INFINITE, LOWER, MATE, QUIET_PLIES, UPPER
 from hnefi.engine.search.clock import budget
 from hnefi.engine.search.searcher import Searcher, score_of, win_draw_loss
 from hnefi.engine.search.types import Info, Limits, Score, SearchResult, Settings
@@ -53,7 +54,7 @@ def wander(name: str, seed: int, plies: int) -> Position:
             return position
 
 
-# A plain negamax over the same verbs: no window, no table, no order.
+# The textbook's alpha-beta over the same verbs: no table, no order, no null windows.
 
 
 def settled(outcome: int, side: int, ply: int) -> int:
@@ -62,11 +63,19 @@ def settled(outcome: int, side: int, ply: int) -> int:
 
 
 class TooLarge(Exception):
-    """The tree without a window has outgrown a test."""
+    """The tree has outgrown a test."""
 
 
 def plain(
-    state: Any, params: Any, depth: int, ply: int, root: int, bottom: int, plies_left: list[int]
+    state: Any,
+    params: Any,
+    depth: int,
+    ply: int,
+    root: int,
+    bottom: int,
+    plies_left: list[int],
+    alpha: int = -MATE,
+    beta: int = MATE,
 ) -> int:
     plies_left[0] -= 1
     if plies_left[0] < 0:
@@ -74,8 +83,9 @@ def plain(
     side = int(state["side"])
     quiet = depth <= 0
     best = int(verbs.evaluate(params, state)) if quiet else -MATE
-    if quiet and ply >= bottom:
+    if quiet and (ply >= bottom or best >= beta):
         return best
+    alpha = max(alpha, best)
     end = noisy.generate_noisy(state, 0) if quiet else judge.generate(state, 0)
     moves = [int(m) for m in state["moves"][:end]]
     if not moves and not quiet:
@@ -87,17 +97,23 @@ def plain(
             value = settled(outcome, side, ply + 1)
         else:
             below = bottom if quiet else (ply + 1 + QUIET_PLIES)
-            value = plain(state, params, depth - 1 if not quiet else 0, ply + 1, root, below, plies_left)
+            window = (alpha, beta) if int(state["side"]) == side else (-beta, -alpha)
+            value = plain(
+                state, params, depth - 1 if not quiet else 0, ply + 1, root, below, plies_left, *window
+            )
             if int(state["side"]) != side:
                 value = -value
         strike.undo(state)
         best = max(best, value)
+        alpha = max(alpha, best)
+        if alpha >= beta:
+            break
     return best
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_alphabeta_is_negamax(name: str) -> None:
-    """Window, table, order and principal variation search change the work, never the value."""
+def test_search_is_plain_alphabeta(name: str) -> None:
+    """Table, order and principal variation search change the work, never the value."""
     compared = 0
     for seed in range(4):
         position = wander(name, seed, 4 + 3 * seed)
@@ -112,7 +128,37 @@ def test_alphabeta_is_negamax(name: str) -> None:
             _, infos = think(position, Limits(depth=depth))
             assert infos[-1].score == score_of(wanted), f"{position.fen()} depth {depth}"
             compared += 1
-    assert compared >= 2
+    assert compared >= 3
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "depth"),
+    [(UPPER, 1000, 60), (LOWER, -1000, 60), (EXACT, 777, 1), (EXACT, -777, 1)],
+    ids=["useless upper bound", "useless lower bound", "too shallow, high", "too shallow, low"],
+)
+def test_the_table_is_believed_only_as_far_as_it_goes(bound: int, value: int, depth: int) -> None:
+    """Entries that say nothing about the window, or come from a shallower search, leave every value alone."""
+    position = start("brandubh")
+
+    def searched(poison: bool) -> int:
+        searcher = Searcher(Settings(hash_mib=1))
+        records = searcher._prepare(position)
+        work, table = records[1], records[2]
+        moves = position.legal_moves()
+        work["root_count"] = len(moves)
+        work["root_moves"][: len(moves)] = moves
+        work["node_limit"] = 1 << 40
+        if poison:
+            data = (value + 32768) << 18 | depth << 34 | bound << 42 | int(work["generation"]) << 44
+            for m in moves:
+                key = position.play(m).key
+                at = (key & int(work["mask"])) * 2 * BUCKET
+                while table[at + 1]:
+                    at += 2
+                table[at], table[at + 1] = key, data
+        return int(alphabeta.search_root(*records, 3, 0, -INFINITE, INFINITE))
+
+    assert searched(poison=True) == searched(poison=False)
 
 
 @pytest.mark.parametrize("name", SHIPPED)

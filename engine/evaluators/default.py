@@ -16,7 +16,7 @@ from .. import verbs
 from ..games.tafl.state import KING, TAFL
 from ..games.tafl.tables import goal_distance
 from ..games.tafl.walk import DIRECTIONS
-from ..jit import OPTIONS, inline, kernel
+from ..jit import OPTIONS, entry, inline
 from ..variant import Variant
 
 TERMS = ("material", "roads", "distance", "king_room", "pressure", "guards", "tempo")
@@ -85,7 +85,7 @@ def runs_to_goal(s, sq, d):
         t += d
 
 
-@kernel
+@entry
 def terms(p, s):
     """Write the terms into `p.terms`, in centipawns for the attackers; returns their sum."""
     out = p.terms
@@ -145,7 +145,7 @@ def terms(p, s):
     return total
 
 
-@kernel
+@entry
 def evaluate(p, s):
     """The value for the side to move, in centipawns, always far from the values of won games."""
     value = terms(p, s)

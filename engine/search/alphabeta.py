@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..jit import inline, kernel
+from ..jit import entry, inline, kernel
 from ..verbs import adjudicate, evaluate, generate, generate_noisy, horizon, make, stuck, undo, weight
 
 MATE = 30000
@@ -314,7 +314,7 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
     return best
 
 
-@kernel
+@entry
 def search_root(s, w, table, params, depth, first, alpha, beta):
     """Search the root moves from index `first` on, in the order of `w.root_moves`; the best value.
 
@@ -358,7 +358,7 @@ def search_root(s, w, table, params, depth, first, alpha, beta):
     return alpha
 
 
-@kernel
+@entry
 def age_history(w):
     """Halve the history of the last search: it still orders, but new cuts soon outweigh it."""
     for side in range(2):

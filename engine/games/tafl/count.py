@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit import inline, kernel
+from ...jit import entry, inline
 from .judge import adjudicate, can_move, generate, stuck
 from .state import MOST_MOVES, MOVES
 from .strike import make, undo
@@ -14,7 +14,7 @@ ROOM = MOVES - 3 * MOST_MOVES
 """Nothing descends with less room than this left on the move stack."""
 
 
-@kernel
+@entry
 def perft(s, depth, top):
     """Leaves after exactly `depth` >= 1 plies, counting the last ply without playing it."""
     end = generate(s, top)
@@ -29,7 +29,7 @@ def perft(s, depth, top):
     return leaves
 
 
-@kernel
+@entry
 def perft_plain(s, depth, top):
     """As `perft`, but every leaf is played; `s.tally[0]` counts those whose last ply captures."""
     end = generate(s, top)
@@ -58,7 +58,7 @@ def below(s, n):
     return np.int64(((x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(33)) * np.uint64(n) >> np.uint64(31))
 
 
-@kernel
+@entry
 def random_move(s):
     """A uniformly random legal move, 0 if there is none.
 
@@ -87,7 +87,7 @@ def random_move(s):
     return int(s.moves[below(s, end)])
 
 
-@kernel
+@entry
 def playout(s, most):
     """Play uniformly random moves until the game is over or `most` plies are played; returns the outcome."""
     for _ in range(most):
@@ -103,7 +103,7 @@ def playout(s, most):
     return s.outcome
 
 
-@kernel
+@entry
 def playouts(s, games, most):
     """Play `games` random games from the position and take each back; tallies plies, a, d, draws, unfinished."""
     for _ in range(games):
@@ -116,7 +116,7 @@ def playouts(s, games, most):
         s.outcome = 0
 
 
-@kernel
+@entry
 def walk_randomly(s, plies):
     """Play up to `plies` random moves and leave them played; returns how many were."""
     done = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...jit import inline, kernel
+from ...jit import entry, inline, kernel
 from .strike import make, takes, undo
 from .walk import can_walk, side_moves
 
@@ -16,7 +16,7 @@ def win(side):
     return (side + 1) << 8
 
 
-@kernel
+@entry
 def occurrences(s, root):
     """How often the position after the last turn has stood, itself included; many if since stack index `root`."""
     ply = s.ply
@@ -41,7 +41,7 @@ def forbids(s, side):
     return r == FORBIDDEN or r == FORBIDDEN + 1 + side
 
 
-@kernel
+@entry
 def legal_after(s, move):
     """Whether a move of `side_moves` is allowed by the rules that look at what comes after it."""
     if s.must_go and s.berserk == 1 and not takes(s, move & 511, move >> 9):
@@ -74,6 +74,12 @@ def generate(s, top):
     return end
 
 
+@entry
+def legal_moves(s):
+    """All legal moves at the bottom of the move stack; how many."""
+    return generate(s, 0)
+
+
 @kernel
 def can_move(s):
     """Whether the side to move has a legal move."""
@@ -85,7 +91,7 @@ def can_move(s):
     return True
 
 
-@kernel
+@entry
 def stuck(s):
     """The outcome for a side to move that has no legal move."""
     if s.no_move == 0:
@@ -140,7 +146,7 @@ def few_left(s):
     return s.count[0] <= s.material_attackers and s.count[1] - 1 <= s.material_defenders
 
 
-@kernel
+@entry
 def adjudicate(s, root):
     """The outcome by repetition, draw fort, material or limits after a completed turn, else 0."""
     if s.must_go:

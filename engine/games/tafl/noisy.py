@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...jit import inline, kernel
+from ...jit import entry, inline, kernel
 from ...squares import STRIDE
 from .judge import generate, keep_legal
 from .state import KING
@@ -14,7 +14,7 @@ TAKE_KING = 254
 CAPTURE = 32
 
 
-@kernel
+@entry
 def weight(s, move):
     """What a move seems to be worth looking at first: 255 escapes, 254 takes the king, else 32 per man taken.
 
@@ -92,7 +92,7 @@ def arrivals(s, e, side, mask, top, begin):
     return top
 
 
-@kernel
+@entry
 def generate_noisy(s, top):
     """Custodial captures, takings of the king and escapes of the side to move, found from their victims.
 

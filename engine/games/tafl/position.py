@@ -271,7 +271,7 @@ class Position:
         if self.outcome is not None:
             return ()
         state = self._state()
-        end = judge.generate(state, 0)
+        end = judge.legal_moves(state)
         moves = state["moves"][:end].astype(np.int64)
         origin, target = moves & 511, moves >> 9
         place = [sq % board.STRIDE * board.STRIDE + sq // board.STRIDE for sq in (origin, target)]

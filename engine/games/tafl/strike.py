@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit import inline, kernel
+from ...jit import entry, inline, kernel
 from ...squares import STRIDE
 from .ends import fort_holds, sealed, surrounded
 from .state import KING
@@ -405,7 +405,7 @@ def goes_on(s, t):
     return False
 
 
-@kernel
+@entry
 def make(s, move):
     """Play a move of `side_moves`. Sets `s.outcome` if it decides the game on the board.
 
@@ -467,7 +467,7 @@ def make(s, move):
             s.keys[ply] = s.key
 
 
-@kernel
+@entry
 def undo(s):
     """Take the last move back; every byte of the position is as before."""
     ply = s.ply

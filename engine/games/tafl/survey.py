@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit import kernel
+from ...jit import entry
 from .ends import fort_holds, is_surrounded, sealed
 from .judge import can_move, legal_after, settle, stuck
 from .state import KING
@@ -12,7 +12,7 @@ from .strike import make, strike, unstrike
 from .walk import goes
 
 
-@kernel
+@entry
 def whole_key(s):
     """The key of the position from scratch; `make` and `undo` must always agree with it."""
     key = np.uint64(0)
@@ -27,7 +27,7 @@ def whole_key(s):
     return key
 
 
-@kernel
+@entry
 def set_up(s, start_counts):
     """Fill lists, key and history from `s.board` and the counters; judge the position as one without history.
 
@@ -76,7 +76,7 @@ def set_up(s, start_counts):
         s.outcome = stuck(s)
 
 
-@kernel
+@entry
 def lawful(s, o, t):
     """Whether the move from `o` to `t`, two squares of the board, is legal in a game that is not over."""
     p = s.board[o] & 15
@@ -85,7 +85,7 @@ def lawful(s, o, t):
     return goes(s, o, t) and legal_after(s, o | t << 9)
 
 
-@kernel
+@entry
 def advance(s, o, t):
     """Play a move and judge it by all the rules; how many men it took, -1 (and nothing played) if it is illegal.
 
@@ -100,7 +100,7 @@ def advance(s, o, t):
     return s.caught_top
 
 
-@kernel
+@entry
 def victims(s, o, t):
     """Play the captures of a move and take them back; their number, the entries are left on `s.caught`."""
     caught = s.caught_top
