@@ -133,7 +133,7 @@ def test_search_is_plain_alphabeta(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("bound", "value", "depth"),
-    [(UPPER, 1000, 60), (LOWER, -1000, 60), (EXACT, 777, 1), (EXACT, -777, 1)],
+    [(UPPER, 1000, 60), (LOWER, -1000, 60), (EXACT, 777, 0), (EXACT, -777, 0)],
     ids=["useless upper bound", "useless lower bound", "too shallow, high", "too shallow, low"],
 )
 def test_the_table_is_believed_only_as_far_as_it_goes(bound: int, value: int, depth: int) -> None:
@@ -150,12 +150,13 @@ def test_the_table_is_believed_only_as_far_as_it_goes(bound: int, value: int, de
         work["node_limit"] = 1 << 40
         if poison:
             data = (value + 32768) << 18 | depth << 34 | bound << 42 | int(work["generation"]) << 44
-            for m in moves:
-                key = position.play(m).key
+            children = [position.play(m) for m in moves]
+            # A wrong cut just below the root would be searched again; two plies below nobody notices.
+            grandchildren = [child.play(m) for child in children for m in child.legal_moves()]
+            for key in {known.key for known in children + grandchildren}:
                 at = (key & int(work["mask"])) * 2 * BUCKET
-                while table[at + 1]:
-                    at += 2
-                table[at], table[at + 1] = key, data
+                free = next((i for i in range(at, at + 2 * BUCKET, 2) if not table[i + 1]), at)
+                table[free], table[free + 1] = key, data
         return int(alphabeta.search_root(*records, 3, 0, -INFINITE, INFINITE))
 
     assert searched(poison=True) == searched(poison=False)
