@@ -20,6 +20,8 @@ from typing import Any
 
 import numba
 
+from .intrinsics import Called, Inlined
+
 KEPT_CACHES = 4
 """Machine code of this many source states is kept; a checkout that goes back and forth does not recompile."""
 
@@ -43,7 +45,7 @@ def source_hash() -> str:
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         text = path.read_bytes()
-        if b"jit import" in text or path.name in ("jit.py", "squares.py", "state.py"):
+        if b"jit import" in text or path.name in ("jit.py", "intrinsics.py", "squares.py", "state.py"):
             digest.update(str(path.relative_to(root)).encode())
             digest.update(text)
     return digest.hexdigest()
@@ -79,15 +81,15 @@ OPTIONS: dict[str, Any] = {
     "_nrt": False,
 }
 
-entry: Callable[[Any], Any] = numba.njit(cache=True, forceinline=False, **OPTIONS)
+entry: Callable[[Any], Any] = numba.njit(cache=True, forceinline=False, pipeline_class=Called, **OPTIONS)
 """A function that Python calls. Its machine code, with all it calls, is kept on disk.
 
 Only these are: each cached function costs a start a millisecond, whether it is called or not.
 """
 
 # Said aloud: a kernel first compiled for a forced-inline caller would inherit the flag, and its callees too.
-kernel: Callable[[Any], Any] = numba.njit(forceinline=False, **OPTIONS)
+kernel: Callable[[Any], Any] = numba.njit(forceinline=False, pipeline_class=Called, **OPTIONS)
 """A body large enough to be called by other kernels."""
 
-inline: Callable[[Any], Any] = numba.njit(forceinline=True, **OPTIONS)
+inline: Callable[[Any], Any] = numba.njit(forceinline=True, pipeline_class=Inlined, **OPTIONS)
 """A helper that LLVM must melt into its callers."""

@@ -262,7 +262,7 @@ def test_make_run_says_nothing_but_the_engine() -> None:
         env={
             name: value
             for name, value in os.environ.items()
-            if name not in ("ARGS", "MAKEFLAGS", "MAKEOVERRIDES")
+            if name not in ("ARGS", "MAKEFLAGS", "MAKELEVEL")
         },
         input="uti\nquit\n",
         capture_output=True,

@@ -22,7 +22,7 @@ from typing import Any
 
 from hnefi.engine.variant import Variant
 
-from .arguments import add_variant_path, find_variant, parser, positive
+from .arguments import add_variant_path, find_variant, let_interrupt_end_us, parser, positive
 
 REFERENCE = Path(__file__).with_name("bench_reference.c")
 FLAGS = ("-std=gnu11", "-O3", "-march=native")
@@ -379,6 +379,7 @@ def main(argv: list[str]) -> int:
     add_variant_path(options)
     arguments = options.parse_args(argv)
     variant = find_variant(options, arguments.variant, arguments.path)
+    let_interrupt_end_us()
     try:
         compiler = find_compiler(arguments.cc)
         compile_kernels()

@@ -1,0 +1,79 @@
+"""The benchmark against C: both programs do the same work, and what goes wrong is said."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hnefi.engine import variant
+from hnefi.tools import bench_speed
+
+SMALL = bench_speed.Sizes(leaves=30_000, plies=20_000, nodes=3_000)
+
+
+@pytest.fixture
+def compiler() -> list[str]:
+    found = bench_speed.find_compiler()
+    if found is None:
+        pytest.skip("no C compiler")
+    return found
+
+
+@pytest.mark.parametrize("name", variant.names())
+def test_reference_does_the_same_work(name: str, compiler: list[str]) -> None:
+    # `measure` compares leaves, plies, results of games, and nodes, value and move of every iteration.
+    timings = bench_speed.measure(variant.find(name), compiler, 1, sizes=SMALL)
+    assert [timing.work.name.split()[0] for timing in timings] == [
+        "perft",
+        "perft",
+        "playout",
+        "playout",
+        "search",
+        "search",
+    ]
+    assert all(timing.ratio is not None and timing.ratio > 0 for timing in timings)
+
+
+def test_without_compiler_our_own_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(bench_speed, "COMPILERS", ())
+    assert bench_speed.find_compiler() is None
+    timings = bench_speed.measure(variant.find("brandubh"), None, 1, ["perft"], SMALL)
+    assert all(timing.ratio is None for timing in timings)
+    document = json.loads(json.dumps([timing.as_dict() for timing in timings]))
+    assert document[0]["c_seconds"] is None
+    assert "-" in bench_speed.table_of(timings)
+
+
+def test_no_such_compiler() -> None:
+    with pytest.raises(bench_speed.BenchError, match="no compiler 'no-such-cc'"):
+        bench_speed.find_compiler("no-such-cc")
+
+
+def test_compiler_with_flags(monkeypatch: pytest.MonkeyPatch, compiler: list[str]) -> None:
+    monkeypatch.setenv("CC", f"{compiler[0]} -g")
+    assert bench_speed.find_compiler() == [compiler[0], "-g"]
+
+
+def test_complaints_of_the_compiler_are_shown(compiler: list[str]) -> None:
+    with pytest.raises(bench_speed.BenchError, match="no-such-flag"):
+        bench_speed.measure(variant.find("brandubh"), [*compiler, "--no-such-flag"], 1, ["perft"], SMALL)
+
+
+def test_different_work_is_an_error(monkeypatch: pytest.MonkeyPatch, compiler: list[str]) -> None:
+    monkeypatch.setattr(bench_speed, "run_reference", lambda _program, _command: (1.0, ("leaves 1",)))
+    with pytest.raises(
+        bench_speed.BenchError, match=r"not the same work: numba found 'leaves \d+', C 'leaves 1'"
+    ):
+        bench_speed.measure(variant.find("brandubh"), compiler, 1, ["perft"], SMALL)
+
+
+def test_layout_is_checked_by_the_compiler() -> None:
+    np = pytest.importorskip("numpy")
+    kind = np.dtype([("a", "u1", (3,)), ("b", "i8"), ("c", "i4", (2, 5))], align=True)
+    text = bench_speed.layout({"Thing": kind})
+    assert "uint8_t a[3];" in text
+    assert "int32_t c[2][5];" in text
+    assert "offsetof(Thing, b) == 8" in text
+    assert "sizeof(Thing) == 56" in text
