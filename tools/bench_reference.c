@@ -880,7 +880,8 @@ enum { MATE = 30000, WON = 29000, INFINITE = 32000, BUCKET = 4, QUIET_PLIES = 24
 enum { MAX_PLY = LENGTH(((Search *)0)->pv) - 2, ROOM = LENGTH(((State *)0)->moves) - 3 * (1 << 13) };
 enum { EXACT = 1, LOWER, UPPER, TABLE_MOVE = (1 << 18) - 1 };
 
-typedef struct { uint64_t key, data; } Entry; /* data: move | value << 18 | depth << 34 | bound << 42 | generation << 44 */
+/* The data: move | value << 18 | depth << 34 | bound << 42 | generation << 44. */
+typedef struct { uint64_t key, data; } Entry;
 
 static inline Entry *bucket_of(const Search *w, Entry *table, uint64_t key)
 {
@@ -919,7 +920,11 @@ static inline void store(const Search *w, Entry *table, uint64_t key, int move, 
                              (int64_t)bound << 42 | w->generation << 44);
 }
 
-static inline int to_table(int value, int ply) { return value > WON ? value + ply : value < -WON ? value - ply : value; }
+static inline int to_table(int value, int ply)
+{
+    return value > WON ? value + ply : value < -WON ? value - ply : value;
+}
+
 static inline int from_table(int value, int ply) { return to_table(value, -ply); }
 
 static inline int settled(int outcome, int side, int ply)
@@ -1172,7 +1177,8 @@ int main(int argc, char **argv)
         fail("expected", "STATE perft DEPTH TIMES | playouts GAMES SEED MOST_PLIES | search DEPTH SEARCH WEIGHTS");
     const char *work = argv[2];
     State *s = record(argv[1], sizeof(State));
-    if (s->jumpers || s->capture_run || s->berserk || s->shieldwall_any || s->sealed || s->draw_fort || s->repetition > 5)
+    if (s->jumpers || s->capture_run || s->berserk || s->shieldwall_any || s->sealed || s->draw_fort ||
+        s->repetition > 5)
         fail("a rule that this program does not know is on", argv[1]);
     clock_t start;
     int number = atoi(argv[3]);
