@@ -252,11 +252,40 @@ def test_kernels_run_as_plain_python() -> None:
     assert outputs[0].stdout.startswith("960\n")
 
 
+def test_whatever_commands_call_is_compiled_by_the_warm_up() -> None:
+    """A kernel that only tests call from Python may be left out; every other one would stall a command."""
+    script = (
+        "from hnefi.engine.warmup import warm\n"
+        "warm(everything=True)\n"
+        "from hnefi.engine.search import alphabeta\n"
+        "from hnefi.engine.evaluators import default\n"
+        "from hnefi.engine.games.tafl import count, judge, noisy, strike, survey\n"
+        "for m in (alphabeta, default, count, judge, noisy, strike, survey):\n"
+        "    for name, f in vars(m).items():\n"
+        "        if getattr(f, '_cache', None) and 'Null' not in type(f._cache).__name__ and not f.signatures:\n"
+        "            if f.py_func.__module__ == m.__name__: print(name)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=True
+    )
+    only_tests = {
+        "whole_key",
+        "stuck",
+        "adjudicate",
+        "random_move",
+        "playout",
+        "generate_noisy",
+        "weight",
+        "evaluate",
+    }
+    assert set(done.stdout.split()) <= only_tests
+
+
 def test_the_next_process_compiles_nothing() -> None:
     """All kernels come from the disk cache, and run: recursive ones compiled twice once crashed there."""
     script = (
         "from hnefi.engine.warmup import warm\n"
-        "warm()\n"
+        "warm(everything=True)\n"
         "from hnefi.engine.search import alphabeta\n"
         "from hnefi.engine.games.tafl import count, judge, strike, survey\n"
         "kernels = [alphabeta.search_root, count.perft, count.playouts, survey.advance, survey.set_up]\n"

@@ -29,8 +29,8 @@ FLAGS = ("-std=gnu11", "-O3", "-march=native")
 COMPILERS = ("cc", "gcc", "clang")
 
 HASH_MIB = 16
-MIDDLE_PLIES = 40
-"""The position from the middle of a game stands after so many random plies."""
+MIDDLE_PLIES = 2
+"""The position from the middle of a game stands after so many random plies for each file of the board."""
 KINDS = ("perft", "playout", "search")
 SEED = 1
 MOST_PLIES = 1000
@@ -170,12 +170,13 @@ class _Bench:
         """The position after some random plies, by the first seed whose game is still on."""
         from hnefi.engine.games.tafl import count
 
+        plies = MIDDLE_PLIES * self._variant.size
         for seed in range(SEED, SEED + 1000):
             record = self._start.copy()
             record[0]["random"] = seed
-            if count.walk_randomly(record[0], MIDDLE_PLIES) == MIDDLE_PLIES and not record[0]["outcome"]:
+            if count.walk_randomly(record[0], plies) == plies and not record[0]["outcome"]:
                 return record
-        raise BenchError(f"{self._variant.name}: no random game is undecided after {MIDDLE_PLIES} plies")
+        raise BenchError(f"{self._variant.name}: no random game is undecided after {plies} plies")
 
     def works(self, kinds: Sequence[str] = KINDS) -> list[Work]:
         """The works of these kinds; also compiles the kernels and makes them run once."""

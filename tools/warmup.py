@@ -19,7 +19,7 @@ def main(argv: list[str]) -> int:
 
     from hnefi.engine.warmup import warm
 
-    seconds = warm(None if arguments.quiet else print)
+    seconds = warm(None if arguments.quiet else print, everything=True)
     if not arguments.quiet:
         print(f"everything is compiled ({seconds:.1f} s)")
     return 0
