@@ -19,7 +19,9 @@ def main(argv: list[str]) -> int:
         ["", "--games 20 --nodes 500", "--json"],
     )
     options.add_argument("--games", type=positive, default=100, help="per variant and side (default 100)")
-    options.add_argument("--nodes", type=positive, default=2000, help="per move of the search (default 2000)")
+    options.add_argument(
+        "--nodes", type=positive, default=20000, help="per move of the search (default 20000)"
+    )
     options.add_argument("--json", action="store_true", help="one JSON document")
     arguments = options.parse_args(argv)
     let_interrupt_end_us()
