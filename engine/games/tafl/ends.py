@@ -19,15 +19,23 @@ def attacker(s, sq):
     return 1 <= p <= 5
 
 
-@kernel
-def flees(s, start):
-    """Whether a flood from `start` over empty squares and defenders' pieces reaches an edge square."""
+@inline
+def walks_out(s, start):
+    """Whether a straight line without attackers leads to the edge: it refutes a ring for the price of a few cells."""
     for d in DIRECTIONS:
         q = start
         while not attacker(s, q):
             if s.edge[q]:
                 return True
             q += d
+    return False
+
+
+@kernel
+def flees(s, start):
+    """Whether a flood from `start` over empty squares and defenders' pieces reaches an edge square."""
+    if walks_out(s, start):
+        return True
     s.stamp += 1
     return spreads(s, start)
 
@@ -64,14 +72,8 @@ def is_surrounded(s):
                 return False
         return True
     for i in range(s.count[1]):
-        # A straight way out refutes it for the price of a few cells.
-        q = int(s.pieces[1, i])
-        for d in DIRECTIONS:
-            x = q
-            while not attacker(s, x):
-                if s.edge[x]:
-                    return False
-                x += d
+        if walks_out(s, int(s.pieces[1, i])):
+            return False
     s.stamp += 1
     for i in range(s.count[1]):
         q = int(s.pieces[1, i])

@@ -58,12 +58,10 @@ RULES: list[Any] = [
     ("zobrist", "u8", (16, CELLS)),
     ("must_zobrist", "u8", (CELLS,)),
     ("side_zobrist", "u8"),
-    ("dense", "i2", (CELLS,)),  # square -> 0 .. size*size - 1
     ("goal_distance", "u1", (CELLS,)),  # Manhattan distance to the nearest goal square
     ("guard", "u2", (128,)),  # squares two steps from a corner: attackers there shut it
     ("guards", _i),  # how many these are
     ("size", _i),
-    ("first", _i),
     ("striker", _i),  # bits of pieces that capture by moving
     ("anvil", _i),  # bits of pieces that stand as the far side of a capture
     ("victims", _i, (2,)),  # bits of pieces that side 0 / 1 may take by custodial capture

@@ -232,8 +232,6 @@ def template(rules: Rules, letters: str) -> bytes:
     everyone = _bits("tcnmgTCNMGK")
     for table in ("stop", "pass_", "enter"):
         state[table][:] = everyone
-    for index, sq in enumerate(squares(rules.size)):
-        state["dense"][sq] = index
     state["hostile"] = _hostile(rules)
     _moving(rules, state)
     _goals(rules, state)
@@ -250,7 +248,6 @@ def template(rules: Rules, letters: str) -> bytes:
     values = {
         "side_zobrist": SIDE_ZOBRIST,
         "size": rules.size,
-        "first": "ad".index(rules.first),
         "turncoats": "m" in letters or "M" in letters,
         "capture_run": rules.capture_run == "line",
         "shieldwall": ("off", "men", "corner").index(rules.shieldwall),
