@@ -49,35 +49,6 @@ def _upper(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def board_text(variant: Variant) -> str:
-    """The start position with coordinates: pieces as letters; `*` throne, `#` corner, `a` and `d` camps where
-    nobody stands, `.` other squares."""
-    rules = variant.rules
-    standing = dict(variant.start.pieces)
-    size = variant.size
-    lines = []
-    for rank in reversed(range(size)):
-        signs = []
-        for file in range(size):
-            sq = board.square(file, rank)
-            signs.append(standing.get(sq) or _ground(rules, sq))
-        lines.append(f"{rank + 1:>2} {' '.join(signs)}")
-    lines.append(f"   {' '.join(board.FILES[:size])}")
-    return "\n".join(lines)
-
-
-def _ground(rules: Rules, sq: int) -> str:
-    for sign, squares in (
-        ("*", rules.throne),
-        ("#", rules.corners),
-        ("a", rules.attacker_camps),
-        ("d", rules.defender_camps),
-    ):
-        if sq in squares:
-            return sign
-    return "."
-
-
 def explain(variant: Variant) -> list[str]:
     """The rules in sentences, in the order in which a player asks: sides, aim, moves, captures, king, ends, draws.
 

@@ -165,7 +165,7 @@ def test_rules(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = call(capsys, "rules", "BRANDUBH", "--json")
     assert json.loads(out)["rules"] == dict(brandubh.rules_lines())
     status, out, _ = call(capsys, "rules", "brandubh")
-    assert " 4 t t T K T t t\n" in out
+    assert " 4 t t T K T t t 4\n" in out
 
 
 def test_play_is_polite(capsys: pytest.CaptureFixture[str]) -> None:

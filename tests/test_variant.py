@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hnefi.engine import catalogue, explain, variant
+from hnefi.engine.diagram import diagram
 from hnefi.engine.variant import Variant, VariantError, find, load, names
 
 DIAMOND = "3ttttt3/5t5/11/t4T4t/t3TTT3t/tt1TTKTT1tt/t3TTT3t/t4T4t/11/5t5/3ttttt3"
@@ -400,11 +401,12 @@ CHANGES: list[dict[str, str]] = [
 
 def test_the_picture_of_the_start() -> None:
     found = Variant.build("odd", "4t/t4/2K2/5/1T3", {"throne": "d4", "corners": "a1", "attacker_camps": "b2"})
-    assert explain.board_text(found).splitlines() == [
-        " 5 . . . . t",
-        " 4 t . . * .",
-        " 3 . . K . .",
-        " 2 . a . . .",
-        " 1 # T . . .",
+    assert diagram(found.rules, dict(found.start.pieces)).splitlines() == [
+        "   a b c d e",
+        " 5 . . . . t 5",
+        " 4 t . . + . 4",
+        " 3 . . K . . 3",
+        " 2 . : . . . 2",
+        " 1 x T . . . 1",
         "   a b c d e",
     ]

@@ -46,11 +46,12 @@ def main(argv: list[str]) -> int:
         whole = {**as_json(variant), "rules": dict(variant.rules_lines()), "otn": text, "otn_lost": lost}
         print(json.dumps(whole, indent=2, ensure_ascii=False))
     else:
-        from hnefi.engine.explain import board_text, explain
+        from hnefi.engine.diagram import diagram
+        from hnefi.engine.explain import explain
 
         print(variant.name)
         print()
-        print(board_text(variant))
+        print(diagram(variant.rules, dict(variant.start.pieces)))
         print()
         print("\n".join(explain(variant)))
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...rules import ATTACKER_PIECES, DEFENDER_PIECES, MEN, PIECES
+from ...explain import pieces_in_words
 from ...setup import owner
 from ...squares import STRIDE, file_of, move, name, on_board, rank_of
 from .tables import camp_groups
@@ -20,20 +20,7 @@ _WORDS = {
     "g": "guard",
     "k": "king",
 }
-_SETS = {
-    "": "nobody",
-    "K": "only the king",
-    PIECES: "everybody",
-    MEN: "only men",
-    ATTACKER_PIECES: "only attackers",
-    DEFENDER_PIECES: "only defenders",
-}
 _SIDES = ("an attacker", "a defender")
-
-
-def who(pieces: str) -> str:
-    """A piece set as the subject of a sentence: `only the king`, `nobody`, `only tT`."""
-    return _SETS.get(pieces, f"only {pieces}")
 
 
 def why_illegal(position: Position, origin: int, target: int) -> str | None:
@@ -107,20 +94,20 @@ def _walk(position: Position, letter: str, origin: int, path: list[int]) -> str 
     if target in terrain:
         stop = getattr(rules, f"{terrain[target]}_stop")
         if letter not in stop:
-            return f"{who(stop)} may stop {_WHERE[terrain[target]]}"
+            return f"{pieces_in_words(stop)} may stop {_WHERE[terrain[target]]}"
     crossed = path[:1] if jumped else path[:-1]
     if not jumped:
         for sq in crossed:
             if sq in terrain:
                 may_pass = getattr(rules, f"{terrain[sq]}_pass")
                 if letter not in may_pass:
-                    return f"{who(may_pass)} may cross {_ACROSS[terrain[sq]]}"
+                    return f"{pieces_in_words(may_pass)} may cross {_ACROSS[terrain[sq]]}"
     for sq in [target] if jumped else path:
         if sq in terrain:
             enter = getattr(rules, f"{terrain[sq]}_enter")
             if letter not in enter and not inside(sq):
                 what = terrain[sq].rpartition("_")[2]
-                return f"{what}: {who(enter)} enters" if not enter else f"{what}: {who(enter)} may enter"
+                return f"{what}: {pieces_in_words(enter)} {'may enter' if enter else 'enters'}"
     for zone in rules.zones:
         if letter in zone.pieces:
             if target in zone.squares and zone.mode != "pass":
