@@ -6,7 +6,10 @@ writes one word that every node reads.
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import random
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -116,7 +119,7 @@ class Searcher:
             position.load(self._record)
         if self._table is None:
             buckets = 1 << max(4, (settings.hash_mib * 1024 * 1024 // (_WORD * BUCKET)).bit_length() - 1)
-            self._table = np.zeros(buckets * BUCKET * 2, np.uint64)
+            self._table = new_table(buckets)
         work = self._work[0]
         work["mask"] = len(self._table) // (BUCKET * 2) - 1
         self._generation = (self._generation + 1) & 63
@@ -145,6 +148,23 @@ class Searcher:
         return int(
             np.count_nonzero((data != 0) & ((data >> np.uint64(44)) == self._generation)) * 1000 // len(data)
         )
+
+
+def new_table(buckets: int) -> Any:
+    """An empty transposition table of `buckets` buckets, as words of 64 bits.
+
+    Its memory comes in small pages as a search touches it. With the huge pages that numpy asks for, the first
+    search of a process stood still for a tenth of a second, which a short clock does not have; later ones are
+    4 % faster with them.
+    """
+    size = buckets * BUCKET * _WORD
+    if sys.platform != "linux":
+        return np.zeros(size // 8, np.uint64)
+    block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    # A kernel without huge pages refuses the advice, and needs none.
+    with contextlib.suppress(OSError):
+        block.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(block, np.uint64)
 
 
 class _Run:
