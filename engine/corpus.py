@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 from . import squares as board
 from .moves_text import MoveTextError, parse_move
-from .rules import shorten
+from .wording import shorten
 
 _LINE_LIMIT: Final = 1 << 20
 _RESULTS: Final[dict[str, Literal["a", "d", "draw"] | None]] = {

@@ -45,7 +45,13 @@ def source_hash() -> str:
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         text = path.read_bytes()
-        if b"jit import" in text or path.name in ("jit.py", "intrinsics.py", "squares.py", "state.py"):
+        if b"jit import" in text or path.name in (
+            "jit.py",
+            "intrinsics.py",
+            "squares.py",
+            "state.py",
+            "verbs.py",
+        ):
             digest.update(str(path.relative_to(root)).encode())
             digest.update(text)
     return digest.hexdigest()

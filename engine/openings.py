@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from .games.tafl.position import Position
+from . import games
+from .game import AnyVariant
+from .position import Position
 from .search.searcher import Searcher
 from .search.types import Limits, Settings
-from .setup import Setup
-from .squares import file_of, rank_of, square
-from .variant import Variant
 
 VERSION = 1
 """Grows whenever the same seed would give other openings."""
@@ -20,21 +19,20 @@ _TRIES = 200
 
 
 def generate(
-    variant: Variant, count: int, seed: int, plies: tuple[int, int] = (2, 8), max_eval: int = MAX_EVAL
+    variant: AnyVariant, count: int, seed: int, plies: tuple[int, int] = (2, 8), max_eval: int = MAX_EVAL
 ) -> Iterator[Position]:
     """Up to `count` openings after a random number of random plies in the range `plies`, both ends included.
 
-    Distinct up to the symmetries of the board that keep the rules. Not over, not won within two plies for either
+    Distinct up to the symmetries of the board that keep the game. Not over, not won within two plies for either
     side, and of the start position's value give or take `max_eval` centipawns. The list for a larger `count` begins
     with that for a smaller one. Fewer come only where a variant has no more that can be found.
     """
     draw = random.Random(f"openings {VERSION} {variant.hash} {seed}")
-    start = Position.initial(variant)
+    start = games.initial(variant)
     if start.outcome is not None:
         return
     searcher = Searcher(Settings(hash_mib=1))
     usual = _value(searcher, start)
-    keep = symmetries(variant)
     seen: set[tuple[object, ...]] = set()
     found = failed = 0
     while found < count and failed < _TRIES:
@@ -42,7 +40,7 @@ def generate(
         failed += 1
         if position is None:
             continue
-        canon = min(_turned(position.setup, turn) for turn in keep)
+        canon = position.canonical()
         if canon in seen:
             continue
         value = _value(searcher, position)
@@ -73,42 +71,3 @@ def _value(searcher: Searcher, position: Position) -> int | None:
     if value is None:
         return None
     return value if position.side == 0 else -value
-
-
-def _turn(sq: int, turn: int, size: int) -> int:
-    """Where a square goes under one of the eight symmetries of a square board."""
-    file, rank = file_of(sq), rank_of(sq)
-    if turn & 1:
-        file = size - 1 - file
-    if turn & 2:
-        rank = size - 1 - rank
-    if turn & 4:
-        file, rank = rank, file
-    return square(file, rank)
-
-
-def symmetries(variant: Variant) -> tuple[int, ...]:
-    """The symmetries of the board that keep every special square of the rules where it is."""
-    rules = variant.rules
-    named = [
-        rules.throne,
-        rules.corners,
-        rules.attacker_camps,
-        rules.defender_camps,
-        rules.camp_soft,
-        *(zone.squares for zone in rules.zones),
-    ]
-    return tuple(
-        turn
-        for turn in range(8)
-        if all({_turn(sq, turn, rules.size) for sq in squares} == set(squares) for squares in named)
-    )
-
-
-def _turned(setup: Setup, turn: int) -> tuple[object, ...]:
-    """A position seen under a symmetry, in a form that can be compared."""
-    return (
-        setup.side,
-        tuple(sorted((_turn(sq, turn, setup.size), letter) for sq, letter in setup.pieces)),
-        None if setup.berserk is None else _turn(setup.berserk, turn, setup.size),
-    )

@@ -25,11 +25,11 @@ from .rules import (
     RulesError,
     parse_pieces,
     parse_squares,
-    shorten,
 )
 from .setup import Setup, SetupError, format_fen, parse_fen, parse_rows
 from .sides import Side
 from .variant import Variant, VariantError, is_name
+from .wording import shorten
 
 _PROBLEMS: Final = 50
 _ATTACKER_KING: Final = "k"

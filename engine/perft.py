@@ -6,8 +6,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from .games.tafl import count, strike
+from . import count
 from .position import Position
+from .verbs import make, undo
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,25 +27,14 @@ def perft(position: Position, depth: int, bulk: bool = False) -> PerftResult:
     Repetition and limits are off. `bulk` counts the last ply's moves without playing them: several times faster,
     the same number, but then captures are not known (0).
     """
-    record = position.new_record()
-    state = record[0]
-    for rule in ("repetition", "draw_fort", "move_limit", "quiet_limit"):
-        state[rule] = 0
-    state["material_attackers"] = -1
+    root = position.unlimited()
+    state = root.new_record()[0]
     state["tally"][0] = 0
     begun = time.perf_counter()
     if depth < 1 or position.outcome is not None:
         return PerftResult((), int(depth < 1), 0, time.perf_counter() - begun)
-    divide = tuple((move, _behind(state, move, depth, bulk)) for move in _moves(position))
+    divide = tuple((move, _behind(state, move, depth, bulk)) for move in root.legal_moves())
     return PerftResult(divide, sum(n for _, n in divide), int(state["tally"][0]), time.perf_counter() - begun)
-
-
-def _moves(position: Position) -> tuple[int, ...]:
-    """All moves, those included that a repetition rule would forbid."""
-    variant = position.variant.with_switches(repetition="ignore")
-    if variant == position.variant:
-        return position.legal_moves()
-    return type(position).from_setup(variant, position.setup).legal_moves()  # type: ignore[attr-defined,no-any-return]
 
 
 def _behind(state: Any, move: int, depth: int, bulk: bool) -> int:
@@ -52,12 +42,12 @@ def _behind(state: Any, move: int, depth: int, bulk: bool) -> int:
     top = 0
     leaves = 0
     before = int(state["caught_top"])
-    strike.make(state, move)
+    make(state, move)
     if depth == 1:
         leaves = 1
         state["tally"][0] += int(state["caught_top"]) > before
     elif not state["outcome"]:
         counted = count.perft if bulk else count.perft_plain
         leaves = int(counted(state, depth - 1, top))
-    strike.undo(state)
+    undo(state)
     return leaves

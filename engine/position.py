@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from .setup import Setup
+    from .game import AnyVariant
     from .sides import Outcome, Side
-    from .variant import Variant
 
 
 class IllegalMove(ValueError):
@@ -22,7 +21,7 @@ class Position(Protocol):
     """One immutable position of one game with the game's history; moves and squares are integers."""
 
     @property
-    def variant(self) -> Variant: ...
+    def variant(self) -> AnyVariant: ...
     @property
     def side(self) -> Side: ...
     @property
@@ -48,7 +47,9 @@ class Position(Protocol):
         """Occurrences of this position so far, this one included."""
 
     @property
-    def start(self) -> Setup: ...
+    def start_fen(self) -> str:
+        """The position in which the game began, with all fields."""
+
     @property
     def moves(self) -> tuple[int, ...]:
         """Every move since the start position."""
@@ -75,6 +76,12 @@ class Position(Protocol):
 
     def undo(self) -> Position:
         """The position before the last move; PositionError if there is none."""
+
+    def canonical(self) -> tuple[object, ...]:
+        """Equal for positions that are images of each other under a symmetry of the board that keeps the game."""
+
+    def unlimited(self) -> Position:
+        """This position as the start of a game without repetition and limits: what counting moves asks for."""
 
     @property
     def fits(self) -> str:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from . import catalogue, options, variant
+from . import catalogue, games, options, variant
+from .game import AnyVariant
 from .search.types import Info, Limits, SearchResult, Settings
 from .setup import format_fen
 from .variant import Variant, VariantError
@@ -127,7 +128,7 @@ class Session:
         self._on_result = on_result
         self._on_error = on_error
         self._load_player = load_player
-        self._injected_game = game
+        self._game = game or games
         self._searcher_made = searcher
         self._values: dict[str, str | int | bool] = {
             option.name: option.default
@@ -139,7 +140,8 @@ class Session:
         self._player_limits = Limits()
         self._settings = Settings()
         self._configured: Settings | None = None
-        self._variant = variant.find(catalogue.DEFAULT)
+        self._variant: AnyVariant = games.find(catalogue.DEFAULT)
+        self._warm_games = {"tafl"}
         self._position: Position | None = None
         self._start: str | None = None
         self._texts: list[str] = []
@@ -150,7 +152,7 @@ class Session:
     # What there is
 
     @property
-    def variant(self) -> Variant:
+    def variant(self) -> AnyVariant:
         """The game being played."""
         return self._variant
 
@@ -182,20 +184,20 @@ class Session:
         """The value of an option, by its exact name."""
         return self._values[name]
 
-    def variants(self) -> list[Variant]:
+    def variants(self) -> list[AnyVariant]:
         """Every variant that can be chosen, the default first."""
         try:
-            return variant.everything(str(self._values["VariantPath"]) or None)
+            return games.everything(str(self._values["VariantPath"]) or None)
         except VariantError as error:
             raise SessionError("variants", str(error)) from None
 
     # Game and position
 
-    def set_variant(self, name: str) -> Variant:
+    def set_variant(self, name: str) -> AnyVariant:
         """Plays another game, by name or alias, from its start position."""
         self._demand_idle(f"variant {name}")
         try:
-            found = variant.find(name, str(self._values["VariantPath"]) or None)
+            found = games.find(name, str(self._values["VariantPath"]) or None)
         except VariantError as error:
             raise SessionError("variant", str(error)) from None
         self.use_variant(found)
@@ -213,14 +215,9 @@ class Session:
         self.use_variant(found)
         return found, list(problems)
 
-    def use_variant(self, chosen: Variant) -> None:
+    def use_variant(self, chosen: AnyVariant) -> None:
         """Plays `chosen`, shipped or not, from its start position."""
         self._demand_idle("variant")
-        if chosen.rules.opentafl:
-            # The kernels would refuse it too, but they may not be loaded yet.
-            raise SessionError(
-                f"variant {chosen.name}", "expected opentafl no: that program's quirks cannot be played yet"
-            )
         if self._searcher_made is not None:
             self._searcher_made.clear()
         self._variant = chosen
@@ -258,6 +255,8 @@ class Session:
         from . import otn
 
         self._demand_idle("position")
+        if not isinstance(self._variant, Variant):
+            raise SessionError("position otn", f"expected a tafl variant: {self._variant.game} has no OTN")
         try:
             start = format_fen(otn.parse_board(text, self._variant.size))
         except ValueError as error:
@@ -387,6 +386,17 @@ class Session:
 
     # Searching
 
+    def warm(self) -> None:
+        """Loads, or compiles, all that a search of the current game needs; at once for a game already played.
+
+        Tafl is warmed by `warmup.warm` before anybody asks.
+        """
+        if self._game is games and self._variant.game not in self._warm_games:
+            from .warmup import warm_game
+
+            warm_game(self._variant)
+            self._warm_games.add(self._variant.game)
+
     def go(self, limits: Limits) -> None:
         """Starts a search of the current position; `on_result` will get its answer.
 
@@ -455,14 +465,6 @@ class Session:
         return searcher.evaluate(self.position)
 
     @property
-    def _game(self) -> Any:
-        if self._injected_game is None:
-            from . import games
-
-            self._injected_game = games
-        return self._injected_game
-
-    @property
     def _searcher(self) -> Searching:
         if self._searcher_made is None:
             from .search.searcher import Searcher
@@ -479,7 +481,7 @@ class Session:
             if start is None:
                 position: Position = self._game.initial(self._variant)
             else:
-                position = self._game.from_setup(self._variant, start)
+                position = self._game.from_fen(self._variant, start)
         except ValueError as error:
             raise SessionError("position", str(error)) from None
         return position

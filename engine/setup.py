@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from . import squares as board
-from .rules import DEFENDER_PIECES, PIECES, Rules, shorten
+from .rules import DEFENDER_PIECES, PIECES, Rules
 from .sides import Side
+from .wording import shorten
 
 NUMBER_LIMIT: Final = 999_999
 """Largest counter that is read."""

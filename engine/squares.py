@@ -2,7 +2,8 @@
 
 A square is an index into one padded mailbox of 21 x 21 cells that serves every board up to 19 x 19:
 ``(rank + 1) * 21 + file + 1`` with rank and file counted from 0 at a1. It does not depend on the board's
-size, and one step is +-1 or +-21 everywhere. A move is ``origin | target << 9``.
+size, and one step is +-1 or +-21 everywhere. A move is ``origin | target << 9``; a stone that is placed has its
+square as both.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ DIRECTIONS = (STRIDE, 1, -STRIDE, -1)
 
 NO_MOVE = 0
 """No legal move is 0: its origin would be a cell outside the board."""
+SWAP = 1 | 1 << 9
+"""Taking over the first stone, where a game has that rule: a cell outside the board, too."""
 
 
 def square(file: int, rank: int) -> int:
@@ -82,8 +85,11 @@ def target(m: int) -> int:
 
 
 def move_name(m: int) -> str:
-    """`d1d3`: origin, then target."""
-    return name(m & 511) + name(m >> 9)
+    """`d1d3`: origin, then target; `f6` for a stone placed there; `swap`."""
+    if m == SWAP:
+        return "swap"
+    origin_sq, target_sq = m & 511, m >> 9
+    return name(target_sq) if origin_sq == target_sq else name(origin_sq) + name(target_sq)
 
 
 def move_sort_key(m: int) -> tuple[int, int, int, int]:

@@ -21,12 +21,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from . import catalogue
-from .rules import Rules, RulesError, SwitchValue, nearest, shorten
+from .game import VariantError, rules_hash
+from .rules import Rules, RulesError, SwitchValue
 from .setup import Setup, SetupError, check_setup, format_fen, rows_to_pieces, split_rows
 from .sides import Side
+from .wording import nearest, shorten
 
 _NAME_LIMIT = 64
 _FILE_LIMIT = 64 * 1024
@@ -34,14 +36,13 @@ _FILES_LIMIT = 1000
 _KEYS = ("name", "aliases", "source", "description", "start", "rules")
 
 
-class VariantError(ValueError):
-    """A variant that cannot be found, read or played: names the file or variant, the key, the value and what was
-    expected."""
+__all__ = ["Variant", "VariantError", "everything", "find", "is_name", "load", "names", "parse"]
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One game: its rules, its start position (exactly one king, side to move set) and what people call it.
+    """One game of the tafl family: its rules, its start position (exactly one king, side to move set) and what people
+    call it.
 
     `name` is one word of letters, digits and `- _ .`. Raises VariantError if rules and start do not fit together.
     """
@@ -52,6 +53,7 @@ class Variant:
     start: Setup
     source: str = ""
     description: str = ""
+    game: ClassVar[str] = "tafl"
 
     def __post_init__(self) -> None:
         for key, word in (("name", self.name), *(("aliases", alias) for alias in self.aliases)):
@@ -107,6 +109,19 @@ class Variant:
     def size(self) -> int:
         return self.rules.size
 
+    @property
+    def files(self) -> int:
+        return self.rules.size
+
+    @property
+    def ranks(self) -> int:
+        return self.rules.size
+
+    @property
+    def first(self) -> str:
+        """The side that makes the first move, `a` or `d`."""
+        return self.rules.first
+
     @cached_property
     def attackers(self) -> int:
         """The number of attackers at the start."""
@@ -133,12 +148,8 @@ class Variant:
 
     @cached_property
     def hash(self) -> str:
-        """The rules hash, 64 hex digits: SHA-256 over the lines `<switch> <value>` and `start <rows>`, each ended
-        by a line feed. Equal hashes mean the same game, whatever it is called."""
-        import hashlib
-
-        lines = [*self.rules_lines(), ("start", self.rows)]
-        return hashlib.sha256("".join(f"{name} {text}\n" for name, text in lines).encode()).hexdigest()
+        """The rules hash: equal hashes mean the same game, whatever it is called."""
+        return rules_hash(self.rules_lines(), self.rows)
 
 
 def is_name(word: object) -> bool:
@@ -252,8 +263,11 @@ def names(path: str | os.PathLike[str] | None = None) -> list[str]:
     return shipped + [name for name in _added(path) if name not in shipped]
 
 
-def find(name: str, path: str | os.PathLike[str] | None = None) -> Variant:
-    """The variant of this name or alias, in any case, shipped or added by `path`; VariantError if there is none."""
+def find(name: str, path: str | os.PathLike[str] | None = None, others: Iterable[str] = ()) -> Variant:
+    """The variant of this name or alias, in any case, shipped or added by `path`; VariantError if there is none.
+
+    `others` are names that mean something elsewhere, which the error may suggest.
+    """
     wanted = name.lower()
     added = _added(path)
     if wanted in catalogue.names():
@@ -268,6 +282,7 @@ def find(name: str, path: str | os.PathLike[str] | None = None) -> Variant:
         )
     if not matches:
         known = [word for variant in everything(path) for word in (variant.name, *variant.aliases)]
+        known += others
         raise VariantError(f"{shorten(name)}: expected the name of a variant{nearest(name, known)}")
     return matches[0]
 

@@ -5,13 +5,19 @@ next process. Each game binds its kernels with `numba.extending.overload` (resol
 enters them in `KERNELS` by record dtype, so that the same names work from Python and under NUMBA_DISABLE_JIT=1.
 
 What every game's state record must have: `side`, `key` (full key of the position), `ply` (index into its own
-stacks), `outcome` (0, or reason | (winner + 1) << 8 with winner 2 for a draw), and `moves`, a stack of int32 that
-`generate` fills from `top`. A state is changed in place; `undo` restores every byte outside the stacks.
+stacks), `outcome` (0, or reason | (winner + 1) << 8 with winner 2 for a draw), `moves`, a stack of `MOVES` int32
+that `generate` fills from `top`, `caught_top`, which grows with every captured man, `random` (8 bytes, never 0, the
+stream of random moves) and `tally` (8 counters for whoever counts). A state is changed in place; `undo` restores
+every byte outside the stacks.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+MOVES = 1 << 17
+"""Size of the move stack; a kernel that descends makes sure that one more list of `MOST_MOVES` fits."""
+MOST_MOVES = 1 << 13
 
 KERNELS: dict[tuple[Any, ...], Any] = {}
 
@@ -58,6 +64,11 @@ def horizon(state: Any) -> int:
 def weight(state: Any, move: int) -> int:
     """A cheap guess, 0 to 255, of what a move captures or threatens: the first key of move ordering."""
     return KERNELS["weight", state.dtype](state, move)  # type: ignore[no-any-return]
+
+
+def random_move(state: Any) -> int:
+    """A uniformly random legal move, 0 if there is none."""
+    return KERNELS["random_move", state.dtype](state)  # type: ignore[no-any-return]
 
 
 def evaluate(params: Any, state: Any) -> int:

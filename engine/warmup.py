@@ -1,4 +1,4 @@
-"""Compiling every kernel, or loading it from the disk cache, before anybody waits for it."""
+"""Compiling every kernel, or loading it from the disk cache, before anybody waits for one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from .squares import move_name
+
 if TYPE_CHECKING:
+    from .game import AnyVariant
     from .position import Position
+
+SMALL = {"tafl": "brandubh", "hex": "hex:3", "hexapawn": "hexapawn:3x3"}
+"""A small variant of every game: kernels are compiled per game, not per variant."""
 
 
 def warm(report: Callable[[str], None] | None = None, everything: bool = False) -> float:
-    """Import and compile whatever a session can need; returns the seconds it took.
+    """Import and compile whatever a session of tafl can need; returns the seconds it took.
 
     `report` hears what is going on, a sentence a step. A process that finds the search in the cache is done in
     half a second; on an empty cache it takes about a minute. Counting and random games, which no `go` needs, are
     loaded only on an empty cache or when `everything` is asked for: a tenth of a second for who starts often.
+    `everything` includes the games that are not tafl.
     """
     begun = time.perf_counter()
 
@@ -24,35 +31,39 @@ def warm(report: Callable[[str], None] | None = None, everything: bool = False) 
             report(f"{text} ({time.perf_counter() - begun:.1f} s)")
 
     say("importing numba")
-    from . import variant
-    from .games.tafl.position import Position as TaflPosition
+    from . import games
     from .search import alphabeta
-    from .search.searcher import Searcher
-    from .search.types import Limits, Settings
 
-    say("moves, captures and ends")
-    game = variant.find("brandubh")
-    position = TaflPosition.initial(game)
-    move = position.legal_moves()[0]
-    position.play(move)
-    position.captures(move)
-    position.is_legal(move & 511, move >> 9)
-    position.repeats(move)
-    say("search")
-    searcher = Searcher(Settings(hash_mib=1))
-    searcher.begin()
-    searcher.search(position, Limits(depth=1), lambda _: None)
-    searcher.evaluate(position)
-    if everything or alphabeta.search_root.stats.cache_misses:
-        say("counting and random games")
-        _count(position)
+    for game in games.PACKAGES if everything else ("tafl",):
+        say(f"{game}: moves and search")
+        position = warm_game(games.find(SMALL[game]))
+        if everything or alphabeta.search_root.stats.cache_misses:
+            say(f"{game}: counting and random games")
+            _count(position)
     say("done")
     return time.perf_counter() - begun
 
 
+def warm_game(variant: AnyVariant) -> Position:
+    """Import and compile what a session needs to play the variant's game; returns a position of it."""
+    from . import games
+    from .search.searcher import Searcher
+    from .search.types import Limits, Settings
+
+    position = games.initial(games.find(SMALL[variant.game]))
+    move = position.legal_moves_with_captures()[0][0]
+    position.play(move)
+    position.parse_move(move_name(move))
+    searcher = Searcher(Settings(hash_mib=1))
+    searcher.begin()
+    searcher.search(position, Limits(depth=1), lambda _: None)
+    searcher.evaluate(position)
+    return position
+
+
 def _count(position: Position) -> None:
     """Perft and playouts."""
-    from .games.tafl import count
+    from . import count
     from .perft import perft
 
     for bulk in (False, True):

@@ -12,9 +12,9 @@ from hnefi import players
 from hnefi.engine import about, options
 from hnefi.engine.search.types import Info, SearchResult
 from hnefi.engine.session import Session, SessionError
-from hnefi.engine.setup import format_fen
 from hnefi.engine.sides import Side
 from hnefi.engine.squares import move_name
+from hnefi.engine.variant import Variant
 
 from . import format as say
 from . import messages
@@ -91,12 +91,18 @@ class Commands:
             if not verb.always:
                 self._demand_idle(words)
             if verb.kernels:
-                self._server.wait_until_warm()
+                self._warm()
             verb.act(self, words)
         except SessionError as error:
             self._error(error.read, error.expected)
         except Exception as error:  # noqa: BLE001 - whatever it is, the conversation goes on
             self._failed(" ".join(words), error)
+
+    def _warm(self) -> None:
+        """Waits until everything is loaded that the current game needs; a failure is told by `isready`."""
+        self._server.wait_until_warm()
+        if self._server.warm_error is None:
+            self.session.warm()
 
     def close(self, grace: float) -> None:
         """The conversation is over: a running search gets `grace` seconds for its answer."""
@@ -111,7 +117,7 @@ class Commands:
 
     def isready(self, _: list[str]) -> None:
         if not self.session.job:
-            self._server.wait_until_warm()
+            self._warm()
             if self._server.warm_error is not None:
                 self._failed("isready", self._server.warm_error)
         self._say("readyok")
@@ -181,13 +187,15 @@ class Commands:
         self._say(say.variant_line(variant))
 
     def _rules(self) -> Iterable[tuple[str, str]]:
-        from hnefi.engine import otn
-
         variant = self.session.variant
-        text, lost = otn.export_rules(variant)
         yield from variant.rules_lines()
         yield "start", variant.rows
         yield "hash", variant.hash
+        if not isinstance(variant, Variant):
+            return
+        from hnefi.engine import otn
+
+        text, lost = otn.export_rules(variant)
         yield "otn", text
         yield "lost", " ".join(lost) or "none"
 
@@ -370,7 +378,7 @@ class Commands:
 
 
 def _query_history(position: Position) -> str:
-    start = format_fen(position.start)
+    start = position.start_fen
     return say.history(None if start == position.variant.startpos else start, position.moves)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from hnefi.engine.game import AnyVariant
 from hnefi.engine.moves_text import format_move
 from hnefi.engine.search.types import Info, Limits, Score, SearchResult
 from hnefi.engine.session import Played
 from hnefi.engine.sides import Outcome, Side
 from hnefi.engine.squares import move_name
-from hnefi.engine.variant import Variant
 
 from .messages import Genfens, SetOption, SetPosition
 
@@ -72,21 +72,21 @@ def outcome_line(outcome: Outcome) -> str:
     return f"info string outcome {outcome.text}"
 
 
-def variant_line(variant: Variant) -> str:
+def variant_line(variant: AnyVariant) -> str:
     """The answer to `variant NAME`."""
     return f"{_variant_words(variant)} startpos {variant.startpos}"
 
 
-def variants_line(variant: Variant) -> str:
+def variants_line(variant: AnyVariant) -> str:
     """One line of the answer to `variants`."""
     aliases = ",".join(variant.aliases) or "-"
     return f"{_variant_words(variant)} aliases {aliases} source {shown(variant.source, 10_000)}"
 
 
-def _variant_words(variant: Variant) -> str:
+def _variant_words(variant: AnyVariant) -> str:
     return (
-        f"info string variant {variant.name} files {variant.size} ranks {variant.size} "
-        f"attackers {variant.attackers} defenders {variant.defenders} first {variant.rules.first}"
+        f"info string variant {variant.name} files {variant.files} ranks {variant.ranks} "
+        f"attackers {variant.attackers} defenders {variant.defenders} first {variant.first}"
     )
 
 

@@ -71,7 +71,7 @@ class FakeGame:
     def initial(self, variant: Variant) -> FakePosition:
         return FakePosition(variant, variant.start)
 
-    def from_setup(self, variant: Variant, text: str) -> FakePosition:
+    def from_fen(self, variant: Variant, text: str) -> FakePosition:
         return FakePosition(variant, parse_fen(text, variant.size))
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from random_variants import random_variant
 
-from hnefi.engine import variant
-from hnefi.engine.games.tafl import count, judge, noisy, strike, survey, tables
+from hnefi.engine import count, variant
+from hnefi.engine.games.tafl import draw, judge, noisy, strike, survey, tables
 from hnefi.engine.games.tafl.position import Line, Position
 from hnefi.engine.games.tafl.state import CORE, KING, PLIES
 from hnefi.engine.perft import perft
@@ -28,12 +28,7 @@ SHIPPED = variant.names()
 def random_rules(number: int) -> list[Variant]:
     """Playable random rule sets, special pieces and berserk turns among them."""
     draw = random.Random(77)
-    found = []
-    while len(found) < number:
-        rules = random_variant(draw)
-        if not rules.rules.opentafl:
-            found.append(rules)
-    return found
+    return [random_variant(draw) for _ in range(number)]
 
 
 def core(record: Any) -> bytes:
@@ -143,7 +138,7 @@ def test_random_moves_are_uniform(name: str) -> None:
     drawn = dict.fromkeys(moves, 0)
     number = 200 * len(moves)
     for _ in range(number):
-        drawn[int(count.random_move(state))] += 1
+        drawn[int(draw.random_move(state))] += 1
     expected = number / len(moves)
     chi = sum((n - expected) ** 2 / expected for n in drawn.values())
     degrees = len(moves) - 1
@@ -258,9 +253,10 @@ def test_whatever_commands_call_is_compiled_by_the_warm_up() -> None:
         "from hnefi.engine.warmup import warm\n"
         "warm(everything=True)\n"
         "from hnefi.engine.search import alphabeta\n"
-        "from hnefi.engine.evaluators import default\n"
-        "from hnefi.engine.games.tafl import count, judge, noisy, strike, survey\n"
-        "for m in (alphabeta, default, count, judge, noisy, strike, survey):\n"
+        "from hnefi.engine import count\n"
+        "from hnefi.engine.evaluators import tafl\n"
+        "from hnefi.engine.games.tafl import draw, judge, noisy, strike, survey\n"
+        "for m in (alphabeta, tafl, count, draw, judge, noisy, strike, survey):\n"
         "    for name, f in vars(m).items():\n"
         "        if getattr(f, '_cache', None) and 'Null' not in type(f._cache).__name__ and not f.signatures:\n"
         "            if f.py_func.__module__ == m.__name__: print(name)\n"
@@ -287,7 +283,8 @@ def test_the_next_process_compiles_nothing() -> None:
         "from hnefi.engine.warmup import warm\n"
         "warm(everything=True)\n"
         "from hnefi.engine.search import alphabeta\n"
-        "from hnefi.engine.games.tafl import count, judge, strike, survey\n"
+        "from hnefi.engine import count\n"
+        "from hnefi.engine.games.tafl import judge, strike, survey\n"
         "kernels = [alphabeta.search_root, count.perft, count.playouts, survey.advance, survey.set_up]\n"
         "print(sum(sum(k.stats.cache_misses.values()) for k in kernels), [len(k.signatures) for k in kernels])\n"
     )

@@ -11,6 +11,7 @@ from fakes import LAST_PLY, LEGAL, FakeGame, FakePosition, FakeSearcher, info
 from hnefi.engine.search.types import Info, Limits, SearchResult
 from hnefi.engine.session import INFO_BURST, Session, SessionError
 from hnefi.engine.sides import Side
+from hnefi.engine.variant import Variant
 
 SECONDS = 10.0
 
@@ -356,11 +357,14 @@ def test_rules_from_text_make_a_variant(stage: Stage) -> None:
     assert variant.name == "mine"
     assert len(problems) == 1
     assert stage.session.variant is variant
-    with pytest.raises(SessionError, match="variant mine: expected opentafl no"):
-        stage.session.set_rules("dim:7 name:mine start:/3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3/", opentafl=True)
     with pytest.raises(SessionError, match="rules: "):
         stage.session.set_rules("nothing")
     assert stage.session.variant is variant
+    quirky, _ = stage.session.set_rules(
+        "dim:7 name:mine start:/3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3/", opentafl=True
+    )
+    assert isinstance(quirky, Variant)
+    assert quirky.rules.opentafl
 
 
 def test_reports_are_rationed_but_the_last_ones_come(stage: Stage) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hnefi.engine.game import AnyVariant
     from hnefi.engine.variant import Variant
 
 
@@ -28,14 +29,26 @@ def add_variant_path(to: argparse.ArgumentParser) -> None:
     to.add_argument("--path", metavar="PATH", help="a file or folder of further variants (TOML)")
 
 
-def find_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> Variant:
+def find_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> AnyVariant:
     """The variant called `word` (name, alias, or a TOML file); otherwise the program ends with the reason."""
-    from hnefi.engine.variant import VariantError, find, load
+    from hnefi.engine.game import VariantError
+    from hnefi.engine.games import find
+    from hnefi.engine.variant import load
 
     try:
         return load(word) if word.endswith(".toml") else find(word, path)
     except VariantError as error:
         options.error(str(error))
+
+
+def find_tafl_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> Variant:
+    """As `find_variant`, for what only tafl has."""
+    from hnefi.engine.variant import Variant
+
+    found = find_variant(options, word, path)
+    if not isinstance(found, Variant):
+        options.error(f"{word}: expected a tafl variant, not {found.game}")
+    return found
 
 
 def let_interrupt_end_us() -> None:

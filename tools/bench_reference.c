@@ -1177,7 +1177,7 @@ int main(int argc, char **argv)
         fail("expected", "STATE perft DEPTH TIMES | playouts GAMES SEED MOST_PLIES | search DEPTH SEARCH WEIGHTS");
     const char *work = argv[2];
     State *s = record(argv[1], sizeof(State));
-    if (s->jumpers || s->capture_run || s->berserk || s->shieldwall_any || s->sealed || s->draw_fort ||
+    if (s->opentafl || s->jumpers || s->capture_run || s->berserk || s->shieldwall_any || s->sealed || s->draw_fort ||
         s->repetition > 5)
         fail("a rule that this program does not know is on", argv[1]);
     clock_t start;

@@ -22,7 +22,7 @@ from typing import Any
 
 from hnefi.engine.variant import Variant
 
-from .arguments import add_variant_path, find_variant, let_interrupt_end_us, parser, positive
+from .arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, parser, positive
 
 REFERENCE = Path(__file__).with_name("bench_reference.c")
 FLAGS = ("-std=gnu11", "-O3", "-march=native")
@@ -147,7 +147,7 @@ def run_reference(program: Path, command: Sequence[str]) -> tuple[float, tuple[s
 
 def record_types() -> dict[str, Any]:
     """The types of the records both programs work on, by their names in C."""
-    from hnefi.engine.evaluators.default import DEFAULT
+    from hnefi.engine.evaluators.tafl import DEFAULT
     from hnefi.engine.games.tafl.state import TAFL
     from hnefi.engine.search.alphabeta import SEARCH
 
@@ -168,7 +168,7 @@ class _Bench:
 
     def _random_middle(self) -> Any:
         """The position after some random plies, by the first seed whose game is still on."""
-        from hnefi.engine.games.tafl import count
+        from hnefi.engine import count
 
         plies = MIDDLE_PLIES * self._variant.size
         for seed in range(SEED, SEED + 1000):
@@ -190,7 +190,7 @@ class _Bench:
         return str(path)
 
     def _perft(self, name: str, record: Any) -> Work:
-        from hnefi.engine.games.tafl import count
+        from hnefi.engine import count
 
         state = record[0]
         depth, leaves = 1, int(count.perft(state, 1, 0))
@@ -210,7 +210,7 @@ class _Bench:
         return Work(f"perft {depth} {name}", "leaves", times * leaves, 1.1, command, kernel)
 
     def _playouts(self, name: str, record: Any) -> Work:
-        from hnefi.engine.games.tafl import count
+        from hnefi.engine import count
 
         state = record[0]
 
@@ -379,7 +379,7 @@ def main(argv: list[str]) -> int:
     options.add_argument("--json", action="store_true", help="the figures as one JSON document")
     add_variant_path(options)
     arguments = options.parse_args(argv)
-    variant = find_variant(options, arguments.variant, arguments.path)
+    variant = find_tafl_variant(options, arguments.variant, arguments.path)
     let_interrupt_end_us()
     try:
         compiler = find_compiler(arguments.cc)

@@ -32,9 +32,7 @@ def main(argv: list[str]) -> int:
     from hnefi.engine.squares import move_name
 
     try:
-        position = (
-            games.initial(variant) if arguments.fen is None else games.from_setup(variant, arguments.fen)
-        )
+        position = games.initial(variant) if arguments.fen is None else games.from_fen(variant, arguments.fen)
     except ValueError as error:
         options.error(str(error))
     result = perft(position, arguments.depth, bulk=arguments.bulk)

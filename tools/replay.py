@@ -9,7 +9,7 @@ from hnefi.engine.corpus import CorpusError
 from hnefi.engine.replay import Report, replay_file
 from hnefi.engine.sides import Reason
 
-from .arguments import add_variant_path, find_variant, let_interrupt_end_us, parser
+from .arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, parser
 
 
 def main(argv: list[str]) -> int:
@@ -31,7 +31,7 @@ def main(argv: list[str]) -> int:
     add_variant_path(options)
     arguments = options.parse_args(argv)
     let_interrupt_end_us()
-    variant = find_variant(options, arguments.variant, arguments.path)
+    variant = find_tafl_variant(options, arguments.variant, arguments.path)
     began = time.perf_counter()
     try:
         report = replay_file(arguments.file, variant, adjudicate=arguments.adjudicate)

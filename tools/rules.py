@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from .arguments import add_variant_path, find_variant, parser
+from .arguments import add_variant_path, find_tafl_variant, parser
 
 
 def main(argv: list[str]) -> int:
@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
     form.add_argument("--json", action="store_true", help="all of it as one JSON object")
     add_variant_path(options)
     arguments = options.parse_args(argv)
-    variant = find_variant(options, arguments.variant, arguments.path)
+    variant = find_tafl_variant(options, arguments.variant, arguments.path)
 
     if arguments.hash:
         print(variant.hash)

@@ -12,7 +12,19 @@ from __future__ import annotations
 import numpy as np
 
 from ..jit import entry, inline, kernel
-from ..verbs import adjudicate, evaluate, generate, generate_noisy, horizon, make, stuck, undo, weight
+from ..verbs import (
+    MOST_MOVES,
+    MOVES,
+    adjudicate,
+    evaluate,
+    generate,
+    generate_noisy,
+    horizon,
+    make,
+    stuck,
+    undo,
+    weight,
+)
 
 MATE = 30000
 WON = 29000
@@ -20,8 +32,7 @@ WON = 29000
 INFINITE = 32000
 MAX_PLY = 120
 BUCKET = 4
-MOVES = 1 << 17
-ROOM = MOVES - 3 * (1 << 13)
+ROOM = MOVES - 3 * MOST_MOVES
 HISTORY = 1 << 18
 QUIET_PLIES = 24
 """Quiescence goes at most so deep below the last full ply: turncoats could capture for ever."""
@@ -39,8 +50,8 @@ SEARCH = np.dtype(
         ("root_count", "i8"),
         ("root_best", "i8"),  # index of the best root move of the running iteration
         ("root_value", "i8"),
-        ("root_moves", "i4", (1 << 13,)),
-        ("root_values", "i4", (1 << 13,)),
+        ("root_moves", "i4", (MOST_MOVES,)),
+        ("root_values", "i4", (MOST_MOVES,)),
         ("pv_length", "i4", (MAX_PLY + 2,)),
         ("pv", "i4", (MAX_PLY + 2, MAX_PLY + 2)),
         ("killers", "i4", (MAX_PLY + 2, 2)),

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from .. import evaluators
-from ..evaluators import default
 from ..position import Position
 from . import alphabeta
 from .alphabeta import BUCKET, INFINITE, MATE, SEARCH, WON
@@ -85,11 +84,7 @@ class Searcher:
 
     def evaluate(self, position: Position) -> list[tuple[str, int]]:
         """Terms of the evaluation in centipawns for the attackers; the last is `total`."""
-        params = evaluators.parameters(self._settings.evaluator, position.variant)
-        record = position.new_record()
-        total = int(default.terms(params[0], record[0]))
-        values = params[0]["terms"]
-        return [*((name, int(values[i])) for i, name in enumerate(default.TERMS)), ("total", total)]
+        return evaluators.terms(self._settings.evaluator, position)
 
     def search(self, position: Position, limits: Limits, on_info: Callable[[Info], None]) -> SearchResult:
         """Search until a limit is reached or `stop` is called; the position must not be finished."""

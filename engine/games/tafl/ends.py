@@ -177,6 +177,93 @@ def is_open(s, x, p, stamp):
 
 
 @kernel
+def opentafl_end(s, fell, king_came):
+    """The end that OpenTafl sees on the board, in its order; `king_came`: the king has moved, or was set up so.
+
+    A third occurrence comes second there. Wherever one of the later ends holds, it held when the position first
+    stood, so the history may be asked afterwards.
+    """
+    if s.count[0] == 0 and s.capture_all:
+        return 5 | 2 << 8
+    if s.king and king_came and not fell and s.goal[s.king]:
+        return 2 | 2 << 8
+    if fell:
+        return 1 | 1 << 8
+    if is_locked(s):
+        return 7 | 1 << 8
+    if s.exit_fort and opentafl_fort(s):
+        return 3 | 2 << 8
+    if s.encirclement and is_surrounded(s):
+        return 4 | 1 << 8
+    if s.sealed and sealed(s):
+        return 6 | 1 << 8
+    return 0
+
+
+@kernel
+def is_locked(s):
+    """Whether no defending piece has an empty neighbour square."""
+    for i in range(s.count[1]):
+        sq = int(s.pieces[1, i])
+        for d in DIRECTIONS:
+            if s.board[sq + d] & 15 == 0:
+                return False
+    return True
+
+
+@kernel
+def opentafl_fort(s):
+    """OpenTafl's exit fort: the king can reach the edge, and attackers touch neither him nor what he can reach.
+
+    Each man who touches that inside has at most two neighbour squares that are neither inside nor held by a
+    defender. Whether such a man could be captured, and whether the king can move, is not asked.
+    """
+    king = s.king
+    s.stamp += 1
+    inside = s.stamp
+    s.flood[0] = king
+    s.mark[king] = inside
+    top = 1
+    done = 0
+    at_edge = False
+    while done < top:
+        q = int(s.flood[done])
+        done += 1
+        if s.edge[q]:
+            at_edge = True
+        for d in DIRECTIONS:
+            x = q + d
+            c = s.board[x] & 15
+            if c == 0:
+                if s.mark[x] != inside:
+                    s.mark[x] = inside
+                    s.flood[top] = x
+                    top += 1
+            elif c < 6:
+                return False
+    if not at_edge:
+        return False
+    for i in range(done):
+        q = int(s.flood[i])
+        for d in DIRECTIONS:
+            x = q + d
+            if 9 <= s.board[x] & 15 <= 13 and openings(s, x, inside) >= 3:
+                return False
+    return True
+
+
+@inline
+def openings(s, sq, inside):
+    """Neighbour squares of a man that are neither inside the fort nor held by a defending piece."""
+    n = 0
+    for d in DIRECTIONS:
+        p = s.board[sq + d] & 15
+        if p < 6 and s.mark[sq + d] != inside:
+            n += 1
+    return n
+
+
+@kernel
 def sealed(s):
     """`sealed = org`: positions that hnefatafl.org calls hopeless for the defenders, by that program's tests."""
     return king_trapped(s) or (s.sealed == 2 and corners_sealed(s))

@@ -41,7 +41,7 @@ def forbids(s, side):
     return r == FORBIDDEN or r == FORBIDDEN + 1 + side
 
 
-@entry
+@kernel
 def legal_after(s, move):
     """Whether a move of `side_moves` is allowed by the rules that look at what comes after it."""
     if s.must_go and s.berserk == 1 and not takes(s, move & 511, move >> 9):
@@ -94,6 +94,9 @@ def can_move(s):
 @entry
 def stuck(s):
     """The outcome for a side to move that has no legal move."""
+    if s.opentafl and s.side == 0:
+        # There attackers never lose so; somebody has to stop a game that cannot go on.
+        return NO_LEGAL_MOVE | DRAW
     if s.no_move == 0:
         return NO_LEGAL_MOVE | win(1 - s.side)
     if s.no_move == 1:

@@ -14,12 +14,13 @@ from ... import squares as board
 from ...diagram import diagram
 from ...position import IllegalMove, PositionError
 from ...rules import PIECES
-from ...setup import Setup, check_setup, format_fen
+from ...setup import Setup, check_setup, format_fen, parse_fen
 from ...sides import Outcome, Reason, Side
 from ...variant import Variant
 from . import judge, survey, verbs  # noqa: F401  verbs: a position binds its game's kernels to them
 from .reasons import why_illegal
 from .state import CORE, KEPT, KING, LETTERS, PIECE_CODES, TAFL
+from .symmetry import canonical
 from .tables import template
 
 _STATES_KEPT = 8
@@ -94,6 +95,11 @@ class Position:
     def initial(cls, variant: Variant) -> Position:
         """The variant's start position."""
         return cls.from_setup(variant, variant.start)
+
+    @classmethod
+    def from_fen(cls, variant: Variant, text: str) -> Position:
+        """The first position of a game that starts from a FEN; ValueError if it cannot be read or cannot stand."""
+        return cls.from_setup(variant, parse_fen(text, variant.size))
 
     @classmethod
     def from_setup(cls, variant: Variant, setup: Setup) -> Position:
@@ -330,11 +336,6 @@ class Position:
         state = self._state()
         return not state["outcome"] and bool(survey.lawful(state, origin, target))
 
-    def repeats(self, move: int) -> bool:
-        """Whether a move of the side to move would make a repetition that the rules forbid."""
-        state = self._state()
-        return not judge.legal_after(state, move)
-
     @property
     def setup(self) -> Setup:
         """This position as text can say it: without its history."""
@@ -350,6 +351,22 @@ class Position:
 
     def fen(self) -> str:
         return format_fen(self.setup)
+
+    @property
+    def start_fen(self) -> str:
+        """The position in which the game began, with all fields."""
+        return format_fen(self.start)
+
+    def canonical(self) -> tuple[object, ...]:
+        """Equal for positions that are images of each other under a symmetry that keeps all special squares."""
+        return canonical(self.variant.rules, self.setup)
+
+    def unlimited(self) -> Position:
+        """This position as the start of a game without repetition and limits."""
+        free = self.variant.with_switches(
+            repetition="ignore", draw_fort="no", move_limit=0, quiet_limit=0, material_draw="none"
+        )
+        return self if free == self.variant else self.from_setup(free, self.setup)
 
     def diagram(self) -> str:
         """The board as a picture for people."""

@@ -53,8 +53,7 @@ def why_illegal(position: Position, origin: int, target: int) -> str | None:
     if found is not None:
         return found
     if position.berserk is not None and rules.berserk == "capture":
-        m = move(origin, target)
-        if not position.captures(m) and position.repeats(m):
+        if not position.captures(move(origin, target)):
             return f"{name(origin)} must capture"
     return "would repeat the position"
 
@@ -137,11 +136,12 @@ def _jumps(position: Position, letter: str, origin: int, path: list[int]) -> boo
     """Whether the piece hops over an enemy here, if only the landing square lets it."""
     rules = position.variant.rules
     over, landing = (position.piece_at(sq) for sq in path)
-    if landing is not None or over is None or over not in "tTmM" or owner(over) is owner(letter):
+    jumpable = "tTmMgG" if rules.opentafl else "tTmM"
+    if landing is not None or over is None or over not in jumpable or owner(over) is owner(letter):
         return False
     kinds = {"k": "king", "n": "knight", "c": "commander", "m": "mercenary", "g": "guard"}
     kind = kinds.get(letter.lower())
-    mode = getattr(rules, f"{kind}_jump") if kind else "none"
+    mode = getattr(rules, f"{kind}_jump") if kind and not (kind == "guard" and rules.opentafl) else "none"
     if mode != "restricted":
         return bool(mode != "none")
     own_camps = rules.attacker_camps if owner(letter) == 0 else rules.defender_camps

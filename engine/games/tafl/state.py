@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...squares import CELLS
+from ...verbs import MOVES
 
 # Piece codes. Bit 3 is the side; 0 is empty, 15 the world outside the board.
 LETTERS = ".tcnmg...TCNMGK#"
@@ -31,9 +32,6 @@ PLIES = 8192
 """Depth of the undo stack: game plies kept for repetition, and the search above them."""
 KEPT = 4096
 """At most so many plies of history enter a state; more quiet plies than this never repeat in practice."""
-MOVES = 1 << 17
-"""Size of the move stack; a kernel that descends makes sure that one more list of `MOST_MOVES` fits."""
-MOST_MOVES = 1 << 13
 CAUGHT = 1 << 14
 
 _i = "i8"
@@ -55,6 +53,7 @@ RULES: list[Any] = [
     ),  # bit 0: a restricted jump of attackers may start or end here, bit 1: of defenders
     ("reach", "i2", (16,)),  # most squares a piece slides
     ("jump", "u1", (16,)),  # 0 none, 1 restricted, 2 over, 3 capture
+    ("jumpable", "u2", (2,)),  # bits of pieces that side 0 / 1 may hop over
     ("zobrist", "u8", (16, CELLS)),
     ("must_zobrist", "u8", (CELLS,)),
     ("side_zobrist", "u8"),
@@ -71,6 +70,7 @@ RULES: list[Any] = [
     ("shieldwall", _i),  # 0 off, 1 men, 2 corner
     ("shieldwall_any", _i),
     ("linnaean", _i),
+    ("seat", _i),  # the square on which OpenTafl looks for the king in a Linnaean capture; 0: a throne square
     ("berserk", _i),  # 0 off, 1 capture, 2 any
     ("king_on_edge", _i),  # 0 safe, 1 enclosed, 2 last
     ("king_with_one", _i),
@@ -81,6 +81,7 @@ RULES: list[Any] = [
     ("jumpers", _i),
     ("limited", _i),  # 1 if any piece has a limited reach
     ("capture_all", _i),
+    ("opentafl", _i),  # 1: that program's ends in that program's order
     ("sealed", _i),  # 0 off, 1 for the king alone, 2 with the corners of a board that has just these four
     ("no_move", _i),  # 0 lose, 1 draw, 2 a, 3 d
     ("repetition", _i),  # index into REPETITIONS

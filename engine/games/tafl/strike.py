@@ -6,7 +6,7 @@ import numpy as np
 
 from ...jit import entry, inline, kernel
 from ...squares import STRIDE
-from .ends import fort_holds, sealed, surrounded
+from .ends import fort_holds, opentafl_end, sealed, surrounded
 from .state import KING
 from .walk import DIRECTIONS, RIGHT, UP, piece_moves
 
@@ -228,7 +228,7 @@ def linnaean_victim(s, t, n):
     for d in DIRECTIONS:
         q = s.board[t + d] & 15
         k = t + 2 * d
-        if 9 <= q <= 12 and k == s.king and (int(s.board[k]) >> 4) & 7 == 1:
+        if 9 <= q <= 12 and k == s.king and (k == s.seat if s.seat else (int(s.board[k]) >> 4) & 7 == 1):
             others = 0
             for e in DIRECTIONS:
                 if e != -d and (SOLDIERS_OF_ATTACK >> (s.board[k + e] & 15)) & 1:
@@ -440,7 +440,9 @@ def make(s, move):
     # The order of these tests is the order in which the rules judge a move.
     outcome = 0
     king = s.king
-    if fell:
+    if s.opentafl:
+        outcome = opentafl_end(s, fell, side == 1 and king == t)
+    elif fell:
         outcome = 1 | 1 << 8
     elif king and side == 1 and s.goal[t] and king == t:
         outcome = 2 | 2 << 8

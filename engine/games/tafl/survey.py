@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...jit import entry
-from .ends import fort_holds, is_surrounded, sealed
+from .ends import fort_holds, is_surrounded, opentafl_end, sealed
 from .judge import can_move, legal_after, settle, stuck
 from .state import KING
 from .strike import make, strike, unstrike
@@ -60,7 +60,11 @@ def set_up(s, start_counts):
         if s.repetition_board and s.side:
             s.keys[0] = s.key ^ s.side_zobrist
     king = s.king
-    if king == 0:
+    if s.opentafl:
+        s.outcome = opentafl_end(s, king == 0, True)
+        if s.outcome == 0 and not can_move(s):
+            s.outcome = stuck(s)
+    elif king == 0:
         s.outcome = 1 | 1 << 8
     elif s.goal[king]:
         s.outcome = 2 | 2 << 8

@@ -31,10 +31,6 @@ _FAR = 32
 """A reach no board can use up."""
 
 
-class RulesNotSupported(ValueError):
-    """A rule set that can be named but not played."""
-
-
 def _bits(letters: str) -> int:
     return sum(1 << PIECE_CODES[letter] for letter in letters)
 
@@ -154,7 +150,7 @@ def _moving(rules: Rules, state: Any) -> None:
         ("nN", rules.knight_jump),
         ("cC", rules.commander_jump),
         ("mM", rules.mercenary_jump),
-        ("gG", rules.guard_jump),
+        ("gG", "none" if rules.opentafl else rules.guard_jump),
     ):
         for letter in letters:
             state["jump"][PIECE_CODES[letter]] = _JUMP_MODES.index(switch)
@@ -223,10 +219,7 @@ def template(rules: Rules, letters: str) -> bytes:
     """The rule part of a state record for games in which only these piece letters can appear.
 
     Flags of uncommon rules are set only where a piece can use them, so that the rest pays nothing for them.
-    Raises RulesNotSupported for the switches whose play comes from another program's quirks.
     """
-    if rules.opentafl:
-        raise RulesNotSupported("opentafl: yes: expected no; OpenTafl's coded quirks are not playable yet")
     record = np.zeros(1, TAFL)
     state = record[0]
     everyone = _bits("tcnmgTCNMGK")
@@ -242,6 +235,7 @@ def template(rules: Rules, letters: str) -> bytes:
     state["striker"] = men | (king if rules.king_armed in ("yes", "moving") else 0)
     state["anvil"] = men | (king if rules.king_armed in ("yes", "standing") else 0)
     state["victims"] = (_bits("TCNM"), _bits("tcnm"))
+    state["jumpable"] = (_bits("TMG"), _bits("tmg")) if rules.opentafl else (_bits("TM"), _bits("tm"))
     present = {PIECE_CODES[letter] for letter in letters}
     jumps = max((int(state["jump"][code]) for code in present), default=0)
     berserk = ("off", "capture", "any").index(rules.berserk)
@@ -253,6 +247,8 @@ def template(rules: Rules, letters: str) -> bytes:
         "shieldwall": ("off", "men", "corner").index(rules.shieldwall),
         "shieldwall_any": rules.shieldwall_closer == "any",
         "linnaean": rules.linnaean,
+        "seat": square(rules.size // 2, rules.size // 2) if rules.opentafl and rules.size % 2 else 0,
+        "opentafl": rules.opentafl,
         "berserk": berserk,
         "king_on_edge": ("safe", "enclosed", "last").index(rules.king_on_edge),
         "king_with_one": rules.king_with_one,

@@ -7,7 +7,7 @@ from numba.extending import overload
 
 from ... import verbs
 from ...jit import OPTIONS
-from . import judge, noisy, strike
+from . import draw, judge, noisy, strike
 from .state import TAFL
 
 STATE = from_dtype(TAFL)
@@ -63,6 +63,12 @@ def _weight(state, move):
         return lambda state, move: noisy.weight(state, move)
 
 
+@overload(verbs.random_move, jit_options=OPTIONS)
+def _random_move(state):
+    if state == STATE:
+        return lambda state: draw.random_move(state)
+
+
 verbs.KERNELS.update(
     {
         ("generate", TAFL): judge.generate,
@@ -73,5 +79,6 @@ verbs.KERNELS.update(
         ("stuck", TAFL): judge.stuck,
         ("horizon", TAFL): judge.horizon,
         ("weight", TAFL): noisy.weight,
+        ("random_move", TAFL): draw.random_move,
     }
 )

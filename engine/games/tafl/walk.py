@@ -62,16 +62,12 @@ def slides_limited(s, o, top):
 
 @inline
 def may_jump(s, o, d):
-    """Whether the piece on `o` may hop in direction `d`: over one adjacent enemy soldier or mercenary."""
+    """Whether the piece on `o` may hop in direction `d`: over one adjacent enemy that can be jumped."""
     p = s.board[o] & 15
     mode = s.jump[p]
     if mode == 0:
         return False
-    over = s.board[o + d] & 15
-    if p < 8:
-        if over != 9 and over != 12:
-            return False
-    elif over != 1 and over != 4:
+    if not (s.jumpable[p >> 3] >> (s.board[o + d] & 15)) & 1:
         return False
     t = o + 2 * d
     bit = 1 << p

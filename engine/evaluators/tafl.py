@@ -1,4 +1,4 @@
-"""The hand-written evaluator `default`: material, the king's ways out, guards of the corners.
+"""The hand-written evaluator of tafl: material, the king's ways out, guards of the corners.
 
 Parameters are one record of centipawn weights; positive terms are good for the attackers. It is generic over
 board sizes and goals: what counts as a goal, a guard square or a hostile neighbour comes from the rule tables.

@@ -1,14 +1,9 @@
-"""Perft and random playouts: whole trees and whole games inside kernels."""
+"""Perft and random playouts of any game: whole trees and whole games inside kernels."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from ...jit import entry, inline
-from .judge import adjudicate, can_move, generate, stuck
-from .state import MOST_MOVES, MOVES
-from .strike import make, undo
-from .walk import goes
+from .jit import entry
+from .verbs import MOST_MOVES, MOVES, adjudicate, generate, make, random_move, stuck, undo
 
 ROOM = MOVES - 3 * MOST_MOVES
 """Nothing descends with less room than this left on the move stack."""
@@ -47,46 +42,6 @@ def perft_plain(s, depth, top):
     return leaves
 
 
-@inline
-def below(s, n):
-    """A uniform random integer in [0, n), n < 2**31: xorshift64*, the high half scaled."""
-    x = s.random
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    s.random = x
-    return np.int64(((x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(33)) * np.uint64(n) >> np.uint64(31))
-
-
-@entry
-def random_move(s):
-    """A uniformly random legal move, 0 if there is none.
-
-    Draws (piece, square in line with it) until the pair is a move: every move is such a pair exactly once, so
-    accepted draws are uniform, and on an open board this is far cheaper than writing the list. A crowded board
-    gets the list.
-    """
-    side = s.side
-    if s.must_go == 0 and s.repetition < 6:
-        size = s.size
-        spread = 2 * size
-        n = s.count[side] * spread
-        for _ in range(256 if n else 0):
-            r = below(s, n)
-            o = int(s.pieces[side, r // spread])
-            k = r % spread
-            if k < size:
-                t = o - o % 21 + 1 + k
-            else:
-                t = (k - size + 1) * 21 + o % 21
-            if t != o and goes(s, o, t):
-                return o | t << 9
-    end = generate(s, 0)
-    if end == 0:
-        return 0
-    return int(s.moves[below(s, end)])
-
-
 @entry
 def playout(s, most):
     """Play uniformly random moves until the game is over or `most` plies are played; returns the outcome."""
@@ -98,7 +53,7 @@ def playout(s, most):
             s.outcome = stuck(s)
             break
         make(s, m)
-        if s.outcome == 0 and s.must_go == 0:
+        if s.outcome == 0:
             s.outcome = adjudicate(s, -1)
     return s.outcome
 
@@ -120,9 +75,14 @@ def playouts(s, games, most):
 def walk_randomly(s, plies):
     """Play up to `plies` random moves and leave them played; returns how many were."""
     done = 0
-    while done < plies and s.outcome == 0 and can_move(s):
-        make(s, random_move(s))
-        if s.outcome == 0 and s.must_go == 0:
-            s.outcome = adjudicate(s, -1) if can_move(s) else stuck(s)
+    while done < plies and s.outcome == 0:
+        m = random_move(s)
+        if m == 0:
+            break
+        make(s, m)
+        if s.outcome == 0:
+            s.outcome = adjudicate(s, -1)
         done += 1
+    if s.outcome == 0 and generate(s, 0) == 0:
+        s.outcome = stuck(s)
     return done

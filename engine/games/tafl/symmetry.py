@@ -1,0 +1,53 @@
+"""The symmetries of a square board that keep the rules."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ...rules import Rules
+from ...setup import Setup
+from ...squares import file_of, rank_of, square
+
+
+def canonical(rules: Rules, setup: Setup) -> tuple[object, ...]:
+    """The least of the images of a position under the symmetries of its rules, in a form that can be compared."""
+    return min(_turned(setup, turn) for turn in symmetries(rules))
+
+
+def _turn(sq: int, turn: int, size: int) -> int:
+    """Where a square goes under one of the eight symmetries of a square board."""
+    file, rank = file_of(sq), rank_of(sq)
+    if turn & 1:
+        file = size - 1 - file
+    if turn & 2:
+        rank = size - 1 - rank
+    if turn & 4:
+        file, rank = rank, file
+    return square(file, rank)
+
+
+@lru_cache(maxsize=32)
+def symmetries(rules: Rules) -> tuple[int, ...]:
+    """The symmetries of the board that keep every special square of the rules where it is."""
+    named = [
+        rules.throne,
+        rules.corners,
+        rules.attacker_camps,
+        rules.defender_camps,
+        rules.camp_soft,
+        *(zone.squares for zone in rules.zones),
+    ]
+    return tuple(
+        turn
+        for turn in range(8)
+        if all({_turn(sq, turn, rules.size) for sq in squares} == set(squares) for squares in named)
+    )
+
+
+def _turned(setup: Setup, turn: int) -> tuple[object, ...]:
+    """A position seen under a symmetry, in a form that can be compared."""
+    return (
+        setup.side,
+        tuple(sorted((_turn(sq, turn, setup.size), letter) for sq, letter in setup.pieces)),
+        None if setup.berserk is None else _turn(setup.berserk, turn, setup.size),
+    )
