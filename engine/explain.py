@@ -1,12 +1,28 @@
-"""A variant in plain sentences, for people who want to know what they are about to play."""
+"""A variant in plain sentences, for people who want to know what they are about to play.
+
+`sentence` says what a rule set does with one switch, whatever its value; `explain` puts the sentences that matter
+in one variant into the order in which a player asks; `compare` sets two variants side by side.
+"""
 
 from __future__ import annotations
 
-from . import squares as board
-from .rules import ATTACKER_PIECES, DEFENDER_PIECES, MEN, PIECES, Rules
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from .rules import (
+    ATTACKER_PIECES,
+    DEFENDER_PIECES,
+    MEN,
+    PIECES,
+    SWITCHES,
+    Rules,
+    parse_squares,
+    squares_text,
+)
 from .variant import Variant
 
-_PIECE_NAMES = {
+_PIECE_NAMES: Final = {
     "t": "soldiers",
     "c": "commanders",
     "n": "knights",
@@ -14,30 +30,211 @@ _PIECE_NAMES = {
     "g": "guards",
     "K": "the king",
 }
-_NUMBERS = {0: "no", 2: "two", 4: "four"}
+
+_TERRAINS: Final = {
+    "throne": ("throne", "throne"),
+    "corner": ("corners", "corner squares"),
+    "attacker_camp": ("attacker_camps", "attackers' camps"),
+    "defender_camp": ("defender_camps", "defenders' camps"),
+}
+"""First half of a switch's name: the switch that holds the squares, and what people call them."""
+_RIGHTS: Final = {
+    "stop": "{} may stop there",
+    "pass": "{} may slide across when it is empty",
+    "enter": "{} may come in from outside",
+}
+_HOSTILE: Final = {
+    "throne_hostile_empty": ("throne", "The empty throne"),
+    "throne_hostile_held": ("throne", "The throne with somebody on it"),
+    "corner_hostile": ("corners", "A corner square"),
+    "attacker_camp_hostile": ("attacker_camps", "A square of an attackers' camp"),
+    "defender_camp_hostile": ("defender_camps", "A square of a defenders' camp"),
+    "edge_hostile": ("", "The rim of the board"),
+}
+"""Switch: the switch that holds the squares, if any, and what helps to capture."""
+
+_JUMPS: Final = {
+    "none": "{} may not jump.",
+    "restricted": "{} may jump over an adjacent enemy soldier or mercenary to the empty square behind, "
+    "but only from or to a throne, corner or own camp square, and without taking him.",
+    "over": "{} may jump over an adjacent enemy soldier or mercenary to the empty square behind, "
+    "without taking him.",
+    "capture": "{} may jump over an adjacent enemy soldier or mercenary to the empty square behind, "
+    "and so take him.",
+}
+_JUMPERS: Final = {
+    "king_jump": ("The king", "K"),
+    "knight_jump": ("Knights", "nN"),
+    "commander_jump": ("Commanders", "cC"),
+    "mercenary_jump": ("Mercenaries", "mM"),
+    "guard_jump": ("Guards", "gG"),
+}
+_WALL: Final = (
+    "Shieldwall: a row of two or more pieces on the edge, each with an enemy in front, is taken as a whole when "
+    "enemies hold both its ends; "
+)
+
+# What each word of a switch with few words says.
+_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "first": {"a": "Attackers begin.", "d": "Defenders begin."},
+    "camp_range": {
+        "own": "A piece in a camp is inside that camp only; every other one is outside for it.",
+        "kind": "A piece in a camp is inside all camps of that kind, and may go from one to another.",
+    },
+    **{
+        switch: {word: text.format(who) for word, text in _JUMPS.items()}
+        for switch, (who, _) in _JUMPERS.items()
+    },
+    "capture_run": {
+        "one": "Between two enemies a single man is taken.",
+        "line": "Between two enemies a whole unbroken line of men is taken, and the king if he stands in it, "
+        "unless he is on his throne.",
+    },
+    "shieldwall": {
+        "off": "There are no shieldwall captures.",
+        "men": f"{_WALL}a corner square does not serve as an end.",
+        "corner": f"{_WALL}an empty corner square serves as one end.",
+    },
+    "shieldwall_closer": {
+        "end": "A shieldwall is closed only by a piece that arrives at one of its ends.",
+        "any": "A shieldwall is closed by any move that completes it.",
+    },
+    "linnaean": {
+        "yes": "A defender beside the king on his throne is taken against the king "
+        "if attackers hold the other three sides.",
+        "no": "No defender is taken against his own king.",
+    },
+    "berserk": {
+        "off": "A turn is one move.",
+        "capture": "After each capture the same piece must capture again if it can.",
+        "any": "After each capture the same piece must move again if it can.",
+    },
+    "king_armed": {
+        "yes": "The king helps to capture.",
+        "moving": "The king helps to capture only when he moves.",
+        "standing": "The king helps to capture only as the piece on the far side, not when he moves.",
+        "no": "The king does not help to capture.",
+    },
+    "king_sides": {
+        "4": "The king is taken from four sides.",
+        "2": "The king is taken from two opposite sides, like a man.",
+    },
+    "king_sides_on_throne": {
+        "4": "On his throne he is taken from four sides.",
+        "2": "On his throne he is taken from two opposite sides.",
+        "0": "On his throne he cannot be taken.",
+    },
+    "king_sides_beside_throne": {
+        "4": "Beside his throne he is taken by three attackers and the throne.",
+        "2": "Beside his throne he is taken from two opposite sides.",
+    },
+    "king_on_edge": {
+        "safe": "Where four sides are needed, he cannot be taken on the edge.",
+        "enclosed": "Where four sides are needed, he is taken on the edge when all his neighbour squares are hostile.",
+        "last": "Where four sides are needed, he is taken on the edge only when he is the last of his side.",
+    },
+    "king_with_one": {
+        "yes": "The king and exactly one defender beside him are taken when the pair is surrounded.",
+        "no": "The king and a defender beside him are not taken as a pair.",
+    },
+    "commander_pair": {
+        "yes": "Outside his throne, two attacking commanders or knights on opposite sides, or one and a hostile "
+        "corner, take even a king who is taken from four sides.",
+        "no": "Against the king, commanders and knights count like soldiers.",
+    },
+    "escape": {
+        "corner": "Defenders win when the king reaches a corner square.",
+        "edge": "Defenders win when the king reaches the edge of the board.",
+        "none": "The king cannot win by escaping.",
+    },
+    "exit_fort": {
+        "yes": "Defenders also win with the king in a fort at the edge that cannot be broken, if he can move in it.",
+        "no": "A fort at the edge does not win.",
+    },
+    "encirclement": {
+        "off": "Surrounding the defenders does not win.",
+        "apart": "Attackers also win when no defender can reach the edge any more.",
+        "ring": "Attackers also win when one unbroken ring holds the king and all defenders.",
+    },
+    "capture_all": {
+        "yes": "Defenders also win by taking the last attacker.",
+        "no": "Taking the last attacker does not win by itself.",
+    },
+    "sealed": {
+        "off": "No position is given up for hopeless by the rules.",
+        "org": "Attackers also win what hnefatafl.org calls hopeless for the defenders: the king trapped at the edge, "
+        "or all four corners sealed against the few men left.",
+    },
+    "no_move": {
+        "lose": "A side without a legal move loses.",
+        "draw": "The game is drawn when the side to move has no legal move.",
+        "a": "Attackers win when the side to move has no legal move.",
+        "d": "Defenders win when the side to move has no legal move.",
+    },
+    "repetition_start": {
+        "yes": "The start position counts as an occurrence.",
+        "no": "The start position itself is not counted.",
+    },
+    "repetition_compare": {
+        "position": "A position is the same when the same side is to move.",
+        "board": "A position is the same when the pieces stand alike, whoever is to move.",
+    },
+    "draw_fort": {
+        "yes": "Defenders, if they are the king and at least four men, lose when they stand exactly alike "
+        "a third time since the last capture.",
+        "no": "Defenders may stand alike as often as they like.",
+    },
+    "move_limit_unit": {
+        "plies": "The move limit counts the moves of both sides together.",
+        "each": "The move limit counts moves of each side.",
+    },
+    "agreed_draw": {"yes": "Players may agree to a draw.", "no": "Players may not agree to a draw."},
+    "opentafl": {
+        "yes": "Where OpenTafl's program differs from its own documentation, the program is followed.",
+        "no": "Rules mean what their documents say, whatever OpenTafl's program does.",
+    },
+}
+_REPETITIONS: Final = {
+    "draw": "is a draw",
+    "mover_loses": "loses for the side that brings it about",
+    "mover_wins": "wins for the side that brings it about",
+    "attackers_lose": "loses for the attackers",
+    "defenders_lose": "loses for the defenders",
+    "forbidden": "is forbidden",
+    "forbidden_to_attackers": "is forbidden to the attackers",
+    "forbidden_to_defenders": "is forbidden to the defenders",
+}
 
 
-def pieces_in_words(pieces: str) -> str:
-    """A piece set as people say it: `only the king`, `all pieces`, `nobody`, `defending soldiers and the king`."""
-    known = {
-        "": "nobody",
-        PIECES: "all pieces",
-        MEN: "all men",
-        ATTACKER_PIECES: "only attackers",
-        DEFENDER_PIECES: "only defenders",
-        DEFENDER_PIECES[:-1]: "only defending men",
-        "K": "only the king",
-        PIECES.replace("K", "") + "K": "all pieces",
+def pieces_in_words(pieces: str, present: str = PIECES) -> str:
+    """A piece set as people say it: `only the king`, `all pieces`, `nobody`, `only defending soldiers and the king`.
+
+    Pieces that are not `present` are not spoken of.
+    """
+    here = {
+        name: "".join(letter for letter in letters if letter in present)
+        for name, letters in (
+            ("all pieces", PIECES),
+            ("all men", MEN),
+            ("only attackers", ATTACKER_PIECES),
+            ("only defenders", DEFENDER_PIECES),
+            ("only defending men", DEFENDER_PIECES.replace("K", "")),
+            ("only the king", "K"),
+        )
     }
-    if pieces in known:
-        return known[pieces]
-    missing = [letter for letter in PIECES if letter not in pieces]
+    said = "".join(letter for letter in PIECES if letter in pieces and letter in present)
+    if not said:
+        return "nobody"
+    for name, letters in here.items():
+        if said == letters:
+            return name
+    missing = [letter for letter in here["all pieces"] if letter not in said]
     if len(missing) <= 2:
         return f"all pieces but {_join(missing)}"
-    return f"only {_join(list(pieces))}"
+    return f"only {_join(said)}"
 
 
-def _join(letters: list[str]) -> str:
+def _join(letters: Iterable[str]) -> str:
     names = []
     for letter in letters:
         side = "" if letter == "K" else "attacking " if letter in ATTACKER_PIECES else "defending "
@@ -45,258 +242,265 @@ def _join(letters: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def _whom(pieces: str, present: str = PIECES) -> str:
+    return pieces_in_words(pieces, present).removeprefix("only ")
+
+
 def _upper(text: str) -> str:
     return text[0].upper() + text[1:]
+
+
+def _where(squares: Iterable[int]) -> str:
+    return squares_text(squares).replace(",", ", ")
+
+
+def sentence(rules: Rules, switch: str, present: str = PIECES) -> str:
+    """What these rules say with one switch, as one plain sentence; pieces that are not `present` are left out."""
+    value = getattr(rules, switch)
+    if switch in _WORDS:
+        return _WORDS[switch][rules.switch_text(switch)]
+    if switch in _HOSTILE:
+        what = _HOSTILE[switch][1]
+        if pieces_in_words(value, present) == "nobody":
+            return f"{what} does not help to capture."
+        return f"{what} counts as an enemy of {_whom(value, present)}."
+    terrain, _, right = switch.rpartition("_")
+    if terrain in _TERRAINS and right in _RIGHTS:
+        return f"{_upper(_TERRAINS[terrain][1])}: {_RIGHTS[right].format(pieces_in_words(value, present))}."
+    match switch:
+        case "size":
+            return f"The board has {rules.size} x {rules.size} squares."
+        case "throne" | "corners" | "attacker_camps" | "defender_camps":
+            words = next(words for name, words in _TERRAINS.values() if name == switch)
+            return f"{_upper(words)}: {_named_squares(rules, switch)}."
+        case "camp_soft":
+            if not value:
+                return "No camp square spares its own side."
+            return f"The camp squares {_where(value)} never help to capture pieces of the camp's own side."
+        case "zones":
+            return " ".join(_zones(rules, present)) or "No part of the board is forbidden to anybody."
+        case "speed":
+            return " ".join(_speeds(rules, present)) or "Pieces slide any distance."
+        case "repetition":
+            if value == "ignore":
+                return "Repeating a position has no effect."
+            return f"The {_ordinal(rules.repetition_count)} occurrence of a position {_REPETITIONS[value]}."
+        case "repetition_count":
+            return f"The rule of repetition speaks of the {_ordinal(value)} occurrence of a position."
+        case "move_limit":
+            unit = (
+                "moves of both sides together" if rules.move_limit_unit == "plies" else "moves of each side"
+            )
+            return f"The game is drawn after {value} {unit}." if value else "There is no limit of moves."
+        case "quiet_limit":
+            if not value:
+                return "The game may go on without a capture."
+            return f"The game is drawn after {value} moves of both sides together without a capture."
+        case "material_draw":
+            if value is None:
+                return "The game goes on however few men are left."
+            return (
+                f"The game is drawn when at most {value[0]} attackers and "
+                f"at most {value[1]} men of the king's side are left."
+            )
+    raise ValueError(f"{switch!r}: expected the name of a rule switch")
+
+
+def _named_squares(rules: Rules, switch: str) -> str:
+    """Squares as people point at them: those that every board has by name, others one by one."""
+    value = getattr(rules, switch)
+    if value and switch == "throne" and value == parse_squares("centre", rules.size):
+        return "the middle square"
+    if switch == "corners" and value == parse_squares("four", rules.size):
+        return "the four corners of the board"
+    return _where(value)
+
+
+def _ordinal(number: int) -> str:
+    return {2: "second", 3: "third", 4: "fourth"}.get(number, f"{number}th")
+
+
+def _zones(rules: Rules, present: str) -> list[str]:
+    how = {"pass": "cross", "stop": "stop on", "both": "cross or stop on"}
+    return [
+        f"Forbidden to {_whom(zone.pieces, present)}: to {how[zone.mode]} {_where(zone.squares)}."
+        for zone in rules.zones
+        if not set(zone.pieces).isdisjoint(present)
+    ]
+
+
+def _speeds(rules: Rules, present: str) -> list[str]:
+    limits = {letter: most for letter, most in rules.speed if letter in present}
+    return [
+        f"Limited to {most} square{'s' if most > 1 else ''} in one move: "
+        f"{_whom(''.join(letter for letter in limits if limits[letter] == most), present)}."
+        for most in sorted(set(limits.values()))
+    ]
 
 
 def explain(variant: Variant) -> list[str]:
     """The rules in sentences, in the order in which a player asks: sides, aim, moves, captures, king, ends, draws.
 
-    What has no effect in this variant (camps where there are none, jumps of absent pieces) is left out.
+    What has no effect in this variant (camps where there are none, jumps of absent pieces) is left out, and so is
+    what nobody expects (the shieldwall that does not exist, the second turn that nobody has).
     """
     rules = variant.rules
-    first = "Attackers" if rules.first == "a" else "Defenders"
+    standing = {letter for _, letter in variant.start.pieces}
+    if standing & set("mM"):
+        standing |= set("mM")  # a mercenary changes sides
+    present = "".join(letter for letter in PIECES if letter in standing)
+
     sentences = [variant.description] if variant.description else []
     sentences.append(
         f"{variant.size} x {variant.size} squares, {variant.attackers} attackers against {variant.defenders} "
-        f"defenders and the king. {first} begin."
+        f"defenders and the king. {sentence(rules, 'first')}"
     )
-    sentences += _aims(rules)
-    sentences += _movement(variant)
-    present = {letter for _, letter in variant.start.pieces}
-    sentences += _captures(rules, present)
-    sentences += _king(rules, present)
-    sentences += _ends(rules)
-    if rules.opentafl:
-        sentences.append(
-            "Where OpenTafl's program differs from its own documentation, the program is followed."
-        )
-    return sentences
+    told = _aims(rules) + _movement(rules, present) + _captures(rules, present)
+    told += _king(rules, present) + _ends(rules)
+    return sentences + told
+
+
+def _only(rules: Rules, switch: str, *expected: str) -> list[str]:
+    """The sentence on a switch, unless it has one of the values that go without saying."""
+    return [] if rules.switch_text(switch) in expected else [sentence(rules, switch)]
 
 
 def _aims(rules: Rules) -> list[str]:
-    goal = {
-        "corner": "Defenders win when the king reaches a corner square.",
-        "edge": "Defenders win when the king reaches the edge of the board.",
-        "none": "The king cannot win by escaping.",
-    }[rules.escape]
-    aims = [goal, "Attackers win by taking the king."]
-    if rules.exit_fort:
-        aims.append(
-            "Defenders also win with the king in a fort at the edge that cannot be broken, if he can move in it."
-        )
-    if rules.capture_all:
-        aims.append("Defenders also win by taking the last attacker.")
-    if rules.encirclement == "apart":
-        aims.append("Attackers also win when no defender can reach the edge any more.")
-    elif rules.encirclement == "ring":
-        aims.append("Attackers also win when one unbroken ring holds the king and all defenders.")
-    if rules.sealed == "org":
-        aims.append("Attackers also win positions that hnefatafl.org calls hopeless for the defenders.")
-    return aims
+    goal = sentence(rules, "escape")
+    if rules.escape == "corner" and not rules.corners:
+        goal = "The king cannot win by escaping: there is no corner square."
+    return [
+        goal,
+        "Attackers win by taking the king.",
+        *_only(rules, "exit_fort", "no"),
+        sentence(rules, "capture_all"),
+        sentence(rules, "encirclement"),
+        *_only(rules, "sealed", "off"),
+    ]
 
 
-def _movement(variant: Variant) -> list[str]:
-    rules = variant.rules
-    present = {letter for _, letter in variant.start.pieces}
-    sentences = ["Pieces slide any distance along files and ranks over empty squares and never past a piece."]
-    limits = [(letter, most) for letter, most in rules.speed if letter in present]
-    if limits and len(limits) == len(present) and len({most for _, most in limits}) == 1:
-        sentences = [
-            f"Pieces move along files and ranks, at most {_steps(limits[0][1])}, and never past a piece."
-        ]
-    else:
-        sentences += [
-            f"{_upper(_join([letter]))}: at most {_steps(most)} in one move." for letter, most in limits
-        ]
-    for words, squares, crossing, stopping, entering in (
-        ("throne", rules.throne, rules.throne_pass, rules.throne_stop, rules.throne_enter),
-        ("corners", rules.corners, rules.corner_pass, rules.corner_stop, rules.corner_enter),
-        (
-            "attacker camps",
-            rules.attacker_camps,
-            rules.attacker_camp_pass,
-            rules.attacker_camp_stop,
-            rules.attacker_camp_enter,
-        ),
-        (
-            "defender camps",
-            rules.defender_camps,
-            rules.defender_camp_pass,
-            rules.defender_camp_stop,
-            rules.defender_camp_enter,
-        ),
-    ):
+def _movement(rules: Rules, present: str) -> list[str]:
+    limits = _speeds(rules, present)
+    far = "" if limits else "any distance "
+    sentences = [
+        f"Pieces slide {far}along files and ranks over empty squares and never past a piece.",
+        *limits,
+    ]
+    for terrain, (switch, place) in _TERRAINS.items():
+        squares = getattr(rules, switch)
         if not squares:
             continue
-        where = ", ".join(board.name(sq) for sq in squares)
-        sentences.append(
-            f"{_upper(words)} ({where}): {pieces_in_words(stopping)} may stop there, "
-            f"{pieces_in_words(crossing)} may cross it when it is empty."
-        )
-        if entering != PIECES:
-            sentences.append(f"{_upper(words)}: {pieces_in_words(entering)} may come in from outside.")
-    if (rules.attacker_camps or rules.defender_camps) and rules.camp_range == "kind":
-        sentences.append("All camps of one kind count as one camp.")
-    for zone in rules.zones:
-        what = {"pass": "cross", "stop": "stop on", "both": "cross or stop on"}[zone.mode]
-        squares_named = ", ".join(board.name(sq) for sq in zone.squares)
-        sentences.append(f"Forbidden to {pieces_in_words(zone.pieces)}: to {what} {squares_named}.")
-    for letters, name, jump in (
-        ("K", "The king", rules.king_jump),
-        ("nN", "Knights", rules.knight_jump),
-        ("cC", "Commanders", rules.commander_jump),
-        ("mM", "Mercenaries", rules.mercenary_jump),
-        ("gG", "Guards", rules.guard_jump),
-    ):
-        if present.isdisjoint(letters) or jump == "none":
-            continue
-        how = {
-            "restricted": "from or to a throne, corner or own camp square",
-            "over": "without capturing him",
-            "capture": "and capture him",
-        }[jump]
-        sentences.append(f"{name} may jump over one adjacent enemy man to the empty square behind, {how}.")
-    if rules.berserk != "off":
-        need = "can capture again" if rules.berserk == "capture" else "can move"
-        sentences.append(f"After a capture the same piece must go on as long as it {need}.")
-    return sentences
-
-
-def _steps(most: int) -> str:
-    return "1 square" if most == 1 else f"{most} squares"
-
-
-def _captures(rules: Rules, present: set[str]) -> list[str]:
-    sentences = [
-        "A man is taken when an enemy moves so that he stands between two enemies on a file or rank."
-    ]
-    if rules.capture_run == "line":
-        sentences.append("A whole unbroken line of enemies between the two is taken.")
-    for words, squares, pieces in (
-        ("The empty throne", rules.throne, rules.throne_hostile_empty),
-        ("The throne with somebody on it", rules.throne, rules.throne_hostile_held),
-        ("A corner square", rules.corners, rules.corner_hostile),
-        ("An attacker camp square", rules.attacker_camps, rules.attacker_camp_hostile),
-        ("A defender camp square", rules.defender_camps, rules.defender_camp_hostile),
-        ("The rim of the board", (0,), rules.edge_hostile),
-    ):
-        if squares and (pieces or words != "The rim of the board"):
-            sentences.append(f"{words} counts as an enemy of {_whom(pieces)}.")
-    if rules.camp_soft:
-        where = ", ".join(board.name(sq) for sq in rules.camp_soft)
-        sentences.append(f"The camp squares {where} never help to capture pieces of the camp's own side.")
-    if rules.shieldwall != "off":
-        ends = "or a corner square" if rules.shieldwall == "corner" else "a corner square does not count"
-        closer = (
-            "by the piece that arrives at one of its ends"
-            if rules.shieldwall_closer == "end"
-            else "by any move that completes the wall"
-        )
-        sentences.append(
-            "Shieldwall: a row of two or more men on the edge, each with an enemy in front, is taken as a whole "
-            f"{closer}; both its ends must be held by enemies ({ends})."
-        )
-    if rules.linnaean:
-        sentences.append(
-            "A defender beside the king on his throne is taken against the king "
-            "if attackers hold the other three sides."
-        )
-    armed = {
-        "yes": "The king helps to capture.",
-        "moving": "The king helps to capture only when he moves.",
-        "standing": "The king helps to capture only as the piece on the far side.",
-        "no": "The king does not help to capture.",
-    }[rules.king_armed]
-    if present & set("mM"):
-        sentences.append("A mercenary who is taken stays on his square and changes sides.")
-    if present & set("gG"):
-        sentences.append("Guards cannot be taken between two enemies and do not help to capture.")
-    return [*sentences, armed]
-
-
-def _whom(pieces: str) -> str:
-    return pieces_in_words(pieces).removeprefix("only ")
-
-
-def _king(rules: Rules, present: set[str]) -> list[str]:
-    sentences = [f"The king is taken from {_NUMBERS[rules.king_sides]} sides."]
-    if rules.throne:
-        on_throne = (
-            "he cannot be taken"
-            if rules.king_sides_on_throne == 0
-            else f"from {_NUMBERS[rules.king_sides_on_throne]} sides"
-        )
-        beside = (
-            "by three attackers and the throne" if rules.king_sides_beside_throne == 4 else "from two sides"
-        )
-        if (rules.king_sides_on_throne, rules.king_sides_beside_throne) != (
-            rules.king_sides,
-            rules.king_sides,
-        ):
-            sentences.append(f"On the throne: {on_throne}. Beside it: {beside}.")
-        elif rules.king_sides == 4:
-            sentences.append(f"Beside the throne: {beside}.")
-    if rules.king_sides == 4:
-        sentences.append(
-            {
-                "safe": "At the edge he cannot be taken.",
-                "enclosed": "At the edge all his existing neighbour squares must be hostile.",
-                "last": "At the edge he can be taken only when he has no man left.",
-            }[rules.king_on_edge]
-        )
-        if rules.commander_pair and present & set("cn"):
-            sentences.append(
-                "Two attacking commanders or knights on opposite sides, or one and a hostile corner, take him as well."
+        rights = ["stop", "pass", "enter"]
+        if set(squares) <= set(parse_squares("four", rules.size)):
+            rights.remove("pass")  # behind such a square the board ends
+        who = {right: pieces_in_words(getattr(rules, f"{terrain}_{right}"), present) for right in rights}
+        if who["enter"] == "all pieces":
+            del who["enter"]
+        clauses = [_RIGHTS[right].format(words) for right, words in who.items()]
+        sentences.append(f"{_upper(place)} ({_where(squares)}): {'; '.join(clauses)}.")
+    if rules.attacker_camps or rules.defender_camps:
+        sentences += _only(rules, "camp_range", "own")
+    sentences += _zones(rules, present)
+    for switch, (_, letters) in _JUMPERS.items():
+        if not set(letters).isdisjoint(present):
+            # Knights and commanders are known for their jumps: that they may not is worth a word.
+            sentences += _only(
+                rules, switch, *([] if switch in ("knight_jump", "commander_jump") else ["none"])
             )
-    if rules.king_with_one:
-        sentences.append(
-            "The king and exactly one defender beside him are taken when the pair is surrounded."
-        )
-    return sentences
+    return sentences + _only(rules, "berserk", "off")
+
+
+def _captures(rules: Rules, present: str) -> list[str]:
+    sentences = [
+        "A man is taken when an enemy moves so that he stands between two enemies on a file or rank.",
+        *_only(rules, "capture_run", "one"),
+    ]
+    for switch, (squares, _) in _HOSTILE.items():
+        if squares and getattr(rules, squares):
+            sentences.append(sentence(rules, switch, present))
+    if rules.edge_hostile:
+        sentences.append(sentence(rules, "edge_hostile", present))
+    if rules.camp_soft:
+        sentences.append(sentence(rules, "camp_soft"))
+    if rules.shieldwall != "off":
+        sentences += [sentence(rules, "shieldwall"), sentence(rules, "shieldwall_closer")]
+    if rules.throne:
+        sentences += _only(rules, "linnaean", "no")
+    if "m" in present:
+        sentences.append("A mercenary who is taken stays on his square and changes sides.")
+    if not set("gG").isdisjoint(present):
+        sentences.append("Guards cannot be taken and do not help to capture.")
+    return [*sentences, sentence(rules, "king_armed")]
+
+
+def _king(rules: Rules, present: str) -> list[str]:
+    sentences = [sentence(rules, "king_sides")]
+    needed = {rules.king_sides}
+    if rules.throne:
+        sentences.append(sentence(rules, "king_sides_on_throne"))
+        hostile = "K" in rules.throne_hostile_empty or not set(rules.throne_stop).isdisjoint(ATTACKER_PIECES)
+        if rules.king_sides_beside_throne == 4 and not hostile:
+            sentences.append("Beside his throne he cannot be taken: the throne is not hostile to him.")
+        else:
+            sentences.append(sentence(rules, "king_sides_beside_throne"))
+        needed.add(rules.king_sides_beside_throne)
+    if rules.king_on_edge != "safe" or (rules.king_sides == 4 and rules.escape != "edge"):
+        sentences.append(sentence(rules, "king_on_edge"))
+    if 4 in needed and not set("cn").isdisjoint(present):
+        sentences.append(sentence(rules, "commander_pair"))
+    return sentences + _only(rules, "king_with_one", "no")
 
 
 def _ends(rules: Rules) -> list[str]:
-    sentences = [
-        {
-            "lose": "A side without a legal move loses.",
-            "draw": "The game is drawn when the side to move has no legal move.",
-            "a": "Attackers win when the side to move has no legal move.",
-            "d": "Defenders win when the side to move has no legal move.",
-        }[rules.no_move]
-    ]
-    if rules.repetition == "ignore":
-        sentences.append("Repeating a position has no effect.")
-    else:
-        what = {
-            "draw": "is a draw",
-            "mover_loses": "loses for the side that brings it about",
-            "mover_wins": "wins for the side that brings it about",
-            "attackers_lose": "loses for the attackers",
-            "defenders_lose": "loses for the defenders",
-            "forbidden": "is forbidden",
-            "forbidden_to_attackers": "is forbidden to the attackers",
-            "forbidden_to_defenders": "is forbidden to the defenders",
-        }[rules.repetition]
-        times = {2: "second", 3: "third", 4: "fourth"}.get(
-            rules.repetition_count, f"{rules.repetition_count}th"
-        )
-        same = "" if rules.repetition_compare == "position" else ", whoever is to move,"
-        sentences.append(f"The {times} occurrence of a position{same} {what}.")
-        if not rules.repetition_start:
-            sentences.append("The start position itself is not counted.")
-    if rules.draw_fort:
-        sentences.append("Defenders lose when their own men stand the same a third time without a capture.")
-    if rules.move_limit:
-        unit = "plies" if rules.move_limit_unit == "plies" else "moves of each side"
-        sentences.append(f"The game is drawn after {rules.move_limit} {unit}.")
-    if rules.quiet_limit:
-        sentences.append(f"The game is drawn after {rules.quiet_limit} plies without a capture.")
-    if not rules.agreed_draw:
-        sentences.append("Players may not agree to a draw.")
-    if rules.material_draw is not None:
-        attackers, defenders = rules.material_draw
-        sentences.append(
-            f"The game is drawn when at most {attackers} attackers and {defenders} men of the king's side are left."
-        )
+    sentences = [sentence(rules, "no_move"), sentence(rules, "repetition")]
+    if rules.repetition != "ignore":
+        sentences += _only(rules, "repetition_compare", "position")
+        sentences += _only(rules, "repetition_start", "yes")
+    for switch, usual in (
+        ("draw_fort", "no"),
+        ("move_limit", "0"),
+        ("quiet_limit", "0"),
+        ("material_draw", "none"),
+        ("agreed_draw", "yes"),
+        ("opentafl", "no"),
+    ):
+        sentences += _only(rules, switch, usual)
     return sentences
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where two variants differ: `board`, `start` or the name of a switch, and what each of them says there."""
+
+    subject: str
+    first: str
+    second: str
+
+
+def compare(first: Variant, second: Variant) -> list[Difference]:
+    """All differences of two variants, board and start position before the switches; none if they are one game.
+
+    Squares that both boards have by name (the middle, the four corners) are no difference between boards of
+    different size.
+    """
+    found = []
+    if first.size != second.size:
+        found.append(Difference("board", sentence(first.rules, "size"), sentence(second.rules, "size")))
+    if first.rows != second.rows:
+        found.append(Difference("start", _men(first), _men(second)))
+    for switch in SWITCHES:
+        one, other = sentence(first.rules, switch.name), sentence(second.rules, switch.name)
+        if switch.name == "repetition" and first.rules.repetition == second.rules.repetition:
+            continue  # the sentence names the count, which has its own
+        if switch.name == "move_limit" and first.rules.move_limit == second.rules.move_limit:
+            continue
+        if switch.name != "size" and one != other:
+            found.append(Difference(switch.name, one, other))
+    return found
+
+
+def _men(variant: Variant) -> str:
+    return (
+        f"{variant.attackers} attackers against {variant.defenders} defenders and the king: "
+        f"{'/'.join(variant.start.rows)}."
+    )

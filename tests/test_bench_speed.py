@@ -7,6 +7,7 @@ import json
 import pytest
 
 from hnefi.engine import variant
+from hnefi.engine.catalogue import MEASURED
 from hnefi.tools import bench_speed
 
 SMALL = bench_speed.Sizes(leaves=30_000, plies=20_000, nodes=3_000)
@@ -20,7 +21,7 @@ def compiler() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", variant.names())
+@pytest.mark.parametrize("name", MEASURED)
 def test_reference_does_the_same_work(name: str, compiler: list[str]) -> None:
     # `measure` compares leaves, plies, results of games, and nodes, value and move of every iteration.
     timings = bench_speed.measure(variant.find(name), compiler, 1, sizes=SMALL)

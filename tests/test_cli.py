@@ -92,7 +92,7 @@ def test_every_command_refuses_what_it_does_not_know(
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("rules brandub", "did you mean brandubh?"),
+        ("rules copenhaagen", "did you mean copenhagen?"),
         ("rules", "VARIANT"),
         ("rules /no/such/file.toml", "No such file"),
         ("rules brandubh --otn --hash", "not allowed with"),

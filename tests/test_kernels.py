@@ -13,6 +13,7 @@ import pytest
 from random_variants import random_variant
 
 from hnefi.engine import count, variant
+from hnefi.engine.catalogue import MEASURED
 from hnefi.engine.games.tafl import draw, judge, noisy, strike, survey, tables
 from hnefi.engine.games.tafl.position import Line, Position
 from hnefi.engine.games.tafl.state import CORE, KING, PLIES
@@ -78,7 +79,9 @@ def walk(game: Variant, seed: int, plies: int) -> None:
             break
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize(
+    "name", [*MEASURED, "berserk", "tablut-herr-7-coded", "ard-ri-step", "foteviken", "alea-evangelii"]
+)
 def test_keys_lists_and_bytes_in_a_walk(name: str) -> None:
     for seed in range(2):
         walk(variant.find(name), seed, 25)
@@ -165,7 +168,7 @@ def test_playouts_end_as_positions_do() -> None:
         assert reached == outcome
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", MEASURED)
 def test_noisy_moves_are_the_captures_and_the_ends(name: str) -> None:
     """Each legal move that takes a man by flanking, takes the king or escapes is noisy; all noisy moves are legal."""
     draw = random.Random(5)

@@ -15,6 +15,14 @@ from conversation import Conversation, examples, run_example
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 DOCUMENTS = ["README.md", "docs/protocol-client.md"]
+UNPLAYED = [
+    "CHANGELOG.md",
+    "MEASUREMENTS.md",
+    "docs/architecture.md",
+    "docs/decisions.md",
+    "docs/variants.md",
+    "engine/README.md",
+]
 TIMEOUT = 240
 OWN_VARIANT = "brandubh-edge.toml"
 
@@ -103,7 +111,15 @@ def test_programs(document: str, folder: Path, environment: dict[str, str]) -> N
 
 
 @pytest.mark.parametrize(
-    "document", [*DOCUMENTS, "docs/architecture.md", "CHANGELOG.md", "MEASUREMENTS.md", "engine/README.md"]
+    "document",
+    [
+        *DOCUMENTS,
+        "docs/architecture.md",
+        "docs/variants.md",
+        "CHANGELOG.md",
+        "MEASUREMENTS.md",
+        "engine/README.md",
+    ],
 )
 def test_links_lead_somewhere(document: str) -> None:
     here = ROOT / document

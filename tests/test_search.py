@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hnefi.engine import evaluators, variant, verbs
+from hnefi.engine.catalogue import MEASURED
 from hnefi.engine.games.tafl import judge, noisy, strike
 from hnefi.engine.games.tafl.position import Position
 from hnefi.engine.search import alphabeta
@@ -111,7 +112,7 @@ def plain(
     return best
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", MEASURED)
 def test_search_is_plain_alphabeta(name: str) -> None:
     """Table, order and principal variation search change the work, never the value."""
     compared = 0
@@ -162,7 +163,7 @@ def test_the_table_is_believed_only_as_far_as_it_goes(bound: int, value: int, de
     assert searched(poison=True) == searched(poison=False)
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", MEASURED)
 def test_nodes_are_exact_and_repeat(name: str) -> None:
     for nodes in (1, 17, 5000):
         first = think(start(name), Limits(nodes=nodes))
@@ -183,7 +184,7 @@ def test_a_search_after_others_repeats_after_clear() -> None:
     assert (fresh.nodes, fresh.pv) == (again.nodes, again.pv)
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", MEASURED)
 def test_lines_are_legal_and_end_with_the_game(name: str) -> None:
     for seed in range(5):
         position = wander(name, 50 + seed, 10 + 6 * seed)
@@ -370,7 +371,7 @@ def test_evaluation_does_not_see_which_way_the_board_lies() -> None:
         assert Searcher().evaluate(position) == Searcher().evaluate(mirrored)
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", MEASURED)
 @pytest.mark.parametrize("side", list(Side), ids=["attackers", "defenders"])
 def test_beats_a_random_mover(name: str, side: Side) -> None:
     """A sample of the hundred of a hundred that MEASUREMENTS.md reports."""

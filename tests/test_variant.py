@@ -9,103 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hnefi.engine import catalogue, explain, variant
+from hnefi.engine import catalogue, variant
 from hnefi.engine.diagram import diagram
 from hnefi.engine.variant import Variant, VariantError, find, load, names
 
-DIAMOND = "3ttttt3/5t5/11/t4T4t/t3TTT3t/tt1TTKTT1tt/t3TTT3t/t4T4t/11/5t5/3ttttt3"
-TABLUT = "3ttt3/4t4/4T4/t3T3t/ttTTKTTtt/t3T3t/4T4/4t4/3ttt3"
 BRANDUBH = "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3"
-CAMPS = "a4,a5,a6,b5,d1,d9,e1,e2,e8,e9,f1,f9,h5,i4,i5,i6"
-ALL = "tcnmgTCNMGK"
-
-# Written down apart from the files: what each shipped variant changes, its board and its numbers.
-SHIPPED = {
-    "copenhagen": (
-        DIAMOND,
-        24,
-        12,
-        {"shieldwall": "corner", "exit_fort": "yes", "repetition": "defenders_lose"},
-    ),
-    "fetlar": (DIAMOND, 24, 12, {"king_on_edge": "last"}),
-    "brandubh": (
-        BRANDUBH,
-        8,
-        4,
-        {
-            "throne_hostile_empty": "tcnmgTCNMG",
-            "king_sides": "2",
-            "king_sides_beside_throne": "2",
-            "repetition": "defenders_lose",
-        },
-    ),
-    "tablut-linnaeus": (
-        TABLUT,
-        16,
-        8,
-        {
-            "corners": "none",
-            "throne_stop": "none",
-            "linnaean": "yes",
-            "king_sides": "2",
-            "escape": "edge",
-            "encirclement": "off",
-            "no_move": "draw",
-        },
-    ),
-    "tablut-bologna": (
-        TABLUT,
-        16,
-        8,
-        {
-            "first": "d",
-            "corners": "none",
-            "attacker_camps": CAMPS,
-            "throne_pass": "none",
-            "throne_stop": "none",
-            "attacker_camp_enter": "none",
-            "throne_hostile_held": ALL,
-            "attacker_camp_hostile": ALL,
-            "camp_soft": "a5,e1,e9,i5",
-            "king_sides": "2",
-            "escape": "edge",
-            "encirclement": "off",
-            "capture_all": "no",
-            "repetition_count": "2",
-            "repetition_start": "no",
-        },
-    ),
-    "hingston-original": (
-        DIAMOND,
-        24,
-        12,
-        {"king_on_edge": "enclosed", "encirclement": "off", "repetition": "ignore", "move_limit": "100"},
-    ),
-    "hingston-alternative": (
-        DIAMOND,
-        24,
-        12,
-        {
-            "king_armed": "no",
-            "king_sides": "2",
-            "king_sides_on_throne": "2",
-            "king_sides_beside_throne": "2",
-            "encirclement": "off",
-            "repetition": "ignore",
-            "move_limit": "100",
-        },
-    ),
-}
-
-HASHES = {
-    "copenhagen": "dac5c446d3806110",
-    "fetlar": "fd1acb9448f7cc44",
-    "brandubh": "63d2407c73c83541",
-    "tablut-linnaeus": "8e1f9d6e71243b09",
-    "tablut-bologna": "10733c6f3fd3af39",
-    "hingston-original": "edf4e2cd057c3b01",
-    "hingston-alternative": "2707d08efaca5dc3",
-}
 
 EXAMPLE = """
 name = "{name}"
@@ -124,16 +32,6 @@ def write(folder: Path, name: str, aliases: str = "[]", text: str = EXAMPLE) -> 
     return path
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_shipped_variants_are_what_they_are_meant_to_be(name: str) -> None:
-    found = find(name)
-    rows, attackers, defenders, changes = SHIPPED[name]
-    assert found.rows == rows
-    assert (found.attackers, found.defenders) == (attackers, defenders)
-    assert found.rules.changes() == changes
-    assert found.startpos == f"{rows} {found.rules.first} 0 1"
-
-
 def test_every_shipped_file_is_sound() -> None:
     taken: set[str] = set()
     hashes: dict[str, str] = {}
@@ -141,8 +39,6 @@ def test_every_shipped_file_is_sound() -> None:
         for word in (found.name, *found.aliases):
             assert word not in taken, "a name means one variant"
             taken.add(word)
-        assert found.source
-        assert found.description.endswith(".")
         assert found.hash not in hashes, f"{found.name} and {hashes.get(found.hash)} are the same game"
         hashes[found.hash] = found.name
 
@@ -158,7 +54,6 @@ def test_the_default_comes_first_then_the_alphabet() -> None:
     found = names()
     assert found[0] == "copenhagen"
     assert found[1:] == sorted(found[1:])
-    assert set(SHIPPED) <= set(found)
 
 
 def test_names_need_no_parser() -> None:
@@ -182,7 +77,6 @@ def test_found_by_name_and_alias_in_any_case() -> None:
     assert find("hnefatafl") is find("copenhagen")
     assert find("Tablut").name == "tablut-linnaeus"
     assert find("ashton-bologna").name == "tablut-bologna"
-    assert find("hingston").name == "hingston-original"
 
 
 @pytest.mark.parametrize("word", ["copenhaagen", "x" * 100_000, "", "../variants/copenhagen", "a\x00b"])
@@ -204,11 +98,6 @@ def test_the_hash_covers_switches_and_start_as_printed() -> None:
     assert renamed.hash == found.hash, "name and source are no part"
     assert found.with_switches(king_sides=4).hash != found.hash
     assert Variant.build("other", "3t3/3t3/3T3/ttTKTtt/3T3/3t3/2t4", found.rules.changes()).hash != found.hash
-
-
-def test_hashes_of_shipped_variants_stay() -> None:
-    """Records name these hashes: one that changes makes every record of that variant a stranger's."""
-    assert {name: find(name).hash[:16] for name in SHIPPED} == HASHES
 
 
 def test_who_begins_follows_the_switch() -> None:
@@ -317,86 +206,6 @@ def test_every_size_can_be_played(size: int) -> None:
     found = Variant.build("any", rows, {"throne": "none"})
     assert found.size == size
     assert find("copenhagen").size == 11
-
-
-def test_explained_in_sentences() -> None:
-    for found in variant.everything():
-        sentences = explain.explain(found)
-        assert all(sentence[0].isupper() or sentence[0].isdigit() for sentence in sentences)
-        assert all(sentence.endswith(".") for sentence in sentences)
-        assert not any("None" in sentence or "_" in sentence for sentence in sentences)
-    copenhagen = explain.explain(find("copenhagen"))
-    assert "Defenders win when the king reaches a corner square." in copenhagen
-    assert "The third occurrence of a position loses for the defenders." in copenhagen
-    assert any(sentence.startswith("Shieldwall") for sentence in copenhagen)
-    assert not any(sentence.startswith("Shieldwall") for sentence in explain.explain(find("fetlar")))
-
-
-def test_every_switch_that_matters_changes_the_explanation() -> None:
-    """A rule that players cannot read about is a rule that surprises them."""
-    base = Variant.build(
-        "full",
-        "9/1tcnmg3/9/2TCNMG2/4K4/9/9/9/9",
-        {"attacker_camps": "a4,a5", "defender_camps": "i4,i5", "berserk": "capture", "shieldwall": "men"},
-    )
-    plain = explain.explain(base)
-    for switches in CHANGES:
-        changed = base.with_switches(**switches)
-        assert explain.explain(changed) != plain, switches
-
-
-CHANGES: list[dict[str, str]] = [
-    {"first": "d"},
-    {"throne": "none"},
-    {"corners": "none"},
-    {"zones": "c5:K:stop"},
-    {"throne_pass": "king"},
-    {"corner_stop": "all"},
-    {"attacker_camp_enter": "none"},
-    {"camp_range": "kind"},
-    {"speed": "K:1"},
-    {"speed": "all:1"},
-    {"king_jump": "over"},
-    {"knight_jump": "none"},
-    {"commander_jump": "restricted"},
-    {"mercenary_jump": "over"},
-    {"guard_jump": "capture"},
-    {"throne_hostile_empty": "none"},
-    {"throne_hostile_held": "all"},
-    {"corner_hostile": "men"},
-    {"attacker_camp_hostile": "all"},
-    {"defender_camp_hostile": "all"},
-    {"camp_soft": "a5"},
-    {"edge_hostile": "men"},
-    {"capture_run": "line"},
-    {"shieldwall": "corner"},
-    {"shieldwall_closer": "any"},
-    {"linnaean": "yes"},
-    {"berserk": "any"},
-    {"king_armed": "moving"},
-    {"king_sides": "2"},
-    {"king_sides_on_throne": "0"},
-    {"king_sides_beside_throne": "2"},
-    {"king_on_edge": "last"},
-    {"king_with_one": "yes"},
-    {"commander_pair": "no"},
-    {"escape": "edge"},
-    {"exit_fort": "yes"},
-    {"encirclement": "ring"},
-    {"capture_all": "no"},
-    {"sealed": "org"},
-    {"no_move": "draw"},
-    {"repetition": "forbidden"},
-    {"repetition_count": "4"},
-    {"repetition_start": "no"},
-    {"repetition_compare": "board"},
-    {"draw_fort": "yes"},
-    {"move_limit": "100"},
-    {"quiet_limit": "50"},
-    {"material_draw": "2 1"},
-    {"agreed_draw": "no"},
-    {"opentafl": "yes"},
-]
 
 
 def test_the_picture_of_the_start() -> None:

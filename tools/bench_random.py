@@ -6,17 +6,26 @@ import json
 import random
 import sys
 from collections import Counter
+from typing import TYPE_CHECKING
 
-from .arguments import let_interrupt_end_us, parser, positive
+from hnefi.engine.catalogue import MEASURED
+
+from .arguments import find_variant, let_interrupt_end_us, parser, positive
+
+if TYPE_CHECKING:
+    from hnefi.engine.game import AnyVariant
 
 
 def main(argv: list[str]) -> int:
-    """Play every shipped variant as either side; the exit status is 1 unless every game was won."""
+    """Play every variant as either side; the exit status is 1 unless every game was won."""
     options = parser(
         "bench random",
-        "Plays the default search against a uniformly random mover, in every shipped variant and as either side, in "
-        "this process. The games are the same on every run.",
-        ["", "--games 20 --nodes 500", "--json"],
+        "Plays the default search against a uniformly random mover, as either side, in this process. The games are "
+        "the same on every run.",
+        ["", "berserk ard-ri --games 20 --nodes 500", "--json"],
+    )
+    options.add_argument(
+        "variants", nargs="*", metavar="VARIANT", help=f"what to play (default: {' '.join(MEASURED)})"
     )
     options.add_argument("--games", type=positive, default=100, help="per variant and side (default 100)")
     options.add_argument(
@@ -26,13 +35,14 @@ def main(argv: list[str]) -> int:
     arguments = options.parse_args(argv)
     let_interrupt_end_us()
 
-    from hnefi.engine import variant
     from hnefi.engine.sides import Side
 
     rows = []
-    for name in variant.names():
+    for word in arguments.variants or MEASURED:
+        chosen = find_variant(options, word)
+        name = chosen.name
         for side in Side:
-            counts, reasons, plies = _play(name, side, arguments.games, arguments.nodes)
+            counts, reasons, plies = _play(chosen, side, arguments.games, arguments.nodes)
             rows.append(
                 {
                     "variant": name,
@@ -58,20 +68,19 @@ def main(argv: list[str]) -> int:
     return int(any(row["won"] != arguments.games for row in rows))
 
 
-def _play(name: str, side: int, games: int, nodes: int) -> tuple[Counter[str], Counter[str], int]:
+def _play(variant: AnyVariant, side: int, games: int, nodes: int) -> tuple[Counter[str], Counter[str], int]:
     """Results, reasons and plies of a series as one side."""
     from hnefi.engine import games as doors
-    from hnefi.engine import variant
     from hnefi.engine.search.searcher import Searcher
     from hnefi.engine.search.types import Limits, Settings
 
     results: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     plies = 0
-    start = doors.initial(variant.find(name))
+    start = doors.initial(variant)
     searcher = Searcher(Settings(hash_mib=1))
     for game in range(games):
-        draw = random.Random(f"{name} {side} {game}")
+        draw = random.Random(f"{variant.name} {side} {game}")
         searcher.clear()
         position = start
         while (outcome := position.outcome) is None:

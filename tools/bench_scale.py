@@ -11,8 +11,14 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from .arguments import let_interrupt_end_us, parser, positive
+from hnefi.engine.catalogue import MEASURED
+
+from .arguments import find_variant, let_interrupt_end_us, parser, positive
+
+if TYPE_CHECKING:
+    from hnefi.engine.game import AnyVariant
 
 CLIP = 1000
 """Beyond so many centipawns games are decided and say nothing about the scale."""
@@ -27,6 +33,9 @@ def main(argv: list[str]) -> int:
         "Plays the default search against itself from random openings and fits how much score a centipawn is.",
         ["", "--games 50 --nodes 500"],
     )
+    options.add_argument(
+        "variants", nargs="*", metavar="VARIANT", help=f"what to play (default: {' '.join(MEASURED)})"
+    )
     options.add_argument("--games", type=positive, default=200, help="per variant (default 200)")
     options.add_argument("--nodes", type=positive, default=1000, help="per move (default 1000)")
     options.add_argument("--seed", type=positive, default=1, help="of the openings (default 1)")
@@ -34,11 +43,11 @@ def main(argv: list[str]) -> int:
     arguments = options.parse_args(argv)
     let_interrupt_end_us()
 
-    from hnefi.engine import variant
-
     rows = []
-    for name in variant.names():
-        samples, score = _games(name, arguments.games, arguments.nodes, arguments.seed)
+    for word in arguments.variants or MEASURED:
+        chosen = find_variant(options, word)
+        name = chosen.name
+        samples, score = _games(chosen, arguments.games, arguments.nodes, arguments.seed)
         scale, shift = fit(samples)
         rows.append(
             {"variant": name, "positions": len(samples), "attackers": score, "scale": scale, "shift": shift}
@@ -55,9 +64,8 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _games(name: str, games: int, nodes: int, seed: int) -> tuple[list[Sample], float]:
+def _games(variant: AnyVariant, games: int, nodes: int, seed: int) -> tuple[list[Sample], float]:
     """Samples of all searched positions without a forced end, and the attackers' mean score."""
-    from hnefi.engine import variant
     from hnefi.engine.openings import generate
     from hnefi.engine.search.searcher import Searcher
     from hnefi.engine.search.types import Info, Limits, Settings
@@ -65,7 +73,7 @@ def _games(name: str, games: int, nodes: int, seed: int) -> tuple[list[Sample], 
     samples: list[Sample] = []
     total = 0.0
     searcher = Searcher(Settings(hash_mib=1))
-    openings = list(generate(variant.find(name), games, seed))
+    openings = list(generate(variant, games, seed))
     for opening in openings:
         searcher.clear()
         position = opening

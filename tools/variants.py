@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-
-from hnefi.engine.variant import Variant, VariantError, everything
+from typing import TYPE_CHECKING
 
 from .arguments import add_variant_path, parser
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hnefi.engine.game import AnyVariant
 
 
 def main(argv: list[str]) -> int:
@@ -19,6 +23,10 @@ def main(argv: list[str]) -> int:
     add_variant_path(options)
     options.add_argument("--json", action="store_true", help="everything known about each, as a JSON list")
     arguments = options.parse_args(argv)
+
+    from hnefi.engine.game import VariantError
+    from hnefi.engine.games import everything
+
     try:
         found = everything(arguments.path)
     except VariantError as error:
@@ -30,28 +38,39 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def table(found: list[Variant]) -> list[str]:
-    """One line per variant under a headline, then where to read more."""
+def table(found: Sequence[AnyVariant]) -> list[str]:
+    """One line per variant under a headline, small boards first, other games last; then where to read more."""
     width = max(len(variant.name) for variant in found)
-    lines = [f"{'name':<{width}}  board  a : d  first  also called"]
+    lines = [f"{'name':<{width}}    a : d    first  also called"]
+    boards: dict[tuple[bool, int, int], list[AnyVariant]] = {}
     for variant in found:
-        board = f"{variant.size} x {variant.size}"
-        men = f"{variant.attackers}:{variant.defenders}+K"
-        aliases = ", ".join(variant.aliases) or "-"
-        lines.append(f"{variant.name:<{width}}  {board:>7} {men:>7} {variant.rules.first:^5}  {aliases}")
-    return [*lines, "", "hnefi rules NAME explains one of them."]
+        place = (variant.game != "tafl", variant.files, variant.ranks)
+        boards.setdefault(place, []).append(variant)
+    for (foreign, files, ranks), group in sorted(boards.items()):
+        lines += ["", f"{files} x {ranks}" + (f", {group[0].game}" if foreign else "")]
+        for variant in group:
+            men = f"{variant.attackers}:{variant.defenders}" + ("" if foreign else "+K")
+            row = f"{variant.name:<{width}}  {men:>7}    {variant.first}    {', '.join(variant.aliases)}"
+            lines.append(row.rstrip())
+    return [
+        *lines,
+        "",
+        f"{found[0].name} is played where nothing else is asked for.",
+        "hnefi rules NAME explains one, hnefi rules diff NAME NAME tells two apart.",
+    ]
 
 
-def as_json(variant: Variant) -> dict[str, object]:
+def as_json(variant: AnyVariant) -> dict[str, object]:
     """What programs want to know; `rules_hash` is equal exactly for equal games."""
     return {
         "name": variant.name,
         "aliases": list(variant.aliases),
-        "files": variant.size,
-        "ranks": variant.size,
+        "game": variant.game,
+        "files": variant.files,
+        "ranks": variant.ranks,
         "attackers": variant.attackers,
         "defenders": variant.defenders,
-        "first": variant.rules.first,
+        "first": variant.first,
         "startpos": variant.startpos,
         "description": variant.description,
         "source": variant.source,

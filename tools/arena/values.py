@@ -200,4 +200,5 @@ def from_json(document: dict[str, Any]) -> GameResult:
 
 
 def _ply(ply: dict[str, Any]) -> PlyLog:
-    return PlyLog(**{key: tuple(value) if isinstance(value, list) else value for key, value in ply.items()})
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in ply.items()}
+    return PlyLog(**fields)
