@@ -6,7 +6,9 @@ listed twice, a captured king is never listed, and the two counts count the doub
 The result is White (defenders won), Black (attackers won), Draw, or Ongoing or nothing.
 
 JSON lines: objects with `moves`, `refused` (a last move that the referee refused, or an unreadable one, or null),
-`result` (a, d, draw or null), `ended_by` (`rules`, or something else, and then `result` may hold a forfeit).
+`result` (a, d, draw or null), `ended_by` (`rules`, or something else, and then `result` may hold a forfeit). The
+JSON of whole records (`hnefi.engine.records.tables`) has these too, and `captures` (true where moves without
+captured squares took nothing) and `reason` (why the game ended).
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from typing import Final, Literal
 
 from . import squares as board
 from .moves_text import MoveTextError, parse_move
+from .record import BY_RULES
+from .sides import Reason
 from .wording import shorten
 
 _LINE_LIMIT: Final = 1 << 20
@@ -126,7 +130,10 @@ def parse_json(text: str, line: int, size: int) -> CorpusGame:
         raise CorpusError(f"{shorten(text)}: not JSON: {error}") from None
     if not isinstance(game, dict) or not isinstance(game.get("moves"), str):
         raise CorpusError(f"{shorten(text)}: expected an object with moves, a text")
-    result, refused, ended_by = game.get("result"), game.get("refused"), game.get("ended_by")
+    for key in ("start", "rules"):
+        if game.get(key) is not None:
+            raise CorpusError(f"{key} {shorten(game[key])}: expected a game from the start by known rules")
+    result, refused, reason = game.get("result"), game.get("refused"), game.get("reason")
     if result not in (None, "a", "d", "draw"):
         raise CorpusError(f"result {shorten(result)}: expected a, d, draw or null")
     if not isinstance(refused, str | None):
@@ -138,12 +145,16 @@ def parse_json(text: str, line: int, size: int) -> CorpusGame:
             refused_move = board.move(origin, target)
         except MoveTextError:
             pass  # unreadable for the referee, and for us
-    by_rules = ended_by == "rules"
+    by_rules = game.get("ended_by") == "rules" or (isinstance(reason, str) and reason in BY_RULES)
+    bare = () if game.get("captures") is True else None
     return CorpusGame(
         line,
-        tuple(_moves(game["moves"].split(), size)),
+        tuple(
+            (move, bare if taken is None else taken) for move, taken in _moves(game["moves"].split(), size)
+        ),
         result,
         refused=refused_move,
+        timeout=reason == Reason.TIME,
         by_rules=by_rules,
         compare=by_rules,
     )

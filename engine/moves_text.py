@@ -2,6 +2,7 @@
 
 Read are `d1d3`, `d1-d3`, captures behind them in either style (`d1-d3xd4/e3`, `d1-d3xd4xe3`), and OpenTafl's
 piece letters, jump and berserk signs and marks at the end (`Ne6^=e8xce7/ne9`, `Ke5-e1--`). Written is `d1d3`.
+Records of games in which stones are placed also hold `f6` and `swap`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ _PIECE: Final = "[tcnmgkTCNMGK]?"
 _MOVE: Final = re.compile(
     rf"{_PIECE}({_SQUARE})(?:-|\^=?|=)?({_SQUARE})(x{_PIECE}{_SQUARE}(?:[x/]{_PIECE}{_SQUARE})*)?(?:\+\+?|--?)?"
 )
+_PLACED: Final = re.compile(rf"(swap|{_SQUARE})((?:x{_SQUARE})*)")
 _CAPTURE: Final = re.compile(_SQUARE)
 _SQUARES: Final = {board.name(sq): sq for sq in board.squares(board.MAX_SIZE)}
 
@@ -40,8 +42,26 @@ def parse_move(text: str, size: int) -> tuple[int, int, tuple[int, ...] | None]:
     found = _square(origin, size), _square(target, size)
     if captures is None:
         return *found, None
-    taken = {_square(word, size) for word in _CAPTURE.findall(captures)}
-    return *found, tuple(sorted(taken, key=board.sort_key))
+    return *found, _squares(captures, size)
+
+
+def parse_move_word(text: str, size: int) -> tuple[int, tuple[int, ...] | None]:
+    """The move of any game as records write it, and the captured squares, None where the text names none.
+
+    A single square is a stone placed there, `swap` the taking over of the first one. Raises MoveTextError.
+    """
+    match = _PLACED.fullmatch(text) if len(text) <= _LIMIT else None
+    if match is None:
+        origin, target, captures = parse_move(text, size)
+        return board.move(origin, target), captures
+    word, taken = match.groups()
+    move = board.SWAP if word == "swap" else board.move(_square(word, size), _square(word, size))
+    return move, _squares(taken, size) if taken else None
+
+
+def _squares(text: str, size: int) -> tuple[int, ...]:
+    """The squares named in a text, sorted, each once."""
+    return tuple(sorted({_square(word, size) for word in _CAPTURE.findall(text)}, key=board.sort_key))
 
 
 def _square(word: str, size: int) -> int:

@@ -72,7 +72,7 @@ class Option:
             words += ["default", self.default or EMPTY]
         if self.type == "spin":
             words += ["min", str(self.low), "max", str(self.high)]
-        for word in self.words or (catalogue.names() if self.name == "Variant" else ()):
+        for word in self.words or (catalogue.listed() if self.name == "Variant" else ()):
             words += ["var", word]
         return " ".join(words)
 

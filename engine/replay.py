@@ -114,28 +114,47 @@ def _replay(game: CorpusGame, variant: Variant, on: Board, report: Report) -> tu
     """Play one game and count it; the ply and the text of the first disagreement, None if there is none."""
     report.games += 1
     on.start()
-    ended: Outcome | None = on.outcome
     for ply, (move, recorded) in enumerate(game.plies, start=1):
-        if ended is not None:
-            return ply, f"{board.move_name(move)} was played after the end: {ended.text}"
         try:
-            captured = on.play(move)
+            differs = play_recorded(on, move, recorded)
         except ValueError as error:
-            return ply, f"{board.move_name(move)} is illegal: {error}"
+            return ply, str(error)
         report.plies += 1
-        if recorded is not None and (captured or recorded) and set(captured) != set(recorded):
-            played = format_move(move, sorted(captured, key=board.sort_key))
-            return ply, f"{played} by the rules, {format_move(move, recorded)} recorded"
-        ended = on.outcome
+        if differs is not None:
+            return ply, differs
+    ended = on.outcome
     if ended is not None:
         report.ends[ended.reason] = report.ends.get(ended.reason, 0) + 1
-    return _compare_end(game, variant, on, ended, report)
+    # In berserk games the number of plies does not tell who is to move.
+    to_move = None
+    if variant.rules.berserk == "off":
+        first = Side.of(variant.rules.first)
+        to_move = first.other if len(game.plies) % 2 else first
+    found = compare_end(game, on, to_move)
+    report.refused += game.refused is not None and (found is None or found[0] > len(game.plies))
+    return found
 
 
-def _compare_end(
-    game: CorpusGame, variant: Variant, on: Board, ended: Outcome | None, report: Report
-) -> tuple[int, str] | None:
-    ply = len(game.plies)
+def play_recorded(on: Board, move: int, recorded: tuple[int, ...] | None) -> str | None:
+    """Play a move; how its captures differ from the recorded ones, None if they agree or are not recorded.
+
+    ValueError with the whole sentence if the move is illegal or comes after the end.
+    """
+    if on.outcome is not None:
+        raise ValueError(f"{board.move_name(move)} was played after the end: {on.outcome.text}")
+    try:
+        captured = on.play(move)
+    except ValueError as error:
+        raise ValueError(f"{board.move_name(move)} is illegal: {error}") from None
+    if recorded is None or set(captured) == set(recorded):
+        return None
+    played = format_move(move, sorted(captured, key=board.sort_key))
+    return f"{played} by the rules, {format_move(move, recorded)} recorded"
+
+
+def compare_end(game: CorpusGame, on: Board, to_move: Side | None) -> tuple[int, str] | None:
+    """What is wrong with the end of a game that has been played on a board; `to_move` is None where nobody can tell."""
+    ply, ended = len(game.plies), on.outcome
     if ended is None:
         if game.by_rules:
             return ply, f"the game goes on by the rules, {game.result} recorded as their verdict"
@@ -145,14 +164,9 @@ def _compare_end(
         return ply, f"{board.move_name(game.refused)} was tried after the end: {ended.text}"
     elif game.compare and ended.result != game.result:
         return ply, f"{ended.text} by the rules, {game.result or 'unfinished'} recorded"
-    # In berserk games the number of plies does not tell who is to move.
-    if game.timeout and variant.rules.berserk == "off":
-        first = Side.of(variant.rules.first)
-        to_move = first.other if ply % 2 else first
-        if game.result != to_move.other.letter:
-            return ply, f"{to_move.letter} was to move when time ran out, {game.result} recorded"
+    if game.timeout and to_move is not None and game.result != to_move.other.letter:
+        return ply, f"{to_move.letter} was to move when time ran out, {game.result} recorded"
     if game.refused is not None:
-        report.refused += 1
         try:
             on.play(game.refused)
         except ValueError:

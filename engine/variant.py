@@ -250,6 +250,8 @@ def _added(path: str | os.PathLike[str] | None) -> dict[str, Path]:
             raise VariantError(f"{shown}: {len(found)} variants: expected at most {_FILES_LIMIT}")
         shipped = catalogue.names()
         for stem, file in found.items():
+            if stem.lower() in catalogue.SIZED:
+                raise VariantError(f"{file}: name: {stem!r}: expected a name that no other game has")
             if stem.lower() in shipped and not file.samefile(Path(catalogue.FOLDER, stem + catalogue.SUFFIX)):
                 raise VariantError(f"{file}: name: {stem!r}: expected a name that no shipped variant has")
     except OSError as error:

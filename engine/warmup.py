@@ -34,7 +34,7 @@ def warm(report: Callable[[str], None] | None = None, everything: bool = False) 
     from . import games
     from .search import alphabeta
 
-    for game in games.PACKAGES if everything else ("tafl",):
+    for game in SMALL if everything else ("tafl",):
         say(f"{game}: moves and search")
         position = warm_game(games.find(SMALL[game]))
         if everything or alphabeta.search_root.stats.cache_misses:

@@ -20,6 +20,7 @@ UNPLAYED = [
     "MEASUREMENTS.md",
     "docs/architecture.md",
     "docs/decisions.md",
+    "docs/records.md",
     "docs/variants.md",
     "engine/README.md",
 ]
@@ -115,6 +116,7 @@ def test_programs(document: str, folder: Path, environment: dict[str, str]) -> N
     [
         *DOCUMENTS,
         "docs/architecture.md",
+        "docs/records.md",
         "docs/variants.md",
         "CHANGELOG.md",
         "MEASUREMENTS.md",

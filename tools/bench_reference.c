@@ -664,7 +664,7 @@ static inline int below(State *s, int n)
 /* A uniformly random legal move, 0 if there is none: draws pairs of a piece and a square in line with it. */
 static int random_move(State *s)
 {
-    int size = (int)s->size, spread = 2 * size, n = (int)s->count[s->side] * spread;
+    int size = (int)s->width, spread = 2 * size, n = (int)s->count[s->side] * spread;
     for (int i = 0; i < (n ? 256 : 0); i++) {
         int r = below(s, n), k = r % spread, o = s->pieces[s->side][r / spread];
         int t = k < size ? o - o % STRIDE + 1 + k : (k - size + 1) * STRIDE + o % STRIDE;

@@ -12,42 +12,36 @@ import os
 from importlib import import_module
 from typing import Any
 
+from .. import catalogue
 from .. import variant as variants
 from ..game import AnyVariant
 from ..position import Position
 
-# First word of a variant's name to the package that plays it, and a size that people mean who give none.
-_SIZED: dict[str, tuple[str, str]] = {}
-PACKAGES = ("tafl",)
+_PACKAGES = {"hex": "hex", "hex-swap": "hex", "hexapawn": "hexapawn"}
 
 
 def find(name: str, path: str | os.PathLike[str] | None = None) -> AnyVariant:
     """The variant of this name or alias, in any case; `path` adds variant files. VariantError if there is none."""
     family, colon, size = name.lower().partition(":")
-    if family in _SIZED:
-        package, usual = _SIZED[family]
-        return _build(package, family, size if colon else usual)
-    return variants.find(name, path, _SIZED)
-
-
-def _build(package: str, family: str, size: str) -> AnyVariant:
-    variant: AnyVariant = import_module(f".{package}.variant", __package__).build(family, size)
-    return variant
-
-
-def listed() -> list[str]:
-    """The variants of games with a size that lists show: one of each, in its usual size."""
-    return [f"{family}:{size}" for family, (_, size) in _SIZED.items()]
+    if family in catalogue.SIZED:
+        build = import_module(f".{_PACKAGES[family]}.variant", __package__).build
+        sized: AnyVariant = build(family, size if colon else catalogue.SIZED[family])
+        return sized
+    return variants.find(name, path, catalogue.SIZED)
 
 
 def names(path: str | os.PathLike[str] | None = None) -> list[str]:
     """The names of all variants, the default first; parses no file."""
-    return [*variants.names(path), *listed()]
+    return [*variants.names(path), *_sized()]
+
+
+def _sized() -> list[str]:
+    return [f"{family}:{size}" for family, size in catalogue.SIZED.items()]
 
 
 def everything(path: str | os.PathLike[str] | None = None) -> list[AnyVariant]:
     """Every variant in the order of `names`; VariantError at the first file that cannot be read."""
-    return [*variants.everything(path), *map(find, listed())]
+    return [*variants.everything(path), *map(find, _sized())]
 
 
 def initial(variant: AnyVariant) -> Position:

@@ -18,7 +18,7 @@ def random_move(s):
     """
     side = s.side
     if s.must_go == 0 and s.repetition < 6:
-        size = s.size
+        size = s.width
         spread = 2 * size
         n = s.count[side] * spread
         for _ in range(256 if n else 0):

@@ -317,7 +317,7 @@ def corners_sealed(s):
     """(B) All four corners sealed, and few defenders left or nothing of them between the seals."""
     n = s.count[0]
     m = s.count[1] - 1
-    size = s.size
+    size = s.width
     stamp = s.stamp + 1
     s.stamp += 1
     for k in range(4):
@@ -385,7 +385,7 @@ def corner_sealed(s, corner, up, right, stamp):
 @kernel
 def side_test(s, most, stamp):
     """Whether on every edge line the squares neither held nor attackers' are at most `most` and in a row."""
-    size = s.size
+    size = s.width
     for k in range(4):
         if k == 0:
             first, d = STRIDE + 1, RIGHT

@@ -60,7 +60,7 @@ RULES: list[Any] = [
     ("goal_distance", "u1", (CELLS,)),  # Manhattan distance to the nearest goal square
     ("guard", "u2", (128,)),  # squares two steps from a corner: attackers there shut it
     ("guards", _i),  # how many these are
-    ("size", _i),
+    ("width", _i),
     ("striker", _i),  # bits of pieces that capture by moving
     ("anvil", _i),  # bits of pieces that stand as the far side of a capture
     ("victims", _i, (2,)),  # bits of pieces that side 0 / 1 may take by custodial capture

@@ -175,7 +175,7 @@ def wall_victims(s, t, n):
     p = s.board[t] & 15
     side = p >> 3
     if s.shieldwall_any:
-        size = s.size
+        size = s.width
         for k in range(4):
             inward = DIRECTIONS[k]
             d = DIRECTIONS[(k + 1) & 3]

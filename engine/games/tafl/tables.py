@@ -241,7 +241,7 @@ def template(rules: Rules, letters: str) -> bytes:
     berserk = ("off", "capture", "any").index(rules.berserk)
     values = {
         "side_zobrist": SIDE_ZOBRIST,
-        "size": rules.size,
+        "width": rules.size,
         "turncoats": "m" in letters or "M" in letters,
         "capture_run": rules.capture_run == "line",
         "shieldwall": ("off", "men", "corner").index(rules.shieldwall),

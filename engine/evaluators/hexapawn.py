@@ -1,0 +1,100 @@
+"""The hand-written evaluator of hexapawn: material, advancement, passed pawns, the right to move.
+
+Parameters are one record of centipawn weights; positive terms are good for white (side `a`). It does not count
+tempi, on which small boards turn: what it cannot see the search must.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import from_dtype
+from numba.extending import overload
+
+from .. import verbs
+from ..game import AnyVariant
+from ..games.hexapawn.kernels import HEXAPAWN
+from ..jit import OPTIONS, entry, inline
+from ..squares import STRIDE
+
+TERMS = ("material", "advancement", "passed", "tempo")
+"""Names of the terms, in the order in which `terms` writes them."""
+
+DEFAULT = np.dtype(
+    [
+        ("pawn", "i8"),
+        ("step", "i8"),  # per row that a pawn has gone
+        (
+            "passed",
+            "i8",
+        ),  # a pawn that nothing can block or take, one step from the far row; less by the distance
+        ("tempo", "i8"),
+        ("terms", "i8", (4,)),
+    ],
+    align=True,
+)
+
+
+def parameters(variant: AnyVariant) -> Any:
+    """The weights, the same for every size, in a one-element recarray."""
+    record = np.zeros(1, DEFAULT).view(np.recarray)
+    p = record[0]
+    p["pawn"], p["step"], p["passed"], p["tempo"] = 100, 4, 300, 10
+    return record
+
+
+@inline
+def is_passed(s, sq, side):
+    """Whether no enemy pawn stands before the pawn on `sq` on its own or a neighbouring file."""
+    step = STRIDE - 2 * STRIDE * side
+    enemy = 2 - side
+    t = sq + step
+    while s.board[t] >> 5 != 4:
+        if s.board[t] >> 5 == enemy or s.board[t - 1] >> 5 == enemy or s.board[t + 1] >> 5 == enemy:
+            return False
+        t += step
+    return True
+
+
+@entry
+def terms(p, s):
+    """Write the terms into `p.terms`, in centipawns for white; returns their sum."""
+    steps = 0
+    passed = 0
+    for side in range(2):
+        sign = 1 - 2 * side
+        for i in range(s.files):
+            sq = int(s.pawns[side, i])
+            if sq:
+                rank = sq // STRIDE - 1
+                gone = s.ranks - 1 - rank if side else rank
+                steps += sign * gone
+                left = s.ranks - 1 - gone
+                if left and is_passed(s, sq, side):
+                    passed += sign * (p.passed // left)
+    p.terms[0] = p.pawn * (s.count[0] - s.count[1])
+    p.terms[1] = p.step * steps
+    p.terms[2] = passed
+    p.terms[3] = p.tempo if s.side == 0 else -p.tempo
+    return p.terms[0] + p.terms[1] + p.terms[2] + p.terms[3]
+
+
+@entry
+def evaluate(p, s):
+    """The value for the side to move, in centipawns, always far from the values of won games."""
+    value = min(max(terms(p, s), -9000), 9000)
+    return value if s.side == 0 else -value
+
+
+PARAMS = from_dtype(DEFAULT)
+STATE = from_dtype(HEXAPAWN)
+
+
+@overload(verbs.evaluate, jit_options=OPTIONS)
+def _evaluate(params, state):
+    if params == PARAMS and state == STATE:
+        return lambda params, state: evaluate(params, state)
+
+
+verbs.KERNELS["evaluate", DEFAULT, HEXAPAWN] = evaluate
