@@ -20,7 +20,7 @@ import shlex
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
@@ -121,12 +121,14 @@ class Engine(Listener):
         errors: IO[bytes] | None = None,
         timeouts: Timeouts | None = None,
         on_traffic: Callable[[float, str, bytes], None] | None = None,
+        cores: Collection[int] = (),
     ) -> Engine:
         """Run `command` (a list of words, no shell) and greet it.
 
         `proto` is `uti`, `uci`, `ugi` or `auto`, which tries them in turn and takes the first that is answered.
         `env` is added to our environment; `errors` takes its standard error (else its end is in `error_tail`).
         `on_traffic(stamp, arrow, line)` sees every line, `>` sent and `<` received.
+        `cores` are the processors it may use (Linux; empty: all).
         Raises EngineStartError; no process is left then.
         """
         if proto != "auto" and proto not in GREETINGS:
@@ -136,7 +138,9 @@ class Engine(Listener):
         engine = cls(command, timeouts or Timeouts())
         engine.on_traffic = on_traffic
         try:
-            engine._process = await Process.start(command, engine, cwd, env, errors, engine.timeouts.start)
+            engine._process = await Process.start(
+                command, engine, cwd, env, errors, engine.timeouts.start, cores
+            )
         except TimeoutError:
             raise EngineStartError(f"cannot start {shlex.join(command)}: it takes too long") from None
         except OSError as error:
@@ -176,10 +180,14 @@ class Engine(Listener):
     async def quit(self, grace: float = 0.5) -> Exit:
         """End the engine: `quit` and end of input, after `grace` seconds TERM, then KILL to all its processes.
 
+        An engine that still searches is told to stop first.
+
         Never takes longer than 2 s and never fails; returns how the process ended.
         """
-        self._note(">", b"quit")
-        ending = await self._process.wind_up(b"quit\n", grace)
+        words = [b"stop", b"quit"] if self._searches else [b"quit"]
+        for word in words:
+            self._note(">", word)
+        ending = await self._process.wind_up(b"\n".join([*words, b""]), grace)
         self._break(EngineCrashed(f"{self.name} was told to quit", ending))
         return ending
 
@@ -282,7 +290,11 @@ class Engine(Listener):
         kind, _, text = start.partition(" ")
         if kind not in ("startpos", "fen", "otn"):
             kind, text = "fen", start
-        self._held = [position_line(SetPosition(kind, text, tuple(moves)))]
+        self.hold(position_line(SetPosition(kind, text, tuple(moves))))
+
+    def hold(self, line: str) -> None:
+        """Like `position`, for who has the whole line already."""
+        self._held = [line]
 
     async def go(
         self, limits: Limits = _UNLIMITED, *, searchmoves: Sequence[str] = (), timeout: float | None = None
@@ -291,6 +303,7 @@ class Engine(Listener):
 
         The answer must come within `timeout` seconds, by default the time the limits allow and `timeouts.move` on top.
         Where nothing but a `stop` ends the search, the clock starts with `Search.stop` or `Search.ponderhit`.
+        An engine that does not read is waited for just as long.
         """
         self._not_searching("go")
         line = go_line(limits, searchmoves, dialect=self.proto)
@@ -305,7 +318,7 @@ class Engine(Listener):
         )
         self._searches.append(search)
         try:
-            search.sent = await self._send(line)
+            search.sent = await self._write(self._encode([line]), timeout)
         except EngineError as error:
             search.fail(error)
             raise
@@ -353,11 +366,12 @@ class Engine(Listener):
             self._note(">", line.encode())
         return "".join(f"{line}\n" for line in everything).encode()
 
-    async def _write(self, data: bytes) -> float:
+    async def _write(self, data: bytes, timeout: float | None = None) -> float:
+        seconds = self.timeouts.write if timeout is None else timeout
         try:
-            return await self._process.write(data, self.timeouts.write)
+            return await self._process.write(data, seconds)
         except TimeoutError:
-            raise self._timeout("reading of our commands", self.timeouts.write) from None
+            raise self._timeout("reading of our commands", seconds) from None
         except BrokenPipeError:
             # Its end, if it has ended, is about to be known and says more than the broken pipe.
             await self._process.wait(timeout=1.0)

@@ -1,7 +1,8 @@
 """Becomes an engine that cannot outlive its starter: run as a script by `process`, never imported.
 
-``python -I -S launch.py PARENT REPORT COMMAND...`` asks Linux to kill this process when the thread that started it
-ends, makes sure that has not happened already, and turns into COMMAND. Between fork and exec of a threaded parent
+``python -I -S launch.py PARENT REPORT CORES COMMAND...`` asks Linux to kill this process when the thread that started
+it ends, makes sure that has not happened already, keeps to CORES (numbers with commas; empty: any) and turns into
+COMMAND. Between fork and exec of a threaded parent
 that would be unsafe; here it is not. If COMMAND cannot be run, the reason is written to the descriptor REPORT,
 which closes by itself when all is well.
 """
@@ -14,12 +15,14 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
-def main(parent: int, report: int, command: list[str]) -> None:
+def main(parent: int, report: int, cores: str, command: list[str]) -> None:
     os.set_inheritable(report, False)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
     try:
+        if cores:
+            os.sched_setaffinity(0, [int(core) for core in cores.split(",")])
         os.execvp(command[0], command)
     except OSError as error:
         os.write(report, (error.strerror or str(error)).encode())
@@ -27,4 +30,4 @@ def main(parent: int, report: int, command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4:])

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -134,10 +134,12 @@ class Process:
         env: Mapping[str, str] | None = None,
         errors: IO[bytes] | None = None,
         timeout: float = 10.0,
+        cores: Collection[int] = (),
     ) -> Process:
         """Run `command` (no shell) and return once it really runs; OSError with a sentence if it cannot.
 
         `env` is added to a copy of our environment. `errors` takes its standard error instead of `error_tail`.
+        It and all that it starts run on `cores` only, where there are any and the system can do that.
         """
         if os.name != "posix":
             raise OSError("engine processes can be driven on Linux, macOS and other Unix systems only")
@@ -146,7 +148,8 @@ class Process:
             launcher: list[str] = []
             if sys.platform == "linux":
                 script = str(Path(__file__).with_name("launch.py"))
-                launcher = [sys.executable, "-I", "-S", script, str(os.getpid()), str(failed)]
+                pinned = ",".join(map(str, cores))
+                launcher = [sys.executable, "-I", "-S", script, str(os.getpid()), str(failed), pinned]
             child = subprocess.Popen(
                 [*launcher, *command],
                 bufsize=0,

@@ -69,6 +69,7 @@ class Search:
         self._strings: deque[str] = deque(maxlen=KEPT_STRINGS)
         self._news = asyncio.Event()
         self._result: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = float("inf")
 
@@ -78,7 +79,21 @@ class Search:
         return self._result.done()
 
     def __await__(self) -> Generator[Any, None, Answer]:
-        return asyncio.shield(self._result).__await__()
+        return self._wait().__await__()
+
+    async def _wait(self) -> Answer:
+        """Who waits may be cancelled, the result never is: like `asyncio.shield`, but a turn of the loop sooner."""
+        if not self.done:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            await waiter
+        return self._result.result()
+
+    def _wake(self) -> None:
+        self._news.set()
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(None)
 
     async def __aiter__(self) -> AsyncIterator[InfoLine]:
         while True:
@@ -139,7 +154,13 @@ class Search:
     def report(self, line: bytes) -> None:
         """The engine wrote an `info` line for this search."""
         key = _multipv(line)
-        if key in self._latest or len(self._latest) < KEPT_MULTIPV:
+        if key in self._latest:
+            # What only counts nodes or names the move being looked at says less than the last score.
+            if b" score " in line or b" score " not in self._latest[key]:
+                self._latest[key] = line
+            self._fresh[key] = line
+            self._news.set()
+        elif len(self._latest) < KEPT_MULTIPV:
             self._latest[key] = self._fresh[key] = line
             self._news.set()
 
@@ -161,7 +182,7 @@ class Search:
                 max(0.0, stamp - self._deadline),
             )
         )
-        self._news.set()
+        self._wake()
 
     def fail(self, error: EngineError) -> None:
         """There will be no answer, or none in time."""
@@ -169,7 +190,7 @@ class Search:
             self._cancel_timer()
             self._result.set_exception(error)
             self._result.exception()  # whoever awaits it gets it; nobody has to
-            self._news.set()
+            self._wake()
 
 
 def _multipv(line: bytes) -> bytes:

@@ -19,9 +19,12 @@ from ...sides import Outcome, Reason, Side
 from ...variant import Variant
 from . import judge, survey, verbs  # noqa: F401  verbs: a position binds its game's kernels to them
 from .reasons import why_illegal
-from .state import CORE, KEPT, KING, LETTERS, PIECE_CODES, TAFL
+from .state import CORE, KEPT, KING, LETTERS, PIECE_CODES, POSITION, TAFL
 from .symmetry import canonical
 from .tables import template
+
+_HEAD = np.dtype([field for field in POSITION if field[0] not in ("board", "slot", "pieces")], align=True)
+"""The numbers with which `CORE` begins, so that asking for one of them needs no record."""
 
 _STATES_KEPT = 8
 REBASE = 2048
@@ -187,12 +190,7 @@ class Position:
 
     @cached_property
     def _scalars(self) -> dict[str, Any]:
-        state = self._state()
-        names = ("key", "side", "turns", "quiet", "must_go", "outcome")
-        found: dict[str, Any] = {name: int(state[name]) for name in names}
-        found["taken"] = (int(state["taken"][0]), int(state["taken"][1]))
-        found["repetitions"] = 1 if state["must_go"] else int(judge.occurrences(state, -1))
-        return found
+        return dict(zip(_HEAD.names or (), np.frombuffer(self._core, _HEAD, 1)[0].item(), strict=True))
 
     @property
     def side(self) -> Side:
@@ -216,8 +214,8 @@ class Position:
     @property
     def taken(self) -> tuple[int, int]:
         """Men taken by attackers and by defenders; the king is no man."""
-        taken: tuple[int, int] = self._scalars["taken"]
-        return taken
+        by_attackers, by_defenders = self._scalars["taken"]
+        return int(by_attackers), int(by_defenders)
 
     @property
     def berserk(self) -> int | None:
@@ -231,7 +229,12 @@ class Position:
     @property
     def repetitions(self) -> int:
         """How often this position has stood, this time included."""
-        return int(self._scalars["repetitions"])
+        return self._repetitions
+
+    @cached_property
+    def _repetitions(self) -> int:
+        state = self._state()
+        return 1 if state["must_go"] else int(judge.occurrences(state, -1))
 
     @cached_property
     def moves(self) -> tuple[int, ...]:

@@ -1,0 +1,148 @@
+"""An engine that plays a game by heart and goes wrong where it is told to.
+
+    python -I -S fault_engine.py MOVES [FAULT] [KEY=VALUE]...
+
+MOVES are those of one whole game, with commas: whatever position is sent, it answers with the move of that ply. FAULT
+is one of the branches below and strikes at the second `go` (`at=N`: the N-th). Further keys: `proto`, `name`,
+`score` (`cp 20`, `mate 3`; `none` for no score), `pv` (moves with commas), `talk` (a number to be told), `delay` in
+seconds before each answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+MOVES = sys.argv[1].split(",")
+WORDS = dict(word.partition("=")[::2] for word in sys.argv[2:])
+AT = int(WORDS.get("at", 2))
+
+
+def say(*lines: str) -> None:
+    write("".join(f"{line}\n" for line in lines).encode())
+
+
+def write(data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        while data:
+            data = data[os.write(1, data) :]
+
+
+def hang() -> None:
+    while True:
+        time.sleep(60)
+
+
+def greet(word: str) -> None:
+    if word != WORDS.get("proto", "uti") or "no-greeting" in WORDS:
+        return
+    say(f"id name {WORDS.get('name', 'Parrot')}", "option name Seed type spin default 1 min 0 max 1000000")
+    say(
+        "option name Side type combo default a var a var d",
+        "option name Hash type spin default 1 min 1 max 64",
+    )
+    say("option name Button type button", "option name Variant type combo default brandubh var brandubh")
+    say(f"{word}ok")
+
+
+def answer(ply: int) -> None:
+    """The move of this ply, with one report before it."""
+    time.sleep(float(WORDS.get("delay", 0)))
+    if "talk" in WORDS:
+        say(f"info string number {WORDS['talk']}", "info string something else")
+    score = WORDS.get("score", "cp 20")
+    if score != "none":
+        say(f"info depth 3 seldepth 4 score {score} nodes 7 nps 70 time 0 pv {pv(ply)}")
+    say(f"bestmove {MOVES[ply]}")
+
+
+def pv(ply: int) -> str:
+    return WORDS.get("pv", MOVES[ply]).replace(",", " ")
+
+
+def go_wrong(ply: int) -> None:
+    """The fault of this process, before an answer that may follow."""
+    if "exit" in WORDS:
+        os.write(2, b"a reason\n")
+        os._exit(3)
+    if "segv" in WORDS:
+        os.kill(os.getpid(), signal.SIGSEGV)
+        hang()
+    if "hang" in WORDS:
+        hang()
+    if "illegal" in WORDS:
+        say("bestmove " + WORDS["illegal"])
+        hang()
+    if "late" in WORDS:
+        time.sleep(float(WORDS["late"]))
+    if "close-stdout" in WORDS:
+        os.close(1)
+        hang()
+    if "info-flood" in WORDS:
+        block = b"".join(b"info depth %d nodes 1 pv a1a2\n" % depth for depth in range(3000))
+        for _ in range(100):
+            write(block)
+    if "stderr-flood" in WORDS:
+        os.write(2, b"e" * 300_000)
+    if "long-line" in WORDS:
+        write(b"info string " + b"y" * 10 * 1024 * 1024 + b"\n")
+    if "endless" in WORDS:
+        while True:
+            write(b"z" * 65536)
+    if "bytes" in WORDS:
+        write(b"\0\0\xff\xfe\n\xc3\x28 info depth\r\n\r\ninfo score cp x depth y\n")
+    if "twice" in WORDS:
+        say(f"bestmove {MOVES[ply]}", "bestmove a1a3", "bestmove a1a4")
+    if "grandchild" in WORDS:
+        subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"])
+        os._exit(4)
+    if "sigstop" in WORDS:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if "resign" in WORDS:
+        say("bestmove resign")
+
+
+def main() -> None:
+    if "stubborn" in WORDS:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    asked = 0
+    ply = 0
+    for raw in sys.stdin.buffer:
+        words = raw.decode().split()
+        word = words[0] if words else ""
+        if word in ("uti", "uci", "ugi"):
+            greet(word)
+        elif word == "isready" and "no-ready" not in WORDS:
+            say("readyok")
+        elif word == "variant":
+            say(
+                f"info string variant {words[1]} files 7 ranks 7 attackers 8 defenders 4 first a startpos {START}"
+            )
+        elif word.endswith("newgame"):
+            if "idle-exit" in WORDS and asked:
+                os._exit(0)
+            if "early" in WORDS:
+                say("bestmove a1a9")
+        elif word == "position":
+            ply = len(words) - words.index("moves") - 1 if "moves" in words else 0
+        elif word == "go":
+            asked += 1
+            if asked == AT:
+                go_wrong(ply)
+            if not (asked == AT and WORDS.keys() & {"twice", "resign"}):
+                answer(ply)
+            if asked == AT and "deaf" in WORDS:
+                hang()
+        elif word == "quit" and "stubborn" not in WORDS:
+            return
+    if "stubborn" in WORDS:
+        hang()
+
+
+START = "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3 a 0 1"
+
+main()

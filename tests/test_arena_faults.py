@@ -1,0 +1,262 @@
+"""Every way in which an engine can go wrong, with a clock and at fixed nodes: the game is lost for a stated reason,
+in time, and nothing is left of the culprit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from arena_parts import CLOCK, MARK, NODES, VARIANT, by_heart, collect, leftovers, pair, spec
+
+from hnefi.protocol.client import Engine, EngineTimeout, Limits
+from hnefi.tools.arena.seats import preflight
+from hnefi.tools.arena.values import EngineSpec, GameResult, SideLimits
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
+
+LIMIT = 1.0
+"""Seconds that the clock, a move without a clock and a readyok may take."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One fault: its words, the reason with a clock and at fixed nodes ("" if the game goes on), a pattern of the
+    fact in both, and whether only a deadline finds it out."""
+
+    words: str
+    clock: str
+    nodes: str
+    text: str = ""
+    waits: bool = False
+
+
+LATE = r"over by \d+ ms: no answer within \d+ ms|no answer within 1 s"
+ROWS = {
+    "exit": Row("exit", "crash", "crash", "exit status 3"),
+    "signal": Row("segv", "crash", "crash", "killed by SIGSEGV"),
+    "hang": Row("hang", "time", "stall", LATE, waits=True),
+    "illegal move": Row(
+        "illegal=a1a2", "illegal_move", "illegal_move", "'a1a2' at ply .*nothing stands on a1; FEN .*/"
+    ),
+    "garbage": Row("illegal=@#!", "illegal_move", "illegal_move", "'@#!' at ply .*not a move"),
+    "no move": Row(
+        "illegal=(none)", "illegal_move", "illegal_move", r"'\(none\)' at ply .*the game is not over"
+    ),
+    "empty move": Row("illegal=", "illegal_move", "illegal_move", "'' at ply .*not a move"),
+    "late": Row("late=1.5", "time", "stall", LATE, waits=True),
+    "closed output": Row("close-stdout", "disconnect", "disconnect", "closed its standard output"),
+    "no readyok": Row("no-ready", "stall", "stall", "expected readyok within 1 s", waits=True),
+    "reports": Row("info-flood", "", ""),
+    "deaf": Row("deaf", "time", "stall", LATE, waits=True),
+    "errors": Row("stderr-flood", "", ""),
+    "long line": Row("long-line", "", ""),
+    "endless line": Row("endless", "time", "stall", LATE, waits=True),
+    "odd bytes": Row("bytes", "", ""),
+    "two answers": Row("twice", "", ""),
+    "early answer": Row("early", "", ""),
+    "grandchild": Row("grandchild", "crash", "crash", "exit status 4"),
+    "stopped process": Row("sigstop", "time", "stall", LATE, waits=True),
+    "exit between games": Row("idle-exit", "crash", "crash", "exit status 0"),
+    "stubborn": Row("stubborn", "", ""),
+}
+STRAYS = {"two answers": [2, 0], "early answer": [1, 1]}
+
+
+def play_table(limits: SideLimits) -> dict[str, list[GameResult]]:
+    """All rows, each engine in a pair against a good one, in four slots."""
+    specs = [spec(limits=(limits, limits))]
+    patient = replace(limits, time=limits.time and 10_000)
+    for name, row in ROWS.items():
+        allowed = limits if row.waits else patient
+        specs.append(
+            spec(name, row.words, limits=(allowed, allowed), move_timeout=LIMIT if row.waits else 10.0)
+        )
+    tasks = [task for number in range(1, len(specs)) for task in pair(number, (number, 0))]
+    results = collect(tasks, specs, concurrency=4)
+    found: dict[str, list[GameResult]] = {name: [] for name in ROWS}
+    for result in sorted(results, key=lambda result: result.task.id):
+        found[specs[result.task.pair].name].append(result)
+    return found
+
+
+@pytest.fixture(scope="module")
+def timed() -> dict[str, list[GameResult]]:
+    return play_table(CLOCK)
+
+
+@pytest.fixture(scope="module")
+def fixed() -> dict[str, list[GameResult]]:
+    return play_table(NODES)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_with_a_clock(timed: dict[str, list[GameResult]], name: str) -> None:
+    check(timed[name], name, ROWS[name].clock)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_at_fixed_nodes(fixed: dict[str, list[GameResult]], name: str) -> None:
+    check(fixed[name], name, ROWS[name].nodes)
+
+
+def check(results: list[GameResult], name: str, reason: str) -> None:
+    """Both games were lost by the culprit, or by nobody, for this reason and in time."""
+    row = ROWS[name]
+    assert [result.task.game for result in results] == [1, 2]
+    for result in results:
+        culprit = result.names.index(name)
+        faulty = result.fault is not None
+        if not reason or (name == "exit between games" and result.task.game == 1):
+            assert (faulty, result.reason) == (False, results[0].reason), result.fault
+            assert [ply.move for ply in result.plies] == list(by_heart())
+        else:
+            assert result.fault is not None
+            assert (result.fault.side, result.fault.reason) == (culprit, reason)
+            assert (result.reason, result.winner) == (reason, "ad"[1 - culprit])
+            assert re.search(row.text, result.fault.text), result.fault.text
+            assert result.fault.reproducible == (reason not in ("time", "stall"))
+        assert result.seconds < (LIMIT if row.waits else 0.0) + 2.0
+    assert [result.stray for result in results] == STRAYS.get(name, [0, 0])
+    if row.waits:
+        assert min(result.seconds for result in results) >= LIMIT * 0.95
+
+
+def test_the_last_words_on_standard_error_are_kept(fixed: dict[str, list[GameResult]]) -> None:
+    assert [result.extra for result in fixed["exit"]] == [{"stderr": "a reason\n"}] * 2
+
+
+@pytest.mark.parametrize("words", [("stubborn",), ("stubborn", "hang"), ("sigstop",), ("grandchild",)])
+def test_the_result_comes_first_and_the_cleaning_takes_less_than_two_seconds(words: tuple[str, ...]) -> None:
+    specs = [spec("bad", *words, move_timeout=0.3), spec()]
+    (result,) = collect(pair()[:1], specs)
+    assert result.seconds < 1.0
+    assert (result.fault is None) == (words == ("stubborn",))
+
+
+def test_the_slot_goes_on_while_the_culprit_is_wound_up() -> None:
+    """A second game with a fresh process ends before the first process, which ignores all but KILL, is gone."""
+    specs = [spec("bad", "stubborn", "hang", move_timeout=0.3), spec()]
+    began = time.monotonic()
+    seconds = []
+
+    def watch(event: str, _: object) -> None:
+        if event == "end":
+            seconds.append(time.monotonic() - began)
+
+    results = collect(pair(), specs, on_event=watch)
+    assert [result.reason for result in results] == ["stall", "stall"]
+    assert seconds[1] < 1.5  # to wind one of them up takes that long
+    assert time.monotonic() - began < 2 * 0.3 + 2.0
+
+
+def test_a_process_that_does_not_read_is_waited_for_no_longer_than_its_clock() -> None:
+    async def run() -> float:
+        engine = await Engine.start(spec("deaf", "deaf", "at=1").command, "uti")
+        await (await engine.go(Limits(nodes=1)))
+        engine.hold("position startpos moves " + "a1a2 " * 100_000)
+        began = time.monotonic()
+        with pytest.raises(EngineTimeout, match=r"expected reading of our commands within 0.3 s"):
+            await engine.go(Limits(nodes=1), timeout=0.3)
+        seconds = time.monotonic() - began
+        await engine.quit()
+        return seconds
+
+    assert 0.29 < asyncio.run(run()) < 0.8
+
+
+def test_a_late_mover_is_told_to_stop_before_it_is_told_to_go() -> None:
+    async def run() -> list[bytes]:
+        engine = await Engine.start(spec("late", "late=0.3", "at=1").command, "uti")
+        with pytest.raises(EngineTimeout):
+            await (await engine.go(Limits(nodes=1), timeout=0.1))
+        assert (await engine.quit()).status == 0
+        return [line for _, arrow, line in engine.transcript if arrow == ">"]
+
+    assert asyncio.run(run())[-2:] == [b"stop", b"quit"]
+
+
+def test_an_arena_that_is_killed_leaves_no_engine() -> None:
+    engine = spec("hanging", "hang", "at=1", move_timeout=60.0)
+    program = f"""
+import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
+import arena_parts as parts
+from dataclasses import replace
+specs = [replace(parts.spec("hanging", "hang", "at=1", move_timeout=60.0), env={engine.env!r})] * 2
+parts.collect(parts.pair(), specs, on_event=lambda *_: print("begun", flush=True))
+"""
+    arena = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    try:
+        assert arena.stdout is not None
+        assert arena.stdout.readline() == b"begun\n"
+        wait_until(lambda: len(leftovers([engine])) == 2, 10)
+        time.sleep(0.3)
+        arena.send_signal(signal.SIGKILL)
+        arena.wait()
+        wait_until(lambda: leftovers([engine]) == [], 2)
+    finally:
+        arena.kill()
+        arena.wait()
+        arena.stdout.close()
+
+
+def wait_until(holds: object, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+# Before the first game
+
+
+def problems(one: EngineSpec) -> tuple[str, ...]:
+    (checked,) = asyncio.run(preflight([one], [VARIANT]))
+    assert leftovers([one]) == []
+    return checked.problems
+
+
+def test_preflight_says_what_an_engine_is() -> None:
+    good = spec(options=(("Hash", "16"), ("Button", "")))
+    same = replace(good, name="twin")
+    found = asyncio.run(preflight([good, same], [VARIANT]))
+    assert [(one.name, one.proto, one.problems) for one in found] == [("Parrot", "uti", ())] * 2
+    assert "Seed" in found[0].options
+    assert leftovers([good]) == []
+
+
+def test_preflight_finds_what_is_missing(tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("no program")
+    assert problems(replace(spec("gone"), command=("/no/such/file",))) == (
+        "gone: cannot start /no/such/file: No such file or directory",
+    )
+    assert problems(replace(spec("plain"), command=(str(plain),))) == (
+        f"plain: cannot start {plain}: Permission denied",
+    )
+    assert "did not greet: expected utiok within 0.3 s" in problems(spec("dumb", "no-greeting", start=0.3))[0]
+    assert "expected readyok within 1 s" in problems(spec("silent", "no-ready"))[0]
+
+
+def test_preflight_lists_all_wrong_options_at_once() -> None:
+    found = problems(spec("wrong", options=(("Hsh", "1"), ("Hash", "lots"), ("Hash", "2"))))
+    assert found == (
+        "wrong: Parrot has no option 'Hsh': did you mean Hash?",
+        "wrong: Parrot: option Hash value 'lots': expected a whole number from 1 to 64",
+    )
+
+
+def test_an_engine_that_cannot_start_costs_no_game() -> None:
+    specs = [spec("gone", command=("/no/such/file",)), spec()]
+    results = collect(pair(), specs)
+    assert [(result.reason, result.winner) for result in results] == [("start_failure", None)] * 2
+    assert [result.fault.side for result in results if result.fault] == [0, 1]
+    assert not any(result.counts for result in results)
+    assert os.environ.get(MARK) is None

@@ -1,0 +1,505 @@
+"""One game between two seated engines: asks, measures, validates, and says how it ended.
+
+The referee holds its own position; engines are believed about nothing but their moves. A `go` is never sent on a
+finished position. Time runs from the end of our write to the moment the bytes of the answer were read; an answer that
+lay in the pipe when its deadline struck is in time, and how late we were is part of the result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hnefi.engine import games, squares
+from hnefi.engine.position import IllegalMove, Position
+from hnefi.engine.search.types import Limits
+from hnefi.engine.sides import Outcome, Reason
+from hnefi.engine.wording import shorten
+from hnefi.protocol.answers import InfoLine
+from hnefi.protocol.client import (
+    Answer,
+    EngineCrashed,
+    EngineDisconnected,
+    EngineError,
+    EngineTimeout,
+)
+
+from .seats import Seat, find_variant
+from .values import EngineSpec, Fault, GameResult, GameTask, PlyLog, SideLimits, Winner
+
+DECISIVE = 1_000_000
+"""Centipawns that stand for an announced end; no limit of an adjudication is higher."""
+
+PV_BREATH = 4
+"""After so many moves of a line are looked at, clocks of other games may be read."""
+
+MOVES_LEFT = 25
+"""For engines without a clock: a clock without periods is spread over so many more moves."""
+
+ERROR_TAIL = 4_000
+
+WatchPly = Callable[["Game", PlyLog], None]
+WatchTraffic = Callable[[GameTask, int, float, str, bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Adjudication:
+    """When the arena ends a game by itself; 0 and False switch a rule off. Looked at after every ply.
+
+    Resignation, two-sided: in the last `resign_moves` moves of each side, one side's scores were all at most
+    -`resign_cp` and the other's all at least `resign_cp`. Draw: in the last `draw_moves` moves of each side all
+    scores were within `draw_cp` of 0, `draw_after` plies are played and the last `draw_no_capture` took nothing.
+    `mates`: both sides announce an end, for the same winner. `max_plies`: a longer game is a draw.
+    A move without a score starts the counts anew.
+    """
+
+    resign_cp: int = 0
+    resign_moves: int = 0
+    draw_cp: int = 0
+    draw_moves: int = 0
+    draw_after: int = 0
+    draw_no_capture: int = 0
+    mates: bool = False
+    max_plies: int = 0
+
+    @property
+    def reads_scores(self) -> bool:
+        return bool(self.resign_moves or self.draw_moves or self.mates)
+
+
+NONE = Adjudication()
+
+
+class Scores:
+    """What the two sides said about their chances, as far as an adjudication asks."""
+
+    def __init__(self, rule: Adjudication) -> None:
+        self._rule = rule
+        self._won = [0, 0]
+        self._lost = [0, 0]
+        self._even = [0, 0]
+        self._mate: list[int | None] = [None, None]
+
+    def add(self, side: int, cp: int | None, mate: int | None) -> None:
+        """`side` has moved and said this; both None if it said nothing."""
+        self._mate[side] = mate
+        if mate is not None:
+            cp = DECISIVE if mate > 0 else -DECISIVE
+        rule = self._rule
+        for counts, holds in (
+            (self._won, cp is not None and cp >= rule.resign_cp),
+            (self._lost, cp is not None and cp <= -rule.resign_cp),
+            (self._even, cp is not None and abs(cp) <= rule.draw_cp),
+        ):
+            counts[side] = counts[side] + 1 if holds else 0
+
+    def verdict(self, plies: int, quiet: int) -> Winner | None:
+        """Who has won by what both sides said, after `plies` of the game, `quiet` since the last capture."""
+        rule = self._rule
+        for winner, loser in ((0, 1), (1, 0)):
+            agreed = min(self._won[winner], self._lost[loser])
+            if rule.resign_moves and agreed >= rule.resign_moves:
+                return _winner(winner)
+            if rule.mates and (self._mate[winner] or 0) > 0 and (self._mate[loser] or 0) < 0:
+                return _winner(winner)
+        if (
+            rule.draw_moves
+            and min(self._even) >= rule.draw_moves
+            and plies >= rule.draw_after
+            and quiet >= rule.draw_no_capture
+        ):
+            return "draw"
+        return None
+
+
+class Clock:
+    """One side's time in ms: what is left, and how long the move at hand may take."""
+
+    def __init__(self, spec: EngineSpec, side: int) -> None:
+        self.limits: SideLimits = spec.limits[side]
+        self._spec = spec
+        self.left = self.limits.time
+        self._exact = float(self.left or 0)
+        self._moves = self.limits.moves
+
+    @property
+    def timed(self) -> bool:
+        return self.limits.timed
+
+    @property
+    def budget(self) -> float:
+        """How long the next move may take by its own limits, without the margin."""
+        if not self.timed:
+            return self._spec.move_timeout * 1000
+        times = (self.limits.movetime, None if self.left is None else self._exact)
+        return float(min(limit for limit in times if limit is not None))
+
+    @property
+    def allowed(self) -> float:
+        """After how long the next move is too late."""
+        return self.budget + self._spec.margin if self.timed else self.budget
+
+    @property
+    def to_go(self) -> int | None:
+        """Moves until the next period, None where there are no periods."""
+        return self._moves or None
+
+    def charge(self, spent: float) -> None:
+        """A move took `spent` ms; the increment and the time of a new period come afterwards."""
+        if self.left is None:
+            return
+        self._exact = max(0.0, self._exact - spent) + self.limits.increment
+        if self._moves:
+            self._moves -= 1
+            if self._moves == 0:
+                self._moves = self.limits.moves
+                self._exact += self.limits.time or 0
+        self.left = int(self._exact)
+
+    def movetime(self) -> int:
+        """A time for the next move, for an engine that is told no clock: never so long that the clock runs out."""
+        share = self._exact / ((self._moves or MOVES_LEFT) + 1) + self.limits.increment * 0.8
+        return max(1, int(min(share, self._exact - 50, self.limits.movetime or share)))
+
+    def limits_of_go(self, side: int, other: Clock) -> Limits:
+        """What a `go` says: this side's limits, and both clocks."""
+        limits = self.limits
+        if self.left is None or self._spec.clock == "movetime":
+            movetime = limits.movetime if self.left is None else self.movetime()
+            return Limits(depth=limits.depth, nodes=limits.nodes, movetime=movetime)
+        times = (max(1, self.left), None if other.left is None else max(1, other.left))
+        incs = (limits.increment, other.limits.increment)
+        return Limits(
+            depth=limits.depth,
+            nodes=limits.nodes,
+            movetime=limits.movetime,
+            clock=times if side == 0 else (times[1], times[0]),
+            inc=incs if side == 0 else (incs[1], incs[0]),
+            movestogo=self.to_go,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a game ended; `winner` is None where it has no result."""
+
+    winner: Winner | None
+    reason: Reason
+    fault: Fault | None = None
+
+
+class Game:
+    """One game. `play` it once; if that is cancelled, `interrupted` says how far it came."""
+
+    def __init__(
+        self,
+        task: GameTask,
+        seats: tuple[Seat, Seat],
+        adjudication: Adjudication = NONE,
+        *,
+        keep: re.Pattern[str] | None = None,
+        on_ply: WatchPly | None = None,
+        on_traffic: WatchTraffic | None = None,
+    ) -> None:
+        """`keep` chooses the `info string` lines that are stored with their ply. ValueError if the opening is none."""
+        self.task = task
+        self.seats = seats
+        self.variant = find_variant(task.variant)
+        self.plies: list[PlyLog] = []
+        self._said: list[int | None] = [None, None]
+        self._adjudication = adjudication
+        self._scores = Scores(adjudication)
+        self._keep = keep
+        self._on_ply = on_ply
+        self._on_traffic = on_traffic
+        self._clocks = (Clock(seats[0].spec, 0), Clock(seats[1].spec, 1))
+        self._constant = [
+            None if clock.left is not None else clock.limits_of_go(0, clock) for clock in self._clocks
+        ]
+        self._advisories: dict[tuple[int, str], str] = {}
+        self._strays = [0, 0]
+        self._lateness = 0.0
+        self._began = time.monotonic()
+        self._started = time.time()
+        self._heads = ["", ""]
+        self._moves = "".join(f" {move}" for move in task.opening.moves)
+        start = task.opening.start
+        self.position: Position = (
+            games.initial(self.variant) if start is None else games.from_fen(self.variant, start)
+        )
+        self._start_fen = self.position.fen()
+        for text in task.opening.moves:
+            self.position = self.position.play(self.position.parse_move(text))
+
+    async def play(self) -> GameResult:
+        """The game from the seating of its engines to its end."""
+        end = await self._prepare()
+        while end is None:
+            end = self._over() or await self._turn()
+        return self._result(end)
+
+    def interrupted(self) -> GameResult:
+        """The game as it stands, without a result."""
+        return self._result(End(None, Reason.INTERRUPTED))
+
+    # Before the first move
+
+    async def _prepare(self) -> End | None:
+        """Both engines, at once, to the first move; the attackers' failure counts first."""
+        outcomes = await asyncio.gather(*(self._seat(side) for side in (0, 1)), return_exceptions=True)
+        for side, outcome in enumerate(outcomes):
+            if isinstance(outcome, EngineError):
+                return self._failed_start(side, outcome)
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return None
+
+    async def _seat(self, side: int) -> None:
+        seat = self.seats[side]
+        self._strays[side] = 0 if seat.engine is None else seat.engine.stray_answers
+        await seat.prepare(self.task.variant, side, self.task.seeds[side])
+        engine = seat.process
+        if self._on_traffic is not None:
+            watch, task = self._on_traffic, self.task
+            engine.on_traffic = lambda stamp, arrow, line: watch(task, side, stamp, arrow, line)
+        fen = self._start_fen
+        if seat.spec.letters == "adk":
+            board, blank, rest = fen.partition(" ")
+            fen = board.translate(_ADK) + blank + rest
+        known = self.task.opening.start is None and seat.knows_start
+        head = "position startpos" if known else f"position fen {fen}"
+        self._heads[side] = f"{head} moves" if self._moves else head
+
+    def _failed_start(self, side: int, error: EngineError) -> End:
+        if isinstance(error, (EngineTimeout, EngineCrashed, EngineDisconnected)):
+            return self._failed(side, error)
+        return End(None, Reason.START_FAILURE, Fault(_place(side), Reason.START_FAILURE.value, str(error)))
+
+    # One ply
+
+    async def _turn(self) -> End | None:
+        """Ask whoever is to move, and play the move; how the game ended by that, if it did."""
+        side = int(self.position.side)
+        clock = self._clocks[side]
+        engine = self.seats[side].process
+        allowed = clock.allowed
+        engine.hold(self._heads[side] + self._moves)
+        limits = self._constant[side] or clock.limits_of_go(side, self._clocks[1 - side])
+        began = time.monotonic()
+        try:
+            search = await engine.go(limits, timeout=allowed / 1000)
+            began = search.sent
+            answer = await search
+        except EngineTimeout:
+            return self._too_late(side, (time.monotonic() - began) * 1000)
+        except EngineError as error:
+            return self._failed(side, error)
+        self._lateness = max(self._lateness, answer.lateness * 1000)
+        spent = min(answer.seconds * 1000, allowed)
+        clock.charge(spent)
+        return await self._take(side, answer, spent)
+
+    async def _take(self, side: int, answer: Answer, spent: float) -> End | None:
+        """Judge the move that was answered, and play it."""
+        if answer.move == "resign":
+            return End(_winner(1 - side), Reason.RESIGNATION)
+        text = "(none)" if answer.move is None else answer.move
+        before = self.position
+        try:
+            move, self.position = _played(before, text)
+        except IllegalMove as error:
+            fact = f"{shorten(text)} at ply {self.length + 1}: {error}; FEN {before.fen()}"
+            return self._fault(side, Reason.ILLEGAL_MOVE, fact)
+        name = squares.move_name(move)
+        self._log(side, name, answer, spent)
+        if not self._moves:
+            self._heads = [f"{head} moves" for head in self._heads]
+        self._moves += f" {name}"
+        await self._advise(side, before, name, answer)
+        return None
+
+    def _log(self, side: int, move: str, answer: Answer, spent: float) -> None:
+        info = answer.info or _NOTHING
+        score = info.score
+        captures = self.position.last_captures
+        ply = PlyLog(
+            move=move,
+            captures=tuple(squares.name(sq) for sq in captures) if captures else (),
+            cp=None if score is None else score.cp,
+            mate=None if score is None else score.mate,
+            depth=info.depth,
+            seldepth=info.seldepth,
+            nodes=info.nodes,
+            nps=info.nps,
+            time=round(spent, 3),
+            clock=self._clocks[side].left,
+            latency=None if info.time is None else round(spent - info.time, 3),
+            lines=tuple(line for line in answer.strings if self._keep.search(line)) if self._keep else (),
+        )
+        self.plies.append(ply)
+        self._said[side] = ply.mate
+        self._scores.add(side, ply.cp, ply.mate)
+        if self._on_ply is not None:
+            self._on_ply(self, ply)
+
+    # Ends
+
+    @property
+    def length(self) -> int:
+        """Plies of the game so far, those of the opening included."""
+        return len(self.task.opening.moves) + len(self.plies)
+
+    def _over(self) -> End | None:
+        """Whether rules or adjudication end the game here."""
+        outcome = self.position.outcome
+        if outcome is not None:
+            return End(_result_of(outcome), outcome.reason)
+        rule = self._adjudication
+        if rule.reads_scores:
+            winner = self._scores.verdict(self.length, self.position.quiet)
+            if winner is not None:
+                return End(winner, Reason.ADJUDICATED)
+        if rule.max_plies and self.length >= rule.max_plies:
+            return End("draw", Reason.PLY_CAP)
+        return None
+
+    def _too_late(self, side: int, elapsed: float) -> End:
+        clock = self._clocks[side]
+        if clock.timed:
+            over = max(1, round(elapsed - clock.budget))
+            fact = f"over by {over} ms: no answer within {clock.budget:.0f} ms"
+            margin = self.seats[side].spec.margin
+            return self._fault(side, Reason.TIME, f"{fact} and a margin of {margin} ms" if margin else fact)
+        return self._fault(side, Reason.STALL, f"no answer within {clock.allowed / 1000:g} s")
+
+    def _failed(self, side: int, error: EngineError) -> End:
+        """The engine lost the game by what happened to its process."""
+        if isinstance(error, EngineCrashed):
+            return self._fault(side, Reason.CRASH, error.exit.text)
+        if isinstance(error, EngineDisconnected):
+            return self._fault(side, Reason.DISCONNECT, str(error))
+        return self._fault(side, Reason.STALL, str(error))
+
+    def _fault(self, side: int, reason: Reason, text: str) -> End:
+        again = reason not in (Reason.TIME, Reason.STALL)
+        return End(_winner(1 - side), reason, Fault(_place(side), reason.value, text, again))
+
+    def _result(self, end: End) -> GameResult:
+        engines = [seat.engine for seat in self.seats]
+        extra: dict[str, Any] = {}
+        if end.fault is not None:
+            culprit = engines[end.fault.side]
+            tail = culprit.error_tail()[-ERROR_TAIL:] if culprit is not None else ""
+            extra = {"stderr": tail} if tail else {}
+        names = [seat.spec.name for seat in self.seats]
+        ids = [engine.name if engine is not None else "" for engine in engines]
+        strays = [
+            engine.stray_answers - before if engine is not None else 0
+            for engine, before in zip(engines, self._strays, strict=True)
+        ]
+        return GameResult(
+            task=self.task,
+            names=(names[0], names[1]),
+            winner=end.winner,
+            reason=end.reason.value,
+            plies=tuple(self.plies),
+            captured=self.position.taken,
+            fault=end.fault,
+            ids=(ids[0], ids[1]),
+            final=self.position.fen(),
+            rules_hash=self.variant.hash,
+            advisories=tuple(self._advisories.values()),
+            stray=sum(strays),
+            lateness=round(self._lateness, 3),
+            started=self._started,
+            seconds=round(time.monotonic() - self._began, 6),
+            extra=extra,
+        )
+
+    # Oddities that cost nothing
+
+    async def _advise(self, side: int, before: Position, move: str, answer: Answer) -> None:
+        info = answer.info or _NOTHING
+        pv = info.pv
+        if info.score is None:
+            self._oddity(side, "no score", "no score before bestmove")
+        elif info.score.mate and not info.bound:
+            self._advise_mate(side, info.score.mate, len(pv))
+        if pv and pv[0] != move:
+            self._oddity(side, "first move", f"bestmove {move} is not the first of pv {' '.join(pv[:4])}")
+        if pv and (len(pv) > 1 or pv[0] != move) and (side, "pv") not in self._advisories:
+            await self._walk(side, before, pv)
+
+    def _advise_mate(self, side: int, mate: int, length: int) -> None:
+        """An end was announced, with a line of `length` moves: the winner moves first and last in it."""
+        plies = 2 * mate - 1 if mate > 0 else -2 * mate
+        if length and length != plies:
+            self._oddity(side, "mate distance", f"mate {mate} with a pv of {length} moves: expected {plies}")
+        other = self._said[1 - side]
+        if mate > 0 and other is not None and other > 0:
+            self._oddity(side, "both win", f"both sides announce a win: mate {other}, then mate {mate}")
+
+    async def _walk(self, side: int, position: Position, pv: tuple[str, ...]) -> None:
+        """Play an engine's line on the board, nobody's clock running in this game."""
+        for index, text in enumerate(pv):
+            try:
+                _, position = _played(position, text)
+            except IllegalMove as error:
+                self._oddity(side, "pv", f"pv {' '.join(pv[: index + 1])}: {error}")
+                return
+            if index % PV_BREATH == PV_BREATH - 1:
+                await asyncio.sleep(0)
+
+    def _oddity(self, side: int, kind: str, text: str) -> None:
+        """Report an oddity, once per kind and side."""
+        if (side, kind) not in self._advisories:
+            name = self.seats[side].spec.name
+            self._advisories[side, kind] = f"{name}: {text} (ply {self.length})"
+
+
+_ADK = str.maketrans("tTK", "adk")
+_NOTHING = InfoLine()
+
+
+def _played(position: Position, text: str) -> tuple[int, Position]:
+    """The move that an engine means by `text`, and the position after it; IllegalMove with the sentence that says
+    why not."""
+    if text == "(none)":
+        raise IllegalMove("the game is not over")
+    move = _plain(text)
+    if move is not None:
+        with suppress(IllegalMove):
+            return move, position.play(move)
+    move = position.parse_move(text)
+    return move, position.play(move)
+
+
+_PLAIN = re.compile(r"([a-s]1?\d)([a-s]1?\d)?")
+_SQUARES = {squares.name(sq): sq for sq in squares.squares(squares.MAX_SIZE)}
+
+
+def _plain(text: str) -> int | None:
+    """The move whose name is `text`, legal or not; None for any other spelling."""
+    match = _PLAIN.fullmatch(text)
+    if match is None:
+        return None
+    origin = _SQUARES.get(match[1])
+    target = origin if match[2] is None else _SQUARES.get(match[2])
+    return None if origin is None or target is None else squares.move(origin, target)
+
+
+def _winner(side: int) -> Winner:
+    return "a" if side == 0 else "d"
+
+
+def _place(side: int) -> Literal[0, 1]:
+    return 0 if side == 0 else 1
+
+
+def _result_of(outcome: Outcome) -> Winner:
+    return "draw" if outcome.winner is None else _winner(outcome.winner)

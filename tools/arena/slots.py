@@ -1,0 +1,250 @@
+"""Games in slots: each plays one game at a time with its two processes and its cores, both games of a pair in a row.
+
+    async for result in play(tasks, specs, concurrency=2, cores=places(usable_cores(), 2)):
+        ...
+
+A result is handed out as soon as it is known; processes are wound up behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hnefi.engine.sides import Reason
+
+from .referee import NONE, Adjudication, Game, WatchTraffic
+from .seats import Seats
+from .values import EngineSpec, GameResult, GameTask, PlyLog
+
+LIMIT = 16
+"""More slots in one process would make its clocks late."""
+
+Watch = Callable[[str, dict[str, Any]], None]
+"""Told what happens, while no clock runs in that game: `start` (slot, task, fen), `ply` (slot, task, number from 1,
+ply as PlyLog) and `end` (slot, result)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Manner:
+    """How the games of all slots are played: the arguments of `play` of the same names."""
+
+    adjudication: Adjudication
+    wait: int
+    keep: re.Pattern[str] | None
+    on_event: Watch | None
+    on_traffic: WatchTraffic | None
+
+
+async def play(
+    tasks: Iterable[GameTask],
+    specs: Sequence[EngineSpec],
+    *,
+    concurrency: int = 1,
+    cores: Sequence[Collection[int]] = (),
+    adjudication: Adjudication = NONE,
+    wait: int = 0,
+    keep: re.Pattern[str] | None = None,
+    on_event: Watch | None = None,
+    on_traffic: WatchTraffic | None = None,
+    abort: asyncio.Event | None = None,
+) -> AsyncIterator[GameResult]:
+    """Play all `tasks`, read as slots become free; results as they come. Afterwards no process is left.
+
+    `cores` are those of each slot (empty: any), `wait` ms pass between two games of a slot, `keep` chooses the
+    `info string` lines that are stored with their ply. After `abort` no game begins, and those that run are handed
+    out as interrupted. To leave the loop early, close the generator: running games have no result then.
+    """
+    if not 1 <= concurrency <= LIMIT:
+        raise ValueError(f"{concurrency} slots: expected 1 to {LIMIT}")
+    aborted = asyncio.ensure_future((abort or asyncio.Event()).wait())
+    pairs = in_pairs(tasks)
+    manner = _Manner(adjudication, wait, keep, on_event, on_traffic)
+    slots = [
+        _Slot(number, Seats(specs, cores[number] if cores else ()), pairs, manner, aborted)
+        for number in range(concurrency)
+    ]
+    running = {asyncio.ensure_future(slot.next_game()): slot for slot in slots}
+    try:
+        while running:
+            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for game in done:
+                slot = running.pop(game)
+                result = game.result()
+                if result is not None:
+                    running[asyncio.ensure_future(slot.next_game())] = slot
+                    yield result
+    finally:
+        for waiting in (aborted, *running):
+            waiting.cancel()
+        await asyncio.gather(aborted, *running, return_exceptions=True)
+        await asyncio.gather(*(slot.seats.close() for slot in slots))
+
+
+def in_pairs(tasks: Iterable[GameTask]) -> Iterator[list[GameTask]]:
+    """The tasks in their order, those of one pair together; a whole pair is handed out without a look at the next."""
+    pair: list[GameTask] = []
+    for task in tasks:
+        if pair and pair[0].pair != task.pair:
+            yield pair
+            pair = []
+        pair.append(task)
+        if task.game == 2:
+            yield pair
+            pair = []
+    if pair:
+        yield pair
+
+
+class _Slot:
+    """Plays the games of one pair after another, one at a time."""
+
+    def __init__(
+        self,
+        number: int,
+        seats: Seats,
+        pairs: Iterator[list[GameTask]],
+        manner: _Manner,
+        aborted: asyncio.Future[Any],
+    ) -> None:
+        self.seats = seats
+        self._number = number
+        self._pairs = pairs
+        self._manner = manner
+        self._aborted = aborted
+        self._open: list[GameTask] = []
+        self._begun = False
+
+    async def next_game(self) -> GameResult | None:
+        """The next game; None if there is none for this slot."""
+        if self._begun and self._manner.wait:
+            await asyncio.wait({self._aborted}, timeout=self._manner.wait / 1000)
+        self._begun = True
+        if not self._aborted.done():
+            self._open = self._open or next(self._pairs, [])
+        if self._aborted.done() or not self._open:
+            await self.seats.close()
+            return None
+        return await self._play(self._open.pop(0))
+
+    async def _play(self, task: GameTask) -> GameResult:
+        manner = self._manner
+        game = Game(
+            task,
+            self.seats.take(task.engines),
+            manner.adjudication,
+            keep=manner.keep,
+            on_ply=None if manner.on_event is None else self._tell_ply,
+            on_traffic=manner.on_traffic,
+        )
+        self._tell("start", task=task, fen=game.position.fen())
+        playing = asyncio.ensure_future(game.play())
+        try:
+            await asyncio.wait({playing, self._aborted}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not playing.done():
+                playing.cancel()
+                with suppress(asyncio.CancelledError):
+                    await playing
+        result = game.interrupted() if playing.cancelled() else playing.result()
+        self._dismiss(game, result)
+        self._tell("end", result=result)
+        return result
+
+    def _dismiss(self, game: Game, result: GameResult) -> None:
+        """Nothing of a process that did wrong, or was cut short, reaches another game."""
+        if result.fault is not None:
+            self.seats.retire(game.seats[result.fault.side], faulted=True)
+        elif result.reason == Reason.INTERRUPTED:
+            for seat in game.seats:
+                self.seats.retire(seat)
+
+    def _tell_ply(self, game: Game, ply: PlyLog) -> None:
+        self._tell("ply", task=game.task, number=game.length, ply=ply)
+
+    def _tell(self, event: str, **facts: object) -> None:
+        if self._manner.on_event is not None:
+            self._manner.on_event(event, {"slot": self._number, **facts})
+
+
+# Cores
+
+
+def usable_cores(system: Path = Path("/")) -> tuple[int, ...]:
+    """The processors we may use, one of each physical core first; as many as a quota of the container allows.
+
+    `system` is where the file systems `sys` and `proc` are.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return tuple(range(os.cpu_count() or 1))
+    allowed = sorted(os.sched_getaffinity(0))
+    rank = {core: _siblings(system, core).index(core) for core in allowed}
+    ordered = sorted(allowed, key=lambda core: (rank[core], core))
+    quota = _quota(system)
+    return tuple(ordered if quota is None else ordered[: max(1, int(quota))])
+
+
+def _siblings(system: Path, core: int) -> list[int]:
+    """The processors of one physical core, that of `core`, in ascending order."""
+    text = _text(system / f"sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list").strip()
+    found: list[int] = []
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        if low.isdigit() and (high or low).isdigit():
+            found += range(int(low), int(high or low) + 1)
+    return found if core in found else [core]
+
+
+def _quota(system: Path) -> float | None:
+    """How many processors' time the control group grants, None where it sets no limit."""
+    group = next(
+        (line[3:] for line in _text(system / "proc/self/cgroup").splitlines() if line.startswith("0::")), "/"
+    )
+    root = system / "sys/fs/cgroup"
+    folders = [root / part.lstrip("/") for part in (group, *map(str, Path(group).parents))]
+    limits = [_text(folder / "cpu.max").split() for folder in folders]
+    old = [_text(root / "cpu" / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+    granted = [
+        int(limit[0]) / int(limit[1])
+        for limit in (*limits, old)
+        if len(limit) == 2 and all(number.isdigit() for number in limit) and int(limit[1])
+    ]
+    return min(granted, default=None)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, ValueError):
+        return ""
+
+
+def slots_for(concurrency: int, cores: int, threads: int = 1) -> int:
+    """How many slots `concurrency` means on so many cores, with engines of so many threads: 0 is as many as fit,
+    -k leaves k cores free; at least one, at most `LIMIT`."""
+    if concurrency > 0:
+        return concurrency
+    return min(LIMIT, max(1, (cores + concurrency) // threads))
+
+
+def places(cores: Sequence[int], concurrency: int, threads: int = 1) -> list[tuple[int, ...]]:
+    """The cores of each slot, `threads` for each; ValueError if there are too few."""
+    needed = concurrency * threads
+    if needed > len(cores):
+        each = f" of {threads} threads" if threads > 1 else ""
+        raise ValueError(
+            f"{concurrency} slots{each}: expected at most {len(cores)} threads, one for each usable core"
+        )
+    return [tuple(cores[index : index + threads]) for index in range(0, needed, threads)]
+
+
+def threads_of(specs: Iterable[EngineSpec]) -> int:
+    """The largest `Threads` that an engine is given."""
+    given = [value for spec in specs for name, value in spec.options if name.casefold() == "threads"]
+    return max((int(value) for value in given if value.isascii() and value.isdigit()), default=1) or 1
