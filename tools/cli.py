@@ -18,8 +18,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "variants": ("hnefi.tools.variants", "the rule sets there are, with board, pieces, aliases and source"),
     "rules": ("hnefi.tools.rules", "every rule switch of one variant, in words, as OTN or as hash"),
     "replay": ("hnefi.tools.replay", "read recorded games and report every disagreement with the rules"),
+    "convert": ("hnefi.tools.convert", "recorded games from one format into another, checked if you like"),
     "perft": ("hnefi.tools.perft", "count the positions a number of plies away"),
     "bench": ("hnefi.tools.bench", "the search's signature; `bench speed` and `bench latency` measure"),
+    "arena": (
+        "hnefi.tools.arena.command",
+        "engines play each other: which is stronger, and which side is easier",
+    ),
     "warmup": ("hnefi.tools.warmup", "compile every kernel now rather than at the first start"),
 }
 

@@ -1,0 +1,144 @@
+"""Openings: legal, open, no two alike, enough of them, and the same list every time."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import fake_arena
+import pytest
+
+from hnefi.engine import games
+from hnefi.tools.arena import openings, options
+from hnefi.tools.arena.openings import from_lines, list_hash, parse, position, prepare, to_lines
+from hnefi.tools.arena.options import Config, ConfigError
+from hnefi.tools.arena.schedule import opening_text
+from hnefi.tools.arena.values import Opening
+
+
+def config(**flags: object) -> Config:
+    return fake_arena.config(**{f"openings__{key}": value for key, value in flags.items()})
+
+
+def from_file(folder: Path, text: str, needed: int = 1, **flags: object) -> tuple[Opening, ...]:
+    file = folder / "openings.txt"
+    file.write_text(text)
+    return prepare(config(source="file", file=str(file), **flags), needed)["brandubh"]
+
+
+def test_random_openings_are_distinct_open_and_of_the_wanted_length() -> None:
+    told = config(plies="3-5", seed=3)
+    found = prepare(told, 40)["brandubh"]
+    variant = games.find("brandubh")
+    reached = [position(variant, opening) for opening in found]
+    assert len({one.canonical() for one in reached}) == len(found) == 40
+    assert all(one.outcome is None for one in reached)
+    assert {len(opening.moves) for opening in found} == {3, 4, 5}
+    assert all(opening.start is None for opening in found)
+    assert prepare(told, 10)["brandubh"] == found[:10]
+    assert prepare(config(plies="3-5", seed=4), 10)["brandubh"] != found[:10]
+
+
+def test_too_few_openings_are_an_error_that_says_how_many_there_are() -> None:
+    # One ply of brandubh, up to symmetry: the outer man goes one or two squares, the inner one up to three.
+    told = config(plies="1", max_eval=100_000)
+    assert len(prepare(told, 5)["brandubh"]) == 5
+    with pytest.raises(ConfigError, match="random has 5 distinct openings of 'brandubh': expected 6"):
+        prepare(told, 6)
+
+
+def test_a_file_holds_fens_and_moves_and_comments(tmp_path: Path) -> None:
+    start = games.find("brandubh").startpos
+    text = f"# ours\n\na4a3 # a comment\n{start} moves a4a2\nstartpos moves d6c6 ; another\n  {start}\n"
+    assert from_file(tmp_path, text, 4) == (
+        Opening(None, ("a4a3",)),
+        Opening(start, ("a4a2",)),
+        Opening(None, ("d6c6",)),
+        Opening(start),
+    )
+
+
+def test_images_of_an_opening_are_left_out(tmp_path: Path) -> None:
+    mirrored = "a4a3\na4a5\ng4g3\nd1c1\nb4b3\n"
+    assert from_file(tmp_path, mirrored) == (Opening(None, ("a4a3",)), Opening(None, ("b4b3",)))
+    with pytest.raises(ConfigError, match="file has 2 distinct openings of 'brandubh': expected 3"):
+        from_file(tmp_path, mirrored, 3)
+
+
+def test_a_shuffled_file_keeps_its_order_for_a_seed(tmp_path: Path) -> None:
+    text = "a4a3\nb4b3\nb4b2\nb4b1\na4a2\n"
+    given = from_file(tmp_path, text, 5)
+    shuffled = from_file(tmp_path, text, 5, order="shuffled", seed=1)
+    assert shuffled != given
+    assert sorted(shuffled, key=str) == sorted(given, key=str)
+    assert from_file(tmp_path, text, 3, order="shuffled", seed=1) == shuffled
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a4a3\na1a2\n", r"openings.txt:2: .*"),
+        ("nonsense\n", r"openings.txt:1: not a move"),
+        ("8/8 a\n", r"openings.txt:1: "),
+        ("\xff", r"openings.txt: byte 0: expected UTF-8"),
+        ("a" * 70_000, r"openings.txt:1: expected at most 65536 characters"),
+        ("3kt2/7/7/7/7/7/t6 a moves a1\n", r"openings.txt:1: "),
+    ],
+)
+def test_what_is_no_opening_is_named_by_its_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "openings.txt").write_bytes(text.encode("latin-1"))
+    told = config(source="file", file=str(tmp_path / "openings.txt"))
+    with pytest.raises(ConfigError, match=message):
+        prepare(told, 1)
+
+
+def test_a_finished_game_is_no_opening(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"openings.txt:1: the game is over: d king_escaped"):
+        from_file(tmp_path, "K6/7/7/7/7/t6/7 a\n")
+
+
+def test_recorded_games_are_cut(tmp_path: Path) -> None:
+    file = tmp_path / "games.csv"
+    file.write_text("a4a3 d3c3 a3a2,0,0,White\nb4b3,0,0,White\na4a3 d3c3 b4b3,0,0,Draw\n")
+    found = prepare(config(source="file", file=str(file), cut=2), 1)["brandubh"]
+    assert found == (Opening(None, ("a4a3", "d3c3")),)
+
+
+def test_the_start_repeats_itself_only_with_repeat() -> None:
+    assert prepare(config(source="start"), 3)["brandubh"] == (Opening(),) * 3
+
+
+def test_an_engine_proposes_openings() -> None:
+    told = config(source="genfens", plies="2", seed=7)
+    found = prepare(told, 3, options.specs(told))["brandubh"]
+    variant = games.find("brandubh")
+    assert len({position(variant, opening).canonical() for opening in found}) == 3
+
+
+def test_an_engine_without_openings_says_so() -> None:
+    fake = str(Path(__file__).parent / "fake_engine.py")
+    told = config(source="genfens")
+    spec = options.specs(told)[0]
+    command = (spec.command[0], "-I", "-S", fake)
+    deaf = dataclasses.replace(spec, command=command, player="", ready=0.3)
+    with pytest.raises(ConfigError, match="genfens: random-blind proposed nothing"):
+        prepare(told, 1, [deaf])
+
+
+def test_lists_are_kept_word_for_word() -> None:
+    lists = {"x": (Opening(), Opening("7/7 a", ("a1a2", "b1b2"))), "y": (Opening(None, ("a1a2",)),)}
+    assert from_lines(to_lines(lists)) == lists
+    assert list_hash(lists["x"]) != list_hash(lists["x"][:1])
+    for opening in (*lists["x"], *lists["y"]):
+        assert parse(opening_text(opening)) == opening
+
+
+def test_the_subcommand_prints_a_file_that_is_read_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert openings.main(["--variants", "brandubh", "--openings-count", "5", "--seed", "2"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("# 5 openings of brandubh, seed 2, ")
+    assert from_file(tmp_path, text, 5) == prepare(config(seed=2), 5)["brandubh"]
+    assert openings.main(["--openings-pliess", "5"]) == 2
+    assert "did you mean --openings-plies?" in capsys.readouterr().err

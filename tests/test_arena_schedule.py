@@ -1,0 +1,135 @@
+"""The schedule: pair n is a matter of configuration, seed and n alone."""
+
+from __future__ import annotations
+
+import fake_arena
+import pytest
+
+from hnefi.tools.arena import command, options, schedule
+from hnefi.tools.arena.schedule import Schedule, listing, longest, make, meetings
+from hnefi.tools.arena.values import GameTask, Opening
+
+
+def plan(**changes: object) -> Schedule:
+    facts: dict[str, object] = {
+        "meetings": ((0, 1), (0, 2), (1, 2)),
+        "variants": ("x", "y"),
+        "rounds": 3,
+        "seed": 7,
+    }
+    return Schedule(**(facts | changes))  # type: ignore[arg-type]
+
+
+def tasks(of: Schedule) -> list[GameTask]:
+    openings = [Opening(None, (str(number),)) for number in range(of.openings)]
+    return list(of.all_tasks(dict.fromkeys(of.variants, openings)))
+
+
+def test_games_of_a_pair_have_one_opening_and_swapped_sides() -> None:
+    games = tasks(plan())
+    assert len(games) == 3 * 3 * 2 * 2
+    for one, two in zip(games[::2], games[1::2], strict=True):
+        assert (one.pair, one.game, two.pair, two.game) == (one.pair, 1, one.pair, 2)
+        assert one.engines == two.engines[::-1]
+        assert (one.variant, one.opening) == (two.variant, two.opening)
+    assert [game.pair for game in games[::2]] == list(range(1, 19))
+
+
+def test_every_round_holds_every_meeting_once_in_every_variant() -> None:
+    pairs = [plan().pair(number) for number in range(1, 19)]
+    for part in (pairs[:6], pairs[6:12], pairs[12:]):
+        assert len({(pair.engines, pair.variant) for pair in part}) == 6
+        assert len({(pair.round, pair.opening) for pair in part}) == 1
+
+
+def test_more_pairs_only_append() -> None:
+    few, many = tasks(plan(rounds=3)), tasks(plan(rounds=9))
+    assert many[: len(few)] == few
+    assert tasks(plan(seed=8))[0].seeds != few[0].seeds
+
+
+def test_seeds_tell_games_engines_and_runs_apart() -> None:
+    seeds = [seed for game in tasks(plan()) for seed in game.seeds]
+    assert len(set(seeds)) == len(seeds)
+    assert all(0 <= seed < 2**32 for seed in seeds)
+    assert schedule.seed(7, "17.2", 1) == 294687192
+
+
+def test_an_opening_is_used_for_as_many_pairs_as_wanted() -> None:
+    repeated = plan(repeat=2, first=4, rounds=5)
+    assert [repeated.pair(number).opening for number in range(1, 31, 6)] == [4, 4, 5, 5, 6]
+    assert repeated.openings == 7
+
+
+def test_without_swapping_an_opening_is_played_once() -> None:
+    single = plan(swap=False)
+    assert single.games == len(single) == 18
+    assert {game.game for game in tasks(single)} == {1}
+
+
+@pytest.mark.parametrize("number", [0, 19])
+def test_there_is_no_other_pair(number: int) -> None:
+    with pytest.raises(IndexError, match="expected 1 to 18"):
+        plan().pair(number)
+
+
+def test_who_meets_whom() -> None:
+    assert meetings("match", 2) == ((0, 1),)
+    assert meetings("round-robin", 3) == ((0, 1), (0, 2), (1, 2))
+    assert meetings("gauntlet", 4, 2) == ((0, 2), (0, 3), (1, 2), (1, 3))
+
+
+def test_a_test_has_an_end() -> None:
+    assert len(make(fake_arena.config(sprt__elo1=10, sprt__max_pairs=44))) == 44
+    # Three times the 5,233 pairs that are expected midway between the hypotheses.
+    assert 15_000 < len(make(fake_arena.config(sprt__elo1=10))) < 16_000
+    assert len(make(fake_arena.config(sprt__elo1=10, sprt__model="logistic"))) > 100
+
+
+def test_the_longest_duration_is_that_of_the_clocks() -> None:
+    told = options.from_arguments(["default", "default", "--tc", "10+0.1", "--pairs", "3"])
+    # Two games of two clocks: 10 s and 100 increments each.
+    assert longest(make(told), options.specs(told), 1) == pytest.approx(3 * 4 * 20)
+    assert longest(make(told), options.specs(told), 4) == pytest.approx(3 * 20)
+    periods = options.from_arguments(["default", "default", "--tc", "40/10", "--pairs", "1"])
+    assert longest(make(periods), options.specs(periods), 1) == pytest.approx(4 * 30)
+    fixed = options.from_arguments(["default", "default", "--nodes", "5"])
+    assert longest(make(fixed), options.specs(fixed), 1) is None
+
+
+def test_a_listing_names_ids_sides_openings_and_seeds() -> None:
+    few = plan(rounds=1, meetings=((0, 1),), variants=("x",))
+    lines = list(listing(few, ("one", "two"), {"x": [Opening("7/7 a", ("a1a2",))]}))
+    seeds = [" ".join(str(schedule.seed(7, f"1.{game}", engine)) for engine in order) for game, order in
+             ((1, (0, 1)), (2, (1, 0)))]  # fmt: skip
+    assert lines == [
+        f"1.1     one (a) - two (d)  x  opening 7/7 a moves a1a2  seeds {seeds[0]}",
+        f"1.2     two (a) - one (d)  x  opening 7/7 a moves a1a2  seeds {seeds[1]}",
+    ]
+    assert list(listing(plan(), ("a", "b", "c"), {name: [Opening()] * 3 for name in "xy"}, limit=4))[4:] == [
+        "... and 32 more games"
+    ]
+
+
+def test_a_dry_run_prints_the_schedule_and_starts_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path
+) -> None:  # type: ignore[no-untyped-def]
+    words = [
+        "default",
+        "random-blind",
+        "--dry-run",
+        "--tc",
+        "1+0.01",
+        "--sprt",
+        "elo1=50",
+        "--sprt-max-pairs",
+        "2",
+    ]
+    words += ["--out", str(tmp_path / "run"), "--openings-source", "start", "--variants", "brandubh"]
+    assert command.main([*words, "--openings-repeat", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "4 games in 2 pairs: 1 meetings, 2 rounds" in out
+    assert "expected pairs: 128 if H0 is true, 128 if H1 is true, 209 midway" in out
+    assert "at most 0:00:16 in 1 slots" in out
+    assert "2.2     random-blind (a) - default (d)  brandubh  opening startpos" in out
+    assert not (tmp_path / "run").exists()

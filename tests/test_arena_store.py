@@ -1,0 +1,337 @@
+"""A run's folder: one transaction per game, torn tails, exports that follow the log, one writer, full disks."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import fake_arena
+import pytest
+
+from hnefi.tools.arena import exports, store
+from hnefi.tools.arena.store import (
+    GAMES,
+    LOG,
+    Export,
+    StorageFailed,
+    Store,
+    StoreBusy,
+    StoreError,
+    run_digest,
+)
+from hnefi.tools.arena.values import Fault, GameResult
+
+FILES = {"config.toml": "# a run\n", "fingerprint.json": "{}", "openings.jsonl": ""}
+READY = fake_arena.prepared(fake_arena.config(pairs=3))
+TASKS = tuple(READY.schedule.all_tasks(READY.openings))
+GAMES_OF = tuple(fake_arena.result(task, READY.config.names) for task in TASKS)
+
+
+def line(result: GameResult) -> bytes:
+    return exports.game_json(result)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run with its first four games, an export beside it."""
+    with Store.create(tmp_path / "run", FILES) as made:
+        made.follow([Export("jsonl", tmp_path / "out.jsonl", line)])
+        for game in GAMES_OF[:4]:
+            made.append([game])
+    return tmp_path / "run"
+
+
+def reopened(folder: Path) -> Store:
+    opened = Store.resume(folder)
+    opened.follow([Export("jsonl", folder.parent / "out.jsonl", line)])
+    return opened
+
+
+def ids(opened: Store) -> list[str]:
+    return [row.id for row in opened.rows.values()]
+
+
+def test_what_was_stored_is_there_again(folder: Path) -> None:
+    with reopened(folder) as opened:
+        assert ids(opened) == ["1.1", "1.2", "2.1", "2.2"]
+        assert list(opened.results()) == list(GAMES_OF[:4])
+        assert opened.result(opened.rows[2, 1]) == GAMES_OF[2]
+        assert opened.repairs == []
+        row = opened.rows[2, 1]
+        game = GAMES_OF[2]
+        assert (row.engines, row.winner, row.reason) == (game.task.engines, game.winner, game.reason)
+        assert (row.captured, row.plies) == (game.captured, len(game.plies))
+
+
+def test_a_result_delivered_twice_counts_once(folder: Path) -> None:
+    with reopened(folder) as opened:
+        other = replace(GAMES_OF[1], winner="draw")
+        assert opened.append([other, GAMES_OF[4], GAMES_OF[4]]) == [opened.rows[3, 1]]
+        assert list(opened.results()) == list(GAMES_OF[:5])
+    with reopened(folder) as opened:
+        assert ids(opened) == ["1.1", "1.2", "2.1", "2.2", "3.1"]
+
+
+def test_a_line_that_is_there_twice_counts_once(folder: Path) -> None:
+    draw = store.summarize(replace(GAMES_OF[1], winner="draw", reason="repetition"))
+    with Store.read(folder) as opened:
+        stored = opened.rows[1, 2]
+        again = replace(draw, offset=stored.offset, length=stored.length, check=stored.check)
+    with (folder / LOG).open("ab") as log:
+        log.write(store._seal(store._game_entry(again, {})))
+    with Store.read(folder) as opened:
+        assert opened.rows[1, 2] == stored != again
+        assert len(opened.rows) == 4
+
+
+def test_a_game_that_never_began_is_tried_again(folder: Path) -> None:
+    failed = replace(GAMES_OF[4], winner=None, reason="start_failure", fault=Fault(0, "start_failure", "no"))
+    with reopened(folder) as opened:
+        opened.append([failed])
+        assert opened.rows[3, 1].fault == (0, "start_failure")
+    with reopened(folder) as opened:
+        assert (3, 1) not in opened.rows
+        opened.append([GAMES_OF[4]])
+    with Store.read(folder) as opened:
+        assert opened.rows[3, 1].winner == GAMES_OF[4].winner
+        assert list(opened.results()) == list(GAMES_OF[:5])
+    assert (folder.parent / "out.jsonl").read_bytes() == b"".join(map(line, GAMES_OF[:5]))
+
+
+def test_the_log_may_end_at_any_byte(folder: Path) -> None:
+    log = (folder / LOG).read_bytes()
+    starts = [0, *(place + 1 for place, byte in enumerate(log) if byte == 10)]
+    # Every byte of the last record's ends, and some within.
+    last = starts[-2]
+    for end in [
+        *range(last - 3, last + 14),
+        *range(last + 14, len(log) - 3, 29),
+        *range(len(log) - 3, len(log)),
+    ]:
+        (folder / LOG).write_bytes(log[:end])
+        with reopened(folder) as opened:
+            whole = sum(start <= end for start in starts[1:]) - 1
+            assert ids(opened) == ["1.1", "1.2", "2.1", "2.2"][:whole]
+            torn = end not in starts
+            assert any("not finished: cut off" in repair for repair in opened.repairs) == torn
+            opened.append(GAMES_OF[whole:4])
+        with reopened(folder) as opened:
+            assert list(opened.results()) == list(GAMES_OF[:4])
+        assert (folder.parent / "out.jsonl").read_bytes() == b"".join(map(line, GAMES_OF[:4]))
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 40, b"garbage\n", b'00000000 ["game"]\n\n\n', b"\xff\n\xff"])
+def test_a_tail_of_anything_is_cut_off(folder: Path, tail: bytes) -> None:
+    with (folder / LOG).open("ab") as stream:
+        stream.write(tail)
+    with reopened(folder) as opened:
+        assert opened.repairs == [f"{LOG}: {len(tail)} bytes of a record that was not finished: cut off"]
+        assert len(opened.rows) == 4
+
+
+def test_a_hole_in_the_log_is_damage(folder: Path) -> None:
+    log = bytearray((folder / LOG).read_bytes())
+    log[len(log) // 2] ^= 1
+    (folder / LOG).write_bytes(log)
+    with pytest.raises(StoreError, match=r"log.jsonl:\d+: damaged"):
+        Store.resume(folder)
+    assert (folder / LOG).read_bytes() == log
+
+
+def test_games_beyond_the_log_and_games_cut_short(folder: Path) -> None:
+    whole = (folder / GAMES).read_bytes()
+    (folder / GAMES).write_bytes(whole + b'{"half')
+    with reopened(folder) as opened:
+        assert opened.repairs == [f"{GAMES}: 6 bytes of a game that was not stored: cut off"]
+        assert list(opened.results()) == list(GAMES_OF[:4])
+    (folder / GAMES).write_bytes(whole[:-1])
+    with reopened(folder) as opened:
+        assert opened.repairs[0] == f"{GAMES} ends within game 2.2: cut off with all that came later"
+        assert ids(opened) == ["1.1", "1.2", "2.1"]
+    damaged = bytearray(whole)
+    damaged[5] ^= 1
+    (folder / GAMES).write_bytes(damaged)
+    with Store.read(folder) as opened, pytest.raises(StoreError, match=r"game 1.1 is damaged"):
+        opened.result(opened.rows[1, 1])
+
+
+def test_exports_are_cut_back_completed_and_rebuilt(folder: Path) -> None:
+    out = folder.parent / "out.jsonl"
+    whole = out.read_bytes()
+    for broken in (whole + b"more", whole[:-7], b""):
+        out.write_bytes(broken)
+        with reopened(folder) as opened:
+            assert len(opened.repairs) == 1
+        assert out.read_bytes() == whole
+    out.unlink()
+    reopened(folder).close()
+    assert out.read_bytes() == whole
+    with reopened(folder) as opened:
+        opened.append([GAMES_OF[4]])
+    assert out.read_bytes() == whole + line(GAMES_OF[4])
+
+
+def test_an_export_that_is_wanted_later_holds_everything(folder: Path) -> None:
+    late = Export("late", folder.parent / "late.jsonl", line)
+    with Store.resume(folder) as opened:
+        opened.follow([late])
+    assert late.path.read_bytes() == b"".join(map(line, GAMES_OF[:4]))
+
+
+def test_foreign_files_are_not_taken_for_exports(folder: Path) -> None:
+    mine = folder.parent / "thesis.txt"
+    mine.write_text("years of work")
+    with (
+        Store.resume(folder) as opened,
+        pytest.raises(StoreError, match=r"thesis.txt: exists, and is not of this"),
+    ):
+        opened.follow([Export("jsonl", mine, line)])
+    assert mine.read_text() == "years of work"
+
+
+def test_notes_stay_and_are_made_once(folder: Path) -> None:
+    with reopened(folder) as opened:
+        opened.note("forced", "engine 1 id: was 'a', is 'b'")
+        opened.note("forced", "engine 1 id: was 'a', is 'b'")
+        opened.append([GAMES_OF[4]])
+    with reopened(folder) as opened:
+        forced = [note for note in opened.notes if note[0] == "forced"]
+        assert forced == [("forced", "engine 1 id: was 'a', is 'b'")]
+        assert len(opened.rows) == 5
+
+
+def test_a_second_arena_is_told_who_holds_the_run(folder: Path) -> None:
+    with reopened(folder):
+        program = "import sys; from pathlib import Path; from hnefi.tools.arena.store import *\n"
+        program += "try: Store.resume(Path(sys.argv[1]))\nexcept StoreBusy as error: print(error)"
+        done = subprocess.run(
+            [sys.executable, "-c", program, folder], check=False, capture_output=True, text=True, timeout=60
+        )
+        assert f"in use by process {os.getpid()} on " in done.stdout
+        with pytest.raises(StoreBusy):
+            Store.resume(folder)
+        with Store.read(folder) as looking:
+            assert len(looking.rows) == 4
+    reopened(folder).close()
+
+
+def test_a_new_run_never_takes_an_old_folder(folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    with pytest.raises(StoreError, match="exists: expected a new folder"):
+        Store.create(folder, FILES)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_what_is_no_run_is_said_to_be_none(tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "nothing"):
+        with pytest.raises(StoreError, match="expected the folder of a run"):
+            Store.resume(place)
+
+
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Without the privileges that make every folder writable."""
+    if os.geteuid():
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_read_only_folder(tmp_path: Path) -> None:
+    tmp_path.chmod(0o555)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(0o755)
+    with nobody(), pytest.raises(StorageFailed, match="Permission denied: expected a folder to write into"):
+        Store.create(tmp_path / "run", FILES)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("allowed", [0, 1, 2])
+def test_a_full_disk_stores_nothing_and_counts_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, allowed: int
+) -> None:
+    """The disk takes half a write after `allowed` whole ones: the game, the export or the log line."""
+    real, writes = os.write, []
+
+    def full(descriptor: int, data: bytes) -> int:
+        writes.append(len(data))
+        if len(writes) <= allowed:
+            return real(descriptor, data)
+        if len(writes) == allowed + 1 and len(data) > 1:
+            return real(descriptor, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    sizes = {name: (folder / name).stat().st_size for name in (LOG, GAMES)}
+    exported = (folder.parent / "out.jsonl").read_bytes()
+    with reopened(folder) as opened:
+        monkeypatch.setattr(store.os, "write", full)
+        with pytest.raises(StorageFailed, match="No space left on device"):
+            opened.append([GAMES_OF[4]])
+        known = len(opened.rows)
+        monkeypatch.undo()
+        with pytest.raises(StorageFailed, match="an earlier write failed"):
+            opened.append([GAMES_OF[5]])
+    assert {name: (folder / name).stat().st_size for name in (LOG, GAMES)} == sizes
+    assert (folder.parent / "out.jsonl").read_bytes() == exported
+    with reopened(folder) as opened:
+        assert len(opened.rows) == known == 4
+        assert opened.repairs == []
+
+
+def test_the_digest_knows_moves_and_results_but_no_times() -> None:
+    rows = [store.summarize(game) for game in GAMES_OF]
+    digest = run_digest(rows)
+    assert run_digest(rows[::-1]) == digest
+    slower = [store.summarize(replace(game, seconds=9.0, lateness=3.0, started=5.0)) for game in GAMES_OF]
+    assert run_digest(slower) == digest
+    assert run_digest(rows[:-1]) != digest
+    game = GAMES_OF[0]
+    changed = [
+        replace(game, winner="draw" if game.winner != "draw" else "a"),
+        replace(game, reason="sealed"),
+        replace(game, plies=game.plies[:-1]),
+        replace(game, task=replace(game.task, opening=replace(game.task.opening, moves=("b1b2",)))),
+        replace(game, task=replace(game.task, pair=9)),
+    ]
+    for other in changed:
+        assert store.game_digest(other) != store.game_digest(game)
+
+
+def test_fingerprints_are_compared_item_by_item() -> None:
+    was = {"run.seed": "7", "engine 1 id": "A", "gone": "x"}
+    now = {"run.seed": "7", "engine 1 id": "B", "new": "y"}
+    assert store.differences(was, now) == [
+        "engine 1 id: was 'A', is 'B'",
+        "gone: was 'x', is 'not there'",
+        "new: was 'not there', is 'y'",
+    ]
+
+
+def test_fifty_thousand_games_are_opened_in_seconds(tmp_path: Path) -> None:
+    """The log alone is read; the games themselves are not."""
+    Store.create(tmp_path / "run", FILES).close()
+    row = store.summarize(GAMES_OF[0])
+    length = len(line(GAMES_OF[0]))
+    with (tmp_path / "run" / LOG).open("wb") as log:
+        for number in range(50_000):
+            made = replace(
+                row, pair=number // 2 + 1, game=number % 2 + 1, offset=number * length, length=length
+            )
+            log.write(store._seal(store._game_entry(made, {})))
+    with (tmp_path / "run" / GAMES).open("wb") as games:
+        games.truncate(50_000 * length)
+    begun = time.process_time()
+    with Store.resume(tmp_path / "run") as opened:
+        assert len(opened.rows) == 50_000
+    assert time.process_time() - begun < 2

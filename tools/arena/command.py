@@ -1,0 +1,186 @@
+"""`hnefi arena`: what it is told to do, from a table of module names; each is imported when chosen."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import options
+from .options import Config, ConfigError
+
+if TYPE_CHECKING:
+    from .run import Run
+    from .store import Store
+
+PACKAGE = "hnefi.tools.arena"
+COMMANDS: dict[str, tuple[str, str]] = {
+    "resume": (f"{PACKAGE}.command", "main_resume"),
+    "report": (f"{PACKAGE}.report", "main_report"),
+    "rate": (f"{PACKAGE}.report", "main_rate"),
+    "openings": (f"{PACKAGE}.openings", "main"),
+    "check": (f"{PACKAGE}.check", "main"),
+    "stats": (f"{PACKAGE}.stats_command", "main"),
+}
+"""Subcommands; without one a run is played."""
+
+INTERRUPTED = 1
+USAGE = 2
+REFUSED = 2
+STORAGE = 4
+
+
+def main(argv: list[str]) -> int:
+    """Play a run, or carry out a subcommand; the exit code."""
+    if argv and argv[0] in COMMANDS:
+        from importlib import import_module
+
+        module, name = COMMANDS[argv[0]]
+        chosen: Callable[[list[str]], int] = getattr(import_module(module), name)
+        return chosen(argv[1:])
+    if not argv:
+        print(options.parser().format_help(), end="")
+        return 0
+    return _guarded(lambda: play(options.from_arguments(argv)))
+
+
+def main_resume(argv: list[str]) -> int:
+    """`hnefi arena resume`: go on with a run."""
+    made = argparse.ArgumentParser(
+        prog="hnefi arena resume",
+        description="Go on with a run exactly where it was left. Flags may raise --pairs or --sprt-max-pairs, and\n"
+        "change what is no part of the run: where and how many games at a time are played, what is written and shown.",
+        epilog="examples:\n  hnefi arena resume arena-20260101-120000\n"
+        "  hnefi arena resume cup --pairs 500 --concurrency 4",
+        formatter_class=options.Formatter,
+        allow_abbrev=False,
+        usage="hnefi arena resume RUN [flags]",
+    )
+    made.add_argument("run", metavar="RUN", help="the run's folder")
+    options.add_flags(made, ("run", "sprt", "output", "control"))
+    parsed, unknown = made.parse_known_args(argv)
+
+    def resume() -> int:
+        if unknown:
+            raise ConfigError(options.unknown_flag(unknown[0], made))
+        return go_on(Path(parsed.run), options.flags_of(parsed, Path.cwd()))
+
+    return _guarded(resume)
+
+
+def _guarded(action: Callable[[], int]) -> int:
+    """What cannot be done is one sentence on standard error and an exit code."""
+    try:
+        return action()
+    except KeyboardInterrupt:
+        print("hnefi arena: interrupted before the first game: nothing was played", file=sys.stderr)
+        return INTERRUPTED
+    except ConfigError as error:
+        print(f"hnefi arena: {error}", file=sys.stderr)
+        return USAGE
+    except Exception as error:
+        from .store import StorageFailed, StoreError
+
+        if not isinstance(error, StoreError):
+            raise
+        print(f"hnefi arena: {error}", file=sys.stderr)
+        return STORAGE if isinstance(error, StorageFailed) else REFUSED
+
+
+def play(config: Config) -> int:
+    """Play a new run."""
+    for note in config.notes:
+        print(note, file=sys.stderr)
+    if config["control.dry_run"]:
+        return dry_run(config)
+    from . import run
+
+    run.expect_new(config)
+    prepared, items = run.prepare(config)
+    with run.create(prepared, items) as store:
+        return _play(prepared, store)
+
+
+def go_on(folder: Path, flags: options.Document) -> int:
+    """Go on with the run in `folder`; a complete one is only reported."""
+    from . import run
+    from .store import Store
+
+    with Store.resume(folder.absolute()) as store:
+        config = run.load_config(folder, flags)
+        known = run.reopen(store, config)
+        progress = known.progress()
+        progress.walk(store.rows)
+        if not progress.complete:
+            known = run.renew(store, known, force=config["control.force"])
+        return _play(known, store)
+
+
+def _play(prepared: Run, store: Store) -> int:
+    import asyncio
+
+    from . import exports, run
+
+    store.follow(exports.of(prepared.config))
+    screen = run.Plain(quiet=prepared.config["output.quiet"])
+    code, hurried = 0, False
+
+    async def everything() -> None:
+        nonlocal code, hurried
+        loop = run.Loop(prepared, store, run.player_of(prepared), screen)
+        code = await loop.play_on()
+        if loop.hurried:
+            # All is stored and said; processes that still live are killed by our end.
+            sys.stdout.flush()
+            os._exit(code)
+
+    asyncio.run(everything())
+    return code
+
+
+def dry_run(config: Config) -> int:
+    """Start nothing; say what would be played. Openings of a file are only read, and not compared with each other."""
+    from . import openings, schedule
+
+    specs = options.specs(config)
+    plan = schedule.make(config)
+    if config["openings.source"] == "genfens":
+        raise ConfigError(
+            "openings.source 'genfens': expected another source with --dry-run, which starts nothing"
+        )
+    lists = openings.prepare(config, plan.openings, specs, judged=False)
+    print(f"{plan.games} games in {len(plan)} pairs: {len(plan.meetings)} meetings, {plan.rounds} rounds,")
+    print(f"variants {', '.join(plan.variants)}, seed {plan.seed}")
+    for spec in specs:
+        print(f"  {spec.name}: {' '.join(spec.command)}")
+    if config.testing:
+        for line in schedule.expected_pairs(config):
+            print(line)
+    longest = schedule.longest(plan, specs, max(1, config["run.concurrency"]))
+    if longest is not None:
+        slots = max(1, config["run.concurrency"])
+        print(
+            f"at most {_duration(longest)} in {slots} slots, if no game is longer than {schedule.PLIES} plies"
+        )
+    print()
+    for line in schedule.listing(plan, config.names, lists):
+        print(line)
+    return 0
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"
+
+
+def program(argv: Sequence[str] | None = None) -> int:
+    """For `python -m`."""
+    return main(list(sys.argv[1:] if argv is None else argv))
+
+
+if __name__ == "__main__":
+    sys.exit(program())

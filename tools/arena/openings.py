@@ -1,0 +1,294 @@
+"""Where games begin: random walks, a file, an engine's own positions, or the start.
+
+A run holds one list for every variant. All openings of a list are distinct up to the symmetries of the board that keep
+the game, none is over, and the list for more openings begins with the list for fewer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hnefi.engine.wording import shorten
+
+from . import options, schedule
+from .options import Config, ConfigError
+from .values import EngineSpec, Opening
+
+if TYPE_CHECKING:
+    from hnefi.engine.game import AnyVariant
+    from hnefi.engine.position import Position
+
+FILE_LIMIT = 64 << 20
+LINE_LIMIT = 64 << 10
+POLL = 0.02
+
+
+def find_variant(text: str) -> AnyVariant:
+    """The variant of that name, or of a rules string."""
+    from hnefi.engine import games, otn
+
+    return otn.import_rules(text)[0] if "dim:" in text else games.find(text)
+
+
+def prepare(
+    config: Config, needed: int, specs: Sequence[EngineSpec] = (), *, judged: bool = True
+) -> dict[str, tuple[Opening, ...]]:
+    """The openings of every variant, at least `needed` of each; ConfigError says how many there are if they are too
+    few. Without `judged` a file is only read: nothing is known of legality or symmetry then, and no kernel loads."""
+    wanted = max(needed, config["openings.count"])
+    lists = {}
+    for name in schedule.variants(config):
+        found = tuple(_source(config, name, wanted, specs, judged))
+        if len(found) < needed:
+            raise ConfigError(
+                f"openings: {config['openings.source']} has {len(found)} distinct openings of"
+                f" {shorten(name)}: expected {needed} (fewer pairs, a larger openings.repeat, or more openings)"
+            )
+        lists[name] = found
+    return lists
+
+
+def _source(
+    config: Config, name: str, wanted: int, specs: Sequence[EngineSpec], judged: bool
+) -> Iterable[Opening]:
+    variant = find_variant(name)
+    match config["openings.source"]:
+        case "random":
+            return _random(config, variant, wanted)
+        case "file":
+            lines = read_file(Path(config["openings.file"]), variant, config["openings.cut"])
+            found = _distinct(variant, lines) if judged else [opening for _, opening in lines]
+            return _ordered(config, list(found))
+        case "genfens":
+            proposed = asyncio.run(ask(specs[config["openings.engine"] - 1], name, wanted, config))
+            return _distinct(variant, proposed)
+        case _:
+            return [Opening()] * wanted
+
+
+def _random(config: Config, variant: AnyVariant, wanted: int) -> Iterator[Opening]:
+    from hnefi.engine.openings import generate
+    from hnefi.engine.squares import move_name
+
+    plies = options.parse_plies(config["openings.plies"])
+    for position in generate(variant, wanted, config["openings.seed"], plies, config["openings.max_eval"]):
+        yield Opening(None, tuple(map(move_name, position.moves)))
+
+
+def _ordered(config: Config, found: list[Opening]) -> list[Opening]:
+    if config["openings.order"] == "shuffled":
+        random.Random(f"order {config['openings.seed']}").shuffle(found)
+    return found
+
+
+Line = tuple[str, Opening]
+"""Where an opening was read, and what was read."""
+
+
+def read_file(path: Path, variant: AnyVariant, cut: int) -> Iterator[Line]:
+    """The openings of a file, one per line: a FEN, `FEN moves M M`, `startpos moves M M` or moves; `#` and `;` begin
+    comments. A file of records gives the first `cut` plies of every game. ConfigError names the file and line."""
+    if path.suffix.lower() in RECORDS:
+        yield from RECORDS[path.suffix.lower()](path, variant, cut)
+        return
+    try:
+        if path.stat().st_size > FILE_LIMIT:
+            raise ConfigError(f"{path}: {path.stat().st_size} bytes: expected at most {FILE_LIMIT}")
+        lines = path.read_bytes().decode().splitlines()
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}: expected a readable file") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: byte {error.start}: expected UTF-8") from None
+    for number, line in enumerate(lines, 1):
+        # A FEN holds neither sign.
+        text = line.partition("#")[0].partition(";")[0].strip()
+        if len(text) > LINE_LIMIT:
+            raise ConfigError(f"{path}:{number}: expected at most {LINE_LIMIT} characters")
+        if text:
+            yield f"{path}:{number}", parse(text)
+
+
+def parse(text: str) -> Opening:
+    """One line of an opening file, not judged by any rules."""
+    start, moves = text, ""
+    words = text.split()
+    if "moves" in words:
+        place = words.index("moves")
+        start, moves = " ".join(words[:place]), " ".join(words[place + 1 :])
+    elif "/" not in words[0] and words[0] != "startpos":
+        start, moves = "startpos", text
+    start = start.removeprefix("fen ").strip()
+    return Opening(None if start in ("", "startpos") else start, tuple(moves.split()))
+
+
+def _read_games(path: Path, variant: AnyVariant, cut: int) -> Iterator[Line]:
+    from hnefi.engine.corpus import CorpusError, read
+    from hnefi.engine.squares import move_name
+
+    try:
+        for game in read(path, variant.files):
+            moves = tuple(move_name(move) for move, _ in game.plies[:cut])
+            if len(moves) == cut:
+                yield f"{path}:{game.line}", Opening(None, moves)
+    except CorpusError as error:
+        raise ConfigError(str(error)) from None
+
+
+RECORDS: dict[str, Callable[[Path, AnyVariant, int], Iterator[Line]]] = {
+    ".csv": _read_games,
+    ".jsonl": _read_games,
+}
+"""Files of recorded games by their ending."""
+
+
+async def ask(spec: EngineSpec, name: str, wanted: int, config: Config) -> list[Line]:
+    """The positions that an engine proposes; ConfigError if it proposes none within `ready` seconds of the last."""
+    from hnefi.protocol.client import Engine, EngineError, Timeouts
+
+    prefix = b"info string genfens "
+    proposed: list[str] = []
+
+    def watch(_stamp: float, arrow: str, line: bytes) -> None:
+        if arrow == "<" and line.startswith(prefix) and len(proposed) < wanted:
+            proposed.append(line.removeprefix(prefix).decode("utf-8", "replace"))
+
+    try:
+        async with await Engine.start(
+            spec.command,
+            spec.proto,
+            cwd=spec.cwd,
+            env=dict(spec.env),
+            timeouts=Timeouts(start=spec.start, ready=spec.ready),
+            on_traffic=watch,
+        ) as engine:
+            await engine.set_variant(name)
+            await engine.is_ready()
+            await engine.send(
+                f"genfens {wanted} seed {config['openings.seed']} plies {config['openings.plies']}"
+            )
+            known, since = 0, time.monotonic()
+            while len(proposed) < wanted and engine.failure is None and time.monotonic() - since < spec.ready:
+                await asyncio.sleep(POLL)
+                if len(proposed) > known:
+                    known, since = len(proposed), time.monotonic()
+    except EngineError as error:
+        raise ConfigError(f"openings.source genfens: {spec.name}: {error}") from None
+    if not proposed:
+        raise ConfigError(
+            f"openings.source genfens: {spec.name} proposed nothing within {spec.ready:g} s: expected"
+            " info string genfens FEN"
+        )
+    return [(f"genfens of {spec.name}", parse(text)) for text in proposed]
+
+
+def position(variant: AnyVariant, opening: Opening) -> Position:
+    """The position of an opening, played from its start; ValueError if it is none."""
+    from hnefi.engine import games
+
+    reached = games.initial(variant) if opening.start is None else games.from_fen(variant, opening.start)
+    for move in opening.moves:
+        reached = reached.play(reached.parse_move(move))
+    return reached
+
+
+def _distinct(variant: AnyVariant, lines: Iterable[Line]) -> Iterator[Opening]:
+    """The openings that can be played and are no images of earlier ones; ConfigError for what is no opening."""
+    seen: set[tuple[object, ...]] = set()
+    for where, opening in lines:
+        try:
+            reached = position(variant, opening)
+        except ValueError as error:
+            raise ConfigError(f"{where}: {error}") from None
+        if reached.outcome is not None:
+            raise ConfigError(
+                f"{where}: the game is over: {reached.outcome.text}: expected a position to play on"
+            )
+        canon = reached.canonical()
+        if canon not in seen:
+            seen.add(canon)
+            yield opening
+
+
+# Kept in the run's folder
+
+
+def generator_version(config: Config) -> int:
+    """Of what makes the openings: grows when the same seed would give others."""
+    if config["openings.source"] != "random":
+        return 0
+    from hnefi.engine.openings import VERSION
+
+    return VERSION
+
+
+def list_hash(found: Sequence[Opening]) -> str:
+    """SHA-256 over a list of openings, one line for each."""
+    text = "".join(f"{schedule.opening_text(opening)}\n" for opening in found)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def to_lines(lists: dict[str, tuple[Opening, ...]]) -> str:
+    """Lists of openings as JSON lines."""
+    return "".join(
+        json.dumps([variant, opening.start, list(opening.moves)], separators=(",", ":")) + "\n"
+        for variant, found in lists.items()
+        for opening in found
+    )
+
+
+def from_lines(text: str) -> dict[str, tuple[Opening, ...]]:
+    """What `to_lines` wrote; ValueError if it is not that."""
+    lists: dict[str, list[Opening]] = {}
+    for line in text.splitlines():
+        variant, start, moves = json.loads(line)
+        lists.setdefault(variant, []).append(Opening(start, tuple(moves)))
+    return {variant: tuple(found) for variant, found in lists.items()}
+
+
+# The subcommand
+
+
+def main(argv: list[str]) -> int:
+    """`hnefi arena openings`: print openings, one per line, as an opening file."""
+    made = argparse.ArgumentParser(
+        prog="hnefi arena openings",
+        description="Print openings as a file that --openings-file reads.",
+        epilog="examples:\n  hnefi arena openings --variants brandubh --openings-count 100 > brandubh.txt\n"
+        "  hnefi arena openings --openings-source file --openings-file games.csv --openings-cut 6",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    options.add_flags(made, ("openings",))
+    made.add_argument(
+        "--variants", dest="run:variants", metavar="V", help="one variant (default: copenhagen)"
+    )
+    made.add_argument("--seed", dest="run:seed", metavar="N", help="seed (default: 1)")
+    made.add_argument("--player", metavar="PLAYER", default="default", help="who is asked for genfens")
+    parsed, unknown = made.parse_known_args(argv)
+    try:
+        if unknown:
+            raise ConfigError(options.unknown_flag(unknown[0], made))
+        given = options.flags_of(parsed, Path.cwd())
+        config = options.resolve({"engine": [{"player": parsed.player}] * 2}, given)
+        if len(config["run.variants"]) > 1:
+            raise ConfigError(f"--variants {shorten(','.join(config['run.variants']))}: expected one")
+        count = config["openings.count"] or 100
+        lists = prepare(config, 0 if config["openings.source"] == "file" else count, options.specs(config))
+    except ConfigError as error:
+        print(f"hnefi arena openings: {error}", file=sys.stderr)
+        return 2
+    for name, found in lists.items():
+        chosen = found[: config["openings.count"] or None]
+        print(f"# {len(chosen)} openings of {name}, seed {config['openings.seed']}, {list_hash(chosen)}")
+        for opening in chosen:
+            print(schedule.opening_text(opening))
+    return 0

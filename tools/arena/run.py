@@ -1,0 +1,610 @@
+"""A run from its configuration to its last table: prepared, played, stopped, gone on with.
+
+    schedule -> slots (or a backend) -> store -> progress -> screen
+
+A result is stored before it is counted. The loop that reads clocks never writes: storing happens in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shlex
+import signal
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from hnefi.engine.sides import Reason
+from hnefi.engine.wording import shorten
+
+from . import fingerprint, openings, options, schedule
+from .options import Config, ConfigError
+from .progress import Progress
+from .schedule import Schedule
+from .sprt import Sprt
+from .store import (
+    CONFIG,
+    FINGERPRINT,
+    OPENINGS,
+    StorageFailed,
+    Store,
+    StoreError,
+    differences,
+    run_digest,
+    write_file,
+)
+from .values import EngineSpec, GameResult, GameTask, Opening
+
+COMPLETE, INTERRUPTED, REFUSED, FAULTS, STORAGE = range(5)
+"""Exit codes."""
+H0_ACCEPTED, INCONCLUSIVE = 10, 11
+"""Exit codes of a test, if they are wanted; H1 is 0."""
+
+UNSTORED = 32
+"""So many games wait to be stored at most; then playing waits."""
+
+Watch = Callable[[str, dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Everything that is known before the first game. `ids` are what the engines call themselves."""
+
+    config: Config
+    specs: tuple[EngineSpec, ...]
+    schedule: Schedule
+    openings: Mapping[str, Sequence[Opening]]
+    ids: tuple[str, ...] = ()
+
+    @property
+    def test(self) -> Sprt | None:
+        """The sequential test of this run."""
+        keys = ("elo0", "elo1", "alpha", "beta", "model", "unit")
+        return Sprt(**{key: self.config["sprt." + key] for key in keys}) if self.config.testing else None
+
+    def progress(self) -> Progress:
+        """A walk over this run at its start."""
+        return Progress(self.schedule, self.config.names, self.test)
+
+
+class Play(Protocol):
+    """Plays games: `slots.play`, or the same on other processes and machines."""
+
+    def __call__(
+        self, tasks: Iterable[GameTask], run: Run, *, abort: asyncio.Event, on_event: Watch | None
+    ) -> AsyncGenerator[GameResult, None]: ...
+
+
+class Screen(Protocol):
+    """Who tells people how it goes; every method is called on the event loop and returns at once."""
+
+    on_event: Watch | None
+
+    def begin(self, run: Run, store: Store, progress: Progress) -> None:
+        """The run begins, or goes on."""
+
+    def game(self, result: GameResult) -> None:
+        """A game was stored and is walked over as far as can be."""
+
+    def say(self, text: str) -> None:
+        """Something happened that is worth a line."""
+
+    def end(self, ending: str) -> None:
+        """Nothing more is played: tables, and how it ended."""
+
+
+# Preparing
+
+
+def prepare(config: Config) -> tuple[Run, dict[str, str]]:
+    """A new run with its fingerprint; every engine was started once. ConfigError if it cannot be played."""
+    scale = host_scale(config)
+    config, ids = check_engines(config, options.specs(config, scale))
+    specs = options.specs(config, scale)
+    plan = schedule.make(config)
+    expect_cores(config, specs)
+    lists = openings.prepare(config, plan.openings, specs)
+    return Run(config, specs, plan, lists, ids), fingerprint.of(config, specs, ids, lists)
+
+
+def check_engines(config: Config, specs: Sequence[EngineSpec]) -> tuple[Config, tuple[str, ...]]:
+    """Start one process of each distinct engine; the configuration with names, and what the engines call themselves.
+
+    ConfigError with all that is wrong with them.
+    """
+    from .seats import preflight
+
+    checked = asyncio.run(preflight(specs, schedule.variants(config)))
+    problems = [problem for one in checked for problem in one.problems]
+    if problems:
+        raise ConfigError("\n".join(dict.fromkeys(problems)))
+    ids = tuple(one.name for one in checked)
+    return options.named(config, ids), ids
+
+
+def host_scale(config: Config) -> float:
+    """By what times are multiplied on this machine."""
+    reference = float(config["run.scale_tc"])
+    if not reference:
+        return 1.0
+    from hnefi.engine.bench import bench
+
+    bench(2)
+    nodes, seconds, _ = bench(4)
+    return reference * seconds / nodes
+
+
+def slots_of(config: Config, specs: Sequence[EngineSpec]) -> tuple[int, list[tuple[int, ...]]]:
+    """How many games run at a time, and the cores of each slot (none: any). ConfigError if there are too few."""
+    from .slots import places, slots_for, threads_of, usable_cores
+
+    cores = usable_cores()
+    affinity = config["run.affinity"]
+    if affinity not in ("auto", "off"):
+        cores = options.parse_cores(affinity)
+    threads = threads_of(specs)
+    concurrency = slots_for(config["run.concurrency"], len(cores), threads)
+    if affinity == "off":
+        return concurrency, []
+    try:
+        return concurrency, places(cores, concurrency, threads)
+    except ValueError as error:
+        if affinity != "auto":
+            raise ConfigError(f"run.affinity {shorten(affinity)}: {error}") from None
+        return concurrency, []
+
+
+def expect_cores(config: Config, specs: Sequence[EngineSpec]) -> None:
+    """ConfigError if clocks run and there are more threads than cores."""
+    from .slots import threads_of, usable_cores
+
+    concurrency, places = slots_of(config, specs)
+    timed = any(limits.timed for spec in specs for limits in spec.limits)
+    threads = concurrency * threads_of(specs)
+    if timed and not config["run.oversubscribe"] and threads > len(usable_cores()) and not places:
+        raise ConfigError(
+            f"run.concurrency {config['run.concurrency']}: {threads} engine threads on {len(usable_cores())} usable"
+            " cores with clocks: expected fewer, or --oversubscribe"
+        )
+
+
+def expect_new(config: Config) -> None:
+    """ConfigError if the folder of a new run exists: better said before engines are started."""
+    if config["run.out"] and Path(config["run.out"]).exists():
+        raise ConfigError(f"run.out {shorten(config['run.out'])}: exists: expected a new folder")
+
+
+def create(run: Run, items: Mapping[str, str]) -> Store:
+    """The folder of a new run; StoreError if it cannot be made."""
+    name = run.config["run.out"] or time.strftime("arena-%Y%m%d-%H%M%S")
+    files = {
+        CONFIG: options.to_toml(kept(run.config)),
+        FINGERPRINT: _json(items),
+        OPENINGS: openings.to_lines({name: tuple(found) for name, found in run.openings.items()}),
+    }
+    return Store.create(Path(name).absolute(), files)
+
+
+def kept(config: Config) -> Config:
+    """The configuration as it is stored: without what concerns one start only."""
+    tables = {group: dict(table) for group, table in config.tables.items()}
+    tables["control"] |= {"dry_run": False, "force": False}
+    tables["run"]["out"] = ""
+    return replace(config, tables=tables)
+
+
+def _json(items: Mapping[str, str]) -> str:
+    import json
+
+    return json.dumps(items, indent=1) + "\n"
+
+
+# Going on
+
+
+def load_config(folder: Path, flags: options.Document | None = None) -> Config:
+    """The configuration of a run's folder, with flags laid over it."""
+    return options.resolve(options.read_file(folder / CONFIG), flags or {})
+
+
+def load_openings(store: Store) -> dict[str, tuple[Opening, ...]]:
+    """The openings that a run keeps; StoreError if they cannot be read."""
+    try:
+        return openings.from_lines(store.text(OPENINGS))
+    except ValueError as error:
+        raise StoreError(f"{store.folder / OPENINGS}: {error}: expected lines as they were written") from None
+
+
+def load_fingerprint(store: Store) -> dict[str, str]:
+    import json
+
+    try:
+        return {str(key): str(value) for key, value in json.loads(store.text(FINGERPRINT)).items()}
+    except (ValueError, AttributeError) as error:
+        raise StoreError(f"{store.folder / FINGERPRINT}: {error}: expected it as it was written") from None
+
+
+def reopen(store: Store, config: Config) -> Run:
+    """A stored run as far as it can be known without starting an engine: enough to count and to report."""
+    specs = options.specs(config)
+    return Run(config, specs, schedule.make(config), load_openings(store))
+
+
+def renew(store: Store, run: Run, *, force: bool = False) -> Run:
+    """A run that can be gone on with: engines were started once, the fingerprint is that of old, and openings
+    suffice. StoreError names every difference, unless it is forced: then the log says so for ever."""
+    scale = host_scale(run.config)
+    config, ids = check_engines(run.config, options.specs(run.config, scale))
+    specs = options.specs(config, scale)
+    old = load_fingerprint(store)
+    unlike = differences(old, fingerprint.of(config, specs, ids, run.openings))
+    lists = run.openings
+    if any(len(lists.get(name, ())) < run.schedule.openings for name in run.schedule.variants):
+        lists = openings.prepare(config, run.schedule.openings, specs)
+        unlike += [
+            f"openings of {name}: begin otherwise than the {len(found)} that were played"
+            for name, found in run.openings.items()
+            if tuple(lists.get(name, ())[: len(found)]) != tuple(found)
+        ]
+    if unlike and not force:
+        listed = "\n".join(f"  {item}" for item in unlike)
+        raise StoreError(
+            f"{store.folder}: this is not the same run any more (--force goes on anyway):\n{listed}"
+        )
+    for item in unlike:
+        store.note("forced", item)
+    try:
+        write_file(store.folder / OPENINGS, openings.to_lines({name: tuple(lists[name]) for name in lists}))
+        write_file(store.folder / FINGERPRINT, _json(fingerprint.of(config, specs, ids, lists)))
+        write_file(store.folder / CONFIG, options.to_toml(kept(config)))
+    except OSError as error:
+        raise StorageFailed(f"{store.folder}: {error.strerror or error}") from None
+    return Run(config, specs, run.schedule, lists, ids)
+
+
+def resume_command(store: Store) -> str:
+    """What goes on with an interrupted run, as it is typed."""
+    return f"hnefi arena resume {shlex.quote(str(store.folder))}"
+
+
+# Playing
+
+
+class Loop:
+    """Plays what is missing of a run. `play_on` returns the exit code; a first interruption ends it soon, a second
+    at once (`hurried`: processes are then left to die with us)."""
+
+    def __init__(self, run: Run, store: Store, play: Play, screen: Screen) -> None:
+        self.run = run
+        self.store = store
+        self.screen = screen
+        self.progress = run.progress()
+        self.hurried = False
+        self._play = play
+        self._stopping = ""
+        self._failure: StorageFailed | None = None
+        self._faults = 0
+        self._abort = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._results: asyncio.Queue[GameResult | None] = asyncio.Queue(UNSTORED)
+
+    async def play_on(self) -> int:
+        """Play to the end, or until something stops it."""
+        for repair in self.store.repairs:
+            self.screen.say(repair)
+        for sentence in self.progress.walk(self.store.rows):
+            self.screen.say(sentence)
+        self.screen.begin(self.run, self.store, self.progress)
+        if not self.progress.complete:
+            with self._signals():
+                storing = asyncio.ensure_future(self._store_results())
+                playing = asyncio.ensure_future(self._play_games())
+                hurry = asyncio.ensure_future(self._hurry.wait())
+                await asyncio.wait({playing, storing, hurry}, return_when=asyncio.FIRST_COMPLETED)
+                if storing.done():
+                    # Only by a mistake of ours: nothing may be played that is not stored.
+                    playing.cancel()
+                    await asyncio.wait({playing})
+                    storing.result()
+                self.hurried = not playing.done()
+                hurry.cancel()
+                await self._results.put(None)
+                await storing
+                if not self.hurried:
+                    playing.result()
+        ending = self.ending()
+        self.screen.end(self._words(ending))
+        return self._exit_code(ending)
+
+    async def _play_games(self) -> None:
+        async with contextlib.aclosing(
+            self._play(self._missing(), self.run, abort=self._abort, on_event=self.screen.on_event)
+        ) as results:
+            async for result in results:
+                if result.reason != Reason.INTERRUPTED:
+                    await self._results.put(result)
+
+    def _missing(self) -> Iterator[GameTask]:
+        """What is still to be played, in the order of the ids, decided as slots become free."""
+        rows = self.store.rows
+        games = (1, 2) if self.run.schedule.swap else (1,)
+        for number in range(1, len(self.run.schedule) + 1):
+            if all((number, game) in rows for game in games):
+                continue
+            for task in self.run.schedule.tasks(number, self.run.openings):
+                if self._stopping:
+                    return
+                if (number, task.game) not in rows and self.progress.needs(task):
+                    yield task
+
+    async def _store_results(self) -> None:
+        """Store results as they come, several at a time if they come faster, then count and show them."""
+        ended = False
+        while not ended:
+            batch = [await self._results.get()]
+            while not self._results.empty():
+                batch.append(self._results.get_nowait())
+            ended = None in batch
+            games = [result for result in batch if result is not None]
+            if not games or self._failure is not None:
+                continue
+            try:
+                said = await asyncio.to_thread(self._commit, games)
+            except StorageFailed as error:
+                self._failure = error
+                self._stop("storage")
+                continue
+            for result in games:
+                self.screen.game(result)
+            for sentence in said:
+                self.screen.say(sentence)
+            self._judge(games)
+
+    def _commit(self, games: Sequence[GameResult]) -> list[str]:
+        self.store.append(games)
+        said = self.progress.walk(self.store.rows)
+        for pair, earlier in self.progress.duplicates.items():
+            self.store.note("duplicate_of", [pair, earlier])
+        return said
+
+    def _judge(self, games: Sequence[GameResult]) -> None:
+        """Whether the run ends here."""
+        if self.run.config["control.fail_on_fault"] and any(game.fault is not None for game in games):
+            self._stop("faults")
+        elif self.progress.decided:
+            self._stop("decided")
+        elif self.progress.stopped_by_faults:
+            self._stop("withdrawn")
+
+    def _stop(self, why: str) -> None:
+        """No new games; running ones are aborted."""
+        self._stopping = self._stopping or why
+        self._abort.set()
+
+    # Interruption
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        handled = []
+        for number in numbers:
+            # Only the main thread may, and not everywhere.
+            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+                loop.add_signal_handler(number, self.interrupt)
+                handled.append(number)
+        try:
+            yield
+        finally:
+            # Who asked once need not fear to ask again while tables are printed.
+            again = signal.SIG_IGN if self._stopping == "interrupted" else None
+            with _held(handled):
+                for number in handled:
+                    loop.remove_signal_handler(number)
+                    if again is not None:
+                        signal.signal(number, again)
+
+    def interrupt(self) -> None:
+        """Somebody wants this to end; asked twice, at once."""
+        if self._stopping == "interrupted":
+            self._abort.set()
+            self._hurry.set()
+            return
+        self._stopping = self._stopping or "interrupted"
+        if self.run.config["control.finish_games"]:
+            self.screen.say("interrupted: running games are played to their end; once more ends them")
+        else:
+            self.screen.say("interrupted: running games are broken off")
+            self._abort.set()
+
+    # How it ended
+
+    def ending(self) -> str:
+        """complete, interrupted, faults or storage."""
+        if self._failure is not None:
+            return "storage"
+        if self.progress.stopped_by_faults or self._stopping == "faults":
+            return "faults"
+        return "complete" if self.progress.complete else "interrupted"
+
+    def _words(self, ending: str) -> str:
+        resume = resume_command(self.store)
+        match ending:
+            case "complete":
+                return f"result digest {self.digest}"
+            case "faults":
+                return "stopped by engine faults" + (
+                    f"; go on with\n{resume}" if self._stopping == "faults" else ""
+                )
+            case "storage":
+                return f"{self._failure}\nnothing is counted that is not stored; to go on: {resume}"
+            case _:
+                return f"interrupted; go on with\n{resume}"
+
+    def _exit_code(self, ending: str) -> int:
+        if ending == "complete" and self.progress.test is not None and self.run.config["control.sprt_exit"]:
+            verdict = self.progress.test.verdict
+            return {"H1": COMPLETE, "H0": H0_ACCEPTED}.get(verdict or "", INCONCLUSIVE)
+        return {"complete": COMPLETE, "faults": FAULTS, "storage": STORAGE}.get(ending, INTERRUPTED)
+
+    @property
+    def digest(self) -> str:
+        """The result digest of the games that count."""
+        return run_digest(self.progress.counted)
+
+
+@contextlib.contextmanager
+def _held(numbers: Sequence[signal.Signals]) -> Iterator[None]:
+    """No such signal arrives meanwhile."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def play_in_slots(
+    tasks: Iterable[GameTask], run: Run, *, abort: asyncio.Event, on_event: Watch | None = None
+) -> AsyncGenerator[GameResult, None]:
+    """Play in this process, on this machine."""
+    concurrency, cores = slots_of(run.config, run.specs)
+    return play_with(tasks, run.config, run.specs, concurrency, cores, abort=abort, on_event=on_event)
+
+
+def play_with(
+    tasks: Iterable[GameTask],
+    config: Config,
+    specs: Sequence[EngineSpec],
+    concurrency: int,
+    cores: Sequence[tuple[int, ...]],
+    *,
+    abort: asyncio.Event,
+    on_event: Watch | None = None,
+) -> AsyncGenerator[GameResult, None]:
+    """`slots.play` in the manner of a configuration."""
+    from .slots import play
+
+    keep = config["output.keep_lines"]
+    games = play(
+        tasks,
+        specs,
+        concurrency=concurrency,
+        cores=cores,
+        adjudication=adjudication(config),
+        wait=config["run.wait"],
+        keep=re.compile(keep) if keep else None,
+        on_event=on_event,
+        abort=abort,
+    )
+    assert isinstance(games, AsyncGenerator)
+    return games
+
+
+def adjudication(config: Config) -> Any:
+    """When the arena ends games by itself, as the referee takes it."""
+    from .referee import Adjudication
+
+    table = config.tables["adjudicate"]
+    resign, draw = table["resign"], table["draw"]
+    return Adjudication(
+        resign_cp=resign.get("cp", 0),
+        resign_moves=resign.get("moves", 0),
+        draw_cp=draw.get("cp", 0),
+        draw_moves=draw.get("moves", 0),
+        draw_after=draw.get("after", 0),
+        draw_no_capture=draw.get("no_capture", 0),
+        mates=table["mates"],
+        max_plies=table["max_plies"],
+    )
+
+
+def player_of(run: Run) -> Play:
+    """Who plays a run: slots of this process, or more processes where these do not suffice."""
+    from .slots import LIMIT
+
+    if run.config["run.backend"] or slots_of(run.config, run.specs)[0] > LIMIT:
+        from .fanout import play
+
+        return play
+    return play_in_slots
+
+
+# What a terminal without a live line sees
+
+
+class Plain:
+    """A line per game, a block every few pairs, the rest at the end."""
+
+    on_event: Watch | None = None
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._shown = 0
+        self._run: Run
+        self._progress: Progress
+
+    def begin(self, run: Run, store: Store, progress: Progress) -> None:
+        self._run, self._progress, self._shown = run, progress, progress.pairs
+        stored = f", {len(store.rows)} games stored" if store.rows else ""
+        self.say(f"{' - '.join(run.config.names)}: {len(run.schedule)} pairs in {store.folder}{stored}")
+        if run.config.testing and not self._quiet:
+            for line in schedule.expected_pairs(run.config):
+                self.say(line)
+
+    def game(self, result: GameResult) -> None:
+        if self._quiet:
+            return
+        self.say(game_line(result))
+        every = self._run.config["rating.every"]
+        if self._progress.pairs // every > self._shown // every:
+            self.say(score_line(self._progress))
+        self._shown = self._progress.pairs
+
+    def say(self, text: str) -> None:
+        try:
+            print(text, flush=True)
+        except BrokenPipeError:
+            # Whoever looked on has gone; the run has not.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    def end(self, ending: str) -> None:
+        self.say(score_line(self._progress))
+        if self._progress.test is not None:
+            one, two = self._run.config.names
+            self.say(self._progress.test.conclusion(one, two))
+        if self._progress.surplus:
+            self.say(f"{self._progress.surplus} games beyond what counts are kept")
+        self.say(ending)
+
+
+def game_line(result: GameResult) -> str:
+    """One game: `game 17.2 mine (a) - simple (d): 0-1, king escaped, ply 62`."""
+    score = {"a": "1-0", "d": "0-1", "draw": "1/2-1/2"}.get(result.winner or "", "no result")
+    reason = result.reason.replace("_", " ")
+    fault = f" ({result.fault.text})" if result.fault is not None else ""
+    attackers, defenders = result.names
+    return (
+        f"game {result.task.id} {attackers} (a) - {defenders} (d): {score}, {reason}{fault},"
+        f" ply {len(result.plies)}"
+    )
+
+
+def score_line(progress: Progress) -> str:
+    """Pairs and every engine's wins, draws and losses."""
+    wins: dict[str, list[int]] = {name: [0, 0, 0] for name in progress.names}
+    for game in progress.games():
+        _, attackers, defenders, winner = game.ending
+        place = {"a": 0, "draw": 1, "d": 2}[winner]
+        wins[attackers][place] += 1
+        wins[defenders][2 - place] += 1
+    scores = " · ".join(f"{name} +{won} ={drawn} -{lost}" for name, (won, drawn, lost) in wins.items())
+    return f"pairs {progress.pairs}/{len(progress.schedule)} · {scores}"

@@ -1,0 +1,204 @@
+"""Which games a run consists of: pair by pair, every fact of pair n fixed by configuration, seed and n alone.
+
+Rounds are the outermost loop: in each of them every meeting plays one pair of every variant, all from the same
+opening of that variant. More pairs therefore only append.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+from typing import Literal
+
+from .options import Config
+from .values import EngineSpec, GameTask, Opening
+
+VERSION = 1
+"""Grows whenever the same configuration would give other games."""
+
+PLIES = 200
+"""A long game, for the longest duration of a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One pair: its number from 1, its round from 1, which engines meet (the first attacks in the first game), the
+    variant and the place of its opening in that variant's list, from 0."""
+
+    number: int
+    round: int
+    engines: tuple[int, int]
+    variant: str
+    opening: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """All pairs of a run, computed when asked for."""
+
+    meetings: tuple[tuple[int, int], ...]
+    variants: tuple[str, ...]
+    rounds: int
+    seed: int
+    swap: bool = True
+    repeat: int = 1
+    first: int = 0
+
+    def __len__(self) -> int:
+        """The number of pairs."""
+        return self.rounds * len(self.meetings) * len(self.variants)
+
+    @property
+    def games(self) -> int:
+        """The number of games."""
+        return len(self) * (2 if self.swap else 1)
+
+    @property
+    def openings(self) -> int:
+        """How many openings every variant needs, those before the first one included."""
+        return self.first + -(-self.rounds // self.repeat)
+
+    def pair(self, number: int) -> Pair:
+        """Pair `number`; IndexError if there is none."""
+        if not 1 <= number <= len(self):
+            raise IndexError(f"pair {number}: expected 1 to {len(self)}")
+        rest, variant = divmod(number - 1, len(self.variants))
+        played, meeting = divmod(rest, len(self.meetings))
+        return Pair(
+            number,
+            played + 1,
+            self.meetings[meeting],
+            self.variants[variant],
+            self.first + played // self.repeat,
+        )
+
+    def tasks(self, number: int, openings: Mapping[str, Sequence[Opening]]) -> tuple[GameTask, ...]:
+        """The games of pair `number`: two with sides swapped, or one where sides are not swapped."""
+        pair = self.pair(number)
+        games: tuple[Literal[1, 2], ...] = (1, 2) if self.swap else (1,)
+        return tuple(self._task(pair, game, openings[pair.variant][pair.opening]) for game in games)
+
+    def _task(self, pair: Pair, game: Literal[1, 2], opening: Opening) -> GameTask:
+        one, two = pair.engines
+        engines = (one, two) if game == 1 else (two, one)
+        seeds = (
+            seed(self.seed, f"{pair.number}.{game}", engines[0]),
+            # An engine that plays itself sits at the board twice.
+            seed(self.seed, f"{pair.number}.{game}", engines[1]),
+        )
+        return GameTask(pair.number, game, pair.variant, opening, engines, seeds)
+
+    def all_tasks(self, openings: Mapping[str, Sequence[Opening]]) -> Iterator[GameTask]:
+        """Every game in the order of its id."""
+        for number in range(1, len(self) + 1):
+            yield from self.tasks(number, openings)
+
+
+def make(config: Config) -> Schedule:
+    """The schedule of a configuration."""
+    run = config.tables["run"]
+    rounds = test_pairs(config) if config.testing else run["pairs"]
+    return Schedule(
+        meetings=meetings(run["format"], len(config.engines), run["challengers"]),
+        variants=variants(config),
+        rounds=rounds,
+        seed=run["seed"],
+        swap=run["swap"],
+        repeat=config["openings.repeat"],
+        first=config["openings.first"] - 1,
+    )
+
+
+def variants(config: Config) -> tuple[str, ...]:
+    """What is played: names, or one rules string."""
+    rules: str = config["run.rules"]
+    return (rules,) if rules else tuple(config["run.variants"])
+
+
+def meetings(form: str, engines: int, challengers: int = 1) -> tuple[tuple[int, int], ...]:
+    """Which engines meet, as indices; the one named first is first."""
+    if form == "gauntlet":
+        return tuple((one, two) for one in range(challengers) for two in range(challengers, engines))
+    return tuple(combinations(range(engines), 2))
+
+
+def test_pairs(config: Config) -> int:
+    """After how many pairs a sequential test ends anyway."""
+    from .sprt import Sprt
+
+    given: int = config["sprt.max_pairs"]
+    if given:
+        return given
+    test = {key: config["sprt." + key] for key in ("elo0", "elo1", "alpha", "beta", "model", "unit")}
+    expected = Sprt(**test).expected or Sprt(**{**test, "model": "normalized"}).expected
+    assert expected is not None
+    return max(100, round(3 * max(expected)))
+
+
+def seed(run: int, game: str, engine: int) -> int:
+    """What an engine's `Seed` is in one game: 32 bits of a hash."""
+    return int.from_bytes(hashlib.sha256(f"{run} {game} {engine}".encode()).digest()[:4], "big")
+
+
+def longest(schedule: Schedule, specs: Sequence[EngineSpec], slots: int) -> float | None:
+    """Seconds that the run takes at most if no game has more than `PLIES` plies; None where no clock runs."""
+    if not all(limits.timed for spec in specs for limits in spec.limits):
+        return None
+    per_round = 0.0
+    for one, two in schedule.meetings:
+        games = ((one, two), (two, one)) if schedule.swap else ((one, two),)
+        for attackers, defenders in games:
+            per_round += _thinking(specs[attackers], 0) + _thinking(specs[defenders], 1)
+    return schedule.rounds * len(schedule.variants) * per_round / max(1, slots)
+
+
+def _thinking(spec: EngineSpec, side: int) -> float:
+    """Seconds that one side thinks at most in `PLIES` plies."""
+    limits = spec.limits[side]
+    moves = PLIES // 2
+    if limits.time is None:
+        return moves * ((limits.movetime or 0) + spec.margin) / 1000
+    periods = -(-moves // limits.moves) if limits.moves else 1
+    allowed = periods * limits.time + moves * limits.increment
+    if limits.movetime is not None:
+        allowed = min(allowed, moves * limits.movetime)
+    return (allowed + moves * spec.margin) / 1000
+
+
+def listing(
+    schedule: Schedule, names: Sequence[str], openings: Mapping[str, Sequence[Opening]], limit: int = 200
+) -> Iterator[str]:
+    """The games as lines for people: id, sides, variant, opening, seeds; at most `limit` of them."""
+    for task in islice(schedule.all_tasks(openings), limit):
+        attackers, defenders = (names[engine] for engine in task.engines)
+        yield (
+            f"{task.id:<7} {attackers} (a) - {defenders} (d)  {_variant_word(task.variant)}"
+            f"  opening {opening_text(task.opening)}  seeds {task.seeds[0]} {task.seeds[1]}"
+        )
+    if schedule.games > limit:
+        yield f"... and {schedule.games - limit} more games"
+
+
+def _variant_word(variant: str) -> str:
+    return "by rules" if "dim:" in variant else variant
+
+
+def opening_text(opening: Opening) -> str:
+    """An opening as a line of an opening file."""
+    if opening.start is None:
+        return " ".join(opening.moves) or "startpos"
+    return " ".join([opening.start, *(["moves", *opening.moves] if opening.moves else [])])
+
+
+def expected_pairs(config: Config) -> Iterable[str]:
+    """What a sequential test is expected to take, in words."""
+    from .sprt import Sprt
+
+    test = Sprt(**{key: config["sprt." + key] for key in ("elo0", "elo1", "alpha", "beta", "model", "unit")})
+    if test.expected is None:
+        return
+    h0, h1, midway = (f"{round(number):,}" for number in test.expected)
+    unit = {"pair": "pairs", "game": "games", "match": "matches"}[test.unit]
+    yield f"expected {unit}: {h0} if H0 is true, {h1} if H1 is true, {midway} midway"

@@ -1,0 +1,547 @@
+"""A run's folder: what was played, safe against everything but a lost disk.
+
+Two files that only grow hold the truth. `games.jsonl` has one JSON object per game with everything about it;
+`log.jsonl` has one short line per game with what counting needs, a checksum, and where its object and all exports end.
+A game is played when its line is in the log: the object is written and synced first, so that one line is one
+transaction, and whatever lies beyond the last whole line is cut off when the run is opened next. There is no other
+state that could disagree: counts are recomputed from the log, 100,000 lines of it in a second or two.
+
+Why not a database: these files can be read, copied and repaired with any tool, a torn tail is seen and can be
+reported, and appending needs no more than the operating system's promise about `fsync`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from hnefi.engine.wording import shorten
+
+from .match_rule import image
+from .schedule import opening_text
+from .values import GameResult, Winner, from_json, to_json
+
+FORMAT = 1
+LOG = "log.jsonl"
+GAMES = "games.jsonl"
+LOCK = "lock"
+CONFIG = "config.toml"
+FINGERPRINT = "fingerprint.json"
+OPENINGS = "openings.jsonl"
+
+
+class StoreError(Exception):
+    """A run's folder that cannot be used as asked: names folder or file, and what was expected."""
+
+
+class StoreBusy(StoreError):
+    """Another arena writes into the folder; the message says which."""
+
+
+class StorageFailed(StoreError):
+    """A write failed; what the log holds is right, nothing else counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What counting needs of one stored game; `engines` are the indices of attackers and defenders.
+
+    `fault` is the side and the reason of an engine's fault; `digest` is SHA-256 over id, opening, moves, winner and
+    reason; `key` is equal for games that are images of each other; `offset`, `length` and `check` say where the
+    whole game is.
+    """
+
+    pair: int
+    game: Literal[1, 2]
+    variant: str
+    engines: tuple[int, int]
+    winner: Winner | None
+    reason: str
+    captured: tuple[int, int]
+    plies: int
+    fault: tuple[int, str] | None
+    digest: bytes
+    key: str
+    seconds: float
+    lateness: float
+    offset: int = 0
+    length: int = 0
+    check: int = 0
+
+    @property
+    def id(self) -> str:
+        return f"{self.pair}.{self.game}"
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A file that follows the log: `render` gives the bytes that one game adds to it."""
+
+    name: str
+    path: Path
+    render: Callable[[GameResult], bytes]
+
+
+def summarize(result: GameResult) -> Row:
+    """The row of a result, not stored yet."""
+    fault = result.fault
+    return Row(
+        result.task.pair,
+        result.task.game,
+        result.task.variant,
+        result.task.engines,
+        result.winner,
+        result.reason,
+        result.captured,
+        len(result.plies),
+        None if fault is None else (fault.side, fault.reason),
+        game_digest(result),
+        image(result),
+        round(result.seconds, 3),
+        round(result.lateness, 3),
+    )
+
+
+def game_digest(result: GameResult) -> bytes:
+    """SHA-256 of what a game is: id, opening, moves, winner and reason; no times, hosts or dates."""
+    moves = " ".join(ply.move for ply in result.plies)
+    opening = opening_text(result.task.opening)
+    text = "\n".join((result.task.id, opening, moves, result.winner or "", result.reason))
+    return hashlib.sha256(text.encode()).digest()
+
+
+def run_digest(rows: Iterable[Row]) -> str:
+    """The result digest: SHA-256 over the games' digests in the order of their ids."""
+    digest = hashlib.sha256()
+    for row in sorted(rows, key=lambda row: (row.pair, row.game)):
+        digest.update(row.digest)
+    return digest.hexdigest()
+
+
+# Lines of the log: a checksum in eight hex digits, a blank, a JSON list
+
+
+def _seal(entry: list[Any]) -> bytes:
+    text = json.dumps(entry, separators=(",", ":")).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+def _unseal(line: bytes) -> list[Any] | None:
+    """The entry of a line without its end; None if it is not whole."""
+    text = line[9:]
+    try:
+        if line[8:9] != b" " or int(line[:8], 16) != zlib.crc32(text):
+            return None
+        entry = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, list) and entry else None
+
+
+def _game_entry(row: Row, ends: Mapping[str, int]) -> list[Any]:
+    return [
+        "game", row.pair, row.game, row.variant, row.engines, row.winner, row.reason, row.captured, row.plies,
+        row.fault, row.digest.hex(), row.key, row.seconds, row.lateness, row.offset, row.length, row.check, ends,
+    ]  # fmt: skip
+
+
+def _row(entry: list[Any], words: dict[str, str]) -> Row:
+    _, pair, game, variant, engines, winner, reason, captured, plies, fault, digest, *rest = entry
+    key, seconds, lateness, offset, length, check, _ = rest
+    return Row(
+        pair,
+        game,
+        # The same few words in a hundred thousand rows are kept once.
+        words.setdefault(variant, variant),
+        (engines[0], engines[1]),
+        winner,
+        words.setdefault(reason, reason),
+        (captured[0], captured[1]),
+        plies,
+        None if fault is None else (fault[0], fault[1]),
+        bytes.fromhex(digest),
+        key,
+        seconds,
+        lateness,
+        offset,
+        length,
+        check,
+    )
+
+
+class Store:
+    """An open run. Make one with `create` or `resume`; `read` opens it for looking only.
+
+    `rows` are the stored games by pair and game; `notes` what else the log says, as (word, data); `repairs` are
+    sentences about what had to be cut off or written again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.exports: tuple[Export, ...] = ()
+        self.rows: dict[tuple[int, int], Row] = {}
+        self.notes: list[tuple[str, Any]] = []
+        self.repairs: list[str] = []
+        self._ends: dict[str, int] = {GAMES: 0}
+        self._log_end = 0
+        self._files: dict[str, int] = {}
+        self._lock: int | None = None
+        self._broken = False
+
+    # Opening
+
+    @classmethod
+    def create(cls, folder: Path, files: Mapping[str, str]) -> Store:
+        """A new run with its `files` (name: text), all of it or nothing; StoreError if there is such a folder."""
+        if folder.exists():
+            raise StoreError(
+                f"{folder}: exists: expected a new folder (hnefi arena resume goes on with a run)"
+            )
+        made = folder.with_name(f"{folder.name}.new-{os.getpid()}")
+        try:
+            made.mkdir(parents=True)
+            for name, text in {**files, LOG: "", GAMES: ""}.items():
+                write_file(made / name, text)
+            made.rename(folder)
+            _sync_folder(folder.parent)
+        except OSError as error:
+            shutil.rmtree(made, ignore_errors=True)
+            raise StorageFailed(
+                f"{folder}: {error.strerror or error}: expected a folder to write into"
+            ) from None
+        return cls.resume(folder)
+
+    @classmethod
+    def resume(cls, folder: Path) -> Store:
+        """An existing run, locked, with torn tails cut off. Games that never began are forgotten: they are tried
+        again."""
+        _expect_run(folder)
+        store = cls(folder)
+        try:
+            store._take_lock()
+            store._load()
+            _cut(folder / LOG, store._log_end)
+            _cut(folder / GAMES, store._ends[GAMES])
+            store._open(LOG, folder / LOG)
+            store._open(GAMES, folder / GAMES)
+        except OSError as error:
+            store.close()
+            raise StorageFailed(f"{error.filename or folder}: {error.strerror or error}") from None
+        except BaseException:
+            store.close()
+            raise
+        store.rows = {place: row for place, row in store.rows.items() if row.winner is not None}
+        return store
+
+    def follow(self, exports: Sequence[Export]) -> None:
+        """From now on these files follow the log; they are brought in line with it first. StorageFailed otherwise."""
+        self.exports = tuple(exports)
+        try:
+            for export in exports:
+                self._mend(export)
+                self._open(export.name, export.path)
+        except OSError as error:
+            raise StorageFailed(f"{error.filename or self.folder}: {error.strerror or error}") from None
+
+    @classmethod
+    def read(cls, folder: Path) -> Store:
+        """A run for looking, also while another process plays it; nothing is changed."""
+        _expect_run(folder)
+        store = cls(folder)
+        try:
+            store._load()
+        except OSError as error:
+            raise StoreError(f"{folder}: {error.strerror or error}: expected a readable run") from None
+        return store
+
+    def _take_lock(self) -> None:
+        path = self.folder / LOCK
+        self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            _lock(self._lock)
+        except OSError:
+            holder = os.read(self._lock, 1000).decode("utf-8", "replace").strip() or "another arena"
+            raise StoreBusy(f"{self.folder}: in use by {holder}: expected a run that nobody plays") from None
+        os.ftruncate(self._lock, 0)
+        host = os.uname().nodename if hasattr(os, "uname") else "this machine"
+        since = time.strftime("%Y-%m-%d %H:%M:%S")
+        os.write(self._lock, f"process {os.getpid()} on {host} since {since}\n".encode())
+
+    def _load(self) -> None:
+        data = (self.folder / LOG).read_bytes()
+        stored = (self.folder / GAMES).stat().st_size
+        words: dict[str, str] = {}
+        end = 0
+        for number, line in enumerate(data.split(b"\n")[:-1], 1):
+            entry = _unseal(line)
+            if entry is None:
+                self._expect_tail(data, end, number)
+                break
+            if entry[0] == "game":
+                row = _row(entry, words)
+                if row.offset + row.length > stored:
+                    self.repairs.append(
+                        f"{GAMES} ends within game {row.id}: cut off with all that came later"
+                    )
+                    break
+                self._enter(row)
+                self._ends = {**self._ends, **entry[-1], GAMES: row.offset + row.length}
+            else:
+                self.notes.append((entry[1], entry[2]))
+            end += len(line) + 1
+        torn = len(data) - end
+        if torn:
+            self.repairs.append(f"{LOG}: {torn} bytes of a record that was not finished: cut off")
+        if stored > self._ends[GAMES]:
+            self.repairs.append(
+                f"{GAMES}: {stored - self._ends[GAMES]} bytes of a game that was not stored: cut off"
+            )
+        self._log_end = end
+
+    def _expect_tail(self, data: bytes, end: int, number: int) -> None:
+        """Only what was written last can be torn; a hole with whole lines behind it is damage."""
+        if any(_unseal(line) is not None for line in data[end:].split(b"\n")[1:]):
+            raise StoreError(f"{self.folder / LOG}:{number}: damaged: expected a line as it was written")
+
+    def _enter(self, row: Row) -> None:
+        """A game counts once; only one that never began is replaced by a later result."""
+        known = self.rows.get((row.pair, row.game))
+        if known is None or known.winner is None:
+            self.rows[row.pair, row.game] = row
+
+    def _mend(self, export: Export) -> None:
+        """Cut off what the log does not know of; write anew what it knows and the file does not."""
+        end = self._ends.setdefault(export.name, 0)
+        size = export.path.stat().st_size if export.path.exists() else -1
+        ours = ("export", [export.name, str(export.path)])
+        if size > 0 and ours not in self.notes:
+            raise StoreError(
+                f"{export.path}: exists, and is not of this run: expected a new file for {export.name}"
+            )
+        self.note(*ours)
+        if size > end:
+            self.repairs.append(f"{export.path}: {size - end} bytes too many: cut off")
+            _cut(export.path, end)
+        elif size < end or (self.rows and end == 0):
+            if size < end and end:
+                self.repairs.append(f"{export.path}: incomplete: written anew")
+            self._ends[export.name] = self.rebuild(export)
+
+    def _open(self, name: str, path: Path) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._files[name] = os.open(path, flags, 0o644)
+
+    # Writing
+
+    def append(self, results: Sequence[GameResult]) -> list[Row]:
+        """Store finished games, each in one transaction; the rows of those that were not stored before.
+
+        Raises StorageFailed, and then nothing of them counts.
+        """
+        fresh: list[Row] = []
+        begun = dict(self._ends)
+        try:
+            games, lines, exported = self._prepare(results, fresh)
+            if not fresh:
+                return []
+            self._write(GAMES, games)
+            os.fsync(self._files[GAMES])
+            for name, data in exported.items():
+                self._write(name, data)
+            self._write(LOG, lines)
+            os.fsync(self._files[LOG])
+        except OSError as error:
+            self._ends = begun
+            self._retreat()
+            raise StorageFailed(
+                f"{self.folder}: {error.strerror or error}: {len(results)} games not stored"
+            ) from None
+        self._log_end += len(lines)
+        for row in fresh:
+            self._enter(row)
+        return fresh
+
+    def _prepare(
+        self, results: Sequence[GameResult], fresh: list[Row]
+    ) -> tuple[bytes, bytes, dict[str, bytes]]:
+        games: list[bytes] = []
+        lines: list[bytes] = []
+        exported: dict[str, list[bytes]] = {export.name: [] for export in self.exports}
+        known: set[tuple[int, int]] = set()
+        for result in results:
+            place = (result.task.pair, result.task.game)
+            stored = self.rows.get(place)
+            if place in known or (
+                stored is not None and (stored.winner is not None or result.winner is None)
+            ):
+                continue
+            known.add(place)
+            data = json.dumps(to_json(result), separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+            row = replace(
+                summarize(result), offset=self._ends[GAMES], length=len(data), check=zlib.crc32(data)
+            )
+            games.append(data)
+            self._ends[GAMES] += len(data)
+            for export in self.exports if result.counts else ():
+                text = export.render(result)
+                exported[export.name].append(text)
+                self._ends[export.name] += len(text)
+            ends = {name: end for name, end in self._ends.items() if name != GAMES}
+            lines.append(_seal(_game_entry(row, ends)))
+            fresh.append(row)
+        return b"".join(games), b"".join(lines), {name: b"".join(parts) for name, parts in exported.items()}
+
+    def note(self, word: str, data: Any) -> None:
+        """Add something that is no game to the log, once; StorageFailed if it cannot be written."""
+        if (word, data) in self.notes:
+            return
+        line = _seal(["note", word, data])
+        try:
+            self._write(LOG, line)
+            os.fsync(self._files[LOG])
+        except OSError as error:
+            self._retreat()
+            raise StorageFailed(f"{self.folder}: {error.strerror or error}") from None
+        self._log_end += len(line)
+        self.notes.append((word, data))
+
+    def _write(self, name: str, data: bytes) -> None:
+        if self._broken:
+            raise OSError(5, "an earlier write failed")
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._files[name], view) :]
+
+    def _retreat(self) -> None:
+        """After a failed write: back to the last whole transaction, as far as the disk lets us."""
+        self._broken = True
+        ends = {**self._ends, LOG: self._log_end}
+        for name, descriptor in self._files.items():
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, ends[name])
+
+    # Reading
+
+    def result(self, row: Row) -> GameResult:
+        """The whole game of a row; StoreError if it is damaged."""
+        with (self.folder / GAMES).open("rb") as stream:
+            return self._result(row, stream)
+
+    def results(self, rows: Iterable[Row] | None = None) -> Iterator[GameResult]:
+        """Whole games, in the order in which they were stored unless `rows` are given."""
+        with (self.folder / GAMES).open("rb") as stream:
+            for row in self._stored() if rows is None else rows:
+                yield self._result(row, stream)
+
+    def _stored(self) -> list[Row]:
+        return sorted(self.rows.values(), key=lambda row: row.offset)
+
+    def _result(self, row: Row, stream: Any) -> GameResult:
+        stream.seek(row.offset)
+        data = stream.read(row.length)
+        if zlib.crc32(data) != row.check:
+            raise StoreError(
+                f"{self.folder / GAMES}: game {row.id} is damaged: expected it as it was written"
+            )
+        return from_json(json.loads(data))
+
+    def rebuild(self, export: Export) -> int:
+        """Write an export anew from the log; its length in bytes."""
+        length = 0
+        made = export.path.with_name(f"{export.path.name}.new-{os.getpid()}")
+        with made.open("wb") as stream:
+            for result in self.results():
+                if result.counts:
+                    length += stream.write(export.render(result))
+            stream.flush()
+            os.fsync(stream.fileno())
+        made.replace(export.path)
+        return length
+
+    def text(self, name: str) -> str:
+        """One of the run's own small files; StoreError if it cannot be read."""
+        try:
+            return (self.folder / name).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{self.folder / name}: {error}: expected a file of a run") from None
+
+    def close(self) -> None:
+        for descriptor in self._files.values():
+            os.close(descriptor)
+        self._files.clear()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _expect_run(folder: Path) -> None:
+    for name in (LOG, GAMES, CONFIG):
+        if not (folder / name).is_file():
+            raise StoreError(f"{shorten(str(folder))}: expected the folder of a run, with {name}")
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        import msvcrt
+
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Put `text` in place of a file in one step that survives a crash; OSError if that fails."""
+    made = path.with_name(f"{path.name}.new-{os.getpid()}")
+    try:
+        with made.open("wb") as stream:
+            stream.write(text.encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+        made.replace(path)
+    except OSError:
+        made.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _cut(path: Path, end: int) -> None:
+    if path.stat().st_size > end:
+        with path.open("r+b") as stream:
+            stream.truncate(end)
+            os.fsync(stream.fileno())
+
+
+def differences(stored: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """What two fingerprints do not agree in, one sentence for each item."""
+    return [
+        f"{item}: was {shorten(stored.get(item, 'not there'))}, is {shorten(now.get(item, 'not there'))}"
+        for item in {**stored, **now}
+        if stored.get(item) != now.get(item)
+    ]
