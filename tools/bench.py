@@ -11,6 +11,7 @@ MEASUREMENTS = {
     "latency": "hnefi.tools.bench_latency",
     "random": "hnefi.tools.bench_random",
     "scale": "hnefi.tools.bench_scale",
+    "hex": "hnefi.tools.bench_hex",
 }
 
 
@@ -25,8 +26,9 @@ def main(argv: list[str]) -> int:
         "change of it is a change of how the engine plays.\n\n"
         "  hnefi bench speed     kernels against C, by CPU time\n"
         "  hnefi bench latency   how fast the process starts, stops and answers\n"
-        "  hnefi bench random    games against a random mover, every variant and side\n"
-        "  hnefi bench scale     what a centipawn is worth, from games against itself",
+        "  hnefi bench random    games against a random mover, by variant and side\n"
+        "  hnefi bench scale     what a centipawn is worth, from games against itself\n"
+        "  hnefi bench hex       every opening of a small board of hex, solved",
         ["", "6", "speed --help", "latency --json"],
     )
     options.add_argument(

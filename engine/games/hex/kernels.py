@@ -8,6 +8,7 @@ wins. The news is one flood, and every stone hears it at most once: a whole game
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,13 @@ from ... import verbs
 from ...dice import below
 from ...jit import OPTIONS, entry, inline
 from ...sides import Reason
-from ...squares import CELLS, STRIDE, SWAP, square
+from ...squares import CELLS, STRIDE, SWAP, file_of, rank_of, square
 from ...verbs import MOVES
 
 EDGES = 3
 """Both edges of a side: 1 is top or left, 2 is bottom or right."""
-OWNERS = (4, 8)
-"""Owner bits of `x` and `o`."""
+X, O = 4, 8
+"""Owner bits; a side's is `X << side`."""
 OUTSIDE = 16
 """Set on every cell around the board, the frame's too. An empty cell is 0."""
 NEIGHBOURS = (STRIDE, STRIDE + 1, 1, -STRIDE, -STRIDE - 1, -1)
@@ -38,7 +39,7 @@ HEX = np.dtype(
     [
         ("zobrist", "u8", (2, CELLS)),
         ("side_zobrist", "u8"),
-        ("size", _i),
+        ("files", _i),
         ("swap", _i),  # 1 where the second ply may take over the first stone
         # The position, restored by `undo`.
         ("key", "u8"),
@@ -62,38 +63,52 @@ HEX = np.dtype(
     ],
     align=True,
 )
-CORE = slice(HEX.fields["size"][1], HEX.fields["news"][1])  # type: ignore[index]
+CORE = slice(HEX.fields["files"][1], HEX.fields["news"][1])  # type: ignore[index]
 """Bytes of the record that are the position."""
 
 
 def new_record(size: int, swap: bool) -> Any:
     """A one-element recarray with an empty board of `size` x `size` cells, `a` to move."""
     record = np.zeros(1, HEX).view(np.recarray)
+    whole = record.view(np.uint8).reshape(-1)
+    empty = _empty_board(size, swap)
+    whole[: len(empty)] = np.frombuffer(empty, np.uint8)
+    record[0]["random"] = 1
+    return record
+
+
+@lru_cache(maxsize=64)
+def _empty_board(size: int, swap: bool) -> bytes:
+    """The bytes of a record before its stacks."""
+    record = np.zeros(1, HEX).view(np.recarray)
     s = record[0]
     draw = np.random.Generator(np.random.PCG64(1942))
     s["zobrist"] = draw.integers(0, 1 << 64, (2, CELLS), np.uint64)
     s["side_zobrist"] = draw.integers(0, 1 << 64, dtype=np.uint64)
-    s["size"], s["swap"], s["random"] = size, swap, 1
+    s["files"], s["swap"] = size, swap
     board = np.full(CELLS, OUTSIDE, np.int8)
     for i in range(size):
-        board[square(i, size)] |= OWNERS[0] | 1
-        board[square(i, -1)] |= OWNERS[0] | 2
-        board[square(-1, i)] |= OWNERS[1] | 1
-        board[square(size, i)] |= OWNERS[1] | 2
+        board[square(i, size)] |= X | 1
+        board[square(i, -1)] |= X | 2
+        board[square(-1, i)] |= O | 1
+        board[square(size, i)] |= O | 2
     # The middle comes first: there the best moves are, other things being equal.
-    cells = sorted(
-        ((file, rank) for file in range(size) for rank in range(size)),
-        key=lambda at: (
-            (2 * at[0] - size + 1) ** 2 + (2 * at[1] - size + 1) ** 2 + (2 * at[0] - 2 * at[1]) ** 2
-        ),
+    twice = [2 * i - size + 1 for i in range(size)]
+    listed = sorted(
+        (square(file, rank) for file in range(size) for rank in range(size)),
+        key=lambda sq: _distance(twice[file_of(sq)], twice[rank_of(sq)]),
     )
-    listed = [square(*at) for at in cells]
     board[listed] = 0
     s["board"] = board
     s["empty"] = len(listed)
     s["cells"][: len(listed)] = listed
     s["place"][listed] = range(len(listed))
-    return record
+    return record.view(np.uint8).reshape(-1)[: CORE.stop].tobytes()
+
+
+def _distance(x: int, y: int) -> int:
+    """The square of a distance on the rhombus, where (1, 1) is as long as (1, 0) and (0, 1)."""
+    return x * x + y * y - x * y
 
 
 @inline
@@ -111,7 +126,7 @@ def joined(s, sq, owner):
 def mirrored(s, sq):
     """The image of a cell in the long diagonal: row and column exchanged, rows counted from the top."""
     file, rank = sq % STRIDE - 1, sq // STRIDE - 1
-    return (s.size - file) * STRIDE + s.size - rank
+    return (s.files - file) * STRIDE + s.files - rank
 
 
 @inline
@@ -125,7 +140,7 @@ def exchange(s, i, j):
 @inline
 def put(s, sq, side):
     """Put a stone down, and let the stones joined with it know of its edges."""
-    owner = 4 << side
+    owner = X << side
     place = int(s.place[sq])
     s.empty -= 1
     exchange(s, place, s.empty)
@@ -154,7 +169,7 @@ def put(s, sq, side):
 @inline
 def may_swap(s):
     """Whether the side to move may take over the only stone: told by the board alone."""
-    return s.swap != 0 and s.side == 1 and s.empty == s.size * s.size - 1
+    return s.swap != 0 and s.side == 1 and s.empty == s.files * s.files - 1
 
 
 @entry
@@ -199,7 +214,7 @@ def undo(s):
     if s.u_move[ply] == SWAP:
         s.empty -= 1
         old = int(s.cells[s.empty])
-        s.board[old] = 4 | joined(s, old, 4)
+        s.board[old] = X | joined(s, old, X)
         s.key ^= s.zobrist[0, old]
     s.side = side
     s.outcome = 0
@@ -222,7 +237,7 @@ def generate(s, top):
 @entry
 def generate_noisy(s, top):
     """The moves that win at once."""
-    owner = 4 << s.side
+    owner = X << s.side
     for i in range(s.empty):
         sq = int(s.cells[i])
         if joined(s, sq, owner) == EDGES:
@@ -237,9 +252,9 @@ def weight(s, move):
     if move == SWAP:
         return 0
     sq = move >> 9
-    if joined(s, sq, 4 << s.side) == EDGES:
+    if joined(s, sq, X << s.side) == EDGES:
         return 2
-    if joined(s, sq, 8 >> s.side) == EDGES:
+    if joined(s, sq, O >> s.side) == EDGES:
         return 1
     return 0
 
@@ -267,9 +282,9 @@ def stuck(s):
 def whole_key(s):
     """The key from scratch."""
     key = s.side_zobrist if s.side else np.uint64(0)
-    for i in range(s.empty, s.size * s.size):
+    for i in range(s.empty, s.files * s.files):
         sq = int(s.cells[i])
-        key ^= s.zobrist[0 if s.board[sq] & 4 else 1, sq]
+        key ^= s.zobrist[0 if s.board[sq] & X else 1, sq]
     return key
 
 
