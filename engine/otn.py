@@ -32,6 +32,7 @@ from .variant import Variant, VariantError, is_name
 from .wording import shorten
 
 _PROBLEMS: Final = 50
+_STRING_LIMIT: Final = 64 * 1024
 _ATTACKER_KING: Final = "k"
 """OTN has a letter for an attacking king, which no board here has; it is read and skipped."""
 
@@ -125,16 +126,18 @@ def import_rules(text: str, opentafl: bool = False) -> tuple[Variant, list[str]]
     `opentafl` reads it as that program does and sets the switch of that name. The variant is called by its `name:`,
     else `custom`. Raises OtnError only if there is no start position that could be played.
     """
+    if len(text) > _STRING_LIMIT:
+        raise OtnError(f"{shorten(text)}: expected at most {_STRING_LIMIT} characters, not {len(text)}")
     problems: list[str] = []
     words: dict[str, str] = {}
     for token in text.split():
         key, colon, value = token.partition(":")
-        if not colon:
+        if not colon or not key:
             problems.append(f"{shorten(token)}: expected key:value")
-        elif len(value) > TEXT_LIMIT:
+        elif len(value) > TEXT_LIMIT and key not in ("start", "starti"):  # whose error says more
             problems.append(f"{shorten(token)}: expected at most {TEXT_LIMIT} characters")
         elif key in words:
-            problems.append(f"{shorten(token)}: {key} was given before")
+            problems.append(f"{shorten(token)}: {shorten(key)[1:-1]} was given before")
         else:
             words[key] = value
     start = _read_start(words, problems)
@@ -180,7 +183,7 @@ def _read_start(words: dict[str, str], problems: list[str]) -> Setup:
             parse_rows(bottom, order="bottom") if bottom is not None else parse_rows(top or "", order="top")
         )
     except SetupError as error:
-        raise OtnError(f"start: {error}") from None
+        raise OtnError(f"{'starti' if bottom is None else 'start'}: {error}") from None
     if dim is None:
         problems.append(f"no dim: expected dim:{setup.size} at the beginning")
     elif dim != str(setup.size):
@@ -215,7 +218,7 @@ def _read_pieces(value: str) -> str:
     found = set(value) - {",", _ATTACKER_KING}
     unknown = sorted(found.difference(PIECES))
     if unknown:
-        raise ValueError(f"no piece has the letter {unknown[0]}")
+        raise ValueError(f"no piece has the letter {shorten(unknown[0])[1:-1]}")
     return "".join(letter for letter in PIECES if letter in found)
 
 

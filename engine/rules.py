@@ -101,7 +101,10 @@ class Switch:
             case "count":
                 return f"a whole number from {self.low} to {COUNT_LIMIT}"
             case "material":
-                return "two whole numbers, attackers and men of the king's side, such as 2 1, or none"
+                return (
+                    "two whole numbers, attackers and men of the king's side, such as 2 1, "
+                    "no more than the board has squares, or none"
+                )
 
 
 def _choice(name: str, words: str, default: str, meaning: str) -> Switch:
@@ -503,7 +506,7 @@ def _parse(switch: Switch, value: SwitchValue, size: int) -> Any:
             case "speed":
                 return _parse_speed(value)
             case "material":
-                return _parse_material(value)
+                return _parse_material(value, size)
     except RulesError:
         raise
     except ValueError as error:
@@ -529,14 +532,17 @@ def _whole(value: object, low: int, high: int) -> int:
 
 
 def _words(value: object) -> list[str]:
-    """The words of a list or of text with blanks or commas; ValueError if it is neither."""
+    """The words of a list or of text with blanks or commas, none of them beside `none`; ValueError otherwise."""
     if isinstance(value, (list, tuple)):
         if len(value) > TEXT_LIMIT or not all(isinstance(word, str) for word in value):
             raise ValueError
         value = ",".join(value)
     if not isinstance(value, str):
         raise ValueError
-    return value.replace(",", " ").split()
+    words = value.replace(",", " ").split()
+    if "none" in words and len(words) > 1:
+        raise ValueError("none stands alone")
+    return words
 
 
 def parse_pieces(value: object) -> str:
@@ -549,7 +555,7 @@ def parse_pieces(value: object) -> str:
         letters.update(PIECE_WORDS.get(word, word))
     unknown = sorted(letters.difference(PIECES))
     if unknown:
-        raise ValueError(f"no piece has the letter {unknown[0]}")
+        raise ValueError(f"no piece has the letter {shorten(unknown[0])[1:-1]}")
     return "".join(letter for letter in PIECES if letter in letters)
 
 
@@ -590,7 +596,7 @@ def _parse_zones(value: object, size: int) -> tuple[Zone, ...]:
         parts = []
         for text in value.split(";"):
             pieces = [part.strip() for part in text.split(":")]
-            if pieces in ([""], ["none"]):
+            if pieces == [""] or value.strip() == "none":
                 continue
             if len(pieces) != 3:
                 raise ValueError(f"{shorten(text, 40)} is no zone")
@@ -598,8 +604,10 @@ def _parse_zones(value: object, size: int) -> tuple[Zone, ...]:
     zones = set()
     for where, who, mode in parts:
         zone = Zone(parse_squares(where, size), parse_pieces(who), mode)
-        if mode not in ("pass", "stop", "both") or not zone.squares or not zone.pieces:
-            raise ValueError
+        if mode not in ("pass", "stop", "both"):
+            raise ValueError(f"{shorten(mode, 40)} is not pass, stop or both")
+        if not zone.squares or not zone.pieces:
+            raise ValueError("a zone has squares and pieces")
         zones.add(zone)
     return tuple(
         sorted(zones, key=lambda zone: ([board.sort_key(sq) for sq in zone.squares], zone.pieces, zone.mode))
@@ -624,7 +632,7 @@ def _parse_speed(value: object) -> tuple[tuple[str, int], ...]:
     return tuple((letter, limits[letter]) for letter in PIECES if limits.get(letter))
 
 
-def _parse_material(value: object) -> tuple[int, int] | None:
+def _parse_material(value: object, size: int) -> tuple[int, int] | None:
     if value is None or value == "none":
         return None
     if isinstance(value, (list, tuple)):
@@ -633,8 +641,7 @@ def _parse_material(value: object) -> tuple[int, int] | None:
         words = list(_words(value))
     if len(words) != 2:
         raise ValueError
-    most = board.MAX_SIZE**2
-    return _whole(words[0], 0, most), _whole(words[1], 0, most)
+    return _whole(words[0], 0, size**2), _whole(words[1], 0, size**2)
 
 
 def squares_text(found: Iterable[int]) -> str:

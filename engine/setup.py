@@ -97,7 +97,10 @@ def rows_to_pieces(rows: Sequence[str], size: int | None = None) -> tuple[int, t
             if run:
                 # Longer runs of digits are no board row; converting them would only cost time.
                 if len(run) > 2 or run[0] == "0":
-                    raise SetupError(f"row {shorten(row)}: {shorten(run, 20)} is no number of empty squares")
+                    raise SetupError(
+                        f"row {shorten(row)}: {shorten(run, 20)} is no number of empty squares: "
+                        f"expected 1 to {board.MAX_SIZE}"
+                    )
                 file += int(run)
                 run = ""
             if sign == "\n":
@@ -106,26 +109,32 @@ def rows_to_pieces(rows: Sequence[str], size: int | None = None) -> tuple[int, t
                 pieces.append((board.square(file, rank), alphabet[sign]))
             file += 1
         if file != side_length:
-            raise SetupError(f"row {shorten(row)} has {file} squares: expected {side_length}")
+            raise SetupError(
+                f"row {shorten(row)} has {file} squares: expected {side_length}, as many as rows"
+            )
     pieces.sort()
     return side_length, tuple(pieces)
 
 
 def _alphabet(rows: Sequence[str]) -> dict[str, str]:
     """The one alphabet that all letters of these rows belong to; SetupError for unknown letters or a mixture."""
-    letters = sorted({sign for row in rows for sign in row if not "0" <= sign <= "9"})
-    for alphabet in (_OWN, _UPPER, _LOWER):
-        if all(letter in alphabet for letter in letters):
-            return alphabet
-    for letter in letters:
-        if not any(letter in alphabet for alphabet in (_OWN, _UPPER, _LOWER)):
-            row = next(row for row in rows if letter in row)
+    left = [_OWN, _UPPER, _LOWER]
+    seen: set[str] = set()
+    for row in rows:
+        letters = {sign for sign in row if not "0" <= sign <= "9"}
+        seen |= letters
+        for letter in sorted(letters):
+            if not any(letter in alphabet for alphabet in (_OWN, _UPPER, _LOWER)):
+                raise SetupError(
+                    f"row {shorten(row)}: {shorten(letter)} is no piece: expected letters out of {PIECES}"
+                )
+        left = [alphabet for alphabet in left if letters <= alphabet.keys()]
+        if not left:
             raise SetupError(
-                f"row {shorten(row)}: {shorten(letter)} is no piece: expected letters out of {PIECES}"
+                f"row {shorten(row)}: the letters {shorten(''.join(sorted(seen)))} mix two alphabets: "
+                f"expected {PIECES}, or a d k, or A D K"
             )
-    raise SetupError(
-        f"the letters {shorten(''.join(letters))} mix two alphabets: expected {PIECES}, or a d k, or A D K"
-    )
+    return left[0]
 
 
 def split_rows(text: str, order: RowOrder = "auto") -> list[str]:
@@ -135,7 +144,10 @@ def split_rows(text: str, order: RowOrder = "auto") -> list[str]:
     their program starts at the top whatever it writes), or `auto`, bottom if there is a leading slash.
     """
     if len(text) > _BOARD_LIMIT:
-        raise SetupError(f"{shorten(text)}: expected rows such as 3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3")
+        raise SetupError(
+            f"{shorten(text)}: expected rows such as 3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3, "
+            f"at most {board.MAX_SIZE} of {board.MAX_SIZE} squares"
+        )
     from_bottom = order == "bottom" or (order == "auto" and text.startswith("/"))
     rows = text.removeprefix("/").removesuffix("/").split("/")
     if not all(rows):

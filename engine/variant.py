@@ -165,12 +165,12 @@ def is_name(word: object) -> bool:
 
 def parse(text: str, where: str, stem: str | None = None) -> Variant:
     """The variant that a TOML text describes; `where` begins every error, `stem` is the name it must have."""
-    import tomllib
+    from .toml_text import read_toml
 
     try:
-        table = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # the latter from lists nested thousands deep
-        raise VariantError(f"{where}: not TOML: {error}") from None
+        table = read_toml(text)
+    except ValueError as error:
+        raise VariantError(f"{where}: {error}") from None
     for key, value in table.items():
         if key not in _KEYS:
             raise VariantError(

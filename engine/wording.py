@@ -13,7 +13,10 @@ def shorten(value: object, limit: int = 80) -> str:
         return "a huge number"
     if isinstance(value, (list, tuple)):
         value = value[:limit]
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "a value nested too deep to be shown"
     return text if len(text) <= limit else text[:limit] + "…"
 
 

@@ -14,7 +14,6 @@ MultiPV = 1
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any
 
 from hnefi.engine import options
 from hnefi.engine.search.types import Limits
+from hnefi.engine.toml_text import read_toml
 
 FOLDER = Path(__file__).parent
 SUFFIX = ".toml"
@@ -67,11 +67,11 @@ def read(file: Path) -> Player:
     try:
         with file.open("rb") as stream:
             text = stream.read(_FILE_LIMIT).decode()
-        table = tomllib.loads(text)
+        table = read_toml(text)
     except OSError as error:
         raise PlayerError(f"{file}: {error.strerror or error}: expected a readable file") from None
-    except (ValueError, RecursionError) as error:
-        raise PlayerError(f"{file}: not TOML: {error}") from None
+    except ValueError as error:
+        raise PlayerError(f"{file}: {error}") from None
     for key, value in table.items():
         if key not in _KEYS:
             raise PlayerError(f"{file}: {key}: {value!r:.80}: expected one of {', '.join(_KEYS)}")

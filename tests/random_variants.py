@@ -1,6 +1,7 @@
 """Random but legal games: rule sets over every switch, boards to start from, and walks through them.
 
-Everything comes from the `random.Random` that is passed in, so a seed names a game.
+Everything comes from the `random.Random` that is passed in, so a seed names a game. Rules may be drawn from
+hypothesis' own: the first of a choice and a sample of few are the plain case everywhere, so that they shrink.
 """
 
 from __future__ import annotations
@@ -16,46 +17,48 @@ from hnefi.engine.variant import Variant
 
 ATTACKERS, DEFENDERS = "tcnmg", "TCNMG"
 WORDS = ("none", "all", "men", "attackers", "defenders", "king")
-UNTOUCHED = frozenset(
-    {"size", "first", "agreed_draw", "opentafl", "throne", "corners", "zones", "speed", "camp_soft"}
-)
-TERRAIN = frozenset({"attacker_camps", "defender_camps"})
-OFTEN_CHANGED = 0.3
+SIZES = (5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 9, 9, 10, 11, 11, 12, 13, 14, 15, 16, 17, 18, 19)
+CAMPS = ("attacker_camps", "defender_camps")
+PLAIN = [switch for switch in SWITCHES if switch.kind not in ("size", "squares", "zones", "speed")]
+"""Switches that can be drawn alone, without regard to the board or to each other."""
 
 
-def random_variant(rng: random.Random, size: int | None = None) -> Variant:
-    """A variant of 5x5 to 19x19, small boards more often, with a random layout and any switches but `opentafl`."""
-    size = size or rng.choice((5, 6, 7, 7, 7, 8, 9, 9, 9, 10, 11, 11, 12, 13, 14, 15, 17, 19))
-    switches: dict[str, SwitchValue] = {"first": rng.choice("ad")}
+def random_variant(
+    rng: random.Random, size: int | None = None, positions: random.Random | None = None
+) -> Variant:
+    """A variant of `size` or 5x5 to 19x19, small boards more often, with any switches and a random layout.
+
+    The layout comes from `positions` if that is given.
+    """
+    size = size or rng.choice(SIZES)
+    switches: dict[str, SwitchValue] = {}
     free = set(squares(size))
-    for kind in ("throne", "corners", "attacker_camps", "defender_camps"):
+    for kind in ("throne", "corners", *CAMPS):
         chosen = _terrain(rng, kind, size, free)
         free -= chosen
         switches[kind] = _text(chosen)
-    camps = [word for kind in TERRAIN for word in str(switches[kind]).split(",") if word != "none"]
-    if camps and rng.random() < 0.5:
+    camps = [word for kind in CAMPS for word in str(switches[kind]).split(",") if word != "none"]
+    if camps and rng.random() > 0.5:
         switches["camp_soft"] = ",".join(rng.sample(camps, rng.randint(1, len(camps))))
-    if rng.random() < 0.25:
+    if rng.random() > 0.75:
         switches["zones"] = ";".join(_zone(rng, size) for _ in range(rng.randint(1, 3)))
-    if rng.random() < 0.25:
+    if rng.random() > 0.75:
         letters = rng.sample(PIECES, rng.randint(1, 4))
         switches["speed"] = ",".join(f"{letter}:{rng.randint(1, 4)}" for letter in letters)
-    change = rng.choice((0.0, 0.15, OFTEN_CHANGED, 0.6))
-    for switch in SWITCHES:
-        if switch.name in UNTOUCHED | TERRAIN or rng.random() >= change:
-            continue
+    for switch in rng.sample(PLAIN, rng.choice((0, 7, 15, 30))):
         if switch.kind == "pieces":
             switches[switch.name] = _piece_set(rng)
         elif switch.kind == "count":
             switches[switch.name] = rng.randint(2, 4) if switch.low == 2 else rng.choice((0, 3, 8, 20))
         elif switch.kind == "material":
-            switches[switch.name] = f"{rng.randint(0, 6)} {rng.randint(0, 4)}"
+            switches[switch.name] = f"{rng.choice((0, 3, 8, 20))} {rng.choice((0, 2, 5, 12))}"
         else:
             switches[switch.name] = rng.choice(switch.words)
     stops = Variant.build(
         "stops", _rows_with_king(size), switches | {"throne_stop": "all", "corner_stop": "all"}
     )
     plain = stops.with_switches(**{key: switches.get(key, "king") for key in ("throne_stop", "corner_stop")})
+    rng = positions or rng
     start = random_setup(rng, plain, crowded=rng.choice((0.15, 0.25, 0.4)))
     side = Side.of(plain.rules.first)
     return Variant("random", (), plain.rules, Setup(size, start.pieces, side))
@@ -78,12 +81,12 @@ def random_setup(rng: random.Random, variant: Variant, crowded: float = 0.3) -> 
     # Men stand around one square more densely than elsewhere, so that walls and rings come up.
     middle = king if rng.random() < 0.7 else rng.choice(plain)
     share = rng.choice((0.3, 0.5, 0.7))
-    for sq in plain:
-        near = abs(sq % 21 - middle % 21) + abs(sq // 21 - middle // 21) <= 3
-        if sq in pieces or rng.random() >= (min(0.7, 2 * crowded) if near else crowded / 2):
-            continue
+    near = [sq for sq in plain if abs(sq % 21 - middle % 21) + abs(sq // 21 - middle // 21) <= 3]
+    held = rng.sample(near, int(len(near) * min(0.7, 2 * crowded)))
+    held += rng.sample(plain, int(len(plain) * crowded / 2))
+    for sq in {*held} - {*pieces}:
         letters = DEFENDERS if rng.random() < share else ATTACKERS
-        pieces[sq] = rng.choice(letters[1:]) if rng.random() < special else letters[0]
+        pieces[sq] = rng.choice(letters[1:]) if special and rng.random() < special else letters[0]
     return Setup(
         size,
         tuple(sorted(pieces.items())),
@@ -119,9 +122,10 @@ def nearly(rng: random.Random, variant: Variant, bend: bool = False) -> tuple[Va
     letter = pieces.pop(gap)
     path = _between(away, gap)
     fixed = {*pieces, *path, gap, away, *rules.throne, *rules.corners}
-    for sq in squares(rules.size):
-        if sq not in fixed and rng.random() < 0.1:
-            pieces[sq] = rng.choice("tTTtgGnNcCmM" if rng.random() < 0.1 else "tT")
+    others = [sq for sq in squares(rules.size) if sq not in fixed]
+    # Few men besides, often none: one defender outside makes a ring no ring.
+    for sq in rng.sample(others, min(len(others), rng.choice((0, 0, 1, len(others) // 10)))):
+        pieces[sq] = rng.choice("tTtTtTtTtTtTtTgGnNcCmM")
     if away not in (*rules.throne, *rules.corners):
         pieces[away] = letter
     side = Side.ATTACKERS if letter in ATTACKERS else Side.DEFENDERS
@@ -144,7 +148,7 @@ def _fort(rng: random.Random, size: int) -> dict[int, str]:
     wall = _around(size, blob)
     pieces = dict.fromkeys(wall, "T")
     pieces |= {sq: rng.choice("TTTt") for sq in _around(size, blob | wall) if rng.random() < 0.3}
-    pieces[king] = "K"
+    pieces[rng.choice([king, king, *sorted(blob)])] = "K"
     return pieces
 
 
@@ -198,11 +202,28 @@ def _corner_seals(rng: random.Random, size: int) -> dict[int, str]:
     return pieces | {middle: "K"} if middle not in pieces else {}
 
 
+def _seat(rng: random.Random, size: int) -> dict[int, str]:
+    """The king in the middle or beside it, one man of his at his side, attackers at the others and before the man."""
+    king = square(size // 2, size // 2) + rng.choice((0, 0, 1))
+    step = rng.choice(DIRECTIONS)
+    pieces = {king + way: "t" for way in (*DIRECTIONS, 2 * step) if on_board(king + way, size)}
+    return pieces | {king: "K", king + step: "T"}
+
+
 _WANTED: dict[Callable[[random.Random, int], dict[int, str]], dict[str, tuple[str, ...]]] = {
     _ring: {"encirclement": ("apart", "ring")},
-    _fort: {"exit_fort": ("yes",)},
-    _row: {"shieldwall": ("men", "corner"), "shieldwall_closer": ("end", "any")},
-    _box: {"king_on_edge": ("safe", "enclosed", "last"), "king_with_one": ("yes", "no")},
+    _fort: {"exit_fort": ("yes",), "opentafl": ("no", "no", "yes")},
+    _row: {
+        "shieldwall": ("men", "corner"),
+        "shieldwall_closer": ("end", "any"),
+        "material_draw": ("none", "none", "20 12"),
+    },
+    _box: {
+        "king_on_edge": ("safe", "enclosed", "last"),
+        "king_with_one": ("yes", "no"),
+        "opentafl": ("no", "no", "yes"),
+    },
+    _seat: {"linnaean": ("yes",), "opentafl": ("no", "no", "yes")},
     _trap: {"sealed": ("org",)},
     _corner_seals: {"sealed": ("org",)},
 }

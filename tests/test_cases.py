@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from typing import Protocol
 
 import pytest
-from cases import FOLDER, Case, CaseError, NotShipped, read, read_all
+from cases import FOLDER, Case, CaseError, read, read_all
 from twin import IllegalPly, Twin
 
+from hnefi.engine.rules import SWITCHES, Switch
 from hnefi.engine.sides import Outcome, Side
 from hnefi.engine.squares import move_name, name, origin, target
 
 CASES = read_all()
+NEVER_SEEN = ("size", "agreed_draw")
+"""The board's size is in every case, and to agree on a draw is the players' business."""
 
 
 class Player(Protocol):
@@ -64,15 +69,9 @@ class KernelPlayer:
     @classmethod
     def start(cls, case: Case) -> Player:
         from hnefi.engine.games.tafl.position import Position
-        from hnefi.engine.position import PositionError
 
         variant, setup = case.variant(), case.setup()
-        try:
-            return cls(Position.initial(variant) if setup is None else Position.from_setup(variant, setup))
-        except PositionError as error:
-            if "not supported" in str(error):
-                pytest.skip(f"the kernels do not play this rule yet: {error}")
-            raise
+        return cls(Position.initial(variant) if setup is None else Position.from_setup(variant, setup))
 
     @property
     def side(self) -> Side:
@@ -98,10 +97,6 @@ class KernelPlayer:
 @pytest.mark.parametrize("start", [TwinPlayer.start, KernelPlayer.start], ids=["twin", "kernel"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.where)
 def test_case(case: Case, start: Callable[[Case], Player]) -> None:
-    try:
-        case.rules()
-    except NotShipped as missing:
-        pytest.skip(str(missing))
     player = start(case)
     expected = case.expected
     assert player.outcome is None, f"{case.text}: over before the first move: {player.outcome}"
@@ -135,6 +130,70 @@ def test_case(case: Case, start: Callable[[Case], Player]) -> None:
         outcome = player.outcome
         assert outcome is not None, f"{case.text}: the game goes on"
         assert (outcome.result, outcome.reason.words) == (expected.result, expected.reason), case.text
+
+
+def observed(case: Case) -> list[object]:
+    """What the twin sees happen in a case: the targets asked for, or the course of the moves as far as it goes."""
+    twin = Twin(case.variant(), case.setup())
+    if case.expected.targets is not None:
+        square = case.first_square()
+        return [{name(target(move)) for move in twin.legal_moves() if name(origin(move)) == square}]
+    seen: list[object] = [twin.outcome]
+    for move in case.plies():
+        if not twin.is_legal(move):
+            return [*seen, "illegal"]
+        twin = twin.play(move)
+        seen.append((twin.last_captures, twin.must_go_on, twin.outcome))
+    return seen
+
+
+def matters(case: Case, switch: str, value: str) -> bool:
+    """Whether the case would come out otherwise if this one switch had the other value."""
+    try:
+        other = replace(case, switches={**case.switches, switch: value})
+        return observed(other) != observed(case)
+    except ValueError:
+        return False  # the board does not fit those rules
+
+
+@cache
+def texts(case: Case) -> dict[str, str]:
+    """Every switch of a case as text."""
+    return dict(case.rules().lines())
+
+
+@cache
+def values_on(base: str, pieces: tuple[tuple[str, str], ...], switch: str) -> frozenset[str]:
+    """The values that cases on this board give a switch."""
+    return frozenset(texts(case)[switch] for case in CASES if (case.base, case.pieces) == (base, pieces))
+
+
+def is_shown(switch: Switch, value: str) -> bool:
+    """Whether some case shows a value at work: with the default, or another value that is tried on the same board,
+    it would come out otherwise."""
+    return any(
+        matters(case, switch.name, other)
+        for case in CASES
+        if texts(case)[switch.name] == value
+        for other in {switch.default, *values_on(case.base, case.pieces, switch.name)} - {value}
+    )
+
+
+WORDS = [(switch, word) for switch in SWITCHES for word in switch.words if switch.name not in NEVER_SEEN]
+LISTS = [switch for switch in SWITCHES if not switch.words and switch.name not in NEVER_SEEN]
+
+
+@pytest.mark.parametrize(("switch", "word"), WORDS, ids=[f"{s.name}={word}" for s, word in WORDS])
+def test_every_word_of_every_switch_is_shown_by_a_case(switch: Switch, word: str) -> None:
+    assert is_shown(switch, word), f"no case would come out otherwise without {switch.name}={word}"
+
+
+@pytest.mark.parametrize("switch", LISTS, ids=[switch.name for switch in LISTS])
+def test_every_other_switch_is_shown_by_a_case(switch: Switch) -> None:
+    values = {texts(case)[switch.name] for case in CASES if switch.name in case.switches}
+    assert any(is_shown(switch, value) for value in values), (
+        f"no case would come out otherwise by {switch.name}"
+    )
 
 
 def test_there_are_cases_for_every_subject() -> None:

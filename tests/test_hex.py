@@ -676,7 +676,8 @@ def test_a_session() -> None:
             "info string rules size 4",
             "info string rules swap yes",
         ]
-        assert len(engine.ask("genfens 3 seed 1 plies 2-4")) >= 3
+        engine.send("genfens 3 seed 1 plies 2-4")
+        assert sum(len(engine.until("info string genfens")) for _ in range(3)) == 3
         played = engine.ask("variant hex:2", "play a1", "play b2", "play a2")
         assert played[-1] == "info string outcome a connected"
         assert engine.ask("play b1") == ["info string error play b1: the game is over: a connected"]

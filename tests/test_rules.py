@@ -168,10 +168,13 @@ def test_spellings_mean_the_same(switch: str, spellings: list[Any], value: Any, 
         ({"speed": "t:2,t:3"}, r"speed: 't:2,t:3': expected .*'t' is named twice"),
         ({"speed": "t2"}, r"speed: 't2': expected letter:squares"),
         ({"speed": "t:100"}, r"speed: 't:100': expected letter:squares"),
-        ({"zones": "c5:K:jump"}, r"zones: 'c5:K:jump': expected squares:pieces:pass, stop or both"),
         ({"zones": "c5:K"}, r"zones: 'c5:K': expected .*'c5:K' is no zone"),
-        ({"zones": "none:K:stop"}, r"zones: 'none:K:stop': expected"),
+        ({"zones": "c5:K:jump"}, r"zones: 'c5:K:jump': .*\('jump' is not pass, stop or both\)"),
+        ({"zones": "none:K:stop"}, r"zones: 'none:K:stop': .*\(a zone has squares and pieces\)"),
+        ({"zones": "c5::stop"}, r"zones: 'c5::stop': .*\(a zone has squares and pieces\)"),
+        ({"zones": "h8:K:stop"}, r"zones: 'h8:K:stop': .*\(no square h8 on this 7x7 board\)"),
         ({"material_draw": "2"}, r"material_draw: '2': expected two whole numbers"),
+        ({"throne_pass": "\u202e"}, r"throne_pass: '\\u202e': .*no piece has the letter \\u202e"),
         ({"size": 9}, r"size: 9: expected 7, the size of the board"),
         (
             {"throne": "a1"},
@@ -186,6 +189,50 @@ def test_errors_name_the_switch_the_value_and_the_expectation(switches: dict[str
     with pytest.raises(RulesError, match="^" + message) as caught:
         make(**switches)
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("switches", "message"),
+    [
+        ({"throne": "a1"}, "corners: .*expected one terrain on each square, but a1 is in throne too"),
+        (
+            {"attacker_camps": "b2", "defender_camps": "b2"},
+            "defender_camps: 'b2': expected one terrain on each square, but b2 is in attacker_camps too",
+        ),
+        ({"camp_soft": "d3"}, "camp_soft: 'd3': expected camp squares, but d3 is in no camp"),
+        ({"attacker_camps": "d3", "camp_soft": "d4"}, "camp_soft: 'd4': .* but d4 is in no camp"),
+        ({"throne": "none,d4"}, r"throne: 'none,d4': .*\(none stands alone\)"),
+        ({"corner_stop": ["none", "K"]}, r"corner_stop: \['none', 'K'\]: .*\(none stands alone\)"),
+        ({"speed": "none,t:1"}, r"speed: 'none,t:1': .*\(none stands alone\)"),
+        ({"zones": "none;c5:K:stop"}, "zones: 'none;c5:K:stop': .*'none' is no zone"),
+        ({"material_draw": "50 1"}, "material_draw: '50 1': .*no more than the board has squares"),
+        ({"material_draw": "none 1"}, "material_draw: 'none 1': expected two whole numbers"),
+    ],
+)
+def test_switches_that_contradict_themselves_or_each_other(switches: dict[str, Any], message: str) -> None:
+    with pytest.raises(RulesError, match="^" + message):
+        make(**switches)
+
+
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {"corners": "none"},
+        {"corner_stop": "none"},
+        {"escape": "none", "capture_all": "no", "no_move": "draw"},
+        {"throne": "none", "king_sides_on_throne": 0, "linnaean": "yes", "throne_hostile_held": "all"},
+        {"shieldwall": "corner", "corners": "none"},
+        {"shieldwall_closer": "any", "move_limit_unit": "each", "camp_range": "kind", "repetition_count": 9},
+        {"repetition": "ignore", "repetition_start": "no", "repetition_compare": "board"},
+        {"escape": "edge", "exit_fort": "yes"},
+        {"sealed": "org", "corners": "d1"},
+        {"opentafl": "yes", "guard_jump": "capture", "sealed": "org", "encirclement": "ring"},
+        {"material_draw": "49 49"},
+    ],
+)
+def test_rules_that_never_apply_are_no_contradiction(switches: dict[str, Any]) -> None:
+    """Whoever removes the corners need not take back all that is said about corners."""
+    assert make(**switches)
 
 
 @pytest.mark.parametrize("size", [2, 20, True, "7"])

@@ -8,23 +8,33 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from collections import Counter
 
+import numpy as np
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from numba.core.registry import CPUDispatcher as Dispatcher
 from random_variants import nearly, random_setup, random_variant
 from twin import Twin
 
 from hnefi.engine import variant as variants
+from hnefi.engine.games.tafl import strike, survey
 from hnefi.engine.games.tafl.position import Position
-from hnefi.engine.position import PositionError
+from hnefi.engine.games.tafl.state import CORE, TAFL
+from hnefi.engine.perft import perft
+from hnefi.engine.rules import SwitchValue
+from hnefi.engine.search.searcher import Searcher
+from hnefi.engine.search.types import Limits, Settings
 from hnefi.engine.setup import Setup, format_fen
 from hnefi.engine.sides import Outcome, Reason
-from hnefi.engine.squares import NO_MOVE, move, move_name, squares
+from hnefi.engine.squares import NO_MOVE, move, move_name, name, squares
 from hnefi.engine.variant import Variant
 
 THOROUGH = int(os.environ.get("HNEFI_THOROUGH", "1"))
-RULE_SETS = 120
-BATCHES = 6
+OF_LISTS = TAFL.fields["pieces"][1] - CORE.start  # type: ignore[index]
+"""Where the piece lists begin among the bytes of a position; they are its last part."""
 
 
 def compare(twin: Twin, position: Position, rng: random.Random, path: str) -> None:
@@ -44,8 +54,10 @@ def compare(twin: Twin, position: Position, rng: random.Random, path: str) -> No
         if position.berserk is None and (twin.rules.repetition_start or position.moves):
             assert position.repetitions == twin.repetitions, path
     assert frozenset(position.last_captures) == twin.last_captures, path
+    check_undo(position, rng.sample(position.legal_moves(), min(6, len(position.legal_moves()))), path)
     legal = twin.legal_moves()
-    assert list(map(move_name, position.legal_moves())) == list(map(move_name, legal)), path
+    differ = set(position.legal_moves()) ^ set(legal)
+    assert position.legal_moves() == tuple(legal), f"{path}: {[move_name(ply) for ply in differ]}"
     with_captures = position.legal_moves_with_captures()
     assert [ply for ply, _ in with_captures] == legal, path
     some = rng.sample(with_captures, min(30, len(with_captures)))
@@ -57,10 +69,28 @@ def compare(twin: Twin, position: Position, rng: random.Random, path: str) -> No
         assert allowed == twin.is_legal(ply), f"{path}: {move_name(ply)}"
 
 
+def check_undo(position: Position, moves: list[int], path: str = "") -> None:
+    """Each move made and taken back by the kernels: the key is right after it, and every byte as before it."""
+    record = position.new_record()
+    state, whole = record[0], record.view(np.uint8).reshape(-1)[CORE]
+    # Places of the piece lists behind their ends mean nothing.
+    lists = [state["pieces"][side, : state["count"][side]] for side in range(2)]
+    before = whole[:OF_LISTS].tobytes(), [part.tobytes() for part in lists]
+    for ply in moves:
+        strike.make(state, ply)
+        assert state["key"] == survey.whole_key(state), f"{path}: key after {move_name(ply)}"
+        strike.undo(state)
+        after = whole[:OF_LISTS].tobytes(), [part.tobytes() for part in lists]
+        assert after == before, f"{path}: {move_name(ply)} taken back"
+
+
 def walk(
     variant: Variant, setup: Setup | None, rng: random.Random, plies: int, first: int = NO_MOVE
-) -> Outcome | None:
-    """Compare along one random game, which begins with the move `first` if that is legal; how it ended."""
+) -> tuple[Outcome | None, int]:
+    """Compare along one random game, which begins with the move `first` if that is legal.
+
+    How it ended, and the number of positions compared.
+    """
     start = setup or variant.start
     twin, position = Twin(variant, setup), Position.from_setup(variant, start)
     path = f"{format_fen(start)} {variant.rules.changes()}"
@@ -71,7 +101,7 @@ def walk(
         compare(twin, position, rng, path)
         legal = twin.legal_moves()
         if not legal or len(played) == plies:
-            return twin.outcome
+            return twin.outcome, len(played) + 1
         returning = [_reversed(ply) for ply in played[-2:-1] if _reversed(ply) in legal]
         if not played and first in legal:
             ply = first
@@ -97,47 +127,183 @@ def _choose(twin: Twin, legal: list[int], rng: random.Random) -> int:
     return rng.choice(taking or some)
 
 
-@pytest.mark.parametrize("name", variants.names())
-def test_shipped_variants(name: str) -> None:
-    rng = random.Random(f"shipped {name}")
-    variant = variants.find(name)
-    for _ in range(2 * THOROUGH):
-        walk(variant, None, rng, 60)
-    for _ in range(8 * THOROUGH):
+@pytest.mark.parametrize("shipped", variants.names())
+def test_shipped_variants(shipped: str) -> None:
+    rng = random.Random(f"shipped {shipped}")
+    variant = variants.find(shipped)
+    for _ in range(THOROUGH):
+        walk(variant, None, rng, 40 if variant.size <= 11 else 15)
+    for _ in range(3 * THOROUGH):
         walk(variant, random_setup(rng, variant, crowded=rng.choice((0.1, 0.2, 0.35))), rng, 6)
         _, setup, first = nearly(rng, variant)
         walk(variant, setup, rng, 3, first)
 
 
+def test_draw_fort_counts_nothing_of_other_lines() -> None:
+    """Inside a berserk turn no arrangement is noted; what another line noted at the same ply must not count."""
+    variant = Variant.build(
+        "fort",
+        "7/5t1/7/3K3/Tt4T/7/1TT1T2",
+        {"berserk": "any", "draw_fort": "yes", "repetition": "ignore", "first": "d"},
+    )
+    start = Position.initial(variant)
+    start.play(start.parse_move("c1c4"))
+    position, twin = start, Twin(variant)
+    for text in ("c1c3", "c3c4", "f6f5", "c4c5", "f5f6", "c5c4"):
+        ply = position.parse_move(text)
+        position, twin = position.play(ply), twin.play(ply)
+        assert position.outcome is twin.outcome is None, text
+
+
+POSITIONS = 10_000
+SIZES = range(5, 20)
+SEEN: Counter[int] = Counter()
 ENDS: Counter[Reason] = Counter()
 
 
-@pytest.mark.parametrize("batch", range(BATCHES))
-def test_random_rule_sets(batch: int) -> None:
-    played = refused = 0
-    for number in range(batch, RULE_SETS * THOROUGH, BATCHES):
-        rng = random.Random(number)
-        variant = random_variant(rng)
-        try:
-            Position.initial(variant)
-        except PositionError as error:
-            if "not supported" not in str(error):
-                raise
-            refused += 1
-            continue
-        played += 1
-        outcomes = [walk(variant, None, rng, 20)]
-        for _ in range(2):
-            setup = random_setup(rng, variant, crowded=rng.choice((0.1, 0.2, 0.35)))
-            outcomes.append(walk(variant, setup, rng, 6))
-        for _ in range(6):
+@pytest.mark.parametrize("size", SIZES)
+def test_random_rules(size: int) -> None:
+    """Random rule sets over every switch, each looked at in some twenty-five positions, more of them on small boards.
+
+    Rules are made of choices that hypothesis can shrink, one by one; positions and moves come from a seed.
+    """
+
+    @settings(
+        max_examples=(64 if size <= 9 else 16 if size <= 13 else 6) * THOROUGH,
+        derandomize=THOROUGH == 1,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.randoms(use_true_random=False), st.integers(0, 10**6))
+    def look(choices: random.Random, seed: int) -> None:
+        rng = random.Random(seed)
+        variant = random_variant(choices, size, rng)
+        games: list[tuple[Variant, Setup | None, int, int]] = [
+            (variant, None, 10, NO_MOVE),
+            (variant, random_setup(rng, variant, crowded=rng.choice((0.1, 0.2, 0.35))), 4, NO_MOVE),
+        ]
+        if rng.random() < 0.2:
+            # Standing still for long enough, where nothing else ends the game before.
+            games.append(
+                (variant.with_switches(draw_fort="yes", repetition="ignore"), games[1][1], 12, NO_MOVE)
+            )
+        for _ in range(4):
             bent, setup, first = nearly(rng, variant, bend=True)
-            outcomes.append(walk(bent, setup, rng, 2, first))
-        ENDS.update(outcome.reason for outcome in outcomes if outcome is not None)
-    assert played >= 4 * refused, f"{refused} of {played + refused} rule sets are not supported"
+            games.append((bent, setup, 2, first))
+        for game, start, plies, first in games:
+            outcome, positions = walk(game, start, rng, plies, first)
+            SEEN[size] += positions
+            if outcome is not None:
+                ENDS[outcome.reason] += 1
+
+    look()
 
 
-def test_the_random_games_saw_every_kind_of_end() -> None:
-    if sum(ENDS.values()) < 100:
-        pytest.skip("needs the random rule sets of the test before it")
+def test_the_random_rules_saw_enough() -> None:
+    if set(SEEN) != set(SIZES):
+        pytest.skip("needs the random rules of the test before it")
+    assert SEEN.total() >= POSITIONS, SEEN
     assert set(ENDS) == set(list(Reason)[: Reason.MOVE_LIMIT.code]), ENDS
+
+
+def compiled() -> dict[str, tuple[int, int, int]]:
+    """For every kernel that Python has called: its signatures, and what it found or missed in the disk cache."""
+    return {
+        f"{room}.{word}": (
+            len(thing.signatures),
+            sum(thing.stats.cache_hits.values()),
+            sum(thing.stats.cache_misses.values()),
+        )
+        for room, module in sys.modules.items()
+        if room.startswith("hnefi.engine.")
+        for word, thing in vars(module).items()
+        if isinstance(thing, Dispatcher) and thing.signatures
+    }
+
+
+def exercise(variant: Variant) -> None:
+    """Whatever Python asks of the kernels: a few plies with captures and undo, perft, a search."""
+    start = position = Position.initial(variant)
+    perft(start, 1)
+    for _ in range(3):
+        if position.outcome is not None:
+            return
+        check_undo(position, list(position.legal_moves()))
+        position.legal_moves_with_captures()
+        position = position.play(position.legal_moves()[-1])
+    searcher = Searcher(Settings(hash_mib=1))
+    searcher.begin()
+    searcher.search(start, Limits(nodes=50), lambda _: None)
+
+
+def test_fresh_rule_sets_compile_nothing() -> None:
+    exercise(variants.find("brandubh"))
+    before = compiled()
+    assert len(before) > 5
+    for seed in range(40):
+        exercise(random_variant(random.Random(f"fresh {seed}")))
+    assert compiled() == before
+
+
+def everywhere(size: int) -> str:
+    """Every square of the board."""
+    return ",".join(map(name, squares(size)))
+
+
+def crowd() -> list[str]:
+    """Nineteen rows full of men of every kind but for the squares of one diagonal, and the king in the middle."""
+    rows = [list("tTcCnNmMgG" * 2)[:19] for _ in range(19)]
+    for k in range(19):
+        rows[k][k] = "1"
+    rows[9][9] = "K"
+    return ["".join(row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("start", "switches"),
+    [
+        ("1t1/1K1/1T1", {}),
+        ("3/1K1/t2", {"corners": "none", "king_sides_on_throne": 0, "commander_pair": "no"}),
+        (
+            "tKt/T1T/ctc",
+            {"throne": everywhere(3), "throne_stop": "all", "corners": "none", "opentafl": "yes"},
+        ),
+        (
+            "1t2/1K2/1T2/4",
+            {"corners": everywhere(4), "throne": "none", "corner_stop": "all", "escape": "none"},
+        ),
+        ("2t2/1tK2/5/2T2/5", {"zones": f"{everywhere(5)}:all:both"}),
+        ("2t2/1tK2/5/2T2/5", {"zones": f"{everywhere(5)}:K:stop;a1:t:pass;b1:T:both", "speed": "all:99"}),
+        ("2t2/1tK2/5/2T2/5", {"move_limit": 10**6, "quiet_limit": 10**6, "repetition_count": 10**6}),
+        (
+            crowd(),
+            {
+                "throne": "none",
+                "corners": "none",
+                "attacker_camps": everywhere(19),
+                "camp_soft": everywhere(19),
+                "attacker_camp_hostile": "all",
+                "berserk": "any",
+                "capture_run": "line",
+                "shieldwall": "men",
+                "shieldwall_closer": "any",
+                "king_jump": "capture",
+                "edge_hostile": "all",
+                "draw_fort": "yes",
+                "exit_fort": "yes",
+                "encirclement": "ring",
+                "sealed": "org",
+                "repetition": "forbidden",
+                "repetition_count": 2,
+            },
+        ),
+    ],
+)
+def test_extreme_rules_are_played_like_any_other(
+    start: str | list[str], switches: dict[str, SwitchValue]
+) -> None:
+    variant = Variant.build("extreme", start, switches)
+    walk(variant, None, random.Random(1), 12)
+    exercise(variant)

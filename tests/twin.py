@@ -2,7 +2,7 @@
 
 It exists to be compared with the kernels. Everything is a dictionary or a set, every rule is one function that
 reads like its sentence, nothing is cached but the geometry of the board, and nothing of the engine is used but
-the words for sides, squares, rules and set-up positions. It plays every switch except `opentafl`.
+the words for sides, squares, rules and set-up positions. It plays every switch, `opentafl` included.
 
     twin = Twin(variant)                # the start position
     twin = Twin(rules, setup)           # a position set up by hand: no history
@@ -45,6 +45,7 @@ JUMP_SWITCH = {
     "g": "guard_jump",
 }
 JUMPABLE = "tTmM"
+JUMPABLE_IN_OPENTAFL = "tTmMgG"
 
 
 class IllegalPly(ValueError):
@@ -63,8 +64,6 @@ class Ground:
     """The board without pieces, and every question that one board full of pieces can answer by itself."""
 
     def __init__(self, rules: Rules) -> None:
-        if rules.opentafl:
-            raise ValueError("opentafl=yes: the twin plays the documented meaning only")
         self.rules = rules
         self.size = rules.size
         self.board = frozenset(squares(rules.size))
@@ -87,6 +86,8 @@ class Ground:
                 self.camp[sq] = self.flood([sq], squares_of_kind.__contains__)
         self.speed = dict(rules.speed)
         last = rules.size - 1
+        middle = square(rules.size // 2, rules.size // 2)
+        self.middle = frozenset({middle} if rules.size % 2 else ())
         self.end_squares = frozenset(square(file, rank) for file in (0, last) for rank in (0, last))
         # An edge line: its squares from one end to the other, and the direction that leads into the board.
         self.edge_lines = (
@@ -157,7 +158,10 @@ class Ground:
 
     def jump_mode(self, letter: str) -> str:
         switch = JUMP_SWITCH.get(letter.lower())
-        return getattr(self.rules, switch) if switch else "none"
+        if switch is None or (self.rules.opentafl and letter in GUARDS):
+            return "none"
+        mode: str = getattr(self.rules, switch)
+        return mode
 
     def _is_restricted(self, letter: str, sq: int) -> bool:
         own_camp = "attacker_camp" if owner(letter) is Side.ATTACKERS else "defender_camp"
@@ -168,10 +172,11 @@ class Ground:
         mode = self.jump_mode(letter)
         if mode == "none":
             return
+        jumpable = JUMPABLE_IN_OPENTAFL if self.rules.opentafl else JUMPABLE
         for step in DIRECTIONS:
             over, sq = start + step, start + 2 * step
             jumped = pieces.get(over)
-            if jumped is None or jumped not in JUMPABLE or not enemies(letter, jumped):
+            if jumped is None or jumped not in jumpable or not enemies(letter, jumped):
                 continue
             if sq not in self.board or sq in pieces or not self._may("stop", letter, start, sq):
                 continue
@@ -249,11 +254,8 @@ class Ground:
         captured = set()
         for step in DIRECTIONS:
             man, king = mover + step, mover + 2 * step
-            if (
-                pieces.get(man) not in ("T", "C", "N", "M")
-                or pieces.get(king) != "K"
-                or not self.is_throne(king)
-            ):
+            seated = king in self.middle if self.rules.opentafl else self.is_throne(king)
+            if pieces.get(man) not in ("T", "C", "N", "M") or pieces.get(king) != "K" or not seated:
                 continue
             others = [king + way for way in DIRECTIONS if king + way != man]
             if all(pieces.get(sq) in ("t", "c", "n", "m") for sq in others):
@@ -380,12 +382,11 @@ class Ground:
 
     def exit_fort(self, pieces: Pieces) -> bool:
         king = self.king_square(pieces)
-        if (
-            not self.rules.exit_fort
-            or king is None
-            or king not in self.edge
-            or not self.targets(pieces, king)
-        ):
+        if not self.rules.exit_fort or king is None:
+            return False
+        if self.rules.opentafl:
+            return self._opentafl_fort(pieces, king)
+        if king not in self.edge or not self.targets(pieces, king):
             return False
         inside = self.flood([king], lambda sq: sq not in pieces)
         rim = {sq for inner in inside for sq in self.neighbours(inner)} - inside
@@ -409,6 +410,29 @@ class Ground:
         while weak := [sq for sq in wall if could_be_captured(sq)]:
             wall.difference_update(weak)
         return all(sq in wall for sq in rim)
+
+    def _opentafl_fort(self, pieces: Pieces, king: int) -> bool:
+        inside = self.flood([king], lambda sq: sq not in pieces)
+        rim = {sq for inner in inside for sq in self.neighbours(inner)} - inside
+        if not inside & self.edge or any(owner(pieces[sq]) is Side.ATTACKERS for sq in rim):
+            return False
+
+        def loose(sq: int) -> int:
+            return sum(
+                near not in inside and (near not in pieces or owner(pieces[near]) is Side.ATTACKERS)
+                for near in self.neighbours(sq)
+            )
+
+        return all(loose(sq) < 3 for sq in rim)
+
+    def hemmed_in(self, pieces: Pieces) -> bool:
+        """Has no piece of the defenders an empty neighbour square?"""
+        return not any(
+            near not in pieces
+            for sq, letter in pieces.items()
+            if owner(letter) is Side.DEFENDERS
+            for near in self.neighbours(sq)
+        )
 
     def surrounded(self, pieces: Pieces) -> bool:
         king = self.king_square(pieces)
@@ -508,25 +532,34 @@ class Ground:
             board = {sq: letter for sq, letter in board.items() if letter != "K"}
         return board, men, king_gone
 
-    def early_outcome(self, pieces: Pieces, mover: int, king_gone: bool) -> Outcome | None:
-        """The ends that are tested after every ply, also inside a turn of several plies."""
-        letter = pieces[mover]
-        if king_gone:
-            return Outcome(Side.ATTACKERS, Reason.KING_CAPTURED)
-        if letter == "K" and self.on_goal(mover):
-            return Outcome(Side.DEFENDERS, Reason.KING_ESCAPED)
-        return self.standing_outcome(pieces, surrounded=owner(letter) is Side.ATTACKERS)
+    def ends_on_board(self, pieces: Pieces, mover: int | None) -> Outcome | None:
+        """The ends that are tested after every ply, also inside a turn of several plies, in their order.
 
-    def standing_outcome(self, pieces: Pieces, *, surrounded: bool) -> Outcome | None:
-        if self.exit_fort(pieces):
-            return Outcome(Side.DEFENDERS, Reason.EXIT_FORT)
-        if surrounded and self.surrounded(pieces):
-            return Outcome(Side.ATTACKERS, Reason.SURROUNDED)
-        if self.rules.capture_all and not any(owner(letter) is Side.ATTACKERS for letter in pieces.values()):
-            return Outcome(Side.DEFENDERS, Reason.ALL_CAPTURED)
-        if self.sealed(pieces):
-            return Outcome(Side.ATTACKERS, Reason.SEALED)
-        return None
+        `mover` is the square where the ply ended; None for a position set up by hand, where the king on a goal
+        square is out whoever moved, and a ring counts whoever closed it.
+        """
+        king = self.king_square(pieces)
+        by_attackers = mover is None or owner(pieces[mover]) is Side.ATTACKERS
+        king_captured = (king is None, Outcome(Side.ATTACKERS, Reason.KING_CAPTURED))
+        king_escaped = (
+            king is not None and mover in (None, king) and self.on_goal(king),
+            Outcome(Side.DEFENDERS, Reason.KING_ESCAPED),
+        )
+        exit_fort = (self.exit_fort(pieces), Outcome(Side.DEFENDERS, Reason.EXIT_FORT))
+        ring = self.surrounded(pieces)
+        all_captured = (
+            self.rules.capture_all and not any(owner(letter) is Side.ATTACKERS for letter in pieces.values()),
+            Outcome(Side.DEFENDERS, Reason.ALL_CAPTURED),
+        )
+        sealed = (self.sealed(pieces), Outcome(Side.ATTACKERS, Reason.SEALED))
+        if self.rules.opentafl:
+            hemmed_in = (self.hemmed_in(pieces), Outcome(Side.ATTACKERS, Reason.NO_LEGAL_MOVE))
+            surrounded = (ring, Outcome(Side.ATTACKERS, Reason.SURROUNDED))
+            tests = [all_captured, king_escaped, king_captured, hemmed_in, exit_fort, surrounded, sealed]
+        else:
+            surrounded = (ring and by_attackers, Outcome(Side.ATTACKERS, Reason.SURROUNDED))
+            tests = [king_captured, king_escaped, exit_fort, surrounded, all_captured, sealed]
+        return next((outcome for holds, outcome in tests if holds), None)
 
 
 @dataclass(frozen=True)
@@ -696,6 +729,12 @@ class Twin:
             raise IllegalPly(f"{move_name(ply)} is not legal in {self.fen}")
         state, over = self._put(ply)
         twin = Twin._with(self, state)
+        if (
+            self.rules.opentafl
+            and state.must_go_on is None
+            and not (over is not None and over.reason is Reason.ALL_CAPTURED)
+        ):
+            over = twin._repeated(self.side) or over
         if over is None and state.must_go_on is None:
             over = twin._turn_outcome(self.side)
         return Twin._with(self, replace(state, outcome=over))
@@ -763,8 +802,8 @@ class Twin:
         """The state after a ply, and the end of the game if it is one that is tested after every ply."""
         old, ground = self._state, self._ground
         start, mover = origin(ply), target(ply)
-        pieces, captured, king_gone = ground.put(old.pieces, start, mover)
-        over = ground.early_outcome(pieces, mover, king_gone)
+        pieces, captured, _ = ground.put(old.pieces, start, mover)
+        over = ground.ends_on_board(pieces, mover)
         by_attackers, by_defenders = old.taken
         if self.side is Side.ATTACKERS:
             by_attackers += len(captured)
@@ -796,17 +835,13 @@ class Twin:
     # -- ends ---------------------------------------------------------------------------------------------------
 
     def _setup_outcome(self) -> Outcome | None:
-        pieces, ground = self._state.pieces, self._ground
-        king = ground.king_square(pieces)
-        if king is None:
-            return Outcome(Side.ATTACKERS, Reason.KING_CAPTURED)
-        if ground.on_goal(king):
-            return Outcome(Side.DEFENDERS, Reason.KING_ESCAPED)
-        return ground.standing_outcome(pieces, surrounded=True) or self._stuck()
+        return self._ground.ends_on_board(self._state.pieces, None) or self._stuck()
 
     def _stuck(self) -> Outcome | None:
         if next(self._legal(), None) is not None:
             return None
+        if self.rules.opentafl and self.side is Side.ATTACKERS:
+            return Outcome(None, Reason.NO_LEGAL_MOVE)
         winner = {
             "lose": self.side.other,
             "draw": None,

@@ -16,12 +16,12 @@ import os
 import re
 import shlex
 import shutil
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hnefi.engine.toml_text import read_toml
 from hnefi.engine.wording import nearest, shorten
 
 if TYPE_CHECKING:
@@ -457,9 +457,11 @@ def read_file(path: Path) -> Document:
     if len(data) > FILE_LIMIT:
         raise ConfigError(f"{path}: expected at most {FILE_LIMIT} bytes")
     try:
-        document = tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not TOML: {error}") from None
+        document = read_toml(data.decode(), FILE_LIMIT)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not TOML: byte {error.start}: expected UTF-8") from None
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
     return judge(document, str(path), path.parent)
 
 

@@ -139,7 +139,8 @@ def fort_repeated(s):
         return False
     count = 1
     for i in range(max(s.since, ply - s.quiet), ply):
-        if s.u_side[i] == 1 and s.fort_keys[i] == key:
+        # Inside a turn (key 0) no arrangement was noted: what lies there is left from another line.
+        if s.u_side[i] == 1 and s.keys[i] and s.fort_keys[i] == key:
             count += 1
     return count >= 3
 
@@ -171,7 +172,8 @@ def adjudicate(s, root):
         verdict = QUIET_LIMIT | DRAW
     elif s.move_limit and s.played >= s.move_limit:
         verdict = MOVE_LIMIT | DRAW
-    if verdict and not can_move(s):
+    # In OpenTafl a repetition comes before everything that is asked here.
+    if verdict and not (s.opentafl and verdict & 255 == REPETITION) and not can_move(s):
         return stuck(s)
     return verdict
 
@@ -180,9 +182,9 @@ def adjudicate(s, root):
 def settle(s):
     """After a `make`: judge the completed turn by all the rules, the lack of a move included."""
     if s.outcome == 0 and s.must_go == 0:
-        if can_move(s):
+        if s.opentafl or can_move(s):
             s.outcome = adjudicate(s, -1)
-        else:
+        if s.outcome == 0 and not can_move(s):
             s.outcome = stuck(s)
 
 

@@ -214,6 +214,13 @@ def _goals(rules: Rules, state: Any) -> None:
     state["guards"] = len(guards)
 
 
+def _seat(rules: Rules) -> int:
+    """The one square of the king for a Linnaean capture in OpenTafl, off the board where it has no middle; 0: none."""
+    if not rules.opentafl:
+        return 0
+    return square(rules.size // 2, rules.size // 2) if rules.size % 2 else CELLS - 1
+
+
 @lru_cache(maxsize=256)
 def template(rules: Rules, letters: str) -> bytes:
     """The rule part of a state record for games in which only these piece letters can appear.
@@ -247,7 +254,7 @@ def template(rules: Rules, letters: str) -> bytes:
         "shieldwall": ("off", "men", "corner").index(rules.shieldwall),
         "shieldwall_any": rules.shieldwall_closer == "any",
         "linnaean": rules.linnaean,
-        "seat": square(rules.size // 2, rules.size // 2) if rules.opentafl and rules.size % 2 else 0,
+        "seat": _seat(rules),
         "opentafl": rules.opentafl,
         "berserk": berserk,
         "king_on_edge": ("safe", "enclosed", "last").index(rules.king_on_edge),
