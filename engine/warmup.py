@@ -54,6 +54,7 @@ def warm_game(variant: AnyVariant) -> Position:
     move = position.legal_moves_with_captures()[0][0]
     position.play(move)
     position.parse_move(move_name(move))
+    _ = position.repetitions
     searcher = Searcher(Settings(hash_mib=1))
     searcher.begin()
     searcher.search(position, Limits(depth=1), lambda _: None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 import sys
 from collections.abc import AsyncGenerator, Iterable
@@ -16,13 +17,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hnefi.tools.arena import exports, run
+from hnefi.tools.arena import run, schedule
+from hnefi.tools.arena.live import game_line
 from hnefi.tools.arena.options import Config, resolve
-from hnefi.tools.arena.run import Loop, Plain, Run
+from hnefi.tools.arena.progress import Progress
+from hnefi.tools.arena.run import Loop, Run
 from hnefi.tools.arena.schedule import make, seed
 from hnefi.tools.arena.slots import in_pairs
-from hnefi.tools.arena.store import CONFIG, Store
-from hnefi.tools.arena.values import EngineSpec, Fault, GameResult, GameTask, Opening, PlyLog
+from hnefi.tools.arena.store import CONFIG, Export, Store
+from hnefi.tools.arena.values import EngineSpec, Fault, GameResult, GameTask, Opening, PlyLog, to_json
 
 MOVES = ("a4a2", "d3a3", "d2d3", "b4b2", "d1c1", "f4f3")
 
@@ -128,7 +131,7 @@ def play(
     ready = prepared(settings)
     store = Store.resume(folder) if folder.exists() else create(folder)
     with store:
-        store.follow(exports.of(settings))
+        store.follow(jsonl_of(settings))
 
         async def everything() -> tuple[int, Loop]:
             loop = Loop(ready, store, fake, Plain() if screen is None else screen)
@@ -175,3 +178,70 @@ def serve(folder: str, *words: str) -> None:
 
 if __name__ == "__main__":
     sys.exit(main(*sys.argv[1:]))
+
+
+def jsonl_of(settings: Config) -> tuple[Export, ...]:
+    """The games as JSON, where the settings ask for them: made-up openings make no records."""
+    path = settings["output.jsonl"]
+    return (Export("jsonl", Path(path), game_json),) if path else ()
+
+
+def game_json(result: GameResult) -> bytes:
+    return json.dumps(to_json(result)).encode() + b"\n"
+
+
+class Plain:
+    """A line per game, a block every few pairs, the rest at the end."""
+
+    on_event: Any = None
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._shown = 0
+        self._run: Run
+        self._progress: Progress
+
+    def begin(self, run: Run, store: Store, progress: Progress) -> None:
+        self._run, self._progress, self._shown = run, progress, progress.pairs
+        stored = f", {len(store.rows)} games stored" if store.rows else ""
+        self.say(f"{' - '.join(run.config.names)}: {len(run.schedule)} pairs in {store.folder}{stored}")
+        if run.config.testing and not self._quiet:
+            for line in schedule.expected_pairs(run.config):
+                self.say(line)
+
+    def game(self, result: GameResult) -> None:
+        if self._quiet:
+            return
+        self.say(game_line(result))
+        every = self._run.config["rating.every"]
+        if self._progress.pairs // every > self._shown // every:
+            self.say(score_line(self._progress))
+        self._shown = self._progress.pairs
+
+    def say(self, text: str) -> None:
+        try:
+            print(text, flush=True)
+        except BrokenPipeError:
+            # Whoever looked on has gone; the run has not.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    def end(self, words: str, _ending: str) -> None:
+        self.say(score_line(self._progress))
+        if self._progress.test is not None:
+            one, two = self._run.config.names
+            self.say(self._progress.test.conclusion(one, two))
+        if self._progress.surplus:
+            self.say(f"{self._progress.surplus} games beyond what counts are kept")
+        self.say(words)
+
+
+def score_line(progress: Progress) -> str:
+    """Pairs and every engine's wins, draws and losses."""
+    wins: dict[str, list[int]] = {name: [0, 0, 0] for name in progress.names}
+    for game in progress.games():
+        _, attackers, defenders, winner = game.ending
+        place = {"a": 0, "draw": 1, "d": 2}[winner]
+        wins[attackers][place] += 1
+        wins[defenders][2 - place] += 1
+    scores = " · ".join(f"{name} +{won} ={drawn} -{lost}" for name, (won, drawn, lost) in wins.items())
+    return f"pairs {progress.pairs}/{len(progress.schedule)} · {scores}"

@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 import fake_arena
 import pytest
-from fake_arena import FakePlay, config, play
+from fake_arena import FakePlay, Plain, config, play
 
 from hnefi.tools.arena import command, run, store
-from hnefi.tools.arena.run import Loop, Plain
+from hnefi.tools.arena.run import Loop
 from hnefi.tools.arena.store import Store
 from hnefi.tools.arena.values import GameResult, GameTask
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import fake_arena
 import pytest
 
-from hnefi.tools.arena import exports, store
+from hnefi.tools.arena import store
 from hnefi.tools.arena.store import (
     GAMES,
     LOG,
@@ -35,7 +35,7 @@ GAMES_OF = tuple(fake_arena.result(task, READY.config.names) for task in TASKS)
 
 
 def line(result: GameResult) -> bytes:
-    return exports.game_json(result)
+    return fake_arena.game_json(result)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -14,16 +15,17 @@ from conversation import Conversation
 from twin_hex import TwinHex
 
 from hnefi.engine import count, evaluators, games, verbs
-from hnefi.engine.evaluators import hex as evaluator
 from hnefi.engine.game import VariantError
 from hnefi.engine.games.hex import kernels
-from hnefi.engine.games.hex.kernels import CORE
+from hnefi.engine.games.hex.distances import FAR, spread
+from hnefi.engine.games.hex.state import CORE, new_record
 from hnefi.engine.perft import perft
 from hnefi.engine.position import IllegalMove, PositionError
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Info, Limits, Settings
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.squares import SWAP, move, move_name, parse, square
+from hnefi.tools import bench_hex
 
 NAMES = ["hex:2", "hex:3", "hex:5", "hex:11", "hex:19", "hex-swap:2", "hex-swap:4", "hex-swap:11"]
 
@@ -115,7 +117,7 @@ def test_exactly_one_side_joins_on_every_full_board() -> None:
     assert sum(FILLINGS.values()) == 100_000
     draw = np.random.default_rng(5)
     for size, number in FILLINGS.items():
-        record = kernels.new_record(size, False)
+        record = new_record(size, False)
         state, data = record[0], record.view(np.uint8).reshape(-1)
         empty = data[CORE].copy()
         cells = state["cells"][: size * size].tolist()
@@ -225,6 +227,7 @@ def test_random_moves_are_uniform(name: str, moves: str) -> None:
 
 
 def test_noisy_moves_win_and_weights_know_wins_and_threats() -> None:
+    """Wins weigh 255, moves in whose place the opponent would win 254, all others less."""
     seen = set()
     for seed in range(60):
         position = wander("hex:5", seed, 8 + seed % 10)
@@ -232,19 +235,23 @@ def test_noisy_moves_win_and_weights_know_wins_and_threats() -> None:
             continue
         state = position.new_record()[0]
         noisy = state["moves"][: int(verbs.generate_noisy(state, 0))].tolist()
-        wins = [m for m in position.legal_moves() if position.play(m).outcome is not None]
-        assert sorted(noisy) == sorted(wins)
-        board = position.fen().split()
-        # The same stones with the other side to move, one stone richer far from everything, is not on offer: ask
-        # the twin where the other side would join.
-        other = "d" if board[1] == "a" else "a"
         stones = {(4 - (sq // 21 - 1), sq % 21 - 1): letter for sq, letter in position.pieces()}
-        twin = TwinHex(5, stones=stones, side=other)
+        other = position.side.other.letter
+        opponent = TwinHex(5, stones=stones, side=other)
+        wins = []
         for m in position.legal_moves():
-            threat = twin.play(move_name(m)).winner == other
-            assert verbs.weight(state, m) == (2 if m in wins else 1 if threat else 0)
-            seen.add(int(verbs.weight(state, m)))
-    assert seen == {0, 1, 2}
+            weight = int(verbs.weight(state, m))
+            if position.play(m).outcome is not None:
+                wins.append(m)
+                assert weight == 255
+            elif opponent.play(move_name(m)).winner == other:
+                assert weight == 254
+            else:
+                assert 0 <= weight < 254
+            seen.add(weight)
+        assert sorted(noisy) == sorted(wins)
+    assert {255, 254} <= seen
+    assert len(seen) > 20
 
 
 # The swap
@@ -447,6 +454,7 @@ def test_positions_do_not_change() -> None:
     with pytest.raises(PositionError):
         start("hex:5").undo()
     assert position.unlimited() is position
+    assert len(repr(wander("hex:19", 1, 361))) < 500
 
 
 def test_a_half_turn_is_the_symmetry() -> None:
@@ -553,25 +561,43 @@ def distances(position: Any, stone: str, edge: int) -> dict[tuple[int, int], int
 
 
 def test_two_distances_are_those_of_the_definition() -> None:
-    reached = 0
+    beyond_the_edge = 0
     for seed in range(80):
         position = wander("hex:6", seed, seed % 24)
         if position.outcome is not None:
             continue
         state = position.new_record()[0]
-        params = evaluators.parameters("default", position.variant)[0]
         for side, stone in enumerate("xo"):
-            evaluator.ways(params, state, side)
             for edge in (0, 1):
+                spread(state, 0, side, edge)
                 wanted = distances(position, stone, edge)
                 for row in range(6):
                     for column in range(6):
                         sq = square(column, 5 - row)
                         if position.piece_at(sq) is None:
-                            found = int(params["near"][edge, sq])
-                            assert found == wanted.get((row, column), evaluator.FAR), position.diagram()
-                            reached += found > 2
-    assert reached > 1000
+                            found = int(state["near"][0, side, edge, sq])
+                            assert found == wanted.get((row, column), FAR), position.diagram()
+                            beyond_the_edge += found > 2
+    assert beyond_the_edge > 1000
+
+
+def test_what_is_remembered_is_of_the_same_position() -> None:
+    """Values and weights on a record that has seen many lines are those on a fresh one."""
+    draw = random.Random(3)
+    record = start("hex:5").new_record()
+    state = record[0]
+    params = evaluators.parameters("default", games.find("hex:5"))[0]
+    for _ in range(300):
+        position = start("hex:5")
+        for _ in range(draw.randint(0, 3)):
+            position = position.play(draw.choice(position.legal_moves()))
+            verbs.make(state, position.last_move)
+        fresh = position.new_record()[0]
+        assert int(verbs.evaluate(params, state)) == int(verbs.evaluate(params, fresh))
+        m = draw.choice(position.legal_moves())
+        assert int(verbs.weight(state, m)) == int(verbs.weight(fresh, m))
+        while state["ply"]:
+            verbs.undo(state)
 
 
 def think(position: Any, limits: Limits) -> Info:
@@ -652,6 +678,25 @@ def test_the_search_beats_chance() -> None:
         assert position.outcome.winner is ours
 
 
+def test_the_benchmark_solves_and_compares(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench_hex, "let_interrupt_end_us", lambda: None)
+    assert bench_hex.main(["--size", "3", "--hash", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 7
+    assert lines[0].startswith("a3  .  in  6 plies ")
+    assert lines[-2] == "..W/WWW/W..  as known"
+    monkeypatch.setitem(bench_hex.KNOWN, 2, "WW/WW")
+    assert bench_hex.main(["--size", "2", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["table"], found["known"], len(found["openings"])) == (".W/W.", "WW/WW", 2)
+    assert [opening["plies"] for opening in found["openings"]] == [4, 3]
+    for size in ("1", "7", "x"):
+        with pytest.raises(SystemExit):
+            bench_hex.main(["--size", size])
+
+
 # As a process
 
 
@@ -676,8 +721,9 @@ def test_a_session() -> None:
             "info string rules size 4",
             "info string rules swap yes",
         ]
-        engine.send("genfens 3 seed 1 plies 2-4")
-        assert sum(len(engine.until("info string genfens")) for _ in range(3)) == 3
+        engine.send("genfens 1 seed 1 plies 2-4")
+        fen = engine.until("info string genfens")[-1].removeprefix("info string genfens ")
+        assert games.from_fen(games.find("hex-swap:4"), fen).outcome is None
         played = engine.ask("variant hex:2", "play a1", "play b2", "play a2")
         assert played[-1] == "info string outcome a connected"
         assert engine.ask("play b1") == ["info string error play b1: the game is over: a connected"]

@@ -29,7 +29,7 @@ def main(argv: list[str]) -> int:
         ["", "--size 4", "--hash 1024 --json"],
     )
     options.add_argument(
-        "--size", type=_size, default=5, help=f"files, 2 to {LARGEST} (default 5; 6 takes days)"
+        "--size", type=_size, default=5, help=f"files, 2 to {LARGEST} (default 5, minutes; 6 takes very long)"
     )
     options.add_argument("--hash", type=positive, default=256, metavar="MIB", help="table size (default 256)")
     options.add_argument("--json", action="store_true", help="one JSON document")

@@ -79,7 +79,7 @@ def _guarded(action: Callable[[], int]) -> int:
         print("hnefi arena: interrupted before the first game: nothing was played", file=sys.stderr)
         return INTERRUPTED
     except ConfigError as error:
-        print(f"hnefi arena: {error}", file=sys.stderr)
+        print(f"hnefi arena: error: {error}", file=sys.stderr)
         return USAGE
     except Exception as error:
         from .store import StorageFailed, StoreError
@@ -99,6 +99,7 @@ def play(config: Config) -> int:
     from . import run
 
     run.expect_new(config)
+    _expect_plots(config)
     prepared, items = run.prepare(config)
     with run.create(prepared, items) as store:
         return _play(prepared, store)
@@ -119,13 +120,27 @@ def go_on(folder: Path, flags: options.Document) -> int:
         return _play(known, store)
 
 
+def _expect_plots(config: Config) -> None:
+    """ConfigError if plots are wanted that cannot be drawn."""
+    if config["output.plots"]:
+        from .plots import expect_library
+        from .report import ReportError
+
+        try:
+            expect_library()
+        except ReportError as error:
+            raise ConfigError(f"output.plots: {error}") from None
+
+
 def _play(prepared: Run, store: Store) -> int:
     import asyncio
 
     from . import exports, run
+    from .screen import Screen
 
-    store.follow(exports.of(prepared.config))
-    screen = run.Plain(quiet=prepared.config["output.quiet"])
+    store.follow(exports.of(prepared.config, prepared.specs, store.folder))
+    output = prepared.config.tables["output"]
+    screen = Screen(quiet=output["quiet"], plain=output["plain"], as_json=output["json"])
     code, hurried = 0, False
 
     async def everything() -> None:

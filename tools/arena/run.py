@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import re
 import shlex
 import signal
-import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -95,8 +93,8 @@ class Screen(Protocol):
     def say(self, text: str) -> None:
         """Something happened that is worth a line."""
 
-    def end(self, ending: str) -> None:
-        """Nothing more is played: tables, and how it ended."""
+    def end(self, words: str, ending: str) -> None:
+        """Nothing more is played: tables, and in `words` how it ended; `ending` is that in one word."""
 
 
 # Preparing
@@ -319,7 +317,7 @@ class Loop:
                 if not self.hurried:
                     playing.result()
         ending = self.ending()
-        self.screen.end(self._words(ending))
+        self.screen.end(self._words(ending), ending)
         return self._exit_code(ending)
 
     async def _play_games(self) -> None:
@@ -536,75 +534,3 @@ def player_of(run: Run) -> Play:
 
         return play
     return play_in_slots
-
-
-# What a terminal without a live line sees
-
-
-class Plain:
-    """A line per game, a block every few pairs, the rest at the end."""
-
-    on_event: Watch | None = None
-
-    def __init__(self, *, quiet: bool = False) -> None:
-        self._quiet = quiet
-        self._shown = 0
-        self._run: Run
-        self._progress: Progress
-
-    def begin(self, run: Run, store: Store, progress: Progress) -> None:
-        self._run, self._progress, self._shown = run, progress, progress.pairs
-        stored = f", {len(store.rows)} games stored" if store.rows else ""
-        self.say(f"{' - '.join(run.config.names)}: {len(run.schedule)} pairs in {store.folder}{stored}")
-        if run.config.testing and not self._quiet:
-            for line in schedule.expected_pairs(run.config):
-                self.say(line)
-
-    def game(self, result: GameResult) -> None:
-        if self._quiet:
-            return
-        self.say(game_line(result))
-        every = self._run.config["rating.every"]
-        if self._progress.pairs // every > self._shown // every:
-            self.say(score_line(self._progress))
-        self._shown = self._progress.pairs
-
-    def say(self, text: str) -> None:
-        try:
-            print(text, flush=True)
-        except BrokenPipeError:
-            # Whoever looked on has gone; the run has not.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-    def end(self, ending: str) -> None:
-        self.say(score_line(self._progress))
-        if self._progress.test is not None:
-            one, two = self._run.config.names
-            self.say(self._progress.test.conclusion(one, two))
-        if self._progress.surplus:
-            self.say(f"{self._progress.surplus} games beyond what counts are kept")
-        self.say(ending)
-
-
-def game_line(result: GameResult) -> str:
-    """One game: `game 17.2 mine (a) - simple (d): 0-1, king escaped, ply 62`."""
-    score = {"a": "1-0", "d": "0-1", "draw": "1/2-1/2"}.get(result.winner or "", "no result")
-    reason = result.reason.replace("_", " ")
-    fault = f" ({result.fault.text})" if result.fault is not None else ""
-    attackers, defenders = result.names
-    return (
-        f"game {result.task.id} {attackers} (a) - {defenders} (d): {score}, {reason}{fault},"
-        f" ply {len(result.plies)}"
-    )
-
-
-def score_line(progress: Progress) -> str:
-    """Pairs and every engine's wins, draws and losses."""
-    wins: dict[str, list[int]] = {name: [0, 0, 0] for name in progress.names}
-    for game in progress.games():
-        _, attackers, defenders, winner = game.ending
-        place = {"a": 0, "draw": 1, "d": 2}[winner]
-        wins[attackers][place] += 1
-        wins[defenders][2 - place] += 1
-    scores = " · ".join(f"{name} +{won} ={drawn} -{lost}" for name, (won, drawn, lost) in wins.items())
-    return f"pairs {progress.pairs}/{len(progress.schedule)} · {scores}"

@@ -17,12 +17,12 @@ from ...sides import Outcome, Reason, Side
 from ...wording import shorten
 from ..text import format_fen, parse_fen
 from . import kernels
-from .kernels import CORE
+from .state import CORE, new_record
 from .variant import Variant
 
 LETTERS: Final = "xo"
 _CELL: Final = re.compile("([a-z])([0-9]{1,3})", re.ASCII)
-_swap_only: Final = "swap: only the second ply of hex-swap may take over the first stone"
+SWAP_ONLY: Final = "swap: only the second ply of hex-swap may take over the first stone"
 
 
 class _Records(threading.local):
@@ -35,7 +35,7 @@ class _Records(threading.local):
     def get(self, variant: Variant) -> Any:
         """A one-element recarray for this variant; its position is anybody's."""
         if variant != self.variant:
-            self.variant, self.record = variant, kernels.new_record(variant.size, variant.swap)
+            self.variant, self.record = variant, new_record(variant.size, variant.swap)
         return self.record
 
 
@@ -52,7 +52,7 @@ class Position:
     turns: int
     """Plies before this position, as the move number counts them."""
     ply: int
-    parent: Position | None
+    parent: Position | None = field(repr=False)
     last_move: int
     """The move that led here, NO_MOVE at the start."""
     _core: bytes = field(repr=False)
@@ -76,12 +76,13 @@ class Position:
         x = sum(stone == "x" for stone in stones.values())
         o = len(stones) - x
         side = Side.of(letter or ("d" if x > o else "a"))
-        if x - o not in ((0, -1) if side is Side.ATTACKERS else (1, 0))[: 1 + (variant.swap and x + o > 0)]:
+        # Side to move and surplus of x go together; a swap turned one x into an o.
+        if x - o != side and not (variant.swap and stones and x - o == side - 1):
             raise PositionError(
                 f"{x} x and {o} o, {side.letter} to move: expected as many x as o when a is to move, one x more "
                 f"when d is{' (after a swap one x less, and as many)' if variant.swap else ''}"
             )
-        record = kernels.new_record(variant.size, variant.swap)
+        record = new_record(variant.size, variant.swap)
         state = record[0]
         for sq, stone in stones.items():
             kernels.set_up(state, sq, LETTERS.index(stone))
@@ -107,7 +108,7 @@ class Position:
 
     def new_record(self) -> Any:
         """A record of one's own holding this position, for a search or a benchmark."""
-        record = kernels.new_record(self.variant.size, self.variant.swap)
+        record = new_record(self.variant.size, self.variant.swap)
         self.load(record)
         return record
 
@@ -215,7 +216,7 @@ class Position:
         if self.outcome is not None:
             return f"the game is over: {self.outcome.text}"
         if move == board.SWAP:
-            return None if self.may_swap else _swap_only
+            return None if self.may_swap else SWAP_ONLY
         sq = board.target(move)
         if move < 0 or sq != board.origin(move) or not board.on_board(sq, self.variant.size):
             return f"{shorten(move)} is not a move"

@@ -1,0 +1,124 @@
+"""The Hex state: one structured record, and what its cells mean.
+
+A cell is a byte: whose it is in bits 2 and 3, and in bits 0 and 1 which of its owner's two edges its chain reaches.
+The frame around the board belongs to whoever owns that edge, so that stones are joined with edges as they are with
+each other.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...jit import inline
+from ...squares import CELLS, STRIDE, file_of, rank_of, square
+from ...verbs import MOVES
+
+EDGES = 3
+"""Both edges of a side: 1 is top or left, 2 is bottom or right."""
+X, O = 4, 8
+"""Owner bits; a side's is `X << side`."""
+OUTSIDE = 16
+"""Set on every cell around the board, the frame's too. An empty cell is 0."""
+NEIGHBOURS = (STRIDE, STRIDE + 1, 1, -STRIDE, -STRIDE - 1, -1)
+"""The six neighbours of a cell, all the way round."""
+PLIES = 512
+KEPT = 64
+"""Two-distances of so many plies are remembered: a search asks for them again on its way back."""
+
+_i = "i8"
+
+HEX = np.dtype(
+    [
+        ("zobrist", "u8", (2, CELLS)),
+        ("side_zobrist", "u8"),
+        ("files", _i),
+        ("swap", _i),  # 1 where the second ply may take over the first stone
+        # The position, restored by `undo`.
+        ("key", "u8"),
+        ("side", _i),
+        ("ply", _i),
+        ("outcome", _i),
+        ("empty", _i),  # number of empty cells
+        ("told", _i),  # fill of the stack of stones that learnt of an edge
+        ("board", "i1", (CELLS,)),
+        ("cells", "i2", (CELLS,)),  # every cell of the board: the empty ones, then the stones as they came
+        ("place", "i2", (CELLS,)),  # where in `cells` a cell stands
+        # Stacks.
+        ("news", "i2", (CELLS,)),  # stones that learnt of an edge, in that order
+        ("u_move", "i4", (PLIES,)),
+        ("u_told", "i2", (PLIES,)),
+        ("u_place", "i2", (PLIES,)),
+        # Two-distances of the last positions, by ply: from either edge of either side; see `distances.py`.
+        ("near", "i1", (KEPT, 2, 2, CELLS)),
+        ("near_key", "u8", (KEPT,)),  # the position that they are of
+        ("heard", "i2", (CELLS,)),
+        ("queue", "i2", (CELLS,)),
+        ("relay", "i2", (2 * CELLS,)),
+        ("moves", "i4", (MOVES,)),
+        ("caught_top", _i),  # nothing is ever caught
+        ("random", "u8"),
+        ("tally", _i, (8,)),
+    ],
+    align=True,
+)
+CORE = slice(HEX.fields["files"][1], HEX.fields["news"][1])  # type: ignore[index]
+"""Bytes of the record that are the position."""
+
+
+def new_record(size: int, swap: bool) -> Any:
+    """A one-element recarray with an empty board of `size` x `size` cells, `a` to move."""
+    record = np.zeros(1, HEX).view(np.recarray)
+    whole = record.view(np.uint8).reshape(-1)
+    empty = _empty_board(size, swap)
+    whole[: len(empty)] = np.frombuffer(empty, np.uint8)
+    record[0]["random"] = 1
+    record[0]["near_key"] = 1  # the empty board's key is 0
+    return record
+
+
+@lru_cache(maxsize=64)
+def _empty_board(size: int, swap: bool) -> bytes:
+    """The bytes of a record before its stacks."""
+    record = np.zeros(1, HEX).view(np.recarray)
+    s = record[0]
+    draw = np.random.Generator(np.random.PCG64(1942))
+    s["zobrist"] = draw.integers(0, 1 << 64, (2, CELLS), np.uint64)
+    s["side_zobrist"] = draw.integers(0, 1 << 64, dtype=np.uint64)
+    s["files"], s["swap"] = size, swap
+    board = np.full(CELLS, OUTSIDE, np.int8)
+    for i in range(size):
+        board[square(i, size)] |= X | 1
+        board[square(i, -1)] |= X | 2
+        board[square(-1, i)] |= O | 1
+        board[square(size, i)] |= O | 2
+    # The middle comes first: there the best moves are, other things being equal.
+    twice = [2 * i - size + 1 for i in range(size)]
+    listed = sorted(
+        (square(file, rank) for file in range(size) for rank in range(size)),
+        key=lambda sq: _distance(twice[file_of(sq)], twice[rank_of(sq)]),
+    )
+    board[listed] = 0
+    s["board"] = board
+    s["empty"] = len(listed)
+    s["cells"][: len(listed)] = listed
+    s["place"][listed] = range(len(listed))
+    return record.view(np.uint8).reshape(-1)[: CORE.stop].tobytes()
+
+
+def _distance(x: int, y: int) -> int:
+    """The square of a distance on the rhombus, where (1, 1) is as long as (1, 0) and (0, 1)."""
+    return x * x + y * y - x * y
+
+
+@inline
+def joined(s, sq, owner):
+    """The edges that a stone of `owner` on `sq` is joined with, by its neighbours."""
+    found = 0
+    for d in NEIGHBOURS:
+        c = int(s.board[sq + d])
+        if c & owner:
+            found |= c
+    return found & EDGES

@@ -1,0 +1,112 @@
+"""Pictures of a run."""
+
+from __future__ import annotations
+
+import sys
+from itertools import combinations, pairwise
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from arena_results import game, pairs, summary
+
+from hnefi.tools.arena import plots, report
+from hnefi.tools.arena.match_rule import Ending, Played, played
+from hnefi.tools.arena.rating import Model
+from hnefi.tools.arena.report import ReportError
+from hnefi.tools.arena.values import GameResult
+
+NAMES = ("mine", "$x^2$ evil\x1b[2J\n", "日本語の名前" * 9, "<b>&amp;")
+
+
+def tournament() -> list[GameResult]:
+    found = []
+    for number, engines in enumerate(combinations(range(4), 2), 1):
+        winners = (("a", "d"), ("draw", "d"), ("d", "a"))[number % 3]
+        found += [game(number, 1, winners[0], NAMES, engines), game(number, 2, winners[1], NAMES, engines)]  # type: ignore[arg-type]
+    return found
+
+
+def counted(results: list[GameResult]) -> list[Played]:
+    return [one for result in results if (one := played(result)) is not None]
+
+
+def text_of(path: Path) -> str:
+    """All texts of a drawing; an error if it is not well-formed."""
+    return "\n".join(part.strip() for part in ET.parse(path).getroot().itertext() if part.strip())
+
+
+def test_scores_over_time() -> None:
+    series = plots.score_series(counted(list(pairs("ad =a"))), ("mine", "simple", "nobody"))
+    assert series["mine"] == [(1, 1.0), (2, 1.0), (3, pytest.approx(2.5 / 3)), (4, 0.625)]
+    assert series["simple"] == [(1, 0.0), (2, 0.0), (3, pytest.approx(0.5 / 3)), (4, 0.375)]
+    assert series["nobody"] == []
+
+
+def test_long_curves_are_thinned_and_keep_their_ends() -> None:
+    one = Played(1, 1, Ending("brandubh", "mine", "simple", "a"), "king_captured")
+    series = plots.score_series([one] * 8000, ("mine", "simple"))
+    assert len(series["mine"]) == plots.POINTS
+    assert (series["mine"][0][0], series["mine"][-1][0]) == (1, 8000)
+    steps = [late[0] - soon[0] for soon, late in pairwise(series["mine"])]
+    assert set(steps) <= {16, 17}
+
+
+def test_without_the_library_a_sentence_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(
+        ReportError, match=r"matplotlib, which is not installed: pip install 'hnefi\[plots\]'"
+    ):
+        plots.draw(summary([]), {}, tmp_path / "plots")
+    assert not (tmp_path / "plots").exists()
+
+
+def test_importing_plots_does_not_import_the_library() -> None:
+    import subprocess
+
+    code = (
+        "import sys, hnefi.tools.arena.plots; sys.exit('matplotlib' in sys.modules or 'numpy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_tournament(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    known = summary(
+        tournament(), engines=NAMES, variants=("brandubh",), limits="nodes 2000", model=Model(bootstrap=20)
+    )
+    made = plots.draw(known, plots.score_series(counted(tournament()), NAMES), tmp_path / "plots")
+    names = ("ratings", "cross-table", "scores")
+    assert [path.name for path in made] == [f"{name}.{form}" for name in names for form in ("png", "svg")]
+    for path in made:
+        if path.suffix == ".png":
+            assert path.read_bytes().startswith(b"\x89PNG")
+            continue
+        text = text_of(path)
+        for said in (
+            "brandubh · nodes 2000 · openings random, 2-8 plies",
+            "12 games, 6 pairs",
+            "$x^2$ evil?[2J?",
+            "<b>&amp;",
+        ):
+            assert said in text, (path.name, said)
+
+
+def test_the_same_run_gives_the_same_drawings(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    known = summary(pairs("ad =a da"), model=Model(bootstrap=20))
+    series = plots.score_series(counted(list(pairs("ad =a da"))), ("mine", "simple"))
+    one, two = (plots.draw(known, series, tmp_path / name) for name in ("one", "two"))
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+
+
+def test_runs_without_games_have_nothing_to_draw(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert plots.draw(summary([]), {}, tmp_path) == []
+
+
+def test_without_resampling_ratings_have_no_intervals(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    known = summary(pairs("ad ad da"), model=Model(bootstrap=0))
+    assert "intervals" not in text_of(plots.draw(known, {}, tmp_path)[1])
+    assert report.final(known)

@@ -1,0 +1,100 @@
+"""Text in columns of a terminal: names from anywhere made harmless, and tables whose rows line up."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+WIDTH = 80
+"""Columns that suffice for everything that is shown."""
+ELLIPSIS = "…"
+ASCII = {"·": "|", "±": "+-", "–": "-", "…": "~", "≤": "<=", "½": "1/2", "−": "-"}
+
+
+def safe(text: str) -> str:
+    """`text` without what could move a cursor or turn the line around: such characters become `?`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        "?" if unicodedata.category(sign)[0] == "C" or sign in "\u2028\u2029" else sign for sign in text
+    )
+
+
+def width(text: str) -> int:
+    """The columns that a safe text takes: wide characters two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(sign) or unicodedata.category(sign) in ("Mn", "Me") else 1 + _wide(sign)
+        for sign in text
+    )
+
+
+def _wide(sign: str) -> bool:
+    return unicodedata.east_asian_width(sign) in "WF"
+
+
+def clip(text: str, columns: int) -> str:
+    """A safe text in at most `columns`; what is missing shows as an ellipsis."""
+    text = safe(text)
+    if width(text) <= columns:
+        return text
+    kept, used = [], 0
+    for sign in text:
+        used += width(sign)
+        if used > columns - 1:
+            break
+        kept.append(sign)
+    return "".join(kept) + ELLIPSIS
+
+
+def pad(text: str, columns: int, *, right: bool = False) -> str:
+    """A text clipped or filled to exactly `columns`."""
+    text = clip(text, columns)
+    blanks = " " * (columns - width(text))
+    return blanks + text if right else text + blanks
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[int], free: int) -> list[str]:
+    """Rows below a head, columns two blanks apart; those in `left` begin where the head begins, the others end there.
+
+    Column `free` gives way where the table would be wider than `WIDTH`.
+    """
+    cells = [tuple(head), *(tuple(map(safe, row)) for row in rows)]
+    widths = [max(width(row[column]) for row in cells) for column in range(len(head))]
+    others = sum(widths) - widths[free] + 2 * (len(head) - 1)
+    widths[free] = max(4, min(widths[free], WIDTH - others))
+    return [
+        "  ".join(
+            pad(cell, columns, right=index not in left)
+            for index, (cell, columns) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def flow(parts: Iterable[str], *, between: str = " · ", indent: str = "") -> list[str]:
+    """Parts one after another, on as many lines as it takes; each line but the first is indented."""
+    lines: list[str] = []
+    line = ""
+    for part in parts:
+        part = clip(part, WIDTH - len(indent))
+        if line and width(line) + len(between) + width(part) > WIDTH:
+            lines.append(line)
+            line = indent + part
+        else:
+            line = line + between + part if line else part
+    return [*lines, line] if line else lines
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """`text` as far as a stream's encoding goes (None: any): our own signs spelled out, foreign ones as `?`."""
+    if encoding is None or text.isascii():
+        return text
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        for sign, plain in ASCII.items():
+            text = text.replace(sign, plain)
+        return text.encode("ascii", "replace").decode("ascii")
+    return text

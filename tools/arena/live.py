@@ -1,0 +1,411 @@
+"""How a run goes, while it goes: one line on a terminal, plain lines elsewhere, events for viewers.
+
+`Live` writes where it is called; where clocks run, `screen` calls it from a thread of its own. `LiveLog` has a thread
+and drops what that cannot write in time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from hnefi.engine.sides import Reason
+
+from .columns import WIDTH, clip, encodable, safe, width
+from .report import signed, standings
+from .summary import Summary
+from .values import GameResult, GameTask, PlyLog
+
+REDRAW = 0.2
+"""Seconds between two drawings of the live line, at least."""
+TALLEST = 16
+"""Lines of a live table at most."""
+BACKLOG = 10_000
+"""Events that wait for a slow disk; more are dropped."""
+
+BOLD, RED, PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[0m"
+
+
+class Stream(Protocol):
+    """What is written to."""
+
+    def write(self, text: str, /) -> Any: ...
+    def flush(self) -> Any: ...
+
+
+class Live:
+    """One place on a stream: lines that stay, and, on a terminal, a live part below them that is drawn anew.
+
+    `plain` makes any stream one without live part and colour. `clock` gives seconds, `columns` the width.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        *,
+        plain: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        columns: int = 0,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._stream = stream
+        self.terminal = not plain and is_terminal(stream) and environment.get("TERM") != "dumb"
+        self.colour = self.terminal and not environment.get("NO_COLOR")
+        self._clock = clock
+        self._columns = columns
+        self._drawn = 0
+        self._last = -math.inf
+        self._pause = REDRAW
+        self._view: Callable[[], Sequence[str]] | None = None
+
+    def game(self, result: GameResult) -> None:
+        """A game is over: a line of its own, on a terminal only if something went wrong in it."""
+        self.game_text(game_line(result), fault=result.fault is not None)
+
+    def game_text(self, line: str, hint: str = "", *, fault: bool = False) -> None:
+        """The same from its line; `hint` is what may be typed about a fault."""
+        if fault or hint:
+            self.report([line], colour=RED)
+            self.report([hint] if hint else [])
+        elif not self.terminal:
+            self.report([line])
+
+    def report(self, lines: Sequence[str], *, colour: str = "") -> None:
+        """Lines that stay. On a terminal with colours they are in `colour`."""
+        said = [self._fitting(safe(line)) for line in lines]
+        if self.colour and colour:
+            said = [f"{colour}{line}{PLAIN}" for line in said]
+        self._put(self._erased() + "".join(f"{line}\n" for line in said) + self._frame())
+
+    def heading(self, line: str) -> None:
+        """A line that stays and stands out."""
+        self.report([line], colour=BOLD)
+
+    def show(self, view: Callable[[], Sequence[str]]) -> None:
+        """The live part is what `view` gives from now on; it is asked at most five times a second."""
+        self._view = view
+        if self.terminal and self._clock() - self._last >= self._pause:
+            self._put(self._erased() + self._frame())
+
+    def tick(self) -> None:
+        """Time has passed."""
+        if self._view is not None:
+            self.show(self._view)
+
+    def close(self) -> None:
+        """The live part goes; what was said stays."""
+        self._view = None
+        self._put(self._erased())
+
+    def _frame(self) -> str:
+        """The live part as it is drawn now."""
+        if not self.terminal or self._view is None:
+            return ""
+        began = self._clock()
+        columns = self.columns - 1
+        lines = [clip(self._fitting(safe(line)), columns) for line in list(self._view())[:TALLEST]]
+        self._drawn = len(lines)
+        self._last = self._clock()
+        # A view that takes long is not worth more than a tenth of our time.
+        self._pause = max(REDRAW, 10 * (self._last - began))
+        return "\n".join(lines)
+
+    def _erased(self) -> str:
+        """What takes the live part away."""
+        lines, self._drawn = self._drawn, 0
+        if not lines:
+            return ""
+        up = f"\x1b[{lines - 1}A" if lines > 1 else ""
+        return f"\r{up}\x1b[J"
+
+    @property
+    def columns(self) -> int:
+        """How wide the stream is."""
+        if self._columns:
+            return self._columns
+        with suppress(OSError, ValueError, AttributeError):
+            return max(20, os.get_terminal_size(self._stream.fileno()).columns)  # type: ignore[attr-defined]
+        return WIDTH
+
+    def _fitting(self, line: str) -> str:
+        return encodable(line, getattr(self._stream, "encoding", "utf-8"))
+
+    def _put(self, text: str) -> None:
+        if text:
+            self._stream.write(text)
+            self._stream.flush()
+
+
+def is_terminal(stream: Stream) -> bool:
+    """Whether somebody looks at it."""
+    asked = getattr(stream, "isatty", None)
+    try:
+        return bool(asked and asked())
+    except ValueError:
+        return False
+
+
+# The live part
+
+
+def live_view(summary: Summary, elapsed: float, played: int, columns: int = WIDTH) -> list[str]:
+    """What a terminal shows of a run that has played `played` games in `elapsed` seconds: one line for two engines,
+    a compact table for more."""
+    line = live_line(summary, elapsed, played, columns)
+    if summary.facts.duel:
+        return [line]
+    rows = standings(summary.engines[: TALLEST - 3])
+    hidden = len(summary.engines) - (TALLEST - 3)
+    return [*rows, *([f"… and {hidden} more"] if hidden > 0 else []), line]
+
+
+def live_line(summary: Summary, elapsed: float, played: int, columns: int = WIDTH) -> str:
+    """`pairs 128/400 · A 141 B 87 =28 · Elo +74.4 ±26.1 · …`; what matters least is left out until it fits."""
+    facts = summary.facts
+    parts: list[tuple[int, str]] = []
+    if facts.swap:
+        parts.append((0, f"pairs {summary.pairs}/{facts.pairs}"))
+    else:
+        parts.append((0, f"games {summary.games}/{facts.games}"))
+    if facts.duel:
+        parts += _duel_parts(summary)
+    parts += _run_parts(summary, elapsed, played)
+    chosen: list[int] = []
+    for index in sorted(range(len(parts)), key=lambda index: parts[index][0]):
+        if not chosen or width(_joined(parts, [*chosen, index])) < columns:
+            chosen.append(index)
+    return clip(_joined(parts, chosen), columns)
+
+
+def _joined(parts: Sequence[tuple[int, str]], chosen: Sequence[int]) -> str:
+    return " · ".join(parts[index][1] for index in sorted(chosen))
+
+
+def _duel_parts(summary: Summary) -> list[tuple[int, str]]:
+    """The parts about two engines, each with its rank: 0 matters most."""
+    one, two = (summary.engine(name) for name in summary.facts.engines)
+    record, strength = one.record, one.strength
+    names = [clip(line.name, 16) for line in (one, two)]
+    parts = [(1, f"{names[0]} {record.wins} {names[1]} {record.losses} ={record.draws}")]
+    if strength.elo_error is not None:
+        parts.append((3, f"Elo {signed(strength.elo)} ±{strength.elo_error:.1f}"))
+    elif strength.elo is not None:
+        parts.append((3, f"Elo {strength.elo:+}"))
+    test = summary.test
+    if test is not None and test.share is not None:
+        parts.append((2, f"LLR {test.llr:.2f} ({100 * test.share:.0f} % of {test.leaning})"))
+    return parts
+
+
+def _run_parts(summary: Summary, elapsed: float, played: int) -> list[tuple[int, str]]:
+    parts = []
+    score = summary.total.attackers.score
+    if score is not None:
+        parts.append((6, f"attackers {100 * score:.0f} %"))
+    if played and elapsed > 0:
+        pace = played / elapsed
+        parts.append((7, f"{60 * pace:.0f} games/min"))
+        left = max(0, summary.facts.games - summary.games) / pace
+        # A test may end before all its pairs are played.
+        parts.append((4, f"ETA {'≤ ' if summary.test is not None else ''}{duration(left)}"))
+    parts.append((1 if summary.faults else 5, f"faults {summary.faults}"))
+    return parts
+
+
+def duration(seconds: float) -> str:
+    """`6:10`, `1:06:10`, `2 d 1:06`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours}:{minutes:02}"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def game_line(result: GameResult) -> str:
+    """`game 17.2 mine (a) – simple (d): 0-1, king escaped, ply 62`, with the fact of a fault."""
+    score = {"a": "1-0", "d": "0-1", "draw": "½-½"}.get(result.winner or "", "no result")
+    reason = Reason(result.reason).words if result.reason in set(Reason) else safe(result.reason)
+    fault = f" ({clip(result.fault.text, 160)})" if result.fault is not None else ""
+    attackers, defenders = (clip(name, 40) for name in result.names)
+    return f"game {result.task.id} {attackers} (a) – {defenders} (d): {score}, {reason}{fault}, ply {len(result.plies)}"
+
+
+# Events for viewers
+
+
+class LiveLog:
+    """`live.jsonl`: what happens on the boards, one JSON object a line, for whoever watches; never read back.
+
+    Events are `start`, `ply`, `info` (at most two a second and side), `end` and `table`, each with `event` and `at`
+    (Unix time). After `limit` bytes the file becomes `live.1.jsonl` and a new one begins, with a `start` (its `moves`
+    so far) of every running game. Best effort: what cannot be written is lost.
+    """
+
+    INFO = 0.5
+
+    def __init__(
+        self,
+        path: Path,
+        names: Sequence[str],
+        *,
+        limit: int = 16 << 20,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._path = path
+        self._names = tuple(names)
+        self._limit = limit
+        self._clock = clock
+        self._running: dict[str, dict[str, Any]] = {}
+        self._asked: dict[tuple[str, object], float] = {}
+        self._size = 0
+        # Slots tell of boards, the screen's thread of tables.
+        self._lock = threading.Lock()
+        self._texts: queue.Queue[tuple[str, bool] | None] = queue.Queue(BACKLOG)
+        self._thread = threading.Thread(target=self._run, name="live.jsonl", daemon=True)
+        self._thread.start()
+
+    def __call__(self, event: str, facts: Mapping[str, Any]) -> None:
+        """An event of the slots, with what they tell about it."""
+        with self._lock:
+            match event:
+                case "start":
+                    self._start(facts["slot"], facts["task"], facts["fen"])
+                case "ply":
+                    self._ply(facts["slot"], facts["task"], facts["number"], facts["ply"])
+                case "info":
+                    self._info(facts)
+                case "end":
+                    self._end(facts["slot"], facts["result"])
+
+    def table(self, summary: Summary) -> None:
+        """How the engines stand."""
+        engines = [
+            {
+                "rank": line.rank,
+                "name": line.name,
+                "wins": line.record.wins,
+                "draws": line.record.draws,
+                "losses": line.record.losses,
+                "elo": line.strength.elo if line.strength.elo_error is not None else None,
+                "elo_error": line.strength.elo_error,
+            }
+            for line in summary.engines
+        ]
+        test = summary.test
+        with self._lock:
+            self._write(
+                "table",
+                pairs=summary.pairs,
+                planned=summary.facts.pairs,
+                games=summary.games,
+                faults=summary.faults,
+                llr=None if test is None else test.llr,
+                engines=engines,
+            )
+
+    def close(self) -> None:
+        """Write what is left."""
+        with suppress(queue.Full):
+            self._texts.put(None, timeout=1.0)
+        self._thread.join(1.0)
+
+    def _start(self, slot: int, task: GameTask, fen: str) -> None:
+        attackers, defenders = (self._names[engine] for engine in task.engines)
+        facts = {
+            "slot": slot,
+            "id": task.id,
+            "variant": task.variant,
+            "attackers": attackers,
+            "defenders": defenders,
+            "start": task.opening.start,
+            "opening": list(task.opening.moves),
+            "fen": fen,
+            "moves": [],
+        }
+        self._running[task.id] = facts
+        self._write("start", **facts)
+
+    def _ply(self, slot: int, task: GameTask, number: int, ply: PlyLog) -> None:
+        if task.id in self._running:
+            self._running[task.id]["moves"].append(ply.move)
+        known = {name: getattr(ply, name) for name in ("cp", "mate", "depth", "nodes", "time", "clock")}
+        self._write(
+            "ply", slot=slot, id=task.id, number=number, move=ply.move, captures=list(ply.captures), **known
+        )
+
+    def _info(self, facts: Mapping[str, Any]) -> None:
+        """A line of thinking: `slot`, `task`, `side`, and whatever else JSON can hold."""
+        rest = dict(facts)
+        task: GameTask = rest.pop("task")
+        key, now = (task.id, rest.get("side")), self._clock()
+        if now - self._asked.get(key, 0.0) >= self.INFO:
+            self._asked[key] = now
+            self._write("info", id=task.id, **rest)
+
+    def _end(self, slot: int, result: GameResult) -> None:
+        self._running.pop(result.task.id, None)
+        for side in [key for key in self._asked if key[0] == result.task.id]:
+            del self._asked[side]
+        fault = None
+        if result.fault is not None:
+            fault = {
+                "side": "ad"[result.fault.side],
+                "reason": result.fault.reason,
+                "text": result.fault.text,
+            }
+        self._write(
+            "end",
+            slot=slot,
+            id=result.task.id,
+            winner=result.winner,
+            reason=result.reason,
+            fault=fault,
+            plies=len(result.plies),
+            captured=list(result.captured),
+        )
+
+    def _write(self, event: str, **facts: Any) -> None:
+        line = self._line(event, facts)
+        anew = not self._size or self._size + len(line) > self._limit
+        if anew:
+            running = [self._line("start", game) for game in self._running.values()]
+            # A start that opens the file is there already.
+            line = "".join(running) if event == "start" else "".join([*running, line])
+            self._size = 0
+        self._size += len(line)
+        with suppress(queue.Full):
+            self._texts.put_nowait((line, anew))
+
+    def _line(self, event: str, facts: Mapping[str, Any]) -> str:
+        return (
+            json.dumps({"event": event, "at": round(self._clock(), 3), **facts}, separators=(",", ":")) + "\n"
+        )
+
+    def _run(self) -> None:
+        stream: Any = None
+        while (entry := self._texts.get()) is not None:
+            text, anew = entry
+            with suppress(OSError):
+                if anew or stream is None:
+                    stream = self._renew(stream)
+                stream.write(text.encode("ascii"))
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+
+    def _renew(self, stream: Any) -> Any:
+        """A new file in the place of the old one, which stays as `live.1.jsonl`."""
+        if stream is not None:
+            stream.close()
+        if self._path.exists():
+            self._path.replace(self._path.with_suffix(".1" + self._path.suffix))
+        return self._path.open("wb", buffering=0)

@@ -1,0 +1,651 @@
+"""The tables of a run as lines of text, from its `Summary`; `hnefi arena report` and `hnefi arena rate`.
+
+Everything here is a pure function of values, at most 80 columns wide and free of control characters, whatever engines
+call themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hnefi.engine.sides import Reason
+from hnefi.engine.wording import nearest, shorten
+
+from .columns import clip, flow, safe, table
+from .rating import Fitted, Model
+from .stats_command import progress, strength
+from .summary import (
+    LATE,
+    Counts,
+    EngineLine,
+    Meeting,
+    RunFacts,
+    State,
+    Summary,
+    document,
+    limits_text,
+    sprt_line,
+    summarize,
+)
+
+if TYPE_CHECKING:
+    from .match_rule import Bucket, Record
+    from .progress import Progress
+    from .run import Run
+    from .store import Row, Store
+    from .values import GameResult
+
+
+class ReportError(Exception):
+    """What was asked for cannot be shown; says what was expected."""
+
+
+NONE = "–"
+"""An undefined number."""
+LABEL = 11
+CROSS = 8
+"""Opponents side by side in a cross table."""
+FAULT_HEADS = ("crashes", "stalls", "disconnects", "time losses", "illegal")
+SIDES = {"a": "attackers won", "d": "defenders won", "draw": "drawn"}
+
+__all__ = ["Counts", "RunFacts", "State", "Summary", "block", "document", "facts_of", "final", "summarize"]
+
+
+# The block: how a run stands
+
+
+def block(summary: Summary) -> list[str]:
+    """The report of a run that goes on: of two engines the first one's strength, of more a compact table."""
+    lines = [*heading(summary), *_standing(summary)]
+    if summary.facts.duel:
+        return lines + _labelled(_duel(summary))
+    return [*lines, *standings(summary.engines), *_labelled(_common(summary))]
+
+
+def heading(summary: Summary) -> list[str]:
+    """What is played: engines, variants, limits, openings, seed, slots."""
+    facts = summary.facts
+    engines = " – ".join(map(safe, facts.engines)) if facts.duel else f"{len(facts.engines)} engines"
+    variants = (
+        ", ".join(map(safe, facts.variants)) if len(facts.variants) < 5 else f"{len(facts.variants)} variants"
+    )
+    slots = "1 slot" if facts.slots == 1 else f"{facts.slots} slots"
+    said = [
+        variants,
+        facts.limits,
+        facts.openings and f"openings {facts.openings}",
+        f"seed {facts.seed}",
+        slots,
+    ]
+    title = f"{safe(facts.name)}: " if facts.name else ""
+    return [*flow([f"{title}{engines}", facts.format]), *flow([text for text in said if text])]
+
+
+def _standing(summary: Summary) -> list[str]:
+    facts = summary.facts
+    said = [
+        f"pairs {summary.pairs:,}/{facts.pairs:,}"
+        if facts.swap
+        else f"games {summary.games:,}/{facts.games:,}"
+    ]
+    if facts.swap:
+        said.append(f"games {summary.games:,}")
+    if summary.open and facts.swap:
+        said.append(f"{_count(summary.open, 'game')} of open pairs")
+    if summary.duplicates:
+        said.append(f"{_count(summary.duplicates, 'repeated pair')} left out")
+    return flow(said)
+
+
+def _duel(summary: Summary) -> Iterator[tuple[str, str]]:
+    """The first engine against the second."""
+    facts = summary.facts
+    line = summary.engine(facts.engines[0])
+    unit = "pairs" if facts.swap else "games"
+    score, *rest = strength(line.strength, unit)
+    yield from (*rest, score)
+    yield "games", f"{_wdl(line.record)} of {_count(line.record.games, 'game')}"
+    if facts.swap:
+        yield "pairs", f"{_buckets(line.pairs)}  LL, LD, same side|DD, WD, WW"
+        yield "matches", _matches(line)
+    yield from _common(summary)
+
+
+def _common(summary: Summary) -> Iterator[tuple[str, str]]:
+    """What concerns the run as a whole."""
+    record = summary.total.attackers
+    yield "attackers", _share(record) + (f" of {_count(record.games, 'game')}" if record.games else "")
+    if summary.test is not None:
+        unit = {"pair": "pairs", "game": "games", "match": "matches"}[summary.test.test.unit]
+        yield from progress(summary.test.test, summary.test.llr, unit)[:2]
+    yield "faults", _faults(summary)
+    yield "lateness", _lateness(summary.lateness)
+
+
+def _faults(summary: Summary) -> str:
+    """How many, and whose: `3: mine (crash 2, time 1)`."""
+    said = []
+    for line in summary.engines:
+        found = [f"{Reason(reason).words} {count}" for reason, count in line.faults.items() if count]
+        if found:
+            said.append(f"{clip(line.name, 40)} ({', '.join(found)})")
+    return f"{summary.faults}: {', '.join(said)}" if said else f"{summary.faults}"
+
+
+def _lateness(ms: float) -> str:
+    said = f"{ms:.1f} ms at most"
+    return said if ms < LATE else f"{said}: {LATE:g} ms and more may have cost somebody a game on time"
+
+
+def _labelled(told: Iterable[tuple[str, str]]) -> list[str]:
+    """Texts behind their labels, broken between words where they are too long."""
+    lines = []
+    for label, text in told:
+        first, *words = text.split(" ")
+        lines += flow([f"{label:<{LABEL}}{first}", *words], between=" ", indent=" " * LABEL)
+    return lines
+
+
+# The final tables
+
+
+def final(summary: Summary) -> list[str]:
+    """Everything at the end: the block, ratings, pairs and faults, cross table, sides, reasons, remarkable games; the
+    sentence of a sequential test comes last."""
+    parts = [block(summary) if summary.facts.duel else [*heading(summary), *_standing(summary)]]
+    parts += [standings(list(group)) for _, group in groupby(summary.engines, key=lambda line: line.group)]
+    if len(parts) > 2:
+        parts.append(["Engines of different tables never met: their numbers cannot be compared."])
+    parts += [pairs_table(summary), cross_table(summary), faults_table(summary)]
+    parts += [sides(summary), reasons(summary), lengths(summary)]
+    if not summary.facts.duel:
+        parts.append(_labelled(_common(summary)))
+    parts.append(notes(summary))
+    if summary.test is not None:
+        parts.append(flow(safe(summary.test.sentence).split(" "), between=" "))
+    return _apart(parts)
+
+
+def _apart(parts: Iterable[list[str]]) -> list[str]:
+    """The parts one after another, an empty line between them."""
+    lines: list[str] = []
+    for part in filter(None, parts):
+        lines += ["", *part] if lines else part
+    return lines
+
+
+def standings(engines: Sequence[EngineLine]) -> list[str]:
+    """Rank, name, rating with its error, normalized Elo, games, score, draws, and the score on either side."""
+    rows = [
+        (
+            f"{line.rank}",
+            line.name,
+            *_fitted(line.rating),
+            signed(line.strength.nelo),
+            _plain(line.strength.nelo_error),
+            f"{line.record.games}",
+            _percent(line.record.score),
+            _percent(line.record.draws / line.record.games if line.record.games else None),
+            _percent(line.attackers.score),
+            _percent(line.defenders.score),
+        )
+        for line in engines
+    ]
+    head = ("#", "engine", "rating", "±", "nElo", "±", "games", "score%", "draw%", "att.%", "def.%")
+    return table(head, rows, left=(1,), free=1)
+
+
+def pairs_table(summary: Summary) -> list[str]:
+    """The pairs in six buckets and the matches, by engine; nothing where sides are not swapped."""
+    rows = [
+        (
+            f"{line.rank}",
+            line.name,
+            *(f"{count}" for count in line.pairs.values()),
+            f"{line.matches.wins}",
+            f"{line.matches.draws}",
+            f"{line.matches.losses}",
+            _percent(line.by_captures),
+        )
+        for line in summary.engines
+    ]
+    if not summary.facts.swap:
+        return []
+    head = ("#", "pairs", "LL", "LD", "same", "DD", "WD", "WW", "match+", "=", "-", "capt.%")
+    return table(head, rows, left=(1,), free=1)
+
+
+def faults_table(summary: Summary) -> list[str]:
+    """What went wrong, by engine; nothing if nothing did."""
+    if not summary.faults:
+        return []
+    rows = [
+        (f"{line.rank}", line.name, *(f"{count}" for count in line.faults.values()))
+        for line in summary.engines
+    ]
+    return table(("#", "faults", *FAULT_HEADS), rows, left=(1,), free=1)
+
+
+def cross_table(summary: Summary) -> list[str]:
+    """Points of games against each opponent, who is named by his rank."""
+    found = {(meeting.engine, meeting.opponent): meeting for meeting in summary.meetings}
+    lines: list[str] = []
+    for start in range(0, len(summary.engines), CROSS):
+        part = summary.engines[start : start + CROSS]
+        rows = [
+            (
+                f"{line.rank}",
+                line.name,
+                *(_points(found.get((line.name, other.name)), line is other) for other in part),
+            )
+            for line in summary.engines
+        ]
+        lines += [""] if lines else []
+        lines += table(("#", "points against", *(f"{line.rank}" for line in part)), rows, left=(1,), free=1)
+    return lines
+
+
+def _points(meeting: Meeting | None, same: bool) -> str:
+    if meeting is None:
+        return "·" if same else ""
+    return f"{meeting.record.wins + meeting.record.draws / 2:g}/{meeting.record.games}"
+
+
+def sides(summary: Summary) -> list[str]:
+    """The attackers' score with its interval, the side term and the mean length, by variant."""
+    lines = [*summary.variants]
+    if len(lines) != 1:
+        lines.append(summary.total)
+    rows = [
+        (
+            line.name or "all",
+            f"{line.attackers.games}",
+            f"{line.attackers.wins}",
+            f"{line.attackers.draws}",
+            f"{line.attackers.losses}",
+            _percent(line.attackers.score),
+            _interval(line.attackers),
+            *_fitted(line.side),
+            _plain(line.plies),
+        )
+        for line in lines
+    ]
+    head = ("attackers in", "games", "won", "drawn", "lost", "score%", "95 %", "side", "±", "plies")
+    return table(head, rows, left=(0,), free=0)
+
+
+def reasons(summary: Summary) -> list[str]:
+    """Why games ended, by variant and by who won."""
+    several = len(summary.variants) > 1
+    return [
+        text
+        for line in summary.variants
+        for who, words in SIDES.items()
+        for text in _reasons(f"{safe(line.name)}: {words}" if several else words, line.reasons[who])
+    ]
+
+
+def _reasons(words: str, found: Mapping[str, int]) -> list[str]:
+    if not found:
+        return []
+    parts = [f"{reason.replace('_', ' ')} {count}" for reason, count in found.items()]
+    return flow([f"{words} {sum(found.values())}: {parts[0]}", *parts[1:]], between=", ", indent="  ")
+
+
+def lengths(summary: Summary) -> list[str]:
+    """The shortest and the longest game."""
+    if summary.shortest is None or summary.longest is None:
+        return []
+    shortest, longest = summary.shortest, summary.longest
+    return [
+        f"shortest game {shortest.id}: {_count(shortest.plies, 'ply', 'plies')}",
+        f"longest game {longest.id}: {_count(longest.plies, 'ply', 'plies')}",
+    ]
+
+
+def notes(summary: Summary) -> list[str]:
+    """What a reader of the tables has to know besides."""
+    state = summary.state
+    said = []
+    if state.surplus:
+        said.append(
+            f"{_count(state.surplus, 'game')} beyond what counts {'is' if state.surplus == 1 else 'are'} kept"
+        )
+    said += [f"{name} was withdrawn after its faults up to game {game}" for name, game in state.withdrawn]
+    said += [f"gone on with in spite of a difference: {text}" for text in state.forced]
+    return [line for text in said for line in flow(safe(text).split(" "), between=" ", indent="  ")]
+
+
+# Numbers in words
+
+
+def _fitted(number: Fitted | None) -> tuple[str, str]:
+    """A fitted number and its error."""
+    return (NONE, NONE) if number is None else (signed(number.value), _plain(number.error))
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _wdl(record: Record) -> str:
+    return f"+{record.wins} ={record.draws} -{record.losses}"
+
+
+def _buckets(pairs: Mapping[Bucket, int]) -> str:
+    ll, ld, wl, dd, wd, ww = pairs.values()
+    return f"[{ll}, {ld}, {wl}|{dd}, {wd}, {ww}]"
+
+
+def _matches(line: EngineLine) -> str:
+    matches = line.matches
+    if line.by_captures is None:
+        return "none"
+    decided = f"{100 * line.by_captures:.1f} % decided by captures"
+    return f"{matches.wins} won, {matches.draws} drawn, {matches.losses} lost; {decided}"
+
+
+def _share(record: Record) -> str:
+    if record.score is None:
+        return "no games"
+    return f"{100 * record.score:.1f} % ({_interval(record)})"
+
+
+def _interval(record: Record) -> str:
+    interval = record.interval
+    return NONE if interval is None else f"{100 * interval[0]:.1f}-{100 * interval[1]:.1f}"
+
+
+def signed(number: float | None) -> str:
+    """A number of Elo with its sign."""
+    if number is None:
+        return NONE
+    text = f"{number:+.1f}"
+    return "+0.0" if text == "-0.0" else text
+
+
+def _plain(number: float | None) -> str:
+    return NONE if number is None else f"{number:.1f}"
+
+
+def _percent(share: float | None) -> str:
+    return NONE if share is None else f"{100 * share:.1f}"
+
+
+# Runs on disk
+
+
+def facts_of(run: Run, folder: Path) -> RunFacts:
+    """The facts of a run as its configuration has them."""
+    from .run import slots_of
+
+    config = run.config
+    anchor = config["rating.anchor"]
+    return RunFacts(
+        name=config["run.name"] or folder.name,
+        format=config["run.format"],
+        engines=config.names,
+        variants=run.schedule.variants,
+        limits=limits_text(run.specs),
+        openings=_openings_text(config.tables["openings"]),
+        seed=config["run.seed"],
+        slots=slots_of(config, run.specs)[0],
+        pairs=len(run.schedule),
+        swap=run.schedule.swap,
+        test=run.test,
+        model=Model(
+            anchor=(anchor["name"], float(anchor["elo"])) if anchor else None,
+            side=config["rating.side"],
+            interval=float(config["rating.interval"]),
+            bootstrap=config["rating.bootstrap"],
+            seed=config["run.seed"],
+        ),
+        command=f"hnefi arena resume {shlex.quote(str(folder))}",
+    )
+
+
+def _openings_text(table: Mapping[str, Any]) -> str:
+    source: str = table["source"]
+    details = {
+        "random": lambda: f", {table['plies']} plies",
+        "file": lambda: f" {Path(table['file']).name}",
+    }
+    return source + details.get(source, str)()
+
+
+def state_of(run: Run, store: Store, progress: Progress, ending: str = "") -> State:
+    """Where a stored run stands; `ending` if somebody knows better than the log."""
+    from .store import run_digest
+
+    known = "complete" if progress.complete else "incomplete"
+    return State(
+        ending=ending or ("faults" if progress.stopped_by_faults else known),
+        digest=run_digest(progress.counted),
+        surplus=progress.surplus,
+        withdrawn=tuple((run.config.names[engine], game) for engine, game in progress.withdrawn.items()),
+        forced=tuple(str(data) for word, data in store.notes if word == "forced"),
+    )
+
+
+def count_rows(counts: Counts, progress: Progress, rows: Iterable[Row]) -> None:
+    """Count games of a log; those of pairs that repeat others among them, which the tally leaves out."""
+    for row in rows:
+        counts.add(progress.played(row), row.fault, row.lateness, row.seconds)
+
+
+class Stored:
+    """A run's folder, opened for looking: `run`, `store` and `progress` as far as the log goes, and its `facts`."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises StoreError or ConfigError, with a sentence."""
+        from . import run
+        from .store import Store
+
+        self.store = Store.read(folder)
+        self.run = run.reopen(self.store, run.load_config(folder))
+        self.progress = self.run.progress()
+        self.progress.walk(self.store.rows)
+        self.facts = facts_of(self.run, folder)
+
+    def counts(self) -> Counts:
+        """What counts of the run's games."""
+        counts = Counts()
+        count_rows(counts, self.progress, self.progress.counted)
+        return counts
+
+    def summary(self) -> Summary:
+        """The run's summary."""
+        state = state_of(self.run, self.store, self.progress)
+        return summarize(self.facts, self.counts(), state, sprt_line(self.facts, self.progress.test))
+
+    def games(self) -> Iterator[GameResult]:
+        """The games that count, in the order of their ids."""
+        return self.store.results(self.progress.counted)
+
+
+# Commands
+
+
+def main_report(argv: list[str]) -> int:
+    """`hnefi arena report`: the tables of a run, anew from its log."""
+    from ..arguments import parser
+
+    options = parser(
+        "arena report",
+        "The tables of a run, made anew from its log, also while it is being played.",
+        ["cup", "cup --json", "cup --records cup.tafl --plots", "cup --game 17.2"],
+    )
+    options.add_argument("run", metavar="RUN", help="the run's folder")
+    options.add_argument("--json", action="store_true", help="only the summary, as JSON")
+    options.add_argument("--records", metavar="FILE", help="write the games that count as records, FILE anew")
+    options.add_argument(
+        "--plots", action="store_true", help="draw ratings, cross table and scores into RUN/plots"
+    )
+    options.add_argument("--game", metavar="ID", help="only the record of one game, as 17.2")
+    arguments = options.parse_args(argv)
+
+    def report() -> int:
+        stored = Stored(Path(arguments.run).absolute())
+        if arguments.game is not None:
+            return _show_game(stored, arguments.game)
+        summary = stored.summary()
+        _print_summary(summary, arguments.json)
+        if arguments.records is not None:
+            _write_records(stored, Path(arguments.records))
+        if arguments.plots:
+            from . import plots
+
+            plots.expect_library()
+            series = plots.score_series(stored.progress.games(), stored.facts.engines)
+            for path in plots.draw(summary, series, stored.store.folder / "plots"):
+                print(path, file=sys.stderr)
+        return 0
+
+    return _guarded("arena report", report)
+
+
+def main_rate(argv: list[str]) -> int:
+    """`hnefi arena rate`: one table of several runs."""
+    from ..arguments import parser
+
+    options = parser(
+        "arena rate",
+        "One rating table of the games of several runs. Engines of one name are taken for the same one; a pair that\n"
+        "repeats a pair of another run is left out.",
+        ["cup-2025 cup-2026", "cup-* --anchor simple=1500 --json"],
+    )
+    options.add_argument("runs", metavar="RUN", nargs="+", help="folders of runs")
+    options.add_argument(
+        "--anchor", metavar="NAME=ELO", help="one rating that is known (else their mean is 0)"
+    )
+    options.add_argument("--no-side", action="store_true", help="fit no advantage of the attackers")
+    options.add_argument(
+        "--bootstrap", metavar="N", type=_resamples, default=1000, help="resamplings for the errors"
+    )
+    options.add_argument("--seed", metavar="N", type=_resamples, default=1, help="their seed")
+    options.add_argument("--json", action="store_true", help="the summary as JSON")
+    arguments = options.parse_args(argv)
+
+    def rate() -> int:
+        folders = dict.fromkeys(Path(run).absolute() for run in arguments.runs)
+        joined, counts = joined_runs([Stored(folder) for folder in folders])
+        anchor = _anchor(arguments.anchor, joined.engines) if arguments.anchor is not None else None
+        model = Model(anchor, side=not arguments.no_side, bootstrap=arguments.bootstrap, seed=arguments.seed)
+        _print_summary(summarize(_with_model(joined, model), counts), arguments.json)
+        return 0
+
+    return _guarded("arena rate", rate)
+
+
+def joined_runs(runs: Sequence[Stored]) -> tuple[RunFacts, Counts]:
+    """Several runs as one: their pairs are numbered one run after the other."""
+    from dataclasses import replace
+
+    counts, offset = Counts(), 0
+    for stored in runs:
+        for row in stored.progress.counted:
+            game = stored.progress.played(row)
+            counts.add(replace(game, pair=offset + game.pair), row.fault, row.lateness, row.seconds)
+        offset += len(stored.run.schedule)
+    facts = [stored.facts for stored in runs]
+    limits, openings = ({fact.limits for fact in facts}, {fact.openings for fact in facts})
+    return RunFacts(
+        name=" + ".join(fact.name for fact in facts),
+        format="joined" if len(facts) > 1 else facts[0].format,
+        engines=tuple(dict.fromkeys(name for fact in facts for name in fact.engines)),
+        variants=tuple(dict.fromkeys(name for fact in facts for name in fact.variants)),
+        limits=limits.pop() if len(limits) == 1 else "various limits",
+        openings=openings.pop() if len(openings) == 1 else "various",
+        seed=facts[0].seed,
+        slots=max(fact.slots for fact in facts),
+        pairs=offset,
+        swap=all(fact.swap for fact in facts),
+    ), counts
+
+
+def _with_model(facts: RunFacts, model: Model) -> RunFacts:
+    from dataclasses import replace
+
+    return replace(facts, model=model)
+
+
+def _anchor(text: str, engines: Sequence[str]) -> tuple[str, float]:
+    """`NAME=ELO`; ReportError says what is wrong."""
+    import math
+
+    name, sign, number = text.rpartition("=")
+    try:
+        elo = float(number)
+    except ValueError:
+        elo = math.nan
+    if not sign or not abs(elo) <= 10_000:
+        raise ReportError(f"anchor {shorten(text)}: expected NAME=ELO, ELO from -10000 to 10000")
+    if name not in engines:
+        known = ", ".join(map(safe, engines))
+        raise ReportError(f"anchor {shorten(name)}: expected one of {known}{nearest(name, engines)}")
+    return name, elo
+
+
+def _resamples(text: str) -> int:
+    from argparse import ArgumentTypeError
+
+    if not (text.isascii() and text.isdigit() and len(text) <= 6):
+        raise ArgumentTypeError(f"{shorten(text)}: expected a whole number from 0 to 999999")
+    return int(text)
+
+
+def _print_summary(summary: Summary, as_json: bool) -> None:
+    from .columns import encodable
+
+    if as_json:
+        print(json.dumps(document(summary), indent=1))
+        return
+    for line in final(summary):
+        print(encodable(line, sys.stdout.encoding))
+
+
+def _write_records(stored: Stored, path: Path) -> None:
+    """All records at once, or none."""
+    from . import records
+    from .store import Export
+
+    maker = records.Maker(stored.facts.name, stored.run.specs)
+    stored.store.rebuild(Export("records", path.absolute(), maker.tafl))
+
+
+def _show_game(stored: Stored, word: str) -> int:
+    """One game as a record, with what its loser's process said last."""
+    from . import records
+
+    pair, _, game = word.partition(".")
+    place = (int(pair), int(game)) if pair.isdecimal() and game in ("1", "2") and len(pair) < 12 else (0, 0)
+    row = stored.store.rows.get(place)
+    if row is None:
+        raise ReportError(f"game {shorten(word)}: expected the id of a game of this run, as 17.2")
+    result = stored.store.result(row)
+    sys.stdout.write(records.Maker(stored.facts.name, stored.run.specs).tafl(result).decode())
+    tail = str(result.extra.get("stderr", ""))
+    for line in tail.splitlines():
+        print(safe(line), file=sys.stderr)
+    return 0
+
+
+def _guarded(command: str, action: Any) -> int:
+    """What cannot be done is one sentence on standard error, and 2."""
+    from .options import ConfigError
+    from .store import StoreError
+
+    try:
+        code: int = action()
+    except (ConfigError, StoreError, ReportError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        print(f"hnefi {command}: {safe(str(error))}", file=sys.stderr)
+        return 2
+    return code

@@ -1,0 +1,210 @@
+"""Who tells people how a run goes: from the run's events to live line, tables, `summary.json`, plots and `live.jsonl`.
+
+The run's loop reads clocks, so its calls only leave a note; a thread that owns counts and stream does the work, in the
+order of the notes.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from .live import REDRAW, Live, LiveLog, game_line, live_view
+from .report import ReportError, block, count_rows, facts_of, final, state_of
+from .summary import Counts, RunFacts, SprtLine, Summary, document, sprt_line, summarize
+
+if TYPE_CHECKING:
+    from .progress import Progress
+    from .run import Run
+    from .store import Row, Store
+    from .values import GameResult
+
+SUMMARY = "summary.json"
+LIVE = "live.jsonl"
+PLOTS = "plots"
+
+
+class Screen:
+    """Shows a run on `out`, or, where only its summary is wanted there (`as_json`), on `err`.
+
+    `quiet` leaves the final tables only. Call `begin` first and `end` last; `end` waits until all is said.
+    """
+
+    on_event: Callable[[str, dict[str, Any]], None] | None = None
+
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        plain: bool = False,
+        as_json: bool = False,
+        out: Any = None,
+        err: Any = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._out = out or sys.stdout
+        self._live = Live((err or sys.stderr) if as_json else self._out, plain=plain)
+        self._quiet = quiet
+        self._as_json = as_json
+        self._clock = clock
+        self._notes: queue.Queue[Callable[[], None] | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._work, name="screen", daemon=True)
+        self._run: Run
+        self._store: Store
+        self._progress: Progress
+        self._facts: RunFacts
+        self._folder = ""
+        self._log: LiveLog | None = None
+        self._seen = 0
+        self._shown = 0
+        # What follows belongs to the thread.
+        self._counts = Counts()
+        self._test: SprtLine | None = None
+        self._began = 0.0
+        self._played = 0
+
+    # Called by the run's loop
+
+    def begin(self, run: Run, store: Store, progress: Progress) -> None:
+        """The run begins, or goes on."""
+        self._run, self._store, self._progress = run, store, progress
+        self._facts = facts_of(run, store.folder)
+        self._folder = shlex.quote(str(store.folder))
+        self._shown = progress.pairs
+        self._began = self._clock()
+        if run.config["output.live"]:
+            self._log = LiveLog(store.folder / LIVE, run.config.names)
+            self.on_event = self._log
+        self._thread.start()
+        stored = len(store.rows)
+        self._note(lambda: self._introduce(stored))
+        self._take()
+
+    def game(self, result: GameResult) -> None:
+        """A game was stored and is walked over as far as can be."""
+        line, fault = game_line(result), result.fault is not None
+        self._take(played=True)
+        every = self._run.config["rating.every"]
+        # The final tables follow a complete run at once.
+        due = self._progress.pairs // every > self._shown // every and not self._progress.complete
+        self._shown = self._progress.pairs
+        if not self._quiet:
+            hint = f"  hnefi arena report {self._folder} --game {result.task.id}" if fault else ""
+            self._note(lambda: self._tell(line, hint, due))
+
+    def say(self, text: str) -> None:
+        """Something happened that is worth a line."""
+        if self._thread.ident is None:
+            self._live.report(text.split("\n"))
+        else:
+            self._note(lambda: self._live.report(text.split("\n")))
+
+    def end(self, words: str, ending: str = "") -> None:
+        """Nothing more is played: tables, and in `words` how it ended."""
+        self._take()
+        self._note(lambda: self._finish(words, ending))
+        self._notes.put(None)
+        self._thread.join()
+
+    def _take(self, *, played: bool = False) -> None:
+        """Hand over what has been counted since the last time."""
+        rows = self._progress.counted[self._seen :]
+        self._seen += len(rows)
+        test = sprt_line(self._facts, self._progress.test)
+        self._note(lambda: self._count(rows, test, played))
+
+    def _note(self, job: Callable[[], None]) -> None:
+        self._notes.put_nowait(job)
+
+    # The thread
+
+    def _work(self) -> None:
+        pause = REDRAW if self._live.terminal else None
+        while True:
+            try:
+                job = self._notes.get(timeout=pause)
+            except queue.Empty:
+                job = self._live.tick
+            if job is None:
+                return
+            # Whoever read the stream may have gone; the run goes on without him.
+            with suppress(OSError):
+                job()
+
+    def _introduce(self, stored: int) -> None:
+        if self._quiet:
+            return
+        lines = block(self._summary())
+        self._live.heading(lines[0])
+        self._live.report([*lines[1:2], *([f"{stored:,} games stored"] if stored else [])])
+        if self._run.config.testing:
+            from .schedule import expected_pairs
+
+            self._live.report(list(expected_pairs(self._run.config)))
+        if self._live.terminal:
+            self._live.show(self._view)
+
+    def _count(self, rows: Sequence[Row], test: SprtLine | None, played: bool) -> None:
+        count_rows(self._counts, self._progress, rows)
+        self._test = test
+        self._played += played
+
+    def _tell(self, line: str, hint: str, due: bool) -> None:
+        self._live.game_text(line, hint)
+        self._live.tick()
+        if due:
+            summary = self._summary()
+            if not self._live.terminal:
+                self._live.report(["", *block(summary), ""])
+            if self._log is not None:
+                self._log.table(summary)
+
+    def _view(self) -> list[str]:
+        return live_view(self._summary(), self._clock() - self._began, self._played, self._live.columns)
+
+    def _summary(self) -> Summary:
+        return summarize(self._facts, self._counts, test=self._test, fit=False)
+
+    def _finish(self, words: str, ending: str) -> None:
+        state = state_of(self._run, self._store, self._progress, ending)
+        summary = summarize(self._facts, self._counts, state, self._test)
+        # Files first: whoever looked at the stream may have gone.
+        said = [*self._files(summary), words]
+        self._live.close()
+        if self._as_json:
+            print(json.dumps(document(summary), indent=1), file=self._out, flush=True)
+        else:
+            lines = final(summary)
+            self._live.heading(lines[0])
+            self._live.report([*lines[1:], ""])
+        for text in said:
+            self._live.report(text.split("\n"))
+
+    def _files(self, summary: Summary) -> list[str]:
+        """What the run leaves besides its log; sentences about what could not be written."""
+        from .store import write_file
+
+        said = []
+        folder = self._store.folder
+        if self._log is not None:
+            self._log.table(summary)
+            self._log.close()
+        try:
+            write_file(folder / SUMMARY, json.dumps(document(summary), indent=1) + "\n")
+            if self._run.config["output.plots"]:
+                from . import plots
+
+                series = plots.score_series(self._progress.games(), self._facts.engines)
+                plots.draw(summary, series, folder / PLOTS)
+        except OSError as error:
+            said.append(f"{error.filename or folder}: {error.strerror or error}: not written")
+        except ReportError as error:
+            said.append(str(error))
+        return said
