@@ -176,10 +176,6 @@ def serve(folder: str, *words: str) -> None:
     print("\nended", flush=True)
 
 
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
-
-
 def jsonl_of(settings: Config) -> tuple[Export, ...]:
     """The games as JSON, where the settings ask for them: made-up openings make no records."""
     path = settings["output.jsonl"]
@@ -245,3 +241,7 @@ def score_line(progress: Progress) -> str:
         wins[defenders][2 - place] += 1
     scores = " · ".join(f"{name} +{won} ={drawn} -{lost}" for name, (won, drawn, lost) in wins.items())
     return f"pairs {progress.pairs}/{len(progress.schedule)} · {scores}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
