@@ -19,6 +19,8 @@ UNPLAYED = [
     "CHANGELOG.md",
     "MEASUREMENTS.md",
     "docs/architecture.md",
+    "docs/arena-output.md",
+    "docs/arena.md",
     "docs/decisions.md",
     "docs/records.md",
     "docs/variants.md",

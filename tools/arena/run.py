@@ -12,6 +12,8 @@ import contextlib
 import re
 import shlex
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,6 +46,8 @@ COMPLETE, INTERRUPTED, REFUSED, FAULTS, STORAGE = range(5)
 H0_ACCEPTED, INCONCLUSIVE = 10, 11
 """Exit codes of a test, if they are wanted; H1 is 0."""
 
+WARM = 4.0
+"""Seconds in which kernels that are compiled already are loaded."""
 UNSTORED = 32
 """So many games wait to be stored at most; then playing waits."""
 
@@ -118,12 +122,27 @@ def check_engines(config: Config, specs: Sequence[EngineSpec]) -> tuple[Config, 
     """
     from .seats import preflight
 
+    if any(spec.player for spec in specs):
+        warm_up()
     checked = asyncio.run(preflight(specs, schedule.variants(config)))
     problems = [problem for one in checked for problem in one.problems]
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))
     ids = tuple(one.name for one in checked)
     return options.named(config, ids), ids
+
+
+def warm_up() -> None:
+    """Let one process compile our kernels where the cache is empty: each engine alone would be late for `readyok`."""
+    words = [sys.executable, "-c", "from hnefi.engine.warmup import warm; warm(everything=True)"]
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL) as compiling:
+        try:
+            compiling.wait(WARM)
+        except subprocess.TimeoutExpired:
+            print("compiling the engine's kernels, once: about a minute ...", file=sys.stderr, flush=True)
+        except BaseException:
+            compiling.kill()
+            raise
 
 
 def host_scale(config: Config) -> float:
