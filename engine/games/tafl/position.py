@@ -35,11 +35,12 @@ class _States(threading.local):
     """A few state records per thread, by rule set: kernels work in place and are not shared."""
 
     def __init__(self) -> None:
-        self.by_rules: OrderedDict[tuple[Any, str], Any] = OrderedDict()
+        self.by_rules: OrderedDict[tuple[str, str], Any] = OrderedDict()
 
     def get(self, variant: Variant, letters: str) -> Any:
         """A one-element record array with this rule part; its position is anybody's."""
-        key = (variant.rules, letters)
+        # Not the rules themselves: a value of seventy fields is hashed anew at every look.
+        key = (variant.hash, letters)
         record = self.by_rules.get(key)
         if record is None:
             record = self.by_rules[key] = new_state(variant, letters)
@@ -151,28 +152,29 @@ class Position:
         self.parent = parent
         self.last_captures = captures
         self._letters = letters
-        self._core = record.view(np.uint8).reshape(-1)[CORE].tobytes()
-        state = record[0]
-        ply = int(state["ply"])
-        first = max(int(state["since"]), ply + 1 - KEPT)
+        # A plain array: attributes of record arrays are looked up in Python.
+        cells = np.asarray(record)
+        self._core = cells.view(np.uint8)[CORE].tobytes()
+        ply = int(cells["ply"][0])
+        first = max(int(cells["since"][0]), ply + 1 - KEPT)
         self._history = tuple(
-            state[name][first : ply + 1].tobytes() for name in ("keys", "fort_keys", "u_side")
+            cells[name][0, first : ply + 1].tobytes() for name in ("keys", "fort_keys", "u_side")
         )
         return self
 
     def load(self, record: Any) -> Any:
         """Copy this position into a record of the same variant and piece letters; returns its state."""
-        record.view(np.uint8).reshape(-1)[CORE] = np.frombuffer(self._core, np.uint8)
-        state = record[0]
+        cells = np.asarray(record)
+        cells.view(np.uint8)[CORE] = np.frombuffer(self._core, np.uint8)
         keys, forts, sides = self._history
         n = len(sides)
-        state["keys"][:n] = np.frombuffer(keys, np.uint64)
-        state["fort_keys"][:n] = np.frombuffer(forts, np.uint64)
-        state["u_side"][:n] = np.frombuffer(sides, np.int8)
-        state["ply"] = n - 1
-        state["since"] = 0
-        state["caught_top"] = 0
-        return state
+        cells["keys"][0, :n] = np.frombuffer(keys, np.uint64)
+        cells["fort_keys"][0, :n] = np.frombuffer(forts, np.uint64)
+        cells["u_side"][0, :n] = np.frombuffer(sides, np.int8)
+        cells["ply"][0] = n - 1
+        cells["since"][0] = 0
+        cells["caught_top"][0] = 0
+        return record[0]
 
     def _state(self) -> Any:
         return self.load(_states.get(self.variant, self._letters))
