@@ -74,3 +74,11 @@ def random_move(state: Any) -> int:
 def evaluate(params: Any, state: Any) -> int:
     """The value in centipawns for the side to move, by the evaluator whose parameters are given."""
     return KERNELS["evaluate", params.dtype, state.dtype](params, state)  # type: ignore[no-any-return]
+
+
+def value(params: Any, state: Any) -> float:
+    """The value for the attackers (the first side), a real number, by the evaluator whose parameters are given.
+
+    Unlike `evaluate` it is not rounded: searches that break exact ties at random compare these.
+    """
+    return KERNELS["value", params.dtype, state.dtype](params, state)  # type: ignore[no-any-return]

@@ -104,6 +104,12 @@ def evaluate(p, s):
     return value if s.side == 0 else -value
 
 
+@entry
+def value(p, s):
+    """The value for side `a`, in centipawns."""
+    return float(terms(p, s))
+
+
 PARAMS = from_dtype(DEFAULT)
 STATE = from_dtype(HEX)
 
@@ -115,3 +121,12 @@ def _evaluate(params, state):
 
 
 verbs.KERNELS["evaluate", DEFAULT, HEX] = evaluate
+
+
+@overload(verbs.value, jit_options=OPTIONS)
+def _value(params, state):
+    if params == PARAMS and state == STATE:
+        return lambda params, state: value(params, state)
+
+
+verbs.KERNELS["value", DEFAULT, HEX] = value

@@ -1,0 +1,16 @@
+"""Architectures of loadable evaluators, one file each: what its parameters are and what a position is worth by them.
+
+Every file here shows
+
+    NUMBER    its place in the dispatch of `loaded.py`, never reused
+    SOURCE    where it was described
+    GAMES     the games it knows
+    SCALE     centipawns per unit of its value, where a file says nothing else
+    OPTIONS   its sizes by name, with their defaults
+    shapes(variant, options)    the arrays of its parameters, in the order in which a genome holds them
+    layout(variant, options)    whole numbers for the kernel, written into `shape` of the record
+    naive(variant, options, arrays, position)    the value for the attackers, float64, slow and obvious
+    value(params, state)        the same, as a kernel
+
+and is entered in `network.NAMES`.
+"""

@@ -1,0 +1,143 @@
+"""The evolved network of 2007: strips and patches of the board, one hidden layer (kernel).
+
+Source: P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl" (2007). A board of N x N cells, the top rank
+first: attackers 1, defenders -1, king -2, empty 0. Sigmoid features look at N - 2 vertical strips (three files, all
+ranks), N - 2 horizontal strips and (N - 2)^2 patches of 3 x 3; three raw inputs follow: men taken by the attackers, men
+taken by the defenders, 1 if the attackers are to move. Sigmoid hidden units see all of these. The value is the output
+unit before its sigmoid, which changes no order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ...jit import entry, inline
+
+NUMBER = 2
+SOURCE = 'P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl", 2007'
+GAMES = ("tafl",)
+SCALE = 100.0
+OPTIONS: Mapping[str, int] = {"hidden": 10}
+
+
+def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    n, hidden = variant.files, options["hidden"]
+    strips = n - 2
+    features = 2 * strips + strips * strips + 3
+    return {
+        "vertical": (strips, n, 3),
+        "vertical_bias": (strips,),
+        "horizontal": (strips, 3, n),
+        "horizontal_bias": (strips,),
+        "patch": (strips * strips, 3, 3),
+        "patch_bias": (strips * strips,),
+        "hidden": (hidden, features),
+        "hidden_bias": (hidden,),
+        "output": (hidden,),
+        "output_bias": (1,),
+    }
+
+
+def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    return (variant.files, options["hidden"])
+
+
+def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    import numpy as np
+
+    from ...squares import file_of, rank_of
+
+    n = variant.files
+    board = np.zeros((n, n))
+    for sq, letter in position.pieces():
+        board[n - 1 - rank_of(sq), file_of(sq)] = -2 if letter == "K" else -1 if letter.isupper() else 1
+    strips = range(n - 2)
+    windows = [board[:, s : s + 3] for s in strips]
+    windows += [board[s : s + 3] for s in strips]
+    windows += [board[r : r + 3, c : c + 3] for r in strips for c in strips]
+    weights = [*arrays["vertical"], *arrays["horizontal"], *arrays["patch"]]
+    biases = [*arrays["vertical_bias"], *arrays["horizontal_bias"], *arrays["patch_bias"]]
+    seen = [_sigmoid(float((w * x).sum()) + b) for w, x, b in zip(weights, windows, biases, strict=True)]
+    seen += [*position.taken, 1 if position.side == 0 else 0]
+    hidden = [
+        _sigmoid(float(w @ np.array(seen)) + b)
+        for w, b in zip(arrays["hidden"], arrays["hidden_bias"], strict=True)
+    ]
+    return float(arrays["output"] @ np.array(hidden) + arrays["output_bias"][0])
+
+
+def _sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+@inline
+def sigmoid(x):
+    return 1.0 / (1.0 + math.exp(-x))
+
+
+@inline
+def code(s, sq):
+    """What the network sees on a square."""
+    piece = s.board[sq] & 15
+    if piece == 0:
+        return 0
+    if piece == 14:
+        return -2
+    return -1 if piece & 8 else 1
+
+
+@inline
+def window(p, s, n, row, column, rows, columns, at):
+    """The weighted sum over a window of the board; weights begin at `at`."""
+    total = 0.0
+    for r in range(row, row + rows):
+        base = (n - r) * 21 + 1
+        for c in range(column, column + columns):
+            total += p.weights[at] * code(s, base + c)
+            at += 1
+    return total
+
+
+@entry
+def value(p, s):
+    """The value for the attackers: the output unit before its sigmoid."""
+    n = p.shape[0]
+    hidden = p.shape[1]
+    strips = n - 2
+    at = 0
+    f = 0
+    bias = strips * n * 3
+    for i in range(strips):
+        p.inputs[f] = sigmoid(window(p, s, n, 0, i, n, 3, at) + p.weights[bias + i])
+        at += 3 * n
+        f += 1
+    at = bias + strips
+    bias = at + strips * n * 3
+    for i in range(strips):
+        p.inputs[f] = sigmoid(window(p, s, n, i, 0, 3, n, at) + p.weights[bias + i])
+        at += 3 * n
+        f += 1
+    at = bias + strips
+    bias = at + strips * strips * 9
+    for r in range(strips):
+        for c in range(strips):
+            p.inputs[f] = sigmoid(window(p, s, n, r, c, 3, 3, at) + p.weights[bias + r * strips + c])
+            at += 9
+            f += 1
+    p.inputs[f] = s.taken[0]
+    p.inputs[f + 1] = s.taken[1]
+    p.inputs[f + 2] = 1.0 if s.side == 0 else 0.0
+    f += 3
+    at = bias + strips * strips
+    bias = at + hidden * f
+    out = bias + hidden
+    total = 0.0
+    for h in range(hidden):
+        sum_ = 0.0
+        for i in range(f):
+            sum_ += p.weights[at + i] * p.inputs[i]
+        at += f
+        total += p.weights[out + h] * sigmoid(sum_ + p.weights[bias + h])
+    return total + p.weights[out + hidden]
