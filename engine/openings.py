@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from . import games
 from .game import AnyVariant
@@ -18,21 +19,31 @@ MAX_EVAL = 300
 _TRIES = 200
 
 
+Judge = Callable[[Position], int | None]
+"""A position's value for the attackers in centipawns; None if one side wins within two plies."""
+
+
 def generate(
-    variant: AnyVariant, count: int, seed: int, plies: tuple[int, int] = (2, 8), max_eval: int = MAX_EVAL
+    variant: AnyVariant,
+    count: int,
+    seed: int,
+    plies: tuple[int, int] = (2, 8),
+    max_eval: int = MAX_EVAL,
+    judge: Judge | None = None,
 ) -> Iterator[Position]:
     """Up to `count` openings after a random number of random plies in the range `plies`, both ends included.
 
     Distinct up to the symmetries of the board that keep the game. Not over, not won within two plies for either
-    side, and of the start position's value give or take `max_eval` centipawns. The list for a larger `count` begins
-    with that for a smaller one. Fewer come only where a variant has no more that can be found.
+    side, and of the start position's value give or take `max_eval` centipawns, as `judge` says (our own search of two
+    plies if not given). The list for a larger `count` begins with that for a smaller one. Fewer come only where a
+    variant has no more that can be found.
     """
     draw = random.Random(f"openings {VERSION} {variant.hash} {seed}")
     start = games.initial(variant)
     if start.outcome is not None:
         return
-    searcher = Searcher(Settings(hash_mib=1))
-    usual = _value(searcher, start)
+    judge = judge or partial(_value, Searcher(Settings(hash_mib=1)))
+    usual = judge(start)
     seen: set[tuple[object, ...]] = set()
     found = failed = 0
     while found < count and failed < _TRIES:
@@ -43,7 +54,7 @@ def generate(
         canon = position.canonical()
         if canon in seen:
             continue
-        value = _value(searcher, position)
+        value = judge(position)
         if value is None or usual is None or abs(value - usual) > max_eval:
             continue
         seen.add(canon)

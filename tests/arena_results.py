@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from hnefi.tools.arena import openings, options
+from hnefi.tools.arena import openings, reading
 from hnefi.tools.arena.match_rule import Pair, played
 from hnefi.tools.arena.rating import Model
 from hnefi.tools.arena.run import Run
@@ -101,5 +101,5 @@ def summary(
 def new_run(folder: Path, run: Run) -> Store:
     """The folder of a run that was prepared without engines."""
     lists = {name: tuple(found) for name, found in run.openings.items()}
-    files = {CONFIG: options.to_toml(run.config), FINGERPRINT: "{}\n", OPENINGS: openings.to_lines(lists)}
+    files = {CONFIG: reading.to_toml(run.config), FINGERPRINT: "{}\n", OPENINGS: openings.to_lines(lists)}
     return Store.create(folder, files)

@@ -19,8 +19,9 @@ from typing import Any
 
 from hnefi.tools.arena import run, schedule
 from hnefi.tools.arena.live import game_line
-from hnefi.tools.arena.options import Config, resolve
+from hnefi.tools.arena.options import Config
 from hnefi.tools.arena.progress import Progress
+from hnefi.tools.arena.resolve import resolve
 from hnefi.tools.arena.run import Loop, Run
 from hnefi.tools.arena.schedule import make, seed
 from hnefi.tools.arena.slots import in_pairs

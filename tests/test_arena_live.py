@@ -346,18 +346,6 @@ def test_events(tmp_path: Path) -> None:
     assert [line["name"] for line in found[5]["engines"]] == ["mine", "simple"]
 
 
-def test_thinking_is_told_twice_a_second_and_side(tmp_path: Path) -> None:
-    clock = Clock()
-    log = LiveLog(tmp_path / "live.jsonl", ("mine", "simple"), clock=clock)
-    task = game(1, 1, "a").task
-    for _ in range(300):
-        for side in ("a", "d"):
-            log("info", {"slot": 0, "task": task, "side": side, "depth": 3})
-        clock.now += 0.01
-    log.close()
-    assert len(events(tmp_path / "live.jsonl")) == 12
-
-
 def test_a_full_file_makes_room_for_one_that_begins_with_all_running_games(tmp_path: Path) -> None:
     log = LiveLog(tmp_path / "live.jsonl", ("mine", "simple"), limit=4000, clock=Clock())
     running = game(1, 1, "a")

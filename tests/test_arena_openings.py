@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 
+import arena_parts
 import fake_arena
 import pytest
 
 from hnefi.engine import games
-from hnefi.tools.arena import openings, options
+from hnefi.engine.moves_text import parse_move_word
+from hnefi.engine.openings import _value
+from hnefi.engine.record import GameRecord, Ply
+from hnefi.engine.records.formats import format_of, write
+from hnefi.engine.records.rule_sets import finder
+from hnefi.engine.records.text import Losses
+from hnefi.engine.search.searcher import Searcher
+from hnefi.engine.search.types import Settings
+from hnefi.protocol.client import Timeouts
+from hnefi.tools.arena import judging, openings, resolve
 from hnefi.tools.arena.openings import from_lines, list_hash, parse, position, prepare, to_lines
 from hnefi.tools.arena.options import Config, ConfigError
 from hnefi.tools.arena.schedule import opening_text
@@ -104,13 +115,95 @@ def test_recorded_games_are_cut(tmp_path: Path) -> None:
     assert found == (Opening(None, ("a4a3", "d3c3")),)
 
 
+def recorded(folder: Path, name: str, *games_played: tuple[str, str | None, str]) -> Path:
+    """A file of records: variant, start and moves of each."""
+    losses, find = Losses(), finder()
+    texts = []
+    for variant, start, moves in games_played:
+        plies = tuple(Ply(parse_move_word(word, 19)[0]) for word in moves.split())
+        texts.append(write(GameRecord(variant, start, plies), format_of(name), find, losses))
+    (folder / name).write_text("".join(texts))
+    return folder / name
+
+
+@pytest.mark.parametrize("name", ["games.tafl", "games.otg", "games.jsonl"])
+def test_records_of_any_format_are_cut(tmp_path: Path, name: str) -> None:
+    file = recorded(tmp_path, name, ("brandubh", None, "a4a3 d3c3 a3a2"))
+    found = prepare(config(source="file", file=str(file), cut=2), 1)["brandubh"]
+    assert [position(games.find("brandubh"), one).fen() for one in found] == [
+        position(games.find("brandubh"), Opening(None, ("a4a3", "d3c3"))).fen()
+    ]
+    assert len(found[0].moves) == 2
+
+
+def test_records_begin_where_they_say_and_only_those_of_the_variant_count(tmp_path: Path) -> None:
+    start = "3t3/3t3/3T3/ttTKTt1/3T3/3t3/3t3 a 0 1"
+    file = recorded(
+        tmp_path,
+        "games.tafl",
+        ("brandubh", start, "a4a3 d3c3"),
+        ("tablut", None, "a4a3 d4c4"),
+        # Over after one ply: nothing to play on.
+        ("brandubh", "K6/7/7/7/7/t6/6t a 0 1", "a2a3"),
+        ("brandubh", None, "b4b3 d3c3"),
+    )
+    found = prepare(config(source="file", file=str(file), cut=1), 2)["brandubh"]
+    assert [one.moves for one in found] == [("a4a3",), ("b4b3",)]
+    assert found[0].start is not None
+    assert found[0].start.partition(" ")[0] == start.partition(" ")[0]
+
+
+def test_a_broken_record_is_named_by_its_line(tmp_path: Path) -> None:
+    (tmp_path / "games.tafl").write_text('[Variant "brandubh"]\n\n1. nonsense\n')
+    with pytest.raises(ConfigError, match=r"games\.tafl:3"):
+        prepare(config(source="file", file=str(tmp_path / "games.tafl")), 1)
+    with pytest.raises(ConfigError, match=r"none\.tafl: No such file"):
+        prepare(config(source="file", file=str(tmp_path / "none.tafl")), 1)
+
+
+def test_another_player_judges_openings(tmp_path: Path) -> None:
+    variant = games.find("brandubh")
+    own = Searcher(Settings(hash_mib=1))
+    with judging.judge("default", "brandubh") as judge:
+        for moves in ((), ("a4a3",), ("a4a3", "d3c3"), ("a4a3", "d3g3", "b4b3")):
+            reached = position(variant, Opening(None, moves))
+            assert judge.value(reached) == _value(own, reached)
+        lost = games.from_fen(variant, "7/7/7/2K4/7/t6/7 d 0 1")
+        assert judge.value(lost) is _value(own, lost) is None
+    player = tmp_path / "judge.toml"
+    player.write_text('description = "Looks one ply ahead."\n[limits]\ndepth = 1\n')
+    told = config(eval_by=str(player), plies="4-6", max_eval=60)
+    ours = config(plies="4-6", max_eval=60)
+    found = prepare(told, 12)["brandubh"]
+    assert prepare(told, 6)["brandubh"] == found[:6]
+    assert found != prepare(ours, 12)["brandubh"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("score=none",), "gives no score"),
+        (("no-greeting",), "did not greet"),
+        (("exit", "at=1"), "has ended: exit status 3"),
+    ],
+)
+def test_who_gives_no_scores_is_no_judge(
+    words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = arena_parts.spec("x", *words).command
+    monkeypatch.setattr(judging, "own_command", lambda *_: command)
+    monkeypatch.setattr(judging, "Timeouts", partial(Timeouts, start=0.5))
+    with pytest.raises(ConfigError, match=rf"openings\.eval_by 'random-blind': .*{message}"):
+        prepare(config(eval_by="random-blind"), 1)
+
+
 def test_the_start_repeats_itself_only_with_repeat() -> None:
     assert prepare(config(source="start"), 3)["brandubh"] == (Opening(),) * 3
 
 
 def test_an_engine_proposes_openings() -> None:
     told = config(source="genfens", plies="2", seed=7)
-    found = prepare(told, 3, options.specs(told))["brandubh"]
+    found = prepare(told, 3, resolve.specs(told))["brandubh"]
     variant = games.find("brandubh")
     assert len({position(variant, opening).canonical() for opening in found}) == 3
 
@@ -118,7 +211,7 @@ def test_an_engine_proposes_openings() -> None:
 def test_an_engine_without_openings_says_so() -> None:
     fake = str(Path(__file__).parent / "fake_engine.py")
     told = config(source="genfens")
-    spec = options.specs(told)[0]
+    spec = resolve.specs(told)[0]
     command = (spec.command[0], "-I", "-S", fake)
     deaf = dataclasses.replace(spec, command=command, player="", ready=0.3)
     with pytest.raises(ConfigError, match="genfens: random-blind proposed nothing"):

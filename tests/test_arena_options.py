@@ -9,16 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hnefi.tools.arena import options
-from hnefi.tools.arena.options import (
-    Config,
-    ConfigError,
-    from_arguments,
-    parse_tc,
-    read_file,
-    resolve,
-    to_toml,
-)
+from hnefi.tools.arena import options, reading, run, schedule
+from hnefi.tools.arena.kinds import parse_tc
+from hnefi.tools.arena.options import Config, ConfigError
+from hnefi.tools.arena.reading import from_arguments, read_file, to_toml
+from hnefi.tools.arena.resolve import named, resolve, specs
+from hnefi.tools.arena.sprt import Sprt
 from hnefi.tools.arena.values import SideLimits
 
 
@@ -92,6 +88,11 @@ def test_the_resolved_configuration_reads_back_as_itself(cup: str, tmp_path: Pat
         (
             "default",
             "random-blind",
+            "--adjudicate-oracle",
+            "/solved.jsonl",
+            "--cross-check",
+            "3",
+            "--traffic",
             "--rating",
             "anchor.name=default,anchor.elo=100.5",
             "--keep-lines",
@@ -138,18 +139,18 @@ def test_no_clock(text: str) -> None:
 
 def test_limits_of_a_side_and_margins() -> None:
     told = parse("default", "random-blind", "--tc", "10+0.1", "--limits-a", "nodes=5")
-    spec = options.specs(told)[0]
+    spec = specs(told)[0]
     assert spec.limits == (SideLimits(10_000, 100, 0, None, None, 5), SideLimits(10_000, 100))
     assert spec.margin == 0
-    by_move = options.specs(parse("default", "random-blind", "--movetime", "20"))[0]
+    by_move = specs(parse("default", "random-blind", "--movetime", "20"))[0]
     assert (by_move.margin, by_move.limits[0].movetime) == (50, 20)
-    assert options.specs(parse("default", "default", "--movetime", "20", "--margin", "3"))[0].margin == 3
-    slow = options.specs(told, scale=2.5)[0]
+    assert specs(parse("default", "default", "--movetime", "20", "--margin", "3"))[0].margin == 3
+    slow = specs(told, scale=2.5)[0]
     assert (slow.limits[0].time, slow.limits[0].increment, slow.limits[0].nodes) == (25_000, 250, 5)
 
 
 def test_a_shipped_player_is_a_process_of_our_own_engine() -> None:
-    spec = options.specs(parse("random-blind", "default"))[0]
+    spec = specs(parse("random-blind", "default"))[0]
     assert spec.command[-3:] == ("hnefi.protocol", "--player", "random-blind")
     assert spec.player == "random-blind"
 
@@ -157,8 +158,8 @@ def test_a_shipped_player_is_a_process_of_our_own_engine() -> None:
 def test_engines_are_called_by_names_of_their_own() -> None:
     told = parse("default", "default", "--engine", f"cmd={sys.executable}")
     assert told.names == ("default", "default 2", Path(sys.executable).name)
-    assert options.named(told, ("a", "b", "Bot 1\n")).names == ("default", "default 2", "Bot 1")
-    assert options.named(told, ("a", "b", "default")).names == ("default", "default 2", "default 3")
+    assert named(told, ("a", "b", "Bot 1\n")).names == ("default", "default 2", "Bot 1")
+    assert named(told, ("a", "b", "default")).names == ("default", "default 2", "default 3")
 
 
 @pytest.mark.parametrize(
@@ -210,6 +211,13 @@ def test_engines_are_called_by_names_of_their_own() -> None:
         (["--engine", "player=default,name=x", "--engine", "player=default,name=x"], "'x': given 2 times"),
         (["default", "default", "--rules", "dim:x"], "run.rules 'dim:x': "),
         (
+            ["default", "default", "--openings-eval-by", "defalt"],
+            r"openings.eval_by 'defalt': .*did you mean default\?",
+        ),
+        (["default", "default", "--log", "loud"], "--log 'loud': expected one of off, error, warning"),
+        (["default", "default", "--cross-check", "0"], "--cross-check '0': expected a whole number"),
+        (["default", "default", "--traffic", "--backend", "loky"], "output.traffic: expected no backend"),
+        (
             ["default", "default", "--rating", "anchor.name=x,anchor.elo=1"],
             "rating.anchor .*expected elo and the name",
         ),
@@ -248,7 +256,7 @@ def test_errors_in_a_file_name_it(tmp_path: Path, text: str, message: str) -> No
 
 def test_every_option_is_in_the_help_and_help_is_quick() -> None:
     begun = time.process_time()
-    text = options.parser().format_help()
+    text = reading.parser().format_help()
     assert time.process_time() - begun < 0.2
     for option in options.TABLE:
         assert not option.flag or option.flag in text.replace("--[no-]", "--")
@@ -267,9 +275,15 @@ def test_help_imports_nothing_heavy() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.splitlines()[-1] in ("[]", "['asyncio']")
-    helped = "import sys; from hnefi.tools.arena import options; options.parser().format_help()"
+    helped = "import sys; from hnefi.tools.arena import reading; reading.parser().format_help()"
     helped += "; print(len(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", helped], capture_output=True, text=True, timeout=60, check=True
     )
     assert int(done.stdout) < 150
+
+
+def test_a_test_is_corrected_only_if_that_is_asked_for() -> None:
+    for flag, expected in (("--sprt-siegmund", True), ("--sprt", False)):
+        told = parse("default", "default", flag)
+        assert run.Run(told, (), schedule.make(told), {}).test == Sprt(siegmund=expected)

@@ -25,7 +25,7 @@ Line = tuple[int, str, str]
 def heard(
     tasks: list[GameTask], specs: list[EngineSpec], **manner: Any
 ) -> tuple[list[GameResult], list[Line]]:
-    """The results, and every line after the seating: side, arrow, text."""
+    """The results, and every line: side, arrow, text."""
     lines: list[Line] = []
 
     def watch(_: GameTask, side: int, __: float, arrow: str, line: bytes) -> None:
@@ -41,7 +41,9 @@ def one(*specs: EngineSpec, opening: Opening = START, **manner: Any) -> GameResu
 
 
 def sent(lines: list[Line], side: int) -> list[str]:
-    return [line for where, arrow, line in lines if where == side and arrow == ">"]
+    """What one side was told after its seating."""
+    told = [line for where, arrow, line in lines if where == side and arrow == ">"]
+    return told[next((number for number, line in enumerate(told) if line.startswith("position ")), 0) :]
 
 
 # A whole game

@@ -18,7 +18,7 @@ from hnefi.tools.arena import columns, report
 from hnefi.tools.arena.rating import Model
 from hnefi.tools.arena.report import block, final
 from hnefi.tools.arena.sprt import Sprt
-from hnefi.tools.arena.summary import Counts, State, document, limits_text, summarize
+from hnefi.tools.arena.summary import Advisory, Counts, State, document, limits_text, summarize
 from hnefi.tools.arena.values import EngineSpec, Fault, GameResult, SideLimits
 
 MIXED = "aa ad ad dd da == a= =d ad aa ad a."
@@ -80,7 +80,13 @@ def test_the_final_tables_of_two_engines() -> None:
         game(9, 1, "a", fault=CRASH, plies=7),
         game(9, 2, "d", captured=(1, 4)),
     ]
-    state = State("complete", surplus=3, withdrawn=(("simple", "9.1"),), forced=("seed: was '1', is '2'",))
+    state = State(
+        "complete",
+        surplus=3,
+        withdrawn=(("simple", "9.1"),),
+        forced=("seed: was '1', is '2'",),
+        advisories=(Advisory("mine", "pv", "3.1", "mine: pv a1a2: no such move (ply 7)"),),
+    )
     assert (
         shown(final(summary(games, state, test=Sprt(0, 10))))
         == """\
@@ -129,6 +135,7 @@ longest game 8.2: 38 plies
 3 games beyond what counts are kept
 simple was withdrawn after its faults up to game 9.1
 gone on with in spite of a difference: seed: was '1', is '2'
+game 3.1, mine: pv a1a2: no such move (ply 7)
 
 inconclusive: LLR 0.28 within [-2.94, 2.94] of the test [0, 10] after 9 pairs
 """

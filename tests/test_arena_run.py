@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import io
+import json
+import logging
 import os
 import random
 import signal
@@ -21,7 +23,7 @@ import fake_arena
 import pytest
 from fake_arena import FakePlay, Plain, config, play
 
-from hnefi.tools.arena import command, run, store
+from hnefi.tools.arena import command, report, run, store
 from hnefi.tools.arena.run import Loop
 from hnefi.tools.arena.store import Store
 from hnefi.tools.arena.values import GameResult, GameTask
@@ -350,6 +352,125 @@ def test_games_may_be_finished_and_a_second_interruption_does_not_wait(tmp_path:
     assert "\ngame " in out.partition("interrupted:")[2]
 
 
+def test_what_ends_by_a_second_interruption_is_no_result(tmp_path: Path) -> None:
+    """Engines that are killed then have not lost."""
+
+    class Killed(FakePlay):
+        def _end(self, task: GameTask, ready: run.Run, *, aborted: bool) -> GameResult:
+            del aborted
+            return fake_arena.result(task, ready.config.names, "" if task.pair == 1 else "crash")
+
+        async def _wait(self, task: GameTask, abort: asyncio.Event) -> None:
+            if task.pair > 1:
+                await abort.wait()
+
+    class Twice(Interrupting):
+        def game(self, result: GameResult) -> None:
+            super().game(result)
+            if self.after == 0:
+                self.loop.interrupt()
+
+    screen = Twice(2)
+    settings = config(pairs=9, control__finish_games=True)
+    with fake_arena.create(tmp_path / "run") as opened:
+
+        async def everything() -> int:
+            screen.loop = Loop(fake_arena.prepared(settings), opened, Killed(3), screen)
+            return await screen.loop.play_on()
+
+        assert asyncio.run(everything()) == run.INTERRUPTED
+        assert {row.id for row in opened.rows.values()} == {"1.1", "1.2"}
+
+
+# What the log tells
+
+
+def test_oddities_are_kept_once_for_each_kind_and_engine(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Odd(FakePlay):
+        def _end(self, task: GameTask, ready: run.Run, *, aborted: bool) -> GameResult:
+            one, two = (ready.config.names[engine] for engine in task.engines)
+            told = (f"{one}: no score before bestmove (ply 3)", f"{two}: pv a1a2: not so (ply {task.pair})")
+            return replace(super()._end(task, ready, aborted=aborted), advisories=told, lateness=task.pair)
+
+    monkeypatch.setattr(run.LOG, "level", logging.DEBUG)
+    with caplog.at_level(logging.DEBUG):
+        run.LOG.addHandler(caplog.handler)
+        try:
+            play(config(pairs=7), tmp_path / "run", Odd(1))
+        finally:
+            run.LOG.removeHandler(caplog.handler)
+    with Store.read(tmp_path / "run") as opened:
+        kept = [data for word, data in opened.notes if word == "advisory"]
+    one, two = config().names
+    assert sorted(data[:3] for data in kept) == [
+        [one, "no", "1.1"], [one, "pv", "1.2"], [two, "no", "1.2"], [two, "pv", "1.1"]
+    ]  # fmt: skip
+    assert f"{two}: pv a1a2: not so (ply 1)" in [data[3] for data in kept]
+    said = {record.getMessage() for record in caplog.records if record.levelno == logging.WARNING}
+    assert f"game 1.1, {one}: no score before bestmove (ply 3)" in said
+    assert {text for text in said if "late" in text} == {
+        f"game {number}.1: the arena was late by {number}.0 ms" for number in (6, 7)
+    }
+    assert len(said) == 4 + 2
+    play(config(pairs=9), tmp_path / "run", Odd(1))
+    with Store.read(tmp_path / "run") as opened:
+        assert len([word for word, _ in opened.notes if word == "advisory"]) == 4
+
+
+# Kernels before engines
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """In the place of Python: a program that writes down what it is told to do and then takes its time."""
+    script = tmp_path / "python"
+    script.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$0.told"; exec sleep "$(cat "$0.seconds")"\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    return script
+
+
+@pytest.mark.parametrize(("seconds", "said"), [("0", ""), ("0.6", "compiling the engine's kernels, once")])
+def test_one_process_compiles_before_all_others_and_says_so_if_it_takes_long(
+    compiler: Path,
+    seconds: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path(f"{compiler}.seconds").write_text(seconds)
+    monkeypatch.setattr(run, "WARM", 0.3)
+    begun = time.monotonic()
+    run.warm_up()
+    assert time.monotonic() - begun >= float(seconds)
+    assert Path(f"{compiler}.told").read_text().splitlines() == [
+        "-c", "from hnefi.engine.warmup import warm; warm(everything=True)"
+    ]  # fmt: skip
+    assert capsys.readouterr().err.startswith(said)
+    assert bool(said) == ("minute" in said or said != "")
+
+
+def test_an_interrupted_compiler_is_ended(compiler: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(f"{compiler}.seconds").write_text("60")
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def wait(self, timeout: float | None = None) -> int:
+            started.append(self)
+            if timeout == run.WARM:
+                raise KeyboardInterrupt
+            return super().wait(timeout)
+
+    monkeypatch.setattr(run.subprocess, "Popen", Interrupted)
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run.warm_up()
+    assert time.monotonic() - begun < 5
+    assert started[0].returncode == -signal.SIGKILL
+
+
 # With engines
 
 
@@ -440,6 +561,83 @@ def _wait_for(condition: object, seconds: float) -> None:
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.02)
+
+
+STUBBORN = """
+import runpy, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"])
+runpy.run_path(sys.argv[1])
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_a_second_interruption_kills_engines_with_all_that_they_started(
+    tmp_path: Path, small: list[str]
+) -> None:
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    marker = f"HNEFI_TEST_STUBBORN_{os.getpid()}"
+    shuffle = Path(__file__).parent / "shuffle_engine.py"
+    engine = f"cmd={sys.executable},args=-I -S {tmp_path / 'stubborn.py'} {shuffle},env.{marker}=1"
+    words = [
+        *small[4:],
+        "--engine",
+        engine,
+        "--engine",
+        engine,
+        "--out",
+        str(tmp_path / "run"),
+        "--wait",
+        "50",
+    ]
+    with subprocess.Popen([*ARENA, *words], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        for text in process.stdout:
+            if text.startswith("game "):
+                break
+        assert len(engines_of(marker)) == 4
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.05)
+        begun = time.monotonic()
+        process.communicate(timeout=20)
+    assert time.monotonic() - begun < 1.0
+    assert process.returncode == run.INTERRUPTED
+    _wait_for(lambda: not engines_of(marker), 0.5)
+    with Store.read(tmp_path / "run") as opened:
+        assert opened.rows
+        assert all(row.fault is None for row in opened.rows.values())
+
+
+def test_everything_that_may_be_kept_of_a_run(
+    tmp_path: Path, small: list[str], undisturbed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    extras = ["--traffic", "--live", "--cross-check", 2, "--log", "info", "--cross-check", "final"]
+    assert digest(arena(*small, "--out", folder, *extras)) == undisturbed
+    games = {f"{number}.{game}" for number in range(1, 7) for game in (1, 2)}
+    assert {path.name.removesuffix(".txt.gz") for path in (folder / "traffic").iterdir()} == games
+    events = [json.loads(line) for line in (folder / "live.jsonl").read_text().splitlines()]
+    thoughts = [event for event in events if event["event"] == "info"]
+    assert {(event["side"], event["depth"]) for event in thoughts} == {("a", 1), ("d", 1)}
+    assert {event["id"] for event in thoughts} == games
+    lines = (folder / "arena.log").read_text().splitlines()
+    assert sum(" INFO    game " in line for line in lines) == 12
+    assert lines[-1].endswith(f"complete: {undisturbed}")
+    assert report.main_report([str(folder), "--game", "2.1"]) == 0
+    assert f"zcat {folder}/traffic/2.1.txt.gz" in capsys.readouterr().err
+    # What is kept may change on the way.
+    assert digest(arena("resume", folder, "--no-traffic", "--log", "off", "--pairs", 7)) != undisturbed
+    assert len(list((folder / "traffic").iterdir())) == 12
+
+
+def test_lines_stay_where_they_are_read(tmp_path: Path, small: list[str]) -> None:
+    for words in (["--backend", "loky"], ["--concurrency", "17"]):
+        done = arena(*small, "--out", tmp_path / "run", "--traffic", *words)
+        assert done.returncode == run.REFUSED
+        assert "output.traffic: expected no backend" in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_changed_run_is_refused_item_by_item(tmp_path: Path, small: list[str], undisturbed: str) -> None:

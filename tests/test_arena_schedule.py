@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import fake_arena
 import pytest
 
-from hnefi.tools.arena import command, options, schedule
+from hnefi.tools.arena import command, reading, resolve, schedule
 from hnefi.tools.arena.schedule import Schedule, listing, longest, make, meetings
 from hnefi.tools.arena.values import GameTask, Opening
 
@@ -87,14 +89,14 @@ def test_a_test_has_an_end() -> None:
 
 
 def test_the_longest_duration_is_that_of_the_clocks() -> None:
-    told = options.from_arguments(["default", "default", "--tc", "10+0.1", "--pairs", "3"])
+    told = reading.from_arguments(["default", "default", "--tc", "10+0.1", "--pairs", "3"])
     # Two games of two clocks: 10 s and 100 increments each.
-    assert longest(make(told), options.specs(told), 1) == pytest.approx(3 * 4 * 20)
-    assert longest(make(told), options.specs(told), 4) == pytest.approx(3 * 20)
-    periods = options.from_arguments(["default", "default", "--tc", "40/10", "--pairs", "1"])
-    assert longest(make(periods), options.specs(periods), 1) == pytest.approx(4 * 30)
-    fixed = options.from_arguments(["default", "default", "--nodes", "5"])
-    assert longest(make(fixed), options.specs(fixed), 1) is None
+    assert longest(make(told), resolve.specs(told), 1) == pytest.approx(3 * 4 * 20)
+    assert longest(make(told), resolve.specs(told), 4) == pytest.approx(3 * 20)
+    periods = reading.from_arguments(["default", "default", "--tc", "40/10", "--pairs", "1"])
+    assert longest(make(periods), resolve.specs(periods), 1) == pytest.approx(4 * 30)
+    fixed = reading.from_arguments(["default", "default", "--nodes", "5"])
+    assert longest(make(fixed), resolve.specs(fixed), 1) is None
 
 
 def test_a_listing_names_ids_sides_openings_and_seeds() -> None:
@@ -133,3 +135,49 @@ def test_a_dry_run_prints_the_schedule_and_starts_nothing(
     assert "at most 0:00:16 in 1 slots" in out
     assert "2.2     random-blind (a) - default (d)  brandubh  opening startpos" in out
     assert not (tmp_path / "run").exists()
+
+
+@pytest.fixture
+def _nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr("subprocess.Popen.__init__", refuse)
+
+
+@pytest.mark.usefixtures("_nothing_starts")
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("a4a3\nb4b3\n", 0, "opening b4b3"),
+        ("a4a3\na1a2\n", 2, "openings.txt:2: "),
+        ("a4a3\ng4g3\n", 2, "file has 1 distinct openings of 'brandubh': expected 2"),
+        ("K6/7/7/7/7/t6/7 a\n", 2, "openings.txt:1: the game is over"),
+    ],
+)
+def test_a_dry_run_judges_the_openings_of_a_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, code: int, said: str
+) -> None:
+    (tmp_path / "openings.txt").write_text(text)
+    words = ["default", "random-blind", "--dry-run", "--variants", "brandubh", "--pairs", "2"]
+    words += ["--openings-source", "file", "--openings-file", str(tmp_path / "openings.txt")]
+    assert command.main(words) == code
+    assert said in "".join(capsys.readouterr())
+
+
+@pytest.mark.usefixtures("_nothing_starts")
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--openings-source", "genfens", "--openings-engine", "2"], "those that random-blind will propose"),
+        (["--openings-eval-by", "random-blind"], "those that random-blind will find balanced"),
+    ],
+)
+def test_a_dry_run_says_what_only_an_engine_knows(
+    capsys: pytest.CaptureFixture[str], flags: list[str], said: str
+) -> None:
+    words = ["default", "random-blind", "--dry-run", "--variants", "brandubh", "--pairs", "3", *flags]
+    assert command.main(words) == 0
+    out = capsys.readouterr().out
+    assert f"3 for every variant are needed; openings are {said}" in out
+    assert "3.2     random-blind (a) - default (d)  brandubh  opening (number 3 of them)  seeds " in out

@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from hnefi.tools.arena.sprt import Sprt, Unit, Walk, parse
+from hnefi.tools.arena import sprt
+from hnefi.tools.arena.sprt import Overshoot, Sprt, Unit, Walk, parse
 from hnefi.tools.arena.statistics import llr_logistic, llr_normalized
 
 
@@ -181,3 +182,68 @@ def test_a_class_there_is_not_is_refused(classes: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="expected 0 to 4"):
         walk.add(1, classes)
     assert (walk.pairs, walk.waiting) == (0, 0)
+
+
+# Siegmund's correction
+
+
+def test_the_overshoot_is_that_of_the_ladder_heights() -> None:
+    """Constant steps: half a step. Steps of a normal law without drift: 0.5826 deviations, a constant of Siegmund's."""
+    lattice = Overshoot()
+    assert lattice.mean == 0.0
+    for place in (0.25, 0.0, 0.25, 0.5, -3.0, 0.75):
+        lattice.add(place)
+    assert lattice.mean == pytest.approx(0.125)
+    dice, normal, place = random.Random(7), Overshoot(), 0.0
+    for _ in range(200):
+        # A walk that returns to every height takes for ever: each ladder height is a walk of its own.
+        place = 0.0
+        while place <= 0.0:
+            place += dice.gauss(0.05, 1.0)
+        normal.add(normal._reached + place)
+    assert normal.mean == pytest.approx(0.5826, abs=0.08)
+
+
+def error_rate(monkeypatch: pytest.MonkeyPatch, siegmund: bool) -> tuple[float, float]:
+    """How often H1 is accepted although H0 holds, and the mean number of pairs, of tests whose ratio is a walk of
+    normal steps: the case in which the ratio is exactly what Wald assumes, but for its overshoot."""
+    dice, path = random.Random(3), [0.0]
+    distance = 0.8
+    monkeypatch.setitem(sprt.MODELS, "logistic", lambda counts, _0, _1: path[sum(counts)])
+    test = Sprt(alpha=0.05, beta=0.05, model="logistic", unit="game", siegmund=siegmund)
+    wrong = pairs = 0
+    for _ in range(RUNS):
+        walk = Walk(test)
+        del path[1:]
+        while walk.verdict is None:
+            path.append(path[-1] + dice.gauss(-(distance**2) / 2, distance))
+            walk.add(len(path) - 1, (1,))
+        wrong += walk.verdict == "H1"
+        pairs += walk.pairs
+    return wrong / RUNS, pairs / RUNS
+
+
+RUNS = 6000
+
+
+def test_with_the_correction_errors_are_as_frequent_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, long = error_rate(monkeypatch, siegmund=False)
+    corrected, short = error_rate(monkeypatch, siegmund=True)
+    # 0.05 e^(-0.5826 · 0.8) without it; three standard errors are 0.008.
+    assert plain == pytest.approx(0.0314, abs=0.007)
+    assert corrected == pytest.approx(0.05, abs=0.009)
+    assert short < 0.95 * long
+
+
+def test_corrected_bounds_are_those_of_words_and_shares() -> None:
+    plain, walk = Walk(Sprt(0, 100)), Walk(Sprt(0, 100, siegmund=True))
+    for number in range(1, 5):
+        for one in (plain, walk):
+            one.add(number, (4,))
+    assert plain.bounds == plain.test.bounds
+    lower, upper = walk.bounds
+    assert lower == walk.test.bounds[0]
+    assert 0.0 < upper < walk.test.bounds[1]
+    assert f"[{lower:.2f}, {upper:.2f}]" in walk.conclusion("a", "b")
+    assert walk.llr is not None
+    assert walk.test.share(walk.llr, walk.bounds)[1] > walk.test.share(walk.llr)[1]

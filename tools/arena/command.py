@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import options
-from .options import Config, ConfigError
+from . import reading, resolve
+from .options import Config, ConfigError, Document
 
 if TYPE_CHECKING:
     from .run import Run
@@ -42,9 +42,9 @@ def main(argv: list[str]) -> int:
         chosen: Callable[[list[str]], int] = getattr(import_module(module), name)
         return chosen(argv[1:])
     if not argv:
-        print(options.parser().format_help(), end="")
+        print(reading.parser().format_help(), end="")
         return 0
-    return _guarded(lambda: play(options.from_arguments(argv)))
+    return _guarded(lambda: play(reading.from_arguments(argv)))
 
 
 def main_resume(argv: list[str]) -> int:
@@ -55,18 +55,18 @@ def main_resume(argv: list[str]) -> int:
         "change what is no part of the run: where and how many games at a time are played, what is written and shown.",
         epilog="examples:\n  hnefi arena resume arena-20260101-120000\n"
         "  hnefi arena resume cup --pairs 500 --concurrency 4",
-        formatter_class=options.Formatter,
+        formatter_class=reading.Formatter,
         allow_abbrev=False,
         usage="hnefi arena resume RUN [flags]",
     )
     made.add_argument("run", metavar="RUN", help="the run's folder")
-    options.add_flags(made, ("run", "sprt", "output", "control"))
+    reading.add_flags(made, ("run", "sprt", "output", "control"))
     parsed, unknown = made.parse_known_args(argv)
 
     def resume() -> int:
         if unknown:
-            raise ConfigError(options.unknown_flag(unknown[0], made))
-        return go_on(Path(parsed.run), options.flags_of(parsed, Path.cwd()))
+            raise ConfigError(reading.unknown_flag(unknown[0], made))
+        return go_on(Path(parsed.run), reading.flags_of(parsed, Path.cwd()))
 
     return _guarded(resume)
 
@@ -105,7 +105,7 @@ def play(config: Config) -> int:
         return _play(prepared, store)
 
 
-def go_on(folder: Path, flags: options.Document) -> int:
+def go_on(folder: Path, flags: Document) -> int:
     """Go on with the run in `folder`; a complete one is only reported."""
     from . import run
     from .store import Store
@@ -135,38 +135,42 @@ def _expect_plots(config: Config) -> None:
 def _play(prepared: Run, store: Store) -> int:
     import asyncio
 
-    from . import exports, run
+    from . import exports, log, run
     from .screen import Screen
 
     store.follow(exports.of(prepared.config, prepared.specs, store.folder))
     output = prepared.config.tables["output"]
     screen = Screen(quiet=output["quiet"], plain=output["plain"], as_json=output["json"])
-    code, hurried = 0, False
 
-    async def everything() -> None:
-        nonlocal code, hurried
-        loop = run.Loop(prepared, store, run.player_of(prepared), screen)
+    async def everything() -> int:
+        loop = run.Loop(prepared, store, run.player_of(prepared, store.folder), screen)
         code = await loop.play_on()
         if loop.hurried:
-            # All is stored and said; processes that still live are killed by our end.
+            # All is stored and said, and no engine lives; whatever else the event loop waits for is not waited for.
+            end_log()
             sys.stdout.flush()
             os._exit(code)
+        return code
 
-    asyncio.run(everything())
-    return code
+    with log.recording(store.folder, output["log"], screen.warn) as end_log:
+        return asyncio.run(everything())
 
 
 def dry_run(config: Config) -> int:
-    """Start nothing; say what would be played. Openings of a file are only read, and not compared with each other."""
+    """Start nothing; say what would be played, and what cannot be known before an engine was asked."""
     from . import openings, schedule
 
-    specs = options.specs(config)
+    specs = resolve.specs(config)
     plan = schedule.make(config)
-    if config["openings.source"] == "genfens":
-        raise ConfigError(
-            "openings.source 'genfens': expected another source with --dry-run, which starts nothing"
-        )
-    lists = openings.prepare(config, plan.openings, specs, judged=False)
+    unknown = openings.unknown(config, config.names)
+    if unknown:
+        lists = openings.unseen(config, plan.openings)
+    else:
+        lists = openings.prepare(config, plan.openings, specs)
+    if config["adjudicate.oracle"]:
+        from .oracle import load
+
+        load(config["adjudicate.oracle"], plan.variants)
     print(f"{plan.games} games in {len(plan)} pairs: {len(plan.meetings)} meetings, {plan.rounds} rounds,")
     print(f"variants {', '.join(plan.variants)}, seed {plan.seed}")
     for spec in specs:
@@ -180,6 +184,8 @@ def dry_run(config: Config) -> int:
         print(
             f"at most {_duration(longest)} in {slots} slots, if no game is longer than {schedule.PLIES} plies"
         )
+    if unknown:
+        print(f"{plan.openings} for every variant are needed; {unknown}")
     print()
     for line in schedule.listing(plan, config.names, lists):
         print(line)

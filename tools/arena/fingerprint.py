@@ -36,6 +36,12 @@ def of(
     items |= {f"run.{key}": config.tables["run"][key] for key in RUN}
     items |= {f"openings.{key}": config.tables["openings"][key] for key in OPENINGS}
     items |= {f"adjudicate.{key}": value for key, value in config.tables["adjudicate"].items()}
+    if config["adjudicate.oracle"]:
+        # What it says counts, not where it lies.
+        items["adjudicate.oracle"] = _digest(Path(config["adjudicate.oracle"]))
+    if config["openings.source"] == "random" and config["openings.eval_by"] != "default":
+        for path in _player_files(config["openings.eval_by"]):
+            items[f"openings.eval_by file {path}"] = _digest(path)
     items |= {f"sprt.{key}": value for key, value in config.tables["sprt"].items() if key != "max_pairs"}
     for name, found in lists.items():
         items[f"rules of {name[:60]}"] = openings.find_variant(name).hash

@@ -234,9 +234,10 @@ def game_line(result: GameResult) -> str:
     """`game 17.2 mine (a) – simple (d): 0-1, king escaped, ply 62`, with the fact of a fault."""
     score = {"a": "1-0", "d": "0-1", "draw": "½-½"}.get(result.winner or "", "no result")
     reason = Reason(result.reason).words if result.reason in set(Reason) else safe(result.reason)
-    fault = f" ({clip(result.fault.text, 160)})" if result.fault is not None else ""
+    fact = str(result.extra.get("fact", "")) if result.fault is None else result.fault.text
+    more = f" ({clip(fact, 160)})" if fact else ""
     attackers, defenders = (clip(name, 40) for name in result.names)
-    return f"game {result.task.id} {attackers} (a) – {defenders} (d): {score}, {reason}{fault}, ply {len(result.plies)}"
+    return f"game {result.task.id} {attackers} (a) – {defenders} (d): {score}, {reason}{more}, ply {len(result.plies)}"
 
 
 # Events for viewers
@@ -245,12 +246,10 @@ def game_line(result: GameResult) -> str:
 class LiveLog:
     """`live.jsonl`: what happens on the boards, one JSON object a line, for whoever watches; never read back.
 
-    Events are `start`, `ply`, `info` (at most two a second and side), `end` and `table`, each with `event` and `at`
+    Events are `start`, `ply`, `info` (see `traffic`), `end` and `table`, each with `event` and `at`
     (Unix time). After `limit` bytes the file becomes `live.1.jsonl` and a new one begins, with a `start` (its `moves`
     so far) of every running game. Best effort: what cannot be written is lost.
     """
-
-    INFO = 0.5
 
     def __init__(
         self,
@@ -265,7 +264,6 @@ class LiveLog:
         self._limit = limit
         self._clock = clock
         self._running: dict[str, dict[str, Any]] = {}
-        self._asked: dict[tuple[str, object], float] = {}
         self._size = 0
         # Slots tell of boards, the screen's thread of tables.
         self._lock = threading.Lock()
@@ -344,17 +342,10 @@ class LiveLog:
 
     def _info(self, facts: Mapping[str, Any]) -> None:
         """A line of thinking: `slot`, `task`, `side`, and whatever else JSON can hold."""
-        rest = dict(facts)
-        task: GameTask = rest.pop("task")
-        key, now = (task.id, rest.get("side")), self._clock()
-        if now - self._asked.get(key, 0.0) >= self.INFO:
-            self._asked[key] = now
-            self._write("info", id=task.id, **rest)
+        self._write("info", slot=facts["slot"], id=facts["task"].id, **_without(facts, "slot", "task"))
 
     def _end(self, slot: int, result: GameResult) -> None:
         self._running.pop(result.task.id, None)
-        for side in [key for key in self._asked if key[0] == result.task.id]:
-            del self._asked[side]
         fault = None
         if result.fault is not None:
             fault = {
@@ -409,3 +400,7 @@ class LiveLog:
         if self._path.exists():
             self._path.replace(self._path.with_suffix(".1" + self._path.suffix))
         return self._path.open("wb", buffering=0)
+
+
+def _without(facts: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: fact for name, fact in facts.items() if name not in names}

@@ -13,13 +13,14 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hnefi.engine.wording import shorten
 
-from . import options, schedule
+from . import kinds, reading, resolve, schedule
 from .options import Config, ConfigError
 from .values import EngineSpec, Opening
 
@@ -39,15 +40,13 @@ def find_variant(text: str) -> AnyVariant:
     return otn.import_rules(text)[0] if "dim:" in text else games.find(text)
 
 
-def prepare(
-    config: Config, needed: int, specs: Sequence[EngineSpec] = (), *, judged: bool = True
-) -> dict[str, tuple[Opening, ...]]:
+def prepare(config: Config, needed: int, specs: Sequence[EngineSpec] = ()) -> dict[str, tuple[Opening, ...]]:
     """The openings of every variant, at least `needed` of each; ConfigError says how many there are if they are too
-    few. Without `judged` a file is only read: nothing is known of legality or symmetry then, and no kernel loads."""
+    few."""
     wanted = max(needed, config["openings.count"])
     lists = {}
     for name in schedule.variants(config):
-        found = tuple(_source(config, name, wanted, specs, judged))
+        found = tuple(_source(config, name, wanted, specs))
         if len(found) < needed:
             raise ConfigError(
                 f"openings: {config['openings.source']} has {len(found)} distinct openings of"
@@ -57,17 +56,33 @@ def prepare(
     return lists
 
 
-def _source(
-    config: Config, name: str, wanted: int, specs: Sequence[EngineSpec], judged: bool
-) -> Iterable[Opening]:
+def unknown(config: Config, names: Sequence[str]) -> str:
+    """Why openings cannot be known before an engine was started; empty if they can."""
+    table = config.tables["openings"]
+    if table["source"] == "genfens":
+        asked = names[table["engine"] - 1]
+        return (
+            f"openings are those that {asked} will propose: how many there are, and which, is not known yet"
+        )
+    if table["source"] == "random" and table["eval_by"] != "default":
+        return f"openings are those that {table['eval_by']} will find balanced: which, is not known yet"
+    return ""
+
+
+def unseen(config: Config, needed: int) -> dict[str, tuple[Opening, ...]]:
+    """Stand-ins for openings that are not known yet, to be listed."""
+    found = tuple(Opening(None, (f"(number {number} of them)",)) for number in range(1, needed + 1))
+    return dict.fromkeys(schedule.variants(config), found)
+
+
+def _source(config: Config, name: str, wanted: int, specs: Sequence[EngineSpec]) -> Iterable[Opening]:
     variant = find_variant(name)
     match config["openings.source"]:
         case "random":
-            return _random(config, variant, wanted)
+            return _random(config, name, wanted)
         case "file":
             lines = read_file(Path(config["openings.file"]), variant, config["openings.cut"])
-            found = _distinct(variant, lines) if judged else [opening for _, opening in lines]
-            return _ordered(config, list(found))
+            return _ordered(config, list(_distinct(variant, lines)))
         case "genfens":
             proposed = asyncio.run(ask(specs[config["openings.engine"] - 1], name, wanted, config))
             return _distinct(variant, proposed)
@@ -75,13 +90,21 @@ def _source(
             return [Opening()] * wanted
 
 
-def _random(config: Config, variant: AnyVariant, wanted: int) -> Iterator[Opening]:
+def _random(config: Config, name: str, wanted: int) -> Iterator[Opening]:
     from hnefi.engine.openings import generate
     from hnefi.engine.squares import move_name
 
-    plies = options.parse_plies(config["openings.plies"])
-    for position in generate(variant, wanted, config["openings.seed"], plies, config["openings.max_eval"]):
-        yield Opening(None, tuple(map(move_name, position.moves)))
+    table = config.tables["openings"]
+    plies = kinds.parse_plies(table["plies"])
+    with ExitStack() as stack:
+        judge = None
+        if table["eval_by"] != "default":
+            from . import judging
+
+            judge = stack.enter_context(judging.judge(table["eval_by"], name)).value
+        variant = find_variant(name)
+        for position in generate(variant, wanted, table["seed"], plies, table["max_eval"], judge):
+            yield Opening(None, tuple(map(move_name, position.moves)))
 
 
 def _ordered(config: Config, found: list[Opening]) -> list[Opening]:
@@ -98,7 +121,7 @@ def read_file(path: Path, variant: AnyVariant, cut: int) -> Iterator[Line]:
     """The openings of a file, one per line: a FEN, `FEN moves M M`, `startpos moves M M` or moves; `#` and `;` begin
     comments. A file of records gives the first `cut` plies of every game. ConfigError names the file and line."""
     if path.suffix.lower() in RECORDS:
-        yield from RECORDS[path.suffix.lower()](path, variant, cut)
+        yield from _read_games(path, variant, cut)
         return
     try:
         if path.stat().st_size > FILE_LIMIT:
@@ -131,28 +154,42 @@ def parse(text: str) -> Opening:
 
 
 def _read_games(path: Path, variant: AnyVariant, cut: int) -> Iterator[Line]:
-    from hnefi.engine.corpus import CorpusError, read
+    """The beginnings of the games of this variant that went on after `cut` plies; those of others are passed over."""
+    from hnefi.engine.game import VariantError
+    from hnefi.engine.records.formats import Reading, format_of, read
+    from hnefi.engine.records.rule_sets import finder, variant_of
+    from hnefi.engine.records.text import Losses, RecordError
     from hnefi.engine.squares import move_name
 
+    find = finder()
+    # Whether a site went by repetitions and limits is no question of how its games began.
+    how = Reading(find, variant, adjudicate=True)
     try:
-        for game in read(path, variant.files):
-            moves = tuple(move_name(move) for move, _ in game.plies[:cut])
-            if len(moves) == cut:
-                yield f"{path}:{game.line}", Opening(None, moves)
-    except CorpusError as error:
+        with path.open("rb") as stream:
+            for game in read(stream, str(path), format_of(path), how, Losses()):
+                record = game.record
+                try:
+                    other = variant_of(record, find).hash != variant.hash
+                except VariantError as error:
+                    raise ConfigError(f"{path}:{game.line}: {error}") from None
+                if not other and len(record.plies) > cut:
+                    moves = tuple(move_name(ply.move) for ply in record.plies[:cut])
+                    yield f"{path}:{game.line}", Opening(record.start, moves)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}: expected a readable file") from None
+    except RecordError as error:
         raise ConfigError(str(error)) from None
 
 
-RECORDS: dict[str, Callable[[Path, AnyVariant, int], Iterator[Line]]] = {
-    ".csv": _read_games,
-    ".jsonl": _read_games,
-}
-"""Files of recorded games by their ending."""
+RECORDS = (".tafl", ".otg", ".csv", ".jsonl")
+"""How files of recorded games end."""
 
 
 async def ask(spec: EngineSpec, name: str, wanted: int, config: Config) -> list[Line]:
     """The positions that an engine proposes; ConfigError if it proposes none within `ready` seconds of the last."""
     from hnefi.protocol.client import Engine, EngineError, Timeouts
+
+    from .seats import set_variant
 
     prefix = b"info string genfens "
     proposed: list[str] = []
@@ -170,7 +207,7 @@ async def ask(spec: EngineSpec, name: str, wanted: int, config: Config) -> list[
             timeouts=Timeouts(start=spec.start, ready=spec.ready),
             on_traffic=watch,
         ) as engine:
-            await engine.set_variant(name)
+            await set_variant(engine, name)
             await engine.is_ready()
             await engine.send(
                 f"genfens {wanted} seed {config['openings.seed']} plies {config['openings.plies']}"
@@ -267,7 +304,7 @@ def main(argv: list[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    options.add_flags(made, ("openings",))
+    reading.add_flags(made, ("openings",))
     made.add_argument(
         "--variants", dest="run:variants", metavar="V", help="one variant (default: copenhagen)"
     )
@@ -276,13 +313,13 @@ def main(argv: list[str]) -> int:
     parsed, unknown = made.parse_known_args(argv)
     try:
         if unknown:
-            raise ConfigError(options.unknown_flag(unknown[0], made))
-        given = options.flags_of(parsed, Path.cwd())
-        config = options.resolve({"engine": [{"player": parsed.player}] * 2}, given)
+            raise ConfigError(reading.unknown_flag(unknown[0], made))
+        given = reading.flags_of(parsed, Path.cwd())
+        config = resolve.resolve({"engine": [{"player": parsed.player}] * 2}, given)
         if len(config["run.variants"]) > 1:
             raise ConfigError(f"--variants {shorten(','.join(config['run.variants']))}: expected one")
         count = config["openings.count"] or 100
-        lists = prepare(config, 0 if config["openings.source"] == "file" else count, options.specs(config))
+        lists = prepare(config, 0 if config["openings.source"] == "file" else count, resolve.specs(config))
     except ConfigError as error:
         print(f"hnefi arena openings: {error}", file=sys.stderr)
         return 2

@@ -80,6 +80,8 @@ class Maker:
             yield "OpeningPlies", str(len(task.opening.moves))
         if result.fault is not None:
             yield "Fault", f"{'ad'[result.fault.side]} {result.fault.reason}: {result.fault.text}"
+        if result.extra.get("fact"):
+            yield "Adjudication", str(result.extra["fact"])
         if result.duplicate_of is not None:
             yield "DuplicateOf", str(result.duplicate_of)
         if len(task.opening.moves) + len(result.plies) > PLY_LIMIT:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hnefi.engine import games, squares
 from hnefi.engine.position import IllegalMove, Position
@@ -31,6 +31,9 @@ from hnefi.protocol.client import (
 
 from .seats import Seat, find_variant
 from .values import EngineSpec, Fault, GameResult, GameTask, PlyLog, SideLimits, Winner
+
+if TYPE_CHECKING:
+    from .oracle import Oracle
 
 DECISIVE = 1_000_000
 """Centipawns that stand for an announced end; no limit of an adjudication is higher."""
@@ -55,7 +58,7 @@ class Adjudication:
     -`resign_cp` and the other's all at least `resign_cp`. Draw: in the last `draw_moves` moves of each side all
     scores were within `draw_cp` of 0, `draw_after` plies are played and the last `draw_no_capture` took nothing.
     `mates`: both sides announce an end, for the same winner. `max_plies`: a longer game is a draw.
-    A move without a score starts the counts anew.
+    A move without a score starts the counts anew. `oracle`: where it knows who wins, that is the result.
     """
 
     resign_cp: int = 0
@@ -66,6 +69,7 @@ class Adjudication:
     draw_no_capture: int = 0
     mates: bool = False
     max_plies: int = 0
+    oracle: Oracle | None = None
 
     @property
     def reads_scores(self) -> bool:
@@ -186,11 +190,12 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a game ended; `winner` is None where it has no result."""
+    """How a game ended; `winner` is None where it has no result, `fact` says more where there is more to be said."""
 
     winner: Winner | None
     reason: Reason
     fault: Fault | None = None
+    fact: str = ""
 
 
 class Game:
@@ -262,11 +267,10 @@ class Game:
     async def _seat(self, side: int) -> None:
         seat = self.seats[side]
         self._strays[side] = 0 if seat.engine is None else seat.engine.stray_answers
-        await seat.prepare(self.task.variant, side, self.task.seeds[side])
-        engine = seat.process
         if self._on_traffic is not None:
             watch, task = self._on_traffic, self.task
-            engine.on_traffic = lambda stamp, arrow, line: watch(task, side, stamp, arrow, line)
+            seat.watch(lambda stamp, arrow, line: watch(task, side, stamp, arrow, line))
+        await seat.prepare(self.task.variant, side, self.task.seeds[side])
         fen = self._start_fen
         if seat.spec.letters == "adk":
             board, blank, rest = fen.partition(" ")
@@ -360,6 +364,8 @@ class Game:
         if outcome is not None:
             return End(_result_of(outcome), outcome.reason)
         rule = self._adjudication
+        if rule.oracle is not None and (solved := rule.oracle.winner(self.position)) is not None:
+            return End(solved, Reason.ADJUDICATED, fact=rule.oracle.fact)
         if rule.reads_scores:
             winner = self._scores.verdict(self.length, self.position.quiet)
             if winner is not None:
@@ -391,11 +397,11 @@ class Game:
 
     def _result(self, end: End) -> GameResult:
         engines = [seat.engine for seat in self.seats]
-        extra: dict[str, Any] = {}
+        extra: dict[str, Any] = {"fact": end.fact} if end.fact else {}
         if end.fault is not None:
             culprit = engines[end.fault.side]
             tail = culprit.error_tail()[-ERROR_TAIL:] if culprit is not None else ""
-            extra = {"stderr": tail} if tail else {}
+            extra |= {"stderr": tail} if tail else {}
         names = [seat.spec.name for seat in self.seats]
         ids = [engine.name if engine is not None else "" for engine in engines]
         strays = [

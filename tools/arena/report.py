@@ -22,6 +22,7 @@ from .rating import Fitted, Model
 from .stats_command import progress, strength
 from .summary import (
     LATE,
+    Advisory,
     Counts,
     EngineLine,
     Meeting,
@@ -123,7 +124,8 @@ def _common(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "attackers", _share(record) + (f" of {_count(record.games, 'game')}" if record.games else "")
     if summary.test is not None:
         unit = {"pair": "pairs", "game": "games", "match": "matches"}[summary.test.test.unit]
-        yield from progress(summary.test.test, summary.test.llr, unit)[:2]
+        known = summary.test
+        yield from progress(known.test, known.llr, unit, (known.lower, known.upper))[:2]
     yield "faults", _faults(summary)
     yield "lateness", _lateness(summary.lateness)
 
@@ -319,6 +321,7 @@ def notes(summary: Summary) -> list[str]:
         )
     said += [f"{name} was withdrawn after its faults up to game {game}" for name, game in state.withdrawn]
     said += [f"gone on with in spite of a difference: {text}" for text in state.forced]
+    said += [f"game {one.game}, {one.text}" for one in state.advisories]
     return [line for text in said for line in flow(safe(text).split(" "), between=" ", indent="  ")]
 
 
@@ -430,6 +433,7 @@ def state_of(run: Run, store: Store, progress: Progress, ending: str = "") -> St
         surplus=progress.surplus,
         withdrawn=tuple((run.config.names[engine], game) for engine, game in progress.withdrawn.items()),
         forced=tuple(str(data) for word, data in store.notes if word == "forced"),
+        advisories=tuple(Advisory(*map(str, data)) for word, data in store.notes if word == "advisory"),
     )
 
 
@@ -622,6 +626,7 @@ def _write_records(stored: Stored, path: Path) -> None:
 def _show_game(stored: Stored, word: str) -> int:
     """One game as a record, with what its loser's process said last."""
     from . import records
+    from .traffic import FOLDER as TRAFFIC
 
     pair, _, game = word.partition(".")
     place = (int(pair), int(game)) if pair.isdecimal() and game in ("1", "2") and len(pair) < 12 else (0, 0)
@@ -629,6 +634,9 @@ def _show_game(stored: Stored, word: str) -> int:
     if row is None:
         raise ReportError(f"game {shorten(word)}: expected the id of a game of this run, as 17.2")
     result = stored.store.result(row)
+    lines = stored.store.folder / TRAFFIC / f"{result.task.id}.txt.gz"
+    if lines.is_file():
+        print(f"all its lines: zcat {shlex.quote(str(lines))}", file=sys.stderr)
     sys.stdout.write(records.Maker(stored.facts.name, stored.run.specs).tafl(result).decode())
     tail = str(result.extra.get("stderr", ""))
     for line in tail.splitlines():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 import shlex
 import signal
@@ -17,16 +18,21 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import shorten
 
-from . import fingerprint, openings, options, schedule
-from .options import Config, ConfigError
+from . import fingerprint, kinds, openings, reading, resolve, schedule
+from .columns import safe
+from .live import game_line
+from .log import LOG
+from .options import Config, ConfigError, Document
 from .progress import Progress
 from .schedule import Schedule
+from .seats import kill_all
 from .sprt import Sprt
 from .store import (
     CONFIG,
@@ -39,6 +45,9 @@ from .store import (
     run_digest,
     write_file,
 )
+from .summary import LATE
+from .traffic import FOLDER as TRAFFIC
+from .traffic import Thinking, Traffic, joined
 from .values import EngineSpec, GameResult, GameTask, Opening
 
 COMPLETE, INTERRUPTED, REFUSED, FAULTS, STORAGE = range(5)
@@ -67,7 +76,7 @@ class Run:
     @property
     def test(self) -> Sprt | None:
         """The sequential test of this run."""
-        keys = ("elo0", "elo1", "alpha", "beta", "model", "unit")
+        keys = ("elo0", "elo1", "alpha", "beta", "model", "unit", "siegmund")
         return Sprt(**{key: self.config["sprt." + key] for key in keys}) if self.config.testing else None
 
     def progress(self) -> Progress:
@@ -107,10 +116,12 @@ class Screen(Protocol):
 def prepare(config: Config) -> tuple[Run, dict[str, str]]:
     """A new run with its fingerprint; every engine was started once. ConfigError if it cannot be played."""
     scale = host_scale(config)
-    config, ids = check_engines(config, options.specs(config, scale))
-    specs = options.specs(config, scale)
+    config, ids = check_engines(config, resolve.specs(config, scale))
+    specs = resolve.specs(config, scale)
     plan = schedule.make(config)
     expect_cores(config, specs)
+    expect_lines(config, specs)
+    adjudication(config)
     lists = openings.prepare(config, plan.openings, specs)
     return Run(config, specs, plan, lists, ids), fingerprint.of(config, specs, ids, lists)
 
@@ -129,7 +140,7 @@ def check_engines(config: Config, specs: Sequence[EngineSpec]) -> tuple[Config, 
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))
     ids = tuple(one.name for one in checked)
-    return options.named(config, ids), ids
+    return resolve.named(config, ids), ids
 
 
 def warm_up() -> None:
@@ -164,7 +175,7 @@ def slots_of(config: Config, specs: Sequence[EngineSpec]) -> tuple[int, list[tup
     cores = usable_cores()
     affinity = config["run.affinity"]
     if affinity not in ("auto", "off"):
-        cores = options.parse_cores(affinity)
+        cores = kinds.parse_cores(affinity)
     threads = threads_of(specs)
     concurrency = slots_for(config["run.concurrency"], len(cores), threads)
     if affinity == "off":
@@ -191,6 +202,23 @@ def expect_cores(config: Config, specs: Sequence[EngineSpec]) -> None:
         )
 
 
+def expect_lines(config: Config, specs: Sequence[EngineSpec]) -> None:
+    """ConfigError if lines are to be kept that other processes see."""
+    if config["output.traffic"] and elsewhere(config, specs):
+        from .slots import LIMIT
+
+        raise ConfigError(
+            f"output.traffic: expected no backend and at most {LIMIT} slots: lines stay where they are read"
+        )
+
+
+def elsewhere(config: Config, specs: Sequence[EngineSpec]) -> bool:
+    """Whether other processes play the games."""
+    from .slots import LIMIT
+
+    return bool(config["run.backend"]) or slots_of(config, specs)[0] > LIMIT
+
+
 def expect_new(config: Config) -> None:
     """ConfigError if the folder of a new run exists: better said before engines are started."""
     if config["run.out"] and Path(config["run.out"]).exists():
@@ -201,7 +229,7 @@ def create(run: Run, items: Mapping[str, str]) -> Store:
     """The folder of a new run; StoreError if it cannot be made."""
     name = run.config["run.out"] or time.strftime("arena-%Y%m%d-%H%M%S")
     files = {
-        CONFIG: options.to_toml(kept(run.config)),
+        CONFIG: reading.to_toml(kept(run.config)),
         FINGERPRINT: _json(items),
         OPENINGS: openings.to_lines({name: tuple(found) for name, found in run.openings.items()}),
     }
@@ -225,9 +253,9 @@ def _json(items: Mapping[str, str]) -> str:
 # Going on
 
 
-def load_config(folder: Path, flags: options.Document | None = None) -> Config:
+def load_config(folder: Path, flags: Document | None = None) -> Config:
     """The configuration of a run's folder, with flags laid over it."""
-    return options.resolve(options.read_file(folder / CONFIG), flags or {})
+    return resolve.resolve(reading.read_file(folder / CONFIG), flags or {})
 
 
 def load_openings(store: Store) -> dict[str, tuple[Opening, ...]]:
@@ -249,7 +277,7 @@ def load_fingerprint(store: Store) -> dict[str, str]:
 
 def reopen(store: Store, config: Config) -> Run:
     """A stored run as far as it can be known without starting an engine: enough to count and to report."""
-    specs = options.specs(config)
+    specs = resolve.specs(config)
     return Run(config, specs, schedule.make(config), load_openings(store))
 
 
@@ -257,8 +285,10 @@ def renew(store: Store, run: Run, *, force: bool = False) -> Run:
     """A run that can be gone on with: engines were started once, the fingerprint is that of old, and openings
     suffice. StoreError names every difference, unless it is forced: then the log says so for ever."""
     scale = host_scale(run.config)
-    config, ids = check_engines(run.config, options.specs(run.config, scale))
-    specs = options.specs(config, scale)
+    config, ids = check_engines(run.config, resolve.specs(run.config, scale))
+    specs = resolve.specs(config, scale)
+    expect_lines(config, specs)
+    adjudication(config)
     old = load_fingerprint(store)
     unlike = differences(old, fingerprint.of(config, specs, ids, run.openings))
     lists = run.openings
@@ -279,7 +309,7 @@ def renew(store: Store, run: Run, *, force: bool = False) -> Run:
     try:
         write_file(store.folder / OPENINGS, openings.to_lines({name: tuple(lists[name]) for name in lists}))
         write_file(store.folder / FINGERPRINT, _json(fingerprint.of(config, specs, ids, lists)))
-        write_file(store.folder / CONFIG, options.to_toml(kept(config)))
+        write_file(store.folder / CONFIG, reading.to_toml(kept(config)))
     except OSError as error:
         raise StorageFailed(f"{store.folder}: {error.strerror or error}") from None
     return Run(config, specs, run.schedule, lists, ids)
@@ -295,7 +325,7 @@ def resume_command(store: Store) -> str:
 
 class Loop:
     """Plays what is missing of a run. `play_on` returns the exit code; a first interruption ends it soon, a second
-    at once (`hurried`: processes are then left to die with us)."""
+    at once (`hurried`: engines were killed then, and the event loop still holds what they were part of)."""
 
     def __init__(self, run: Run, store: Store, play: Play, screen: Screen) -> None:
         self.run = run
@@ -310,6 +340,8 @@ class Loop:
         self._abort = asyncio.Event()
         self._hurry = asyncio.Event()
         self._results: asyncio.Queue[GameResult | None] = asyncio.Queue(UNSTORED)
+        self._oddities = {(data[0], data[1]) for word, data in store.notes if word == "advisory"}
+        self._late = 0.0
 
     async def play_on(self) -> int:
         """Play to the end, or until something stops it."""
@@ -318,6 +350,7 @@ class Loop:
         for sentence in self.progress.walk(self.store.rows):
             self.screen.say(sentence)
         self.screen.begin(self.run, self.store, self.progress)
+        self._log_beginning()
         if not self.progress.complete:
             with self._signals():
                 storing = asyncio.ensure_future(self._store_results())
@@ -330,12 +363,17 @@ class Loop:
                     await asyncio.wait({playing})
                     storing.result()
                 self.hurried = not playing.done()
+                if self.hurried:
+                    # Nothing that ends by this is a result any more.
+                    kill_all()
                 hurry.cancel()
                 await self._results.put(None)
                 await storing
                 if not self.hurried:
                     playing.result()
         ending = self.ending()
+        words = self._words(ending).replace("\n", " ")
+        LOG.log(logging.ERROR if ending == "storage" else logging.INFO, "%s: %s", ending, words)
         self.screen.end(self._words(ending), ending)
         return self._exit_code(ending)
 
@@ -344,7 +382,7 @@ class Loop:
             self._play(self._missing(), self.run, abort=self._abort, on_event=self.screen.on_event)
         ) as results:
             async for result in results:
-                if result.reason != Reason.INTERRUPTED:
+                if result.reason != Reason.INTERRUPTED and not self._hurry.is_set():
                     await self._results.put(result)
 
     def _missing(self) -> Iterator[GameTask]:
@@ -379,8 +417,10 @@ class Loop:
                 continue
             for result in games:
                 self.screen.game(result)
+                self._log_game(result)
             for sentence in said:
                 self.screen.say(sentence)
+                LOG.info(sentence)
             self._judge(games)
 
     def _commit(self, games: Sequence[GameResult]) -> list[str]:
@@ -388,7 +428,19 @@ class Loop:
         said = self.progress.walk(self.store.rows)
         for pair, earlier in self.progress.duplicates.items():
             self.store.note("duplicate_of", [pair, earlier])
+        for result in games:
+            self._note_oddities(result)
         return said
+
+    def _note_oddities(self, result: GameResult) -> None:
+        """Store the first oddity of every kind and engine."""
+        for text in result.advisories:
+            engine = next((name for name in result.names if text.startswith(f"{name}: ")), "")
+            kind = _kind(text.removeprefix(f"{engine}: "))
+            if (engine, kind) not in self._oddities:
+                self._oddities.add((engine, kind))
+                self.store.note("advisory", [engine, kind, result.task.id, text])
+                LOG.warning("game %s, %s", result.task.id, safe(text))
 
     def _judge(self, games: Sequence[GameResult]) -> None:
         """Whether the run ends here."""
@@ -403,6 +455,26 @@ class Loop:
         """No new games; running ones are aborted."""
         self._stopping = self._stopping or why
         self._abort.set()
+
+    # What the log tells
+
+    def _log_beginning(self) -> None:
+        known = f"{len(self.store.rows)} games stored"
+        LOG.info("%s: %d pairs, %s", self.store.folder, len(self.run.schedule), known)
+        for number, spec in enumerate(self.run.specs):
+            called = self.run.ids[number] if number < len(self.run.ids) else ""
+            LOG.info("engine %s (%s): %s", safe(spec.name), safe(called), safe(shlex.join(spec.command)))
+
+    def _log_game(self, result: GameResult) -> None:
+        LOG.info("%s", game_line(result))
+        LOG.debug("game %s: %.3f s, late by %.3f ms at most", result.task.id, result.seconds, result.lateness)
+        for line in str(result.extra.get("stderr", "")).splitlines():
+            LOG.debug("game %s, standard error: %s", result.task.id, safe(line))
+        if result.stray:
+            LOG.warning("game %s: %d answers to nothing that was asked", result.task.id, result.stray)
+        if result.lateness > max(self._late, LATE):
+            self._late = result.lateness
+            LOG.warning("game %s: the arena was late by %.1f ms", result.task.id, result.lateness)
 
     # Interruption
 
@@ -430,9 +502,11 @@ class Loop:
     def interrupt(self) -> None:
         """Somebody wants this to end; asked twice, at once."""
         if self._stopping == "interrupted":
+            LOG.info("interrupted again: engines are killed")
             self._abort.set()
             self._hurry.set()
             return
+        LOG.info("interrupted")
         self._stopping = self._stopping or "interrupted"
         if self.run.config["control.finish_games"]:
             self.screen.say("interrupted: running games are played to their end; once more ends them")
@@ -476,6 +550,11 @@ class Loop:
         return run_digest(self.progress.counted)
 
 
+def _kind(oddity: str) -> str:
+    """Of what kind an oddity is: the word with which it begins."""
+    return oddity.partition(" ")[0].rstrip(":")
+
+
 @contextlib.contextmanager
 def _held(numbers: Sequence[signal.Signals]) -> Iterator[None]:
     """No such signal arrives meanwhile."""
@@ -489,12 +568,38 @@ def _held(numbers: Sequence[signal.Signals]) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def play_in_slots(
-    tasks: Iterable[GameTask], run: Run, *, abort: asyncio.Event, on_event: Watch | None = None
+async def play_in_slots(
+    tasks: Iterable[GameTask],
+    run: Run,
+    *,
+    abort: asyncio.Event,
+    on_event: Watch | None = None,
+    folder: Path | None = None,
 ) -> AsyncGenerator[GameResult, None]:
-    """Play in this process, on this machine."""
+    """Play in this process, on this machine. With a run's `folder`, lines are kept there if the run wants that."""
     concurrency, cores = slots_of(run.config, run.specs)
-    return play_with(tasks, run.config, run.specs, concurrency, cores, abort=abort, on_event=on_event)
+    thinking = Thinking(on_event) if on_event is not None else None
+    traffic = None
+    if folder is not None and run.config["output.traffic"]:
+        traffic = Traffic(folder / TRAFFIC, run.config.names, LOG.warning)
+    told = [watcher for watcher in (thinking, traffic) if watcher is not None]
+    games = play_with(
+        tasks,
+        run.config,
+        run.specs,
+        concurrency,
+        cores,
+        abort=abort,
+        on_event=joined(on_event, *(watcher.on_event for watcher in told)),
+        on_traffic=joined(*(watcher.on_traffic for watcher in told)),
+    )
+    try:
+        async with contextlib.aclosing(games):
+            async for result in games:
+                yield result
+    finally:
+        if traffic is not None:
+            await asyncio.to_thread(traffic.close)
 
 
 def play_with(
@@ -506,10 +611,14 @@ def play_with(
     *,
     abort: asyncio.Event,
     on_event: Watch | None = None,
+    on_traffic: Any = None,
 ) -> AsyncGenerator[GameResult, None]:
     """`slots.play` in the manner of a configuration."""
+    from .cross_check import compare
     from .slots import play
 
+    wanted = config["control.cross_check"]
+    every = 0 if wanted in (None, "final") else int(wanted)
     keep = config["output.keep_lines"]
     games = play(
         tasks,
@@ -520,6 +629,8 @@ def play_with(
         wait=config["run.wait"],
         keep=re.compile(keep) if keep else None,
         on_event=on_event,
+        on_traffic=on_traffic,
+        after=partial(compare, every=every) if wanted is not None else None,
         abort=abort,
     )
     assert isinstance(games, AsyncGenerator)
@@ -527,7 +638,8 @@ def play_with(
 
 
 def adjudication(config: Config) -> Any:
-    """When the arena ends games by itself, as the referee takes it."""
+    """When the arena ends games by itself, as the referee takes it; ConfigError for an oracle that cannot be used."""
+    from . import oracle
     from .referee import Adjudication
 
     table = config.tables["adjudicate"]
@@ -541,15 +653,14 @@ def adjudication(config: Config) -> Any:
         draw_no_capture=draw.get("no_capture", 0),
         mates=table["mates"],
         max_plies=table["max_plies"],
+        oracle=oracle.load(table["oracle"], schedule.variants(config)) if table["oracle"] else None,
     )
 
 
-def player_of(run: Run) -> Play:
-    """Who plays a run: slots of this process, or more processes where these do not suffice."""
-    from .slots import LIMIT
-
-    if run.config["run.backend"] or slots_of(run.config, run.specs)[0] > LIMIT:
+def player_of(run: Run, folder: Path | None = None) -> Play:
+    """Who plays a run in `folder`: slots of this process, or more processes where these do not suffice."""
+    if elsewhere(run.config, run.specs):
         from .fanout import play
 
         return play
-    return play_in_slots
+    return partial(play_in_slots, folder=folder)

@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from .live import REDRAW, Live, LiveLog, game_line, live_view
+from .columns import encodable, safe
+from .live import REDRAW, Live, LiveLog, game_line, is_terminal, live_view
 from .report import ReportError, block, count_rows, facts_of, final, state_of
 from .summary import Counts, RunFacts, SprtLine, Summary, document, sprt_line, summarize
 
@@ -50,7 +51,8 @@ class Screen:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._out = out or sys.stdout
-        self._live = Live((err or sys.stderr) if as_json else self._out, plain=plain)
+        self._err = err or sys.stderr
+        self._live = Live(self._err if as_json else self._out, plain=plain)
         self._quiet = quiet
         self._as_json = as_json
         self._clock = clock
@@ -105,6 +107,21 @@ class Screen:
             self._live.report(text.split("\n"))
         else:
             self._note(lambda: self._live.report(text.split("\n")))
+
+    def warn(self, text: str) -> None:
+        """A line on standard error; on a terminal it stands above the live part."""
+
+        def tell() -> None:
+            if self._live.terminal and is_terminal(self._err):
+                self._live.report([text])
+            else:
+                print(encodable(safe(text), self._err.encoding), file=self._err, flush=True)
+
+        if self._thread.is_alive():
+            self._note(tell)
+        else:
+            with suppress(OSError):
+                tell()
 
     def end(self, words: str, ending: str = "") -> None:
         """Nothing more is played: tables, and in `words` how it ended."""

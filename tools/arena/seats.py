@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any
+from weakref import WeakSet
 
 from hnefi.engine import games, otn
 from hnefi.engine.game import AnyVariant
@@ -45,7 +46,19 @@ def is_rules(text: str) -> bool:
     return "dim:" in text
 
 
-async def start(spec: EngineSpec, cores: Collection[int] = ()) -> Engine:
+WatchLine = Callable[[float, str, bytes], None]
+"""Sees every line of a process: `time.monotonic()`, `>` or `<`, bytes."""
+
+_processes: WeakSet[Engine] = WeakSet()
+
+
+def kill_all() -> None:
+    """End every engine of ours with its whole group, at once."""
+    for engine in list(_processes):
+        engine.kill()
+
+
+async def start(spec: EngineSpec, cores: Collection[int] = (), on_traffic: WatchLine | None = None) -> Engine:
     """A greeted process with its options and first lines, ready; EngineError, and no process, if that fails."""
     timeouts = Timeouts(
         start=spec.start,
@@ -65,7 +78,9 @@ async def start(spec: EngineSpec, cores: Collection[int] = ()) -> Engine:
             errors=errors,
             timeouts=timeouts,
             cores=cores,
+            on_traffic=on_traffic,
         )
+    _processes.add(engine)
     try:
         for line in spec.init:
             await engine.send(line)
@@ -123,6 +138,13 @@ class Seat:
         self._variant = ""
         self._used = False
         self._faulted = False
+        self._watch: WatchLine | None = None
+
+    def watch(self, watch: WatchLine) -> None:
+        """From now on `watch` sees every line of the process, also of one that is still to be started."""
+        self._watch = watch
+        if self.engine is not None:
+            self.engine.on_traffic = watch
 
     @property
     def process(self) -> Engine:
@@ -145,7 +167,7 @@ class Seat:
         if self.engine is None:
             if self._faulted and self.spec.restart == "off":
                 raise StartFailure(f"{self.spec.name} is not started again after a fault (restart off)")
-            self.engine = await start(self.spec, self.cores)
+            self.engine = await start(self.spec, self.cores, self._watch)
             self._variant, self._used = "", False
         engine = self.engine
         if variant != self._variant:

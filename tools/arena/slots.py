@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,9 @@ Watch = Callable[[str, dict[str, Any]], None]
 """Told what happens, while no clock runs in that game: `start` (slot, task, fen), `ply` (slot, task, number from 1,
 ply as PlyLog) and `end` (slot, result)."""
 
+After = Callable[[Game, GameResult], Awaitable[GameResult]]
+"""Looks at a game that has ended by itself, its engines still there; gives its result, perhaps with more to be said."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Manner:
@@ -40,6 +43,7 @@ class _Manner:
     keep: re.Pattern[str] | None
     on_event: Watch | None
     on_traffic: WatchTraffic | None
+    after: After | None
 
 
 async def play(
@@ -53,6 +57,7 @@ async def play(
     keep: re.Pattern[str] | None = None,
     on_event: Watch | None = None,
     on_traffic: WatchTraffic | None = None,
+    after: After | None = None,
     abort: asyncio.Event | None = None,
 ) -> AsyncIterator[GameResult]:
     """Play all `tasks`, read as slots become free; results as they come. Afterwards no process is left.
@@ -65,7 +70,7 @@ async def play(
         raise ValueError(f"{concurrency} slots: expected 1 to {LIMIT}")
     aborted = asyncio.ensure_future((abort or asyncio.Event()).wait())
     pairs = in_pairs(tasks)
-    manner = _Manner(adjudication, wait, keep, on_event, on_traffic)
+    manner = _Manner(adjudication, wait, keep, on_event, on_traffic, after)
     slots = [
         _Slot(number, Seats(specs, cores[number] if cores else ()), pairs, manner, aborted)
         for number in range(concurrency)
@@ -153,6 +158,8 @@ class _Slot:
                 with suppress(asyncio.CancelledError):
                     await playing
         result = game.interrupted() if playing.cancelled() else playing.result()
+        if manner.after is not None and result.counts:
+            result = await manner.after(game, result)
         self._dismiss(game, result)
         self._tell("end", result=result)
         return result

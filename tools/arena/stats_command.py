@@ -123,16 +123,19 @@ def strength(said: Estimate, unit: str) -> list[tuple[str, str]]:
     return [*lines, ("LOS", f"{100 * said.los:.2f} %")]
 
 
-def progress(test: Sprt, llr: float | None, unit: str) -> list[tuple[str, str]]:
-    """The test, its ratio between the bounds, and how long it should take, each with its name."""
-    lower, upper = test.bounds
+def progress(
+    test: Sprt, llr: float | None, unit: str, bounds: tuple[float, float] | None = None
+) -> list[tuple[str, str]]:
+    """The test, its ratio between the bounds (the test's own if not given), and how long it should take, each with its
+    name."""
+    lower, upper = bounds or test.bounds
     lines = [
         ("test", f"{test.model} [{test.elo0:g}, {test.elo1:g}], alpha {test.alpha:g}, beta {test.beta:g}"),
     ]
     if llr is None:
         lines.append(("LLR", f"undefined; bounds {lower:+.4f} and {upper:+.4f}"))
     else:
-        hypothesis, share = test.share(llr)
+        hypothesis, share = test.share(llr, bounds)
         lines.append(
             ("LLR", f"{llr:+.4f}, {100 * share:.0f} % of {hypothesis}; bounds {lower:+.4f} and {upper:+.4f}")
         )

@@ -66,17 +66,28 @@ class RunFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Advisory:
+    """An oddity of an engine that cost nothing: the first of its kind, and the game in which it was seen."""
+
+    engine: str
+    kind: str
+    game: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """Where a run stands. `ending`: `running`, `incomplete` (nobody plays it), or why it ended:
     `complete`, `interrupted`, `faults`, `storage`; `withdrawn` are
     engines with the game that was the last straw; `surplus` games are stored but do not count; `forced` are the
-    differences to its beginning that somebody went on in spite of."""
+    differences to its beginning that somebody went on in spite of; `advisories` one oddity of each kind and engine."""
 
     ending: str = "running"
     digest: str = ""
     surplus: int = 0
     withdrawn: tuple[tuple[str, str], ...] = ()
     forced: tuple[str, ...] = ()
+    advisories: tuple[Advisory, ...] = ()
 
 
 class Counts:
@@ -358,8 +369,8 @@ def sprt_line(facts: RunFacts, walk: Walk | None) -> SprtLine | None:
     """Where a test stands now; None without one."""
     if walk is None:
         return None
-    lower, upper = walk.test.bounds
-    leaning, share = (None, None) if walk.llr is None else walk.test.share(walk.llr)
+    lower, upper = bounds = walk.bounds
+    leaning, share = (None, None) if walk.llr is None else walk.test.share(walk.llr, bounds)
     one, two = facts.engines
     return SprtLine(
         walk.test, lower, upper, walk.llr, leaning, share, tuple(walk.counts), walk.pairs, walk.verdict,

@@ -1,0 +1,75 @@
+"""What the arena has to say about itself: `arena.log` in the run's folder, warnings on standard error as well.
+
+    LOG.warning("game %s: the arena was late by %.1f ms", game, late)
+
+Whoever calls only leaves a note: a thread writes, and a disk that cannot be written keeps nobody waiting.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from logging.handlers import QueueHandler, QueueListener
+from pathlib import Path
+
+FILE = "arena.log"
+LOG = logging.getLogger("hnefi.arena")
+LOG.propagate = False
+LOG.addHandler(logging.NullHandler())
+LOG.setLevel(logging.CRITICAL + 1)
+
+
+class _File(logging.FileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
+        """A log that cannot be written is no reason to stop, or to say so at every line."""
+
+
+class _Show(logging.Handler):
+    def __init__(self, show: Callable[[str], object]) -> None:
+        super().__init__(logging.WARNING)
+        self._show = show
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._show(f"{record.levelname.lower()}: {record.getMessage()}")
+
+
+@contextmanager
+def recording(folder: Path, level: str, show: Callable[[str], object]) -> Iterator[Callable[[], None]]:
+    """Write what is said from `level` on (`off`: nothing) to the folder's log; `show` gets the warnings and errors
+    among it, in another thread. What is given ends it at once, all that was said being written."""
+    if level == "off":
+        yield lambda: None
+        return
+    form = logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%Y-%m-%d %H:%M:%S")
+    form.converter = time.gmtime
+    handlers: list[logging.Handler] = [_Show(show)]
+    try:
+        handlers.append(_File(folder / FILE, encoding="utf-8", errors="backslashreplace"))
+        handlers[-1].setFormatter(form)
+    except OSError as error:
+        show(f"warning: {folder / FILE}: {error.strerror or error}: not written")
+    notes: queue.SimpleQueue[object] = queue.SimpleQueue()
+    handler = QueueHandler(notes)
+    listener = QueueListener(notes, *handlers, respect_handler_level=True)
+    ended = False
+
+    def end() -> None:
+        nonlocal ended
+        if not ended:
+            ended = True
+            LOG.removeHandler(handler)
+            LOG.setLevel(logging.CRITICAL + 1)
+            listener.stop()
+            for one in handlers:
+                one.close()
+
+    LOG.addHandler(handler)
+    LOG.setLevel(level.upper())
+    listener.start()
+    try:
+        yield end
+    finally:
+        end()

@@ -1,0 +1,328 @@
+"""One configuration of all that was said, and the engines that it means.
+
+What holds for an engine is, in this order: a flag, what `--engine` or `[[engine]]` says, `--each` or `[each]`,
+`[limits]` and `[margins]` of the file, the default.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hnefi.engine.wording import nearest, shorten
+
+from .kinds import LIMITS, parse_tc
+from .options import ENGINE, GROUPS, MARGIN, NODES, Config, ConfigError, Document, keys
+
+if TYPE_CHECKING:
+    from .values import EngineSpec, SideLimits
+
+ELO_BOUND = 200
+
+
+def resolve(base: Document, flags: Document) -> Config:
+    """One configuration of a file's tables and a command line's flags; ConfigError if it cannot be played."""
+    notes: list[str] = []
+    tables = {
+        group: {key: option.default for key, option in keys(group).items()}
+        | base.get(group, {})
+        | flags.get(group, {})
+        for group in GROUPS
+        if group not in ENGINE
+    }
+    if "sprt" not in base and "sprt" not in flags:
+        tables["sprt"] = {}
+    general = over(base.get("limits", {}), base.get("margins", {}))
+    each = over(general, base.get("each", {}))
+    flagged = over(over(flags.get("engine", {}), flags.get("limits", {})), flags.get("margins", {}))
+    if "name" in each:
+        raise ConfigError(f"each.name {shorten(each['name'])}: expected a name for each engine of its own")
+    engines = [_engine(over(over(each, engine), flagged)) for engine in base.get("engine", [])]
+    unnamed = tuple(
+        index for index, engine in enumerate(engines) if "cmd" in engine and not engine.get("name")
+    )
+    for engine in engines:
+        if not any(engine.get(key) for key in (*LIMITS, "limits_a", "limits_d")):
+            engine["nodes"] = NODES
+            note = f"no limit was given: nodes = {NODES} for every move, because fixed nodes repeat"
+            notes += [note] * (note not in notes)
+    _name(engines)
+    if not 2 <= len(engines) <= 1000:
+        raise ConfigError(
+            f"engines: {len(engines)} given: expected at least two (players by name, or --engine)"
+        )
+    run = tables["run"]
+    run["format"] = run["format"] or ("match" if len(engines) == 2 else "round-robin")
+    _settle_variants(run, engines)
+    _judge_whole(tables, engines)
+    if tables["openings"]["seed"] is None:
+        tables["openings"]["seed"] = run["seed"]
+    return Config(tables, tuple(engines), unnamed, tuple(notes))
+
+
+def over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """`above` laid over `below`; tables inside are merged key by key."""
+    merged = dict(below)
+    for key, value in above.items():
+        merged[key] = {**merged.get(key, {}), **value} if isinstance(value, dict) else value
+    return merged
+
+
+def _engine(given: dict[str, Any]) -> dict[str, Any]:
+    """An engine's table with every default in its place; ConfigError if it could not be started."""
+    said = given.get("name") or given.get("player") or given.get("cmd")
+    if ("player" in given) == ("cmd" in given):
+        raise ConfigError(f"engine {shorten(said)}: expected player or cmd, one of them")
+    if "player" in given and given.get("args"):
+        raise ConfigError(
+            f"engine {shorten(said)}: args {shorten(given['args'])}: expected none with a player"
+        )
+    defaults = {key: option.default for key, option in keys(*ENGINE).items() if option.default is not None}
+    engine = defaults | given
+    if "player" in engine:
+        _judge_player(engine)
+    else:
+        _judge_command(engine)
+    return engine
+
+
+def _judge_player(engine: Mapping[str, Any]) -> None:
+    from hnefi.engine import options
+
+    word = engine["player"]
+    expect_player("player", word)
+    known = [option.name for option in options.TABLE]
+    for name, value in engine["options"].items():
+        option = options.find(name)
+        if option is None:
+            raise ConfigError(
+                f"player {word}: option {shorten(name)} {shorten(value)}: expected one of {', '.join(known)}"
+                + nearest(name, map(str.lower, known))
+            )
+        try:
+            option.read(value)
+        except ValueError as error:
+            raise ConfigError(f"player {word}: option {option.name} {shorten(value)}: {error}") from None
+
+
+def expect_player(where: str, word: str) -> None:
+    """ConfigError unless there is a player of that name, or in that file."""
+    from hnefi import players
+
+    try:
+        players.load(word)
+    except players.PlayerError as error:
+        hint = nearest(word, players.names()) if not word.endswith(players.SUFFIX) else ""
+        raise ConfigError(f"{where} {shorten(word)}: {error}{hint}") from None
+
+
+def _judge_command(engine: Mapping[str, Any]) -> None:
+    command = engine["cmd"]
+    place = Path(command)
+    if os.sep not in command:
+        if shutil.which(command) is None:
+            raise ConfigError(
+                f"cmd {shorten(command)}: expected a program on the search path, or a path to one"
+            )
+    elif not place.is_file():
+        raise ConfigError(f"cmd {shorten(command)}: there is no such file: expected a program")
+    elif not os.access(place, os.X_OK):
+        raise ConfigError(f"cmd {shorten(command)}: the file is not executable: expected a program")
+    cwd = engine.get("cwd")
+    if cwd and not Path(cwd).is_dir():
+        raise ConfigError(f"cwd {shorten(cwd)}: expected a folder")
+
+
+def _name(engines: list[dict[str, Any]]) -> None:
+    """Give every engine a name of its own; those that chose one keep it."""
+    chosen = [engine["name"] for engine in engines if engine.get("name")]
+    for name in chosen:
+        if chosen.count(name) > 1:
+            raise ConfigError(
+                f"engine name {shorten(name)}: given {chosen.count(name)} times: expected unique names"
+            )
+        if not name.isprintable() or len(name) > 60:
+            raise ConfigError(f"engine name {shorten(name)}: expected at most 60 printable characters")
+    taken = set(chosen)
+    for engine in engines:
+        if not engine.get("name"):
+            engine["name"] = unique(
+                Path(engine.get("player") or engine["cmd"]).name.removesuffix(".toml"), taken
+            )
+            taken.add(engine["name"])
+
+
+def unique(name: str, taken: Iterable[str]) -> str:
+    """`name`, or `name 2`, `name 3` and so on if others are called so."""
+    known = set(taken)
+    number = 1
+    while (tried := name if number == 1 else f"{name} {number}") in known:
+        number += 1
+    return tried
+
+
+def named(config: Config, ids: Sequence[str]) -> Config:
+    """The configuration with every unnamed engine called what it calls itself, numbered."""
+    engines = [dict(engine) for engine in config.engines]
+    taken = {engine["name"] for index, engine in enumerate(engines) if index not in config.unnamed}
+    for index in config.unnamed:
+        called = "".join(letter for letter in ids[index] if letter.isprintable())[:50].strip()
+        engines[index]["name"] = unique(called or engines[index]["name"], taken)
+        taken.add(engines[index]["name"])
+    return Config(config.tables, tuple(engines), (), config.notes)
+
+
+def _settle_variants(run: dict[str, Any], engines: Sequence[Mapping[str, Any]]) -> None:
+    """Which rule sets are played: those that were named, else what the players are made for."""
+    from hnefi import players
+    from hnefi.engine.catalogue import DEFAULT
+    from hnefi.engine.game import VariantError
+    from hnefi.engine.games import find
+
+    own = {}
+    for engine in engines:
+        variant = players.load(engine["player"]).variant if "player" in engine else None
+        if variant:
+            own[engine["name"]] = variant
+    if run["rules"]:
+        if run["variants"]:
+            raise ConfigError(f"run.rules {shorten(run['rules'])}: expected rules or variants, not both")
+        from hnefi.engine.otn import OtnError, import_rules
+
+        try:
+            _, problems = import_rules(run["rules"])
+        except OtnError as error:
+            raise ConfigError(f"run.rules {shorten(run['rules'])}: {error}") from None
+        if problems:
+            raise ConfigError(f"run.rules: {problems[0]}")
+        run["variants"] = []
+        return
+    if not run["variants"]:
+        run["variants"] = list(dict.fromkeys(own.values())) or [DEFAULT]
+    try:
+        named = [find(name).name for name in run["variants"]]
+    except VariantError as error:
+        raise ConfigError(f"run.variants {shorten(run['variants'])}: {error}") from None
+    run["variants"] = list(dict.fromkeys(named))
+    for name, variant in own.items():
+        for played in named:
+            if find(variant).name != played:
+                raise ConfigError(
+                    f"run.variants {shorten(played)}: engine {shorten(name)} plays only {variant}: expected that"
+                )
+
+
+def _judge_whole(tables: Mapping[str, Mapping[str, Any]], engines: Sequence[Mapping[str, Any]]) -> None:
+    """What one option says about another."""
+    run, sprt, openings = tables["run"], tables["sprt"], tables["openings"]
+    if run["format"] == "match" and len(engines) != 2:
+        raise ConfigError(f"run.format 'match': {len(engines)} engines given: expected two")
+    if run["format"] == "gauntlet" and run["challengers"] >= len(engines):
+        raise ConfigError(
+            f"run.challengers {run['challengers']}: expected fewer than the {len(engines)} engines"
+        )
+    if sprt:
+        _judge_test(run, sprt, len(engines))
+    if (openings["source"] == "file") != bool(openings["file"]):
+        raise ConfigError(f"openings.file {openings['file']!r}: expected a file exactly if source is file")
+    if openings["engine"] > len(engines):
+        raise ConfigError(f"openings.engine {openings['engine']}: expected at most {len(engines)}")
+    expect_player("openings.eval_by", openings["eval_by"])
+    if tables["output"]["traffic"] and run["backend"]:
+        raise ConfigError(
+            f"output.traffic: expected no backend ({run['backend']}): other processes keep their lines"
+        )
+    anchor = tables["rating"]["anchor"]
+    names = [engine["name"] for engine in engines]
+    if anchor and (set(anchor) != {"name", "elo"} or anchor["name"] not in names):
+        raise ConfigError(
+            f"rating.anchor {shorten(anchor)}: expected elo and the name of one of {', '.join(names)}"
+        )
+    for name, needed in (("resign", ("cp", "moves")), ("draw", ("cp", "moves"))):
+        rule = tables["adjudicate"][name]
+        if rule and not all(key in rule for key in needed):
+            raise ConfigError(f"adjudicate.{name} {shorten(rule)}: expected {' and '.join(needed)}")
+
+
+def _judge_test(run: Mapping[str, Any], sprt: Mapping[str, Any], engines: int) -> None:
+    if engines != 2:
+        raise ConfigError(f"sprt: {engines} engines given: expected two")
+    if len(run["variants"]) > 1:
+        raise ConfigError(f"sprt: {len(run['variants'])} variants given: expected one")
+    if not sprt["elo0"] < sprt["elo1"]:
+        raise ConfigError(f"sprt.elo0 {sprt['elo0']}: expected less than elo1, {sprt['elo1']}")
+    if sprt["alpha"] + sprt["beta"] >= 1:
+        raise ConfigError(
+            f"sprt.alpha {sprt['alpha']}: expected alpha + beta below 1, beta is {sprt['beta']}"
+        )
+    if sprt["model"] == "normalized":
+        for key in ("elo0", "elo1"):
+            if abs(sprt[key]) > ELO_BOUND:
+                raise ConfigError(
+                    f"sprt.{key} {sprt[key]}: expected {-ELO_BOUND} to {ELO_BOUND} when normalized"
+                )
+    if not run["swap"] and sprt["unit"] != "game":
+        raise ConfigError(f"sprt.unit {sprt['unit']!r}: expected game, because swap is off")
+
+
+# Engines
+
+
+def specs(config: Config, scale: float = 1.0) -> tuple[EngineSpec, ...]:
+    """The engines as the slots start them; times are multiplied by `scale`."""
+    return tuple(_spec(engine, scale) for engine in config.engines)
+
+
+def _spec(engine: Mapping[str, Any], scale: float) -> EngineSpec:
+    from .values import EngineSpec
+
+    sides = (_limits(engine, "limits_a", scale), _limits(engine, "limits_d", scale))
+    margin = engine.get("margin")
+    if margin is None:
+        by_move = any(side.movetime is not None and side.time is None for side in sides)
+        margin = MARGIN if by_move else 0
+    if "player" in engine:
+        from hnefi.protocol.client import own_command
+
+        command = own_command("--player", engine["player"])
+    else:
+        command = [engine["cmd"], *engine["args"]]
+    return EngineSpec(
+        name=engine["name"],
+        command=tuple(command),
+        player=engine.get("player", ""),
+        proto="uti" if "player" in engine else engine["proto"],
+        options=tuple(engine["options"].items()),
+        init=tuple(engine["init"]),
+        limits=sides,
+        margin=margin,
+        move_timeout=float(engine["move_timeout"]),
+        start=float(engine["start"]),
+        ready=float(engine["ready"]),
+        new_game=float(engine["newgame"]),
+        quit=float(engine["quit"]),
+        cwd=engine.get("cwd"),
+        env=tuple(engine["env"].items()),
+        stderr=engine.get("stderr"),
+        clock=engine["clock"],
+        letters=engine["letters"],
+        restart=engine["restart"],
+    )
+
+
+def _limits(engine: Mapping[str, Any], side: str, scale: float) -> SideLimits:
+    from .values import SideLimits
+
+    given = {key: engine[key] for key in LIMITS if engine.get(key) is not None} | engine[side]
+    time: int | None = None
+    increment = moves = 0
+    if "tc" in given:
+        time, increment, moves = parse_tc(given["tc"])
+        time, increment = max(1, round(time * scale)), round(increment * scale)
+    movetime = given.get("movetime")
+    if movetime is not None:
+        movetime = max(1, round(movetime * scale))
+    return SideLimits(time, increment, moves, movetime, given.get("depth"), given.get("nodes"))
