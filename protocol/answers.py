@@ -137,21 +137,23 @@ def parse_info(line: str) -> InfoLine | None:
     bound = ""
     wdl: tuple[int, int, int] | None = None
     pv: tuple[str, ...] = ()
-    for key, text in _fields(words[1:], _INFO_WORDS):
+    places = [index for index, word in enumerate(words) if word in _INFO_WORDS]
+    for at, end in zip(places, [*places[1:], len(words)], strict=False):
+        key = words[at]
         if key in _NUMBERS:
-            number = integer(text)
+            number = integer(words[at + 1]) if end == at + 2 else None
             if number is not None:
                 numbers[key] = number
         elif key == "score":
-            score = _score(text)
+            score = _score(words[at + 1 : end])
         elif key in ("lowerbound", "upperbound"):
             bound = key
         elif key == "wdl":
-            shares = [integer(word) for word in text.split()]
+            shares = [integer(word) for word in words[at + 1 : end]]
             if len(shares) == 3 and None not in shares:
                 wdl = (shares[0] or 0, shares[1] or 0, shares[2] or 0)
         elif key == "pv":
-            pv = tuple(text.split())
+            pv = tuple(words[at + 1 : end])
         elif key == "string":
             break
     return InfoLine(
@@ -211,8 +213,7 @@ def _fields(words: list[str], keys: set[str] | frozenset[str], once: str = "") -
         yield key, " ".join(held)
 
 
-def _score(text: str) -> Score | None:
-    words = text.split()
+def _score(words: list[str]) -> Score | None:
     number = integer(words[1]) if len(words) > 1 else None
     if number is None or words[0] not in ("cp", "mate"):
         return None

@@ -22,6 +22,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -48,7 +49,7 @@ from .failures import (
 from .format import go_line, position_line, setoption_line
 from .messages import SetOption, SetPosition
 from .process import Exit, Listener, Process
-from .search import Answer, Search
+from .search import Alarm, Answer, Search
 
 __all__ = [
     "Answer",
@@ -102,11 +103,14 @@ class Engine(Listener):
         self._held: list[str] = []
         self._searches: deque[Search] = deque()
         self._ready: deque[asyncio.Future[None]] = deque()
+        self._answer: Callable[[], None] | None = None
         self._tickets = 0
         self._greeted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._asking = asyncio.Lock()
         self._collected: list[str] | None = None
         self._collected_bytes = 0
+        self._writing: asyncio.Task[None] | None = None
+        self.alarm = Alarm()
 
     # Beginning and end
 
@@ -305,27 +309,54 @@ class Engine(Listener):
         Where nothing but a `stop` ends the search, the clock starts with `Search.stop` or `Search.ponderhit`.
         An engine that does not read is waited for just as long.
         """
-        self._not_searching("go")
-        line = go_line(limits, searchmoves, dialect=self.proto)
-        self._process.drain()
-        self._tickets += 1
-        search = Search(
-            self._tickets,
-            self.timeouts,
-            self._send,
-            self._process.drain,
-            lambda seconds: self._timeout("bestmove", seconds),
-        )
-        self._searches.append(search)
-        try:
-            search.sent = await self._write(self._encode([line]), timeout)
-        except EngineError as error:
-            search.fail(error)
-            raise
+        search, data = self._begin(go_line(limits, searchmoves, dialect=self.proto))
+        await self._ask(search, data, timeout)
         if limits.bounded and not (limits.infinite or limits.ponder):
             allowed = max(limits.movetime or 0, *(left or 0 for left in limits.clock)) / 1000
             search.expect_within(allowed + self.timeouts.move if timeout is None else timeout)
         return search
+
+    def post(self, line: str, timeout: float, then: Callable[[Search], None]) -> None:
+        """The `go` of whoever plays a whole game: `line` is sent as it is, nothing is waited for.
+
+        `then` is called with the search in the moment in which the engine's answer is read, or no longer awaited:
+        `timeout` seconds after the write, or before, if the engine does not read or comes to its end. EngineError
+        if it has done so already.
+        """
+        search, data = self._begin(line)
+        search.when_done(partial(then, search))
+        written = self._process.push(data)
+        if written == len(data):
+            search.sent = time.monotonic()
+            search.expect_within(timeout)
+        else:
+            self._writing = asyncio.ensure_future(self._post_rest(search, data[written:], timeout))
+
+    async def _post_rest(self, search: Search, data: bytes, timeout: float) -> None:
+        with contextlib.suppress(EngineError):
+            await self._ask(search, data, timeout)
+            search.expect_within(timeout)
+
+    def _begin(self, line: str) -> tuple[Search, bytes]:
+        """A search for a `go` line, and what to write: nothing that the engine has said before can answer it."""
+        self._not_searching("go")
+        self.look()
+        data = self._encode([line])
+        self._tickets += 1
+        search = Search(self._tickets, self)
+        self._searches.append(search)
+        return search, data
+
+    async def _ask(self, search: Search, data: bytes, timeout: float | None) -> None:
+        try:
+            search.sent = await self._write(data, timeout)
+        except EngineError as error:
+            search.fail(error)
+            raise
+
+    def look(self) -> None:
+        """Read what lies in the pipe now."""
+        self._process.drain()
 
     @property
     def searching(self) -> bool:
@@ -340,7 +371,7 @@ class Engine(Listener):
         return None
 
     def _not_searching(self, what: str) -> None:
-        if self.failure is None and self.searching:
+        if self._searches and self.failure is None and self.searching:
             raise EngineBusy(f"{self.name} is searching: stop it before {what}")
 
     # Lines out
@@ -355,23 +386,23 @@ class Engine(Listener):
 
     def _encode(self, lines: Sequence[str]) -> bytes:
         """The held position and `lines` as bytes; ValueError if one of them is more than one line."""
-        everything = [*self._held, *lines]
+        everything = [line.encode() for line in (*self._held, *lines)]
         self._held = []
         for line in everything:
-            if "\n" in line or "\r" in line:
-                raise ValueError(f"{line[:80]!r} is more than one line")
+            if b"\n" in line or b"\r" in line:
+                raise ValueError(f"{line[:80].decode('utf-8', 'replace')!r} is more than one line")
         if self.failure is not None:
             raise self.failure
         for line in everything:
-            self._note(">", line.encode())
-        return "".join(f"{line}\n" for line in everything).encode()
+            self._note(">", line)
+        return b"\n".join([*everything, b""])
 
     async def _write(self, data: bytes, timeout: float | None = None) -> float:
         seconds = self.timeouts.write if timeout is None else timeout
         try:
             return await self._process.write(data, seconds)
         except TimeoutError:
-            raise self._timeout("reading of our commands", seconds) from None
+            raise self.overdue("reading of our commands", seconds) from None
         except BrokenPipeError:
             # Its end, if it has ended, is about to be known and says more than the broken pipe.
             await self._process.wait(timeout=1.0)
@@ -388,7 +419,7 @@ class Engine(Listener):
             await self._write(data)
             await asyncio.wait_for(waiter, max(0.0, deadline - time.monotonic()))
         except TimeoutError:
-            raise self._timeout("readyok", seconds) from None
+            raise self.overdue("readyok", seconds) from None
         finally:
             waiter.cancel()
 
@@ -429,7 +460,13 @@ class Engine(Listener):
         if search is None or best is None or search.done:
             self.stray_answers += 1
         else:
-            search.answer(best, stamp)
+            self._answer = partial(search.answer, best, stamp)
+
+    def on_read(self) -> None:
+        # Not sooner: what was read together with an answer is no answer to what is asked upon it.
+        if self._answer is not None:
+            answer, self._answer = self._answer, None
+            answer()
 
     def _take_text(self, line: str) -> None:
         if self._searches:
@@ -461,9 +498,11 @@ class Engine(Listener):
         """From now on every call fails with `error`, those that wait included; the first failure stays."""
         if self.failure is None:
             self.failure = error
-        for search in self._searches:
-            search.fail(self.failure)
+        self.alarm.stop()
+        searches = [*self._searches]
         self._searches.clear()
+        for search in searches:
+            search.fail(self.failure)
         while self._ready:
             waiter = self._ready.popleft()
             if not waiter.done():
@@ -473,7 +512,7 @@ class Engine(Listener):
             self._greeted.exception()
         return self.failure
 
-    def _timeout(self, what: str, seconds: float) -> EngineTimeout:
+    def overdue(self, what: str, seconds: float) -> EngineTimeout:
         return EngineTimeout(f"{self.name} did not answer: expected {what} within {seconds:g} s")
 
     def _last_words(self) -> str:

@@ -1,10 +1,10 @@
 """Becomes an engine that cannot outlive its starter: run as a script by `process`, never imported.
 
 ``python -I -S launch.py PARENT REPORT CORES COMMAND...`` asks Linux to kill this process when the thread that started
-it ends, makes sure that has not happened already, keeps to CORES (numbers with commas; empty: any) and turns into
-COMMAND. Between fork and exec of a threaded parent
-that would be unsafe; here it is not. If COMMAND cannot be run, the reason is written to the descriptor REPORT,
-which closes by itself when all is well.
+it ends, makes sure that has not happened already, keeps to CORES (numbers with commas; empty: any), takes back what
+Python does to signals, so that an engine whose reader has gone ends by SIGPIPE as it would under a shell, and turns
+into COMMAND. Between fork and exec of a threaded parent that would be unsafe; here it is not. If COMMAND cannot be
+run, the reason is written to the descriptor REPORT, which closes by itself when all is well.
 """
 
 import ctypes
@@ -23,6 +23,8 @@ def main(parent: int, report: int, cores: str, command: list[str]) -> None:
     try:
         if cores:
             os.sched_setaffinity(0, [int(core) for core in cores.split(",")])
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
         os.execvp(command[0], command)
     except OSError as error:
         os.write(report, (error.strerror or str(error)).encode())

@@ -80,6 +80,8 @@ def command_of(words: Sequence[str], commands: Collection[str]) -> list[str]:
 
 def integer(text: str) -> int | None:
     """The whole number that `text` says, cut to +-NUMBER_LIMIT; None if it says none."""
+    if len(text) <= 15 and text.isdigit() and text.isascii():
+        return int(text)
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdigit()):
         return None

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -63,6 +64,9 @@ class Listener:
     def on_line(self, line: bytes, stamp: float) -> None:
         """A line without its end; `stamp` is `time.monotonic()` when its bytes were read."""
 
+    def on_read(self) -> None:
+        """All lines that have been read so far were delivered."""
+
     def on_closed(self) -> None:
         """Standard output has ended, and `EXIT_GRACE` later the process still lives."""
 
@@ -80,8 +84,7 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that `chunk` completes, without `\\n` or `\\r\\n`."""
-        head, *lines = (self._rest + chunk).split(b"\n")
-        lines.insert(0, head)
+        lines = (self._rest + chunk).split(b"\n")
         self._rest = lines.pop()
         if lines and self._skipping:
             del lines[0]
@@ -90,12 +93,8 @@ class LineSplitter:
             self.overlong += not self._skipping
             self._skipping = True
             self._rest = b""
-        whole = []
-        for line in lines:
-            if len(line) > LINE_LIMIT:
-                self.overlong += 1
-            else:
-                whole.append(line[:-1] if line.endswith(b"\r") else line)
+        whole = [line.removesuffix(b"\r") for line in lines if len(line) <= LINE_LIMIT]
+        self.overlong += len(lines) - len(whole)
         return whole
 
     def rest(self) -> bytes:
@@ -121,6 +120,9 @@ class Process:
         self._stdin: int | None = self._adopt(child.stdin)
         self._stdout: int | None = self._adopt(child.stdout)
         self._stderr: int | None = self._adopt(child.stderr)
+        self._written = select.poll()
+        if self._stdout is not None:
+            self._written.register(self._stdout, select.POLLIN)
         self._handle: int | None = None
         self.exit: Exit | None = None
         self.write_error: str | None = None
@@ -194,6 +196,18 @@ class Process:
 
     # Writing
 
+    def push(self, data: bytes) -> int:
+        """Hand over as much of `data` as the process takes at once; how many bytes that is.
+
+        Of the rest nothing is kept, and why it was not taken, `write` says.
+        """
+        if self._stdin is None or self._unsent:
+            return 0
+        try:
+            return os.write(self._stdin, data)
+        except OSError:
+            return 0
+
     async def write(self, data: bytes, timeout: float) -> float:
         """Hand `data` to the process in one write; returns when that was done (`time.monotonic()`).
 
@@ -232,10 +246,10 @@ class Process:
             self.close_input()
             return
         del self._unsent[:written]
-        if self._unsent:
+        if self._unsent and self._sent.is_set():
             self._sent.clear()
             self._loop.add_writer(self._stdin, self._flush)
-        else:
+        elif not self._unsent and not self._sent.is_set():
             self._loop.remove_writer(self._stdin)
             self._sent.set()
 
@@ -244,7 +258,8 @@ class Process:
     def drain(self) -> None:
         """Deliver what lies in the pipe now. Bounded: whoever writes faster than we read does not hold us."""
         for _ in range(DRAIN_LIMIT // CHUNK):
-            if not self._read_output():
+            # Mostly there is nothing, and to be told so by an exception is dear.
+            if self._stdout is None or not self._written.poll(0) or not self._read_output():
                 break
 
     def _read_output(self) -> bool:
@@ -263,6 +278,7 @@ class Process:
             return False
         for line in self._lines.feed(chunk):
             self._listener.on_line(line, stamp)
+        self._listener.on_read()
         return True
 
     def _close_output(self, stamp: float) -> None:
@@ -271,6 +287,7 @@ class Process:
         rest = self._lines.rest()
         if rest:
             self._listener.on_line(rest, stamp)
+            self._listener.on_read()
         if self.exit is None:
             self._loop.call_later(EXIT_GRACE, self._report_closed)
 

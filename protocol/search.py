@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from dataclasses import dataclass
-from typing import Any
+from math import inf
+from typing import Any, Protocol
 
 from .answers import BestMove, InfoLine, parse_info
 from .failures import EngineError, EngineTimeout, Timeouts
@@ -43,109 +44,149 @@ class Answer:
         return next((info for info in self.infos if info.multipv == 1), None)
 
 
+class Alarm:
+    """One timer for deadlines that follow each other.
+
+    Most are met, and the next is later: the timer stays where it is, and looks at the deadline only when it goes off.
+    """
+
+    def __init__(self) -> None:
+        self.deadline = inf
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._strike: Callable[[], None]
+
+    def set(self, deadline: float, strike: Callable[[], None]) -> None:
+        """Call `strike` at `deadline` (`time.monotonic()`), and no longer what was to be called before."""
+        self.deadline = deadline
+        self._strike = strike
+        if self._timer is None or self._timer.when() > deadline:
+            self.stop()
+            self._timer = self._loop.call_at(deadline, self._ring)
+
+    def clear(self) -> None:
+        """Call nothing."""
+        self.deadline = inf
+
+    def stop(self) -> None:
+        """Hold no timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._loop.time() >= self.deadline:
+            self._strike()
+        elif self.deadline < inf:
+            self.set(self.deadline, self._strike)
+
+
+class Asked(Protocol):
+    """What a search needs of the engine that searches."""
+
+    timeouts: Timeouts
+    alarm: Alarm
+
+    async def send(self, line: str) -> None: ...
+    def look(self) -> None:
+        """Take what lies in the pipe now."""
+
+    def overdue(self, what: str, seconds: float) -> EngineTimeout:
+        """The complaint that `what` did not come."""
+
+
 class Search:
     """A running search: ``async for info in search`` streams its reports, ``await search`` gives its `Answer`.
 
-    A slow reader of the stream misses reports, newest per multipv wins; nothing queues up. Made by `Engine.go`.
+    A slow reader of the stream misses reports, newest per multipv wins; nothing queues up. Made by `Engine.go` and
+    `Engine.post`.
     """
 
-    def __init__(
-        self,
-        ticket: int,
-        timeouts: Timeouts,
-        send: Callable[[str], Awaitable[float]],
-        look: Callable[[], None],
-        overdue: Callable[[float], EngineTimeout],
-    ) -> None:
-        """`send` sends a line, `look` takes what lies in the pipe now, `overdue` words the complaint."""
+    def __init__(self, ticket: int, engine: Asked) -> None:
         self.ticket = ticket
         self.sent = 0.0
-        self._timeouts = timeouts
-        self._send = send
-        self._look = look
-        self._overdue = overdue
+        self._engine = engine
         self._latest: dict[bytes, bytes] = {}
         self._fresh: dict[bytes, bytes] = {}
         self._strings: deque[str] = deque(maxlen=KEPT_STRINGS)
-        self._news = asyncio.Event()
-        self._result: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting: list[asyncio.Future[None]] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._deadline = float("inf")
+        self._news: asyncio.Event | None = None
+        self._outcome: Answer | EngineError | None = None
+        self._callbacks: list[Callable[[], None]] = []
 
     @property
     def done(self) -> bool:
         """Whether the answer (or the failure) is there."""
-        return self._result.done()
+        return self._outcome is not None
+
+    def result(self) -> Answer:
+        """The answer of a search that is done; EngineError if it failed."""
+        assert self._outcome is not None
+        if isinstance(self._outcome, Answer):
+            return self._outcome
+        raise self._outcome
+
+    def when_done(self, callback: Callable[[], None]) -> None:
+        """Call `callback` in the moment in which this is done; at once if it is."""
+        if self.done:
+            callback()
+        else:
+            self._callbacks.append(callback)
 
     def __await__(self) -> Generator[Any, None, Answer]:
         return self._wait().__await__()
 
     async def _wait(self) -> Answer:
-        """Who waits may be cancelled, the result never is: like `asyncio.shield`, but a turn of the loop sooner."""
+        """Who waits may be cancelled, the result never is."""
         if not self.done:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(waiter)
+            self.when_done(lambda: None if waiter.done() else waiter.set_result(None))
             await waiter
-        return self._result.result()
-
-    def _wake(self) -> None:
-        self._news.set()
-        for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_result(None)
+        return self.result()
 
     async def __aiter__(self) -> AsyncIterator[InfoLine]:
+        news = self._news = self._news or asyncio.Event()
         while True:
-            await self._news.wait()
-            self._news.clear()
+            if not (self._fresh or self.done):
+                await news.wait()
+            news.clear()
             reports, self._fresh = self._fresh, {}
             for line in reports.values():
                 info = parse_info(line.decode("utf-8", "replace"))
                 if info is not None:
                     yield info
-            if self._result.done() and not self._fresh:
-                self._news.set()
-                await self
+            if self.done and not self._fresh:
+                self.result()
                 return
 
     async def stop(self, timeout: float | None = None) -> Answer:
         """Ask for the answer now, and return it; EngineTimeout if it does not come within `timeout` seconds."""
         if not self.done:
-            await self._send("stop")
-            self.expect_within(self._timeouts.stop if timeout is None else timeout)
+            await self._engine.send("stop")
+            self.expect_within(self._engine.timeouts.stop if timeout is None else timeout)
         return await self
 
     async def ponderhit(self, timeout: float | None = None) -> None:
         """The pondered move was played: the search goes on as an ordinary one."""
         if not self.done:
-            await self._send("ponderhit")
-            self.expect_within(self._timeouts.move if timeout is None else timeout)
+            await self._engine.send("ponderhit")
+            self.expect_within(self._engine.timeouts.move if timeout is None else timeout)
 
     async def abandon(self) -> None:
         """Nobody wants the answer any more: stop the engine and drop what it says to this `go`."""
         if not self.done:
             self.fail(EngineError("nobody wants the answer to this search any more"))
-            await self._send("stop")
+            await self._engine.send("stop")
 
     def expect_within(self, seconds: float) -> None:
         """From now on the answer must come within `seconds`."""
-        self._cancel_timer()
         if not self.done:
-            loop = asyncio.get_running_loop()
-            self._deadline = time.monotonic() + seconds
-            self._timer = loop.call_later(max(0.0, seconds), self._strike, seconds)
-
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+            self._engine.alarm.set(time.monotonic() + seconds, lambda: self._strike(seconds))
 
     def _strike(self, seconds: float) -> None:
         """The deadline has struck; what lies in the pipe already, and only we have not read, counts."""
-        self._look()
-        if not self.done:
-            self.fail(self._overdue(seconds))
+        self._engine.look()
+        self.fail(self._engine.overdue("bestmove", seconds))
 
     def text(self, line: str) -> None:
         """The engine wrote something else while it searched."""
@@ -154,43 +195,41 @@ class Search:
     def report(self, line: bytes) -> None:
         """The engine wrote an `info` line for this search."""
         key = _multipv(line)
-        if key in self._latest:
-            # What only counts nodes or names the move being looked at says less than the last score.
-            if b" score " in line or b" score " not in self._latest[key]:
-                self._latest[key] = line
-            self._fresh[key] = line
-            self._news.set()
-        elif len(self._latest) < KEPT_MULTIPV:
-            self._latest[key] = self._fresh[key] = line
+        before = self._latest.get(key)
+        if before is None and len(self._latest) == KEPT_MULTIPV:
+            return
+        # What only counts nodes or names the move being looked at says less than the last score.
+        if before is None or b" score " in line or b" score " not in before:
+            self._latest[key] = line
+        self._fresh[key] = line
+        if self._news is not None:
             self._news.set()
 
     def answer(self, best: BestMove, stamp: float) -> None:
         """The engine answered."""
-        if self.done:
-            return
-        self._cancel_timer()
         infos = [parse_info(line.decode("utf-8", "replace")) for line in self._latest.values()]
-        known = sorted((info for info in infos if info is not None), key=lambda info: info.multipv)
-        self._result.set_result(
-            Answer(
-                best.move,
-                best.ponder,
-                tuple(known),
-                tuple(self._strings),
-                self.sent,
-                stamp,
-                max(0.0, stamp - self._deadline),
-            )
+        known = [info for info in infos if info is not None]
+        if len(known) > 1:
+            known.sort(key=lambda info: info.multipv)
+        lateness = max(0.0, stamp - self._engine.alarm.deadline)
+        self._end(
+            Answer(best.move, best.ponder, tuple(known), tuple(self._strings), self.sent, stamp, lateness)
         )
-        self._wake()
 
     def fail(self, error: EngineError) -> None:
         """There will be no answer, or none in time."""
-        if not self.done:
-            self._cancel_timer()
-            self._result.set_exception(error)
-            self._result.exception()  # whoever awaits it gets it; nobody has to
-            self._wake()
+        self._end(error)
+
+    def _end(self, outcome: Answer | EngineError) -> None:
+        """What came first stays."""
+        if self.done:
+            return
+        self._engine.alarm.clear()
+        self._outcome = outcome
+        if self._news is not None:
+            self._news.set()
+        for callback in self._callbacks:
+            callback()
 
 
 def _multipv(line: bytes) -> bytes:

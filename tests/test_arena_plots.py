@@ -92,6 +92,17 @@ def test_a_tournament(tmp_path: Path) -> None:
             assert said in text, (path.name, said)
 
 
+def test_a_long_heading_ends_within_the_drawing() -> None:
+    mpl = pytest.importorskip("matplotlib.backends.backend_agg")
+    limits = "; ".join(f"engine-{number} nodes {number}000" for number in range(9))
+    known = summary(pairs("ad =a da"), limits=limits, model=Model(bootstrap=20))
+    for name, figure in plots._figures(known, {"mine": [(1, 0.5)], "simple": [(1, 0.5)]}):
+        renderer = mpl.FigureCanvasAgg(figure).get_renderer()
+        figure.draw(renderer)
+        heading = next(text for text in figure.texts if "games" in text.get_text())
+        assert heading.get_window_extent(renderer).x1 <= figure.bbox.x1, name
+
+
 def test_the_same_run_gives_the_same_drawings(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     known = summary(pairs("ad =a da"), model=Model(bootstrap=20))

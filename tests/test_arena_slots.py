@@ -192,6 +192,18 @@ def test_a_mistake_of_the_caller_leaves_nothing() -> None:
         collect([], specs, concurrency=17)
 
 
+def test_a_mistake_of_the_watcher_leaves_nothing() -> None:
+    specs = [spec("a"), spec("b")]
+
+    def watch(event: str, facts: dict[str, Any]) -> None:
+        if event == "ply" and facts["number"] == 3:
+            raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        collect(pair(), specs, on_event=watch)
+    assert leftovers(specs) == []
+
+
 def test_pauses_between_games() -> None:
     began = time.monotonic()
     moments = []

@@ -27,6 +27,7 @@ from hnefi.protocol.client import (
     EngineStartError,
     EngineTimeout,
     Limits,
+    Search,
     Timeouts,
 )
 
@@ -232,6 +233,98 @@ def test_traffic_is_shown() -> None:
     run(work())
     assert seen[0] == (">", b"uti")
     assert seen[-3:] == [(">", b"isready"), ("<", b"readyok"), (">", b"quit")]
+
+
+# Question upon answer
+
+COUNTING = """
+import sys, time
+asked = 0
+for line in sys.stdin:
+    if line.startswith("uti"):
+        print("utiok", flush=True)
+    elif line.startswith("go"):
+        asked += 1
+        if "slow" in line:
+            time.sleep(0.4)
+        if "silent" not in line:
+            sys.stdout.write(f"info depth {asked}\\nbestmove m{asked}\\ninfo depth 99\\nbestmove stray\\n")
+            sys.stdout.flush()
+"""
+
+
+def chain(engine: Engine, *questions: tuple[str, float]) -> asyncio.Future[list[str]]:
+    """Ask one after the other, each in the moment in which the last is answered; moves or complaints."""
+    told: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
+    found: list[str] = []
+    left = iter(questions)
+
+    def ask(search: Search | None = None) -> None:
+        if search is not None:
+            try:
+                answer = search.result()
+                found.append(f"{answer.move} {[info.depth for info in answer.infos]}")
+            except EngineError as error:
+                found.append(f"{type(error).__name__}: {error}")
+        line, timeout = next(left, ("", 0.0))
+        if line:
+            engine.post(line, timeout, ask)
+        else:
+            told.set_result(found)
+
+    ask()
+    return told
+
+
+def ask_counting(*questions: tuple[str, float]) -> tuple[list[str], Engine]:
+    async def work() -> None:
+        async with await Engine.start([sys.executable, "-c", COUNTING], "uti", timeouts=QUICK) as engine:
+            found.extend(await chain(engine, *questions))
+            engines.append(engine)
+
+    found: list[str] = []
+    engines: list[Engine] = []
+    run(work())
+    return found, engines[0]
+
+
+def test_what_was_read_with_an_answer_answers_no_later_question() -> None:
+    found, engine = ask_counting(*[("go", 5.0)] * 20)
+    assert found == [f"m{number} [{number}]" for number in range(1, 21)]
+    assert engine.stray_answers == 20
+
+
+def test_every_question_has_its_own_deadline() -> None:
+    began = time.monotonic()
+    found, _ = ask_counting(("go", 0.3), ("go slow", 5.0), ("go silent", 0.2))
+    assert found[:2] == ["m1 [1]", "m2 [2]"]
+    assert found[2:] == [
+        f"EngineTimeout: {Path(sys.executable).name} did not answer: expected bestmove within 0.2 s"
+    ]
+    assert 0.6 <= time.monotonic() - began < 3.0
+
+
+def test_a_question_that_is_not_read() -> None:
+    async def work() -> None:
+        program = "import time; input(); print('utiok', flush=True); time.sleep(60)"
+        async with await Engine.start([sys.executable, "-c", program], "uti", timeouts=QUICK) as engine:
+            engine.hold("position " + "x" * 1_000_000)
+            began = time.monotonic()
+            (found,) = await chain(engine, ("go nodes 1", 0.3))
+            assert "expected reading of our commands within 0.3 s" in found
+            assert time.monotonic() - began < 1.5
+
+    run(work())
+
+
+def test_a_question_to_an_engine_that_has_ended() -> None:
+    async def work(engine: Engine) -> None:
+        (found,) = await chain(engine, ("go nodes 1", 5.0))
+        assert found.endswith("exit status 3")
+        with pytest.raises(EngineCrashed, match="exit status 3"):
+            engine.post("go nodes 1", 5.0, lambda _: None)
+
+    with_engine(work, "exit-on-go")
 
 
 # Engines that cannot be started
@@ -496,6 +589,22 @@ def test_the_engine_dies_with_us() -> None:
             return
         time.sleep(0.01)
     raise AssertionError("the engine outlived us")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there a launcher stands between")
+def test_an_engine_begins_with_the_usual_signals() -> None:
+    """Python ignores SIGPIPE, and whoever it starts would go on writing where nobody reads."""
+
+    async def work() -> None:
+        child = await process_module.Process.start(["sleep", "60"], process_module.Listener())
+        try:
+            text = Path(f"/proc/{child.pid}/status").read_text()
+            ignored = int(text.partition("SigIgn:")[2].split()[0], 16)
+            assert not ignored & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1))
+        finally:
+            child.kill()
+
+    run(work())
 
 
 def running(pid: int) -> bool:

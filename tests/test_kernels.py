@@ -194,6 +194,22 @@ def test_a_line_plays_on_beyond_the_stacks() -> None:
     assert line.outcome is None
 
 
+def test_a_game_goes_on_beyond_the_stacks() -> None:
+    """Position after position is played on one record of this thread: it never runs over."""
+    position = Position.initial(as_played(variant.find("copenhagen")))
+    there = position.parse_move("a4b4")
+    reply = position.play(there).parse_move("f4e4")
+    shuffle = [there, reply, move(target(there), origin(there)), move(target(reply), origin(reply))]
+    deepest = 0
+    for ply in range(PLIES + 2000):
+        position = position.play(shuffle[ply % 4])
+        deepest = max(deepest, int(position._cells().ply[0]))
+    assert deepest < PLIES - 1024
+    assert 0 <= int(position.new_record()["ply"][0]) < PLIES
+    assert (PLIES + 2000) % 4 == 0
+    assert position.key == Position.initial(position.variant).key
+
+
 def test_rule_parts_are_shared_and_small() -> None:
     """A rule set compiles nothing and costs one small table, however many positions there are."""
     game = variant.find("brandubh")

@@ -21,6 +21,7 @@ UNPLAYED = [
     "docs/architecture.md",
     "docs/arena-output.md",
     "docs/arena.md",
+    "docs/bring-your-engine.md",
     "docs/decisions.md",
     "docs/records.md",
     "docs/variants.md",
@@ -118,6 +119,7 @@ def test_programs(document: str, folder: Path, environment: dict[str, str]) -> N
     [
         *DOCUMENTS,
         "docs/architecture.md",
+        "docs/arena.md",
         "docs/records.md",
         "docs/variants.md",
         "CHANGELOG.md",

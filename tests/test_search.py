@@ -395,3 +395,13 @@ def test_random_is_seeded() -> None:
     assert len(moves) > 20
     assert moves <= set(position.legal_moves())
     assert len({think(position, Limits(), algorithm="random", seed=3)[0].move for _ in range(3)}) == 1
+
+
+def test_random_reports_as_many_lines_as_are_asked_for() -> None:
+    position = start("brandubh")
+    alone, _ = think(position, Limits(), algorithm="random", seed=3)
+    for lines, reported in ((3, 3), (256, len(position.legal_moves()))):
+        result, infos = think(position, Limits(), algorithm="random", seed=3, multipv=lines)
+        assert result.move == alone.move == infos[0].pv[0]
+        assert [info.multipv for info in infos] == list(range(1, reported + 1))
+        assert len({info.pv[0] for info in infos}) == reported

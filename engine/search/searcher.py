@@ -94,10 +94,13 @@ class Searcher:
         return _Run(self, position, moves, limits, on_info).result()
 
     def _random(self, position: Position, moves: list[int], on_info: Callable[[Info], None]) -> SearchResult:
-        """A uniformly random move, the same for the same seed and position."""
+        """A uniformly random move, the same for the same seed and position; further lines are other moves."""
         draw = random.Random(f"{self._settings.seed} {position.key} {position.ply}")
         move = draw.choice(moves)
-        on_info(Info(1, 1, 1, Score(cp=0), len(moves), 0, 0, 0, (move,), win_draw_loss(0)))
+        others = [other for other in moves if other != move]
+        lines = [move, *draw.sample(others, min(self._settings.multipv - 1, len(others)))]
+        for line, first in enumerate(lines, start=1):
+            on_info(Info(1, 1, line, Score(cp=0), len(moves), 0, 0, 0, (first,), win_draw_loss(0)))
         return SearchResult(move)
 
     def _prepare(self, position: Position) -> tuple[Any, Any, Any, Any]:

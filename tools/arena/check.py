@@ -328,6 +328,8 @@ def listing(steps: Sequence[Step]) -> list[str]:
     lines = []
     for step in steps:
         who = {"all": "required", "uti": "after uti", "none": "advisory"}[step.required]
+        if step.after == ("uti",) and step.required == "all":
+            who = "after uti"
         head = f"{step.name:<20}  {who:<9}  "
         lines += textwrap.wrap(head + step.expected, 80, subsequent_indent=" " * 33, drop_whitespace=True)
     return lines

@@ -25,6 +25,8 @@ Series = Mapping[str, Sequence[tuple[int, float]]]
 POINTS = 500
 """Points of a curve at most."""
 NAME = 24
+SIGNS_PER_INCH = 13
+"""Of a heading, at its size."""
 FORMATS = ("png", "svg")
 STYLES = ("-", "--", "-.", ":")
 MARKS = ("o", "s", "^", "v", "D", "P", "X", "*")
@@ -101,8 +103,9 @@ def _figure(summary: Summary, title: str, size: tuple[float, float]) -> tuple[Fi
     openings = f"openings {facts.openings}" if facts.openings else ""
     said = [text for text in (variants, facts.limits, openings) if text]
     lines = [f"{facts.name}: {title}" if facts.name else title]
-    lines += [clip(" · ".join(said), 100), f"{summary.games:,} games, {summary.pairs:,} pairs"]
-    axes.set_title("\n".join(clip(line, 100) for line in lines), fontsize=9, loc="left", parse_math=False)
+    lines += [" · ".join(said), f"{summary.games:,} games, {summary.pairs:,} pairs"]
+    heading = "\n".join(clip(line, int(SIGNS_PER_INCH * size[0])) for line in lines)
+    figure.suptitle(heading, x=0.01, ha="left", fontsize=9, parse_math=False)
     return figure, axes
 
 

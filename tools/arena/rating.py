@@ -30,7 +30,8 @@ CELLS = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A fitted number in Elo with its bootstrap interval; `error` is half the width. None without a bootstrap."""
+    """A fitted number in Elo with its bootstrap interval; `error` is half the width. None without a bootstrap, and
+    where all units ended alike: resamples of them are all the same and tell nothing about the error."""
 
     value: float
     error: float | None = None
@@ -124,7 +125,7 @@ def _table(engines: list[str], units: list[tuple[tuple[Ending, ...], int]], mode
     total, chunk = int(seen.sum()), max(1, CELLS // len(entries))
     resampled = [
         fit(*summed(draw.multinomial(total, seen / total, size=min(chunk, model.bootstrap - done))), best[0])
-        for done in range(0, model.bootstrap, chunk)
+        for done in range(0, model.bootstrap if len(units) > 1 else 0, chunk)
     ]
     samples = np.concatenate(resampled) * SCALE if resampled else None
     best *= SCALE

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,7 +27,9 @@ from hnefi.protocol.client import (
     EngineDisconnected,
     EngineError,
     EngineTimeout,
+    Search,
 )
+from hnefi.protocol.format import go_line
 
 from .seats import Seat, find_variant
 from .values import EngineSpec, Fault, GameResult, GameTask, PlyLog, SideLimits, Winner
@@ -126,27 +128,21 @@ class Clock:
 
     def __init__(self, spec: EngineSpec, side: int) -> None:
         self.limits: SideLimits = spec.limits[side]
+        self.timed = self.limits.timed
         self._spec = spec
         self.left = self.limits.time
         self._exact = float(self.left or 0)
         self._moves = self.limits.moves
+        self.budget = 0.0
+        self.allowed = 0.0
+        self._allow()
 
-    @property
-    def timed(self) -> bool:
-        return self.limits.timed
-
-    @property
-    def budget(self) -> float:
-        """How long the next move may take by its own limits, without the margin."""
-        if not self.timed:
-            return self._spec.move_timeout * 1000
+    def _allow(self) -> None:
+        """How long the next move may take: `budget` by its own limits, `allowed` with the margin."""
         times = (self.limits.movetime, None if self.left is None else self._exact)
-        return float(min(limit for limit in times if limit is not None))
-
-    @property
-    def allowed(self) -> float:
-        """After how long the next move is too late."""
-        return self.budget + self._spec.margin if self.timed else self.budget
+        allowed = [float(limit) for limit in times if limit is not None]
+        self.budget = min(allowed) if allowed else self._spec.move_timeout * 1000
+        self.allowed = self.budget + (self._spec.margin if allowed else 0)
 
     @property
     def to_go(self) -> int | None:
@@ -164,6 +160,7 @@ class Clock:
                 self._moves = self.limits.moves
                 self._exact += self.limits.time or 0
         self.left = int(self._exact)
+        self._allow()
 
     def movetime(self) -> int:
         """A time for the next move, for an engine that is told no clock: never so long that the clock runs out."""
@@ -223,14 +220,15 @@ class Game:
         self._on_ply = on_ply
         self._on_traffic = on_traffic
         self._clocks = (Clock(seats[0].spec, 0), Clock(seats[1].spec, 1))
-        self._constant = [
-            None if clock.left is not None else clock.limits_of_go(0, clock) for clock in self._clocks
-        ]
+        self._constant = ["", ""]
         self._advisories: dict[tuple[int, str], str] = {}
         self._strays = [0, 0]
         self._lateness = 0.0
         self._began = time.monotonic()
         self._started = time.time()
+        self._pause: asyncio.Future[End | None]
+        self._looking: Iterator[None] | None = None
+        self._asked = 0.0
         self._heads = ["", ""]
         self._moves = "".join(f" {move}" for move in task.opening.moves)
         start = task.opening.start
@@ -245,8 +243,20 @@ class Game:
         """The game from the seating of its engines to its end."""
         end = await self._prepare()
         while end is None:
-            end = self._over() or await self._turn()
+            end = await self._stretch()
         return self._result(end)
+
+    async def _stretch(self) -> End | None:
+        """Plies, each asked for in the moment in which the last was answered; how the game ended by them, None if
+        it goes on after the rest of a long line has been looked at."""
+        self._pause = asyncio.get_running_loop().create_future()
+        self._next()
+        end = await self._pause
+        if self._looking is not None:
+            for _ in self._looking:
+                await asyncio.sleep(0)
+            self._looking = None
+        return end
 
     def interrupted(self) -> GameResult:
         """The game as it stands, without a result."""
@@ -278,6 +288,9 @@ class Game:
         known = self.task.opening.start is None and seat.knows_start
         head = "position startpos" if known else f"position fen {fen}"
         self._heads[side] = f"{head} moves" if self._moves else head
+        clock = self._clocks[side]
+        if clock.left is None:
+            self._constant[side] = go_line(clock.limits_of_go(side, clock), dialect=seat.process.proto)
 
     def _failed_start(self, side: int, error: EngineError) -> End:
         if isinstance(error, (EngineTimeout, EngineCrashed, EngineDisconnected)):
@@ -286,29 +299,53 @@ class Game:
 
     # One ply
 
-    async def _turn(self) -> End | None:
-        """Ask whoever is to move, and play the move; how the game ended by that, if it did."""
-        side = int(self.position.side)
-        clock = self._clocks[side]
-        engine = self.seats[side].process
-        allowed = clock.allowed
-        engine.hold(self._heads[side] + self._moves)
-        limits = self._constant[side] or clock.limits_of_go(side, self._clocks[1 - side])
-        began = time.monotonic()
+    def _next(self) -> None:
+        """Ask whoever is to move, unless the game is over."""
+        end = self._over()
+        if end is None:
+            side = int(self.position.side)
+            clock = self._clocks[side]
+            engine = self.seats[side].process
+            go = self._constant[side] or go_line(
+                clock.limits_of_go(side, self._clocks[1 - side]), dialect=engine.proto
+            )
+            engine.hold(self._heads[side] + self._moves)
+            self._asked = time.monotonic()
+            try:
+                engine.post(go, clock.allowed / 1000, self._answered)
+                return
+            except EngineError as error:
+                end = self._failed(side, error)
+        self._pause.set_result(end)
+
+    def _answered(self, search: Search) -> None:
+        """Take the answer, or what came instead, and go on. Called by the event loop: errors are those of `play`."""
+        if self._pause.done():
+            return
         try:
-            search = await engine.go(limits, timeout=allowed / 1000)
-            began = search.sent
-            answer = await search
+            end = self._judge(int(self.position.side), search)
+            if end is None and self._looking is None:
+                self._next()
+            else:
+                self._pause.set_result(end)
+        except Exception as error:  # noqa: BLE001 - whoever awaits the game is to hear of it
+            self._pause.set_exception(error)
+
+    def _judge(self, side: int, search: Search) -> End | None:
+        try:
+            answer = search.result()
         except EngineTimeout:
-            return self._too_late(side, (time.monotonic() - began) * 1000)
+            return self._too_late(side, (time.monotonic() - (search.sent or self._asked)) * 1000)
         except EngineError as error:
             return self._failed(side, error)
+        clock = self._clocks[side]
+        allowed = clock.allowed
         self._lateness = max(self._lateness, answer.lateness * 1000)
         spent = min(answer.seconds * 1000, allowed)
         clock.charge(spent)
-        return await self._take(side, answer, spent)
+        return self._take(side, answer, spent)
 
-    async def _take(self, side: int, answer: Answer, spent: float) -> End | None:
+    def _take(self, side: int, answer: Answer, spent: float) -> End | None:
         """Judge the move that was answered, and play it."""
         if answer.move == "resign":
             return End(_winner(1 - side), Reason.RESIGNATION)
@@ -320,15 +357,15 @@ class Game:
             fact = f"{shorten(text)} at ply {self.length + 1}: {error}; FEN {before.fen()}"
             return self._fault(side, Reason.ILLEGAL_MOVE, fact)
         name = squares.move_name(move)
-        self._log(side, name, answer, spent)
+        info = answer.info or _NOTHING
+        self._log(side, name, answer, info, spent)
         if not self._moves:
             self._heads = [f"{head} moves" for head in self._heads]
         self._moves += f" {name}"
-        await self._advise(side, before, name, answer)
+        self._advise(side, before, name, info)
         return None
 
-    def _log(self, side: int, move: str, answer: Answer, spent: float) -> None:
-        info = answer.info or _NOTHING
+    def _log(self, side: int, move: str, answer: Answer, info: InfoLine, spent: float) -> None:
         score = info.score
         captures = self.position.last_captures
         ply = PlyLog(
@@ -347,7 +384,8 @@ class Game:
         )
         self.plies.append(ply)
         self._said[side] = ply.mate
-        self._scores.add(side, ply.cp, ply.mate)
+        if self._adjudication.reads_scores:
+            self._scores.add(side, ply.cp, ply.mate)
         if self._on_ply is not None:
             self._on_ply(self, ply)
 
@@ -429,8 +467,7 @@ class Game:
 
     # Oddities that cost nothing
 
-    async def _advise(self, side: int, before: Position, move: str, answer: Answer) -> None:
-        info = answer.info or _NOTHING
+    def _advise(self, side: int, before: Position, move: str, info: InfoLine) -> None:
         pv = info.pv
         if info.score is None:
             self._oddity(side, "no score", "no score before bestmove")
@@ -439,7 +476,9 @@ class Game:
         if pv and pv[0] != move:
             self._oddity(side, "first move", f"bestmove {move} is not the first of pv {' '.join(pv[:4])}")
         if pv and (len(pv) > 1 or pv[0] != move) and (side, "pv") not in self._advisories:
-            await self._walk(side, before, pv)
+            looking = self._walk(side, before, pv)
+            if next(looking, _SEEN) is not _SEEN:
+                self._looking = looking
 
     def _advise_mate(self, side: int, mate: int, length: int) -> None:
         """An end was announced, with a line of `length` moves: the winner moves first and last in it."""
@@ -450,8 +489,8 @@ class Game:
         if mate > 0 and other is not None and other > 0:
             self._oddity(side, "both win", f"both sides announce a win: mate {other}, then mate {mate}")
 
-    async def _walk(self, side: int, position: Position, pv: tuple[str, ...]) -> None:
-        """Play an engine's line on the board, nobody's clock running in this game."""
+    def _walk(self, side: int, position: Position, pv: tuple[str, ...]) -> Iterator[None]:
+        """Play an engine's line on the board, nobody's clock running in this game; yields to those of other games."""
         for index, text in enumerate(pv):
             try:
                 _, position = _played(position, text)
@@ -459,7 +498,7 @@ class Game:
                 self._oddity(side, "pv", f"pv {' '.join(pv[: index + 1])}: {error}")
                 return
             if index % PV_BREATH == PV_BREATH - 1:
-                await asyncio.sleep(0)
+                yield
 
     def _oddity(self, side: int, kind: str, text: str) -> None:
         """Report an oddity, once per kind and side."""
@@ -470,6 +509,7 @@ class Game:
 
 _ADK = str.maketrans("tTK", "adk")
 _NOTHING = InfoLine()
+_SEEN = object()
 
 
 def _played(position: Position, text: str) -> tuple[int, Position]:

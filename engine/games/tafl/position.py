@@ -26,29 +26,74 @@ from .tables import template
 _HEAD = np.dtype([field for field in POSITION if field[0] not in ("board", "slot", "pieces")], align=True)
 """The numbers with which `CORE` begins, so that asking for one of them needs no record."""
 
+_SIDES = tuple(Side)
 _STATES_KEPT = 8
 REBASE = 2048
 """A line drops dead history every so many plies: the stacks hold four times as much."""
+
+
+class _Cells:
+    """A record and plain arrays over the parts of it that make a position: what record arrays have is looked up in
+    Python. `held` is the core of the position that it holds, None where nobody knows."""
+
+    def __init__(self, record: Any) -> None:
+        states = np.asarray(record)
+        self.record = record
+        self.states = states
+        self.state = record[0]
+        self.held: bytes | None = None
+        self.core = states.view(np.uint8)[CORE]
+        self.keys, self.forts, self.sides = (states[name][0] for name in ("keys", "fort_keys", "u_side"))
+        self.ply, self.since, self.caught = states["ply"], states["since"], states["caught"][0]
+        self.marks = states["caught_top"]
+        self.side, self.outcome = states["side"], states["outcome"]
+
+    def load(self, position: Position) -> None:
+        """Hold this position of the same variant and piece letters."""
+        self.core[:] = np.frombuffer(position._core, np.uint8)
+        keys, forts, sides = position._history
+        n = len(sides)
+        self.keys[:n] = np.frombuffer(keys, np.uint64)
+        self.forts[:n] = np.frombuffer(forts, np.uint64)
+        self.sides[:n] = np.frombuffer(sides, np.int8)
+        self.ply[0] = n - 1
+        self.since[0] = 0
+        self.marks[0] = 0
+        self.held = position._core
+
+    def save(self) -> tuple[bytes, tuple[bytes, ...]]:
+        """The core and the history of the position that is held now. The next `load` forgets dead history, before
+        the stacks are full."""
+        core = self.core.tobytes()
+        end = int(self.ply[0]) + 1
+        first = max(int(self.since[0]), end - KEPT)
+        self.marks[0] = 0
+        self.held = core if end <= KEPT else None
+        return core, (
+            self.keys[first:end].tobytes(),
+            self.forts[first:end].tobytes(),
+            self.sides[first:end].tobytes(),
+        )
 
 
 class _States(threading.local):
     """A few state records per thread, by rule set: kernels work in place and are not shared."""
 
     def __init__(self) -> None:
-        self.by_rules: OrderedDict[tuple[str, str], Any] = OrderedDict()
+        self.by_rules: OrderedDict[tuple[str, str], _Cells] = OrderedDict()
 
-    def get(self, variant: Variant, letters: str) -> Any:
-        """A one-element record array with this rule part; its position is anybody's."""
+    def get(self, variant: Variant, letters: str) -> _Cells:
+        """A record with this rule part; its position is anybody's."""
         # Not the rules themselves: a value of seventy fields is hashed anew at every look.
         key = (variant.hash, letters)
-        record = self.by_rules.get(key)
-        if record is None:
-            record = self.by_rules[key] = new_state(variant, letters)
+        cells = self.by_rules.get(key)
+        if cells is None:
+            cells = self.by_rules[key] = _Cells(new_state(variant, letters))
             if len(self.by_rules) > _STATES_KEPT:
                 self.by_rules.popitem(last=False)
         else:
             self.by_rules.move_to_end(key)
-        return record
+        return cells
 
 
 _states = _States()
@@ -85,7 +130,9 @@ class Position:
     Never changes. `play` and `undo` give other positions of the same game.
     """
 
-    __slots__ = ("__dict__", "_core", "_history", "_letters", "last_captures", "parent", "start", "variant")
+    __slots__ = (
+        "__dict__", "_core", "_end", "_history", "_letters", "_side", "last_captures", "parent", "start", "variant"
+    )  # fmt: skip
 
     variant: Variant
     start: Setup
@@ -94,6 +141,8 @@ class Position:
     _letters: str
     _core: bytes
     _history: tuple[bytes, ...]
+    _side: int
+    _end: int
 
     @classmethod
     def initial(cls, variant: Variant) -> Position:
@@ -114,8 +163,9 @@ class Position:
         check_setup(variant.rules, setup)
         side = Side.of(variant.rules.first) if setup.side is None else setup.side
         letters = letters_of(setup)
-        record = _states.get(variant, letters)
-        state = record[0]
+        cells = _states.get(variant, letters)
+        record, state = cells.record, cells.state
+        cells.held = None
         prefix = template(variant.rules, letters)
         record.view(np.uint8).reshape(-1)[: len(prefix)] = np.frombuffer(prefix, np.uint8)
         for sq, letter in setup.pieces:
@@ -133,7 +183,7 @@ class Position:
         start = Setup(
             setup.size, setup.pieces, side, setup.quiet, setup.move_number, setup.berserk, setup.caps
         )
-        return cls._saved(variant, start, None, letters, record, ())
+        return cls._saved(variant, start, None, letters, cells, ())
 
     @classmethod
     def _saved(
@@ -142,42 +192,34 @@ class Position:
         start: Setup,
         parent: Position | None,
         letters: str,
-        record: Any,
+        cells: _Cells,
         captures: tuple[int, ...],
     ) -> Position:
-        """The position that `record` holds now."""
+        """The position that a record holds now."""
         self = cls.__new__(cls)
         self.variant = variant
         self.start = start
         self.parent = parent
         self.last_captures = captures
         self._letters = letters
-        # A plain array: attributes of record arrays are looked up in Python.
-        cells = np.asarray(record)
-        self._core = cells.view(np.uint8)[CORE].tobytes()
-        ply = int(cells["ply"][0])
-        first = max(int(cells["since"][0]), ply + 1 - KEPT)
-        self._history = tuple(
-            cells[name][0, first : ply + 1].tobytes() for name in ("keys", "fort_keys", "u_side")
-        )
+        self._core, self._history = cells.save()
+        self._side, self._end = int(cells.side[0]), int(cells.outcome[0])
         return self
 
     def load(self, record: Any) -> Any:
         """Copy this position into a record of the same variant and piece letters; returns its state."""
-        cells = np.asarray(record)
-        cells.view(np.uint8)[CORE] = np.frombuffer(self._core, np.uint8)
-        keys, forts, sides = self._history
-        n = len(sides)
-        cells["keys"][0, :n] = np.frombuffer(keys, np.uint64)
-        cells["fort_keys"][0, :n] = np.frombuffer(forts, np.uint64)
-        cells["u_side"][0, :n] = np.frombuffer(sides, np.int8)
-        cells["ply"][0] = n - 1
-        cells["since"][0] = 0
-        cells["caught_top"][0] = 0
+        _Cells(record).load(self)
         return record[0]
 
+    def _cells(self) -> _Cells:
+        """The record of this thread, holding this position. Kernels that look ahead in it leave it as it was."""
+        cells = _states.get(self.variant, self._letters)
+        if cells.held is not self._core:
+            cells.load(self)
+        return cells
+
     def _state(self) -> Any:
-        return self.load(_states.get(self.variant, self._letters))
+        return self._cells().state
 
     @property
     def fits(self) -> str:
@@ -196,7 +238,7 @@ class Position:
 
     @property
     def side(self) -> Side:
-        return Side(self._scalars["side"])
+        return _SIDES[self._side]
 
     @property
     def key(self) -> int:
@@ -226,7 +268,7 @@ class Position:
 
     @property
     def outcome(self) -> Outcome | None:
-        return outcome_of(self._scalars["outcome"])
+        return outcome_of(self._end)
 
     @property
     def repetitions(self) -> int:
@@ -292,23 +334,24 @@ class Position:
         """The squares of the men that a legal move takes (or turns), sorted by file, then rank."""
         state = self._state()
         n = survey.victims(state, move & 511, move >> 9)
-        return _squares(state, n)
+        return _squares(state["caught"], n)
 
     def legal_moves_with_captures(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         state = self._state()
-        return tuple((m, _squares(state, survey.victims(state, m & 511, m >> 9))) for m in self.legal_moves())
+        return tuple(
+            (m, _squares(state["caught"], survey.victims(state, m & 511, m >> 9))) for m in self.legal_moves()
+        )
 
     def play(self, move: int) -> Position:
         """The position after a move; IllegalMove with the reason if it is not legal."""
-        record = _states.get(self.variant, self._letters)
-        state = self.load(record)
+        cells = self._cells()
         origin, target = move & 511, move >> 9
         on_board = move >= 0 and _on(self, origin) and _on(self, target)
-        taken = survey.advance(state, origin, target) if on_board else -1
+        taken = survey.advance(cells.states, origin, target) if on_board else -1
         if taken < 0:
             raise IllegalMove(self.why_illegal(origin, target) or f"{move} is not a move")
         position = Position._saved(
-            self.variant, self.start, self, self._letters, record, _squares(state, taken)
+            self.variant, self.start, self, self._letters, cells, _squares(cells.caught, taken)
         )
         position.__dict__["_move"] = move
         return position
@@ -382,38 +425,36 @@ def _on(position: Position, sq: int) -> bool:
     return board.on_board(sq, position.start.size)
 
 
-def _squares(state: Any, n: int) -> tuple[int, ...]:
-    return tuple(sorted((int(entry) & 511 for entry in state["caught"][:n]), key=board.sort_key)) if n else ()
+def _squares(caught: Any, n: int) -> tuple[int, ...]:
+    return tuple(sorted((int(entry) & 511 for entry in caught[:n]), key=board.sort_key)) if n else ()
 
 
 class Line:
     """A game that only goes forward, on one record: for replaying many games fast."""
 
     def __init__(self, variant: Variant) -> None:
-        self._record = new_state(variant, letters_of(variant.start))
+        self._cells = _Cells(new_state(variant, letters_of(variant.start)))
         self._first = Position.initial(variant)
-        self._state = self._first.load(self._record)
-        self._plies = 0
+        self.start()
 
     def start(self) -> None:
         """Back to the start position."""
-        self._first.load(self._record)
+        self._cells.load(self._first)
         self._plies = 0
 
     @property
     def outcome(self) -> Outcome | None:
-        return outcome_of(int(self._state["outcome"]))
+        return outcome_of(int(self._cells.state["outcome"]))
 
     def play(self, move: int) -> tuple[int, ...]:
         """Play a move; the squares of the men it took. ValueError if it is not legal."""
-        state = self._state
         self._plies += 1
         if self._plies % REBASE == 0:
             self._rebase()
-        taken = survey.advance(state, move & 511, move >> 9)
+        taken = survey.advance(self._cells.states, move & 511, move >> 9)
         if taken < 0:
             raise IllegalMove(self._reason(move))
-        return _squares(state, taken)
+        return _squares(self._cells.caught, taken)
 
     def _reason(self, move: int) -> str:
         """Why a move is illegal here, in the words of the rules."""
@@ -423,8 +464,8 @@ class Line:
     def _now(self) -> Position:
         """The position on the record, without its moves."""
         first = self._first
-        return Position._saved(first.variant, first.start, None, first._letters, self._record, ())
+        return Position._saved(first.variant, first.start, None, first._letters, self._cells, ())
 
     def _rebase(self) -> None:
         """Forget history that no longer counts, before the stacks are full."""
-        self._now().load(self._record)
+        self._cells.load(self._now())
