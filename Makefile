@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run play test check format bench warmup clean
+.PHONY: help setup run play test test-clusters check format bench warmup clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -11,7 +11,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 	@echo '  ARGS="..." is handed on: make run ARGS="--variant brandubh", make test ARGS="-k perft"'
 
 setup: .venv/.ready-dev ## .venv with hnefi and everything for working on it
@@ -25,6 +25,9 @@ play: .venv/.ready ## a game at the terminal
 test: .venv/.ready-dev ## all tests
 	@$(BIN)/hnefi warmup --quiet # once, rather than by every process that a test starts
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-clusters: .venv/.ready-clusters ## tournaments and evolution on local clusters of dask and ray
+	@HNEFI_CLUSTERS=1 $(BIN)/python -m pytest tests/test_arena_fanout.py tests/test_evolve_fanout.py $(ARGS)
 
 check: .venv/.ready-dev ## formatting, lint, types, direction of imports
 	@$(BIN)/ruff format --check .
@@ -56,6 +59,11 @@ clean: ## remove what was built (.venv stays)
 	@echo 'installing hnefi into .venv ...' >&2
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . >&2
+	@touch $@
+
+.venv/.ready-clusters: .venv/.ready-dev
+	@echo 'installing dask and ray into .venv ...' >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dask,ray]' >&2
 	@touch $@
 
 .venv/.ready-dev: .venv/.ready

@@ -656,13 +656,6 @@ def test_a_changed_run_is_refused_item_by_item(tmp_path: Path, small: list[str],
         assert ("forced", "run.seed: was '5', is '6'") in opened.notes
 
 
-def test_jobs_on_other_processes_come_to_the_same(tmp_path: Path, small: list[str], undisturbed: str) -> None:
-    words = [*ARENA, *small, "--out", str(tmp_path / "run"), "--backend", "loky", "--jobs", "2"]
-    assert (
-        digest(subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)) == undisturbed
-    )
-
-
 def test_nothing_is_half_created(
     tmp_path: Path, small: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,21 +8,26 @@ its jobs, which are sent again; what comes twice is stored once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-import signal
+import secrets
 import socket
+import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from pathlib import Path
 
-from . import fingerprint
-from .options import Config
-from .run import Run, Watch, play_with, slots_of
-from .slots import LIMIT, in_pairs, usable_cores
+from hnefi.engine.wording import shorten
+
+from . import fingerprint, kinds, resolve
+from .clusters import Cluster, leave_interrupts, open_cluster
+from .options import Config, ConfigError
+from .run import Run, Watch, host_scale, play_with, slots_of
+from .slots import LIMIT, in_pairs, places, threads_of, usable_cores
 from .store import StoreError
 from .values import EngineSpec, GameResult, GameTask
 
@@ -33,18 +38,26 @@ WAVE = 3
 """Jobs of a wave for every worker."""
 TRIES = 3
 """A wave that brings nothing is sent again so many times."""
-PARENT_CHECK = 0.5
+CHECK = 0.25
+"""Seconds between two looks whether there is still somebody to play for."""
+ENDING = 5.0
+"""Seconds that joblib gets to notice that its workers are gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Some whole pairs, and all that a worker must know to play them. `files` are the engines' files and SHA-256;
-    `parent` is the process without which the worker ends, 0 if it has a life of its own."""
+    """Some whole pairs, and all that a worker must know to play them.
 
+    `run` is a name of this start of the run, `folder` where its engines are at home, `files` are their files and
+    SHA-256; `parent` is the process without which the worker ends, 0 if it has a life of its own.
+    """
+
+    run: str
     config: Config
     specs: tuple[EngineSpec, ...]
     tasks: tuple[GameTask, ...]
     slots: int
+    folder: str
     files: Mapping[str, str]
     parent: int = 0
 
@@ -58,39 +71,111 @@ class Done:
     seconds: float = 0.0
 
 
+# In a worker
+
+
 def carry_out(job: Job) -> Done:
     """Play a job, in a worker."""
     if job.parent:
         _live_with(job.parent)
-    unlike = _unlike(tuple(job.files.items()))
+    unlike = _unlike(job.run, tuple(job.files.items()))
     if unlike:
         return Done((), f"{socket.gethostname()}: {', '.join(unlike)}: missing there, or not the same file")
+    specs = _at_home(job)
     begun = time.monotonic()
-    return Done(tuple(asyncio.run(_play(job))), "", time.monotonic() - begun)
+    with _cores(job.config, specs, job.slots) as cores:
+        results = asyncio.run(_play(job, specs, cores))
+    return Done(tuple(results), "", time.monotonic() - begun)
 
 
-async def _play(job: Job) -> list[GameResult]:
-    games = play_with(job.tasks, job.config, job.specs, job.slots, (), abort=asyncio.Event())
-    return [result async for result in games]
+async def _play(job: Job, specs: Sequence[EngineSpec], cores: Sequence[tuple[int, ...]]) -> list[GameResult]:
+    abort = asyncio.Event()
+
+    async def watch() -> None:
+        while job.run not in _broken_off:
+            await asyncio.sleep(CHECK)
+        abort.set()
+
+    watching = asyncio.ensure_future(watch())
+    try:
+        games = play_with(job.tasks, job.config, specs, job.slots, cores, abort=abort)
+        return [result async for result in games]
+    finally:
+        watching.cancel()
+
+
+_broken_off: set[str] = set()
+
+
+def break_off(run: str) -> None:
+    """Have this process play no more of a run; games of it that are being played end soon."""
+    _broken_off.add(run)
 
 
 @lru_cache(maxsize=4)
-def _unlike(files: tuple[tuple[str, str], ...]) -> list[str]:
+def _unlike(_run: str, files: tuple[tuple[str, str], ...]) -> list[str]:
     return fingerprint.changed(dict(files))
+
+
+def _at_home(job: Job) -> tuple[EngineSpec, ...]:
+    """The engines as they are started here: in the coordinator's folder, with times as this host is slower."""
+    specs = tuple(spec if spec.player else replace(spec, cwd=spec.cwd or job.folder) for spec in job.specs)
+    reference = job.config["run.scale_tc"]
+    if not reference:
+        return specs
+    if reference not in _scales:
+        _scales[reference] = host_scale(job.config)
+    scaled = resolve.specs(job.config, _scales[reference])
+    return tuple(replace(spec, limits=other.limits) for spec, other in zip(specs, scaled, strict=True))
+
+
+_scales: dict[float, float] = {}
+"""By what times are multiplied on this host, for every reference speed."""
+
+
+@contextlib.contextmanager
+def _cores(config: Config, specs: Sequence[EngineSpec], slots: int) -> Iterator[list[tuple[int, ...]]]:
+    """Cores of each slot that no other job of this host has meanwhile; none (any) if too few are free."""
+    affinity = config["run.affinity"]
+    usable = usable_cores() if affinity != "off" and sys.platform == "linux" else ()
+    if affinity not in ("auto", "off"):
+        usable = tuple(core for core in kinds.parse_cores(affinity) if core in usable)
+    threads = threads_of(specs)
+    with contextlib.ExitStack() as held:
+        free = (core for core in usable if _take(core, held))
+        taken = list(islice(free, slots * threads))
+        if len(taken) < slots * threads:
+            held.close()
+            taken = []
+        yield places(taken, slots, threads) if taken else []
+
+
+def _take(core: int, held: contextlib.ExitStack) -> bool:
+    """Whether a core was free; it is ours while `held` is, and no longer than this process lives."""
+    claim = socket.socket(socket.AF_UNIX)
+    try:
+        # A name without a file, which the system forgets together with us.
+        claim.bind(f"\0hnefi-core-{core}")
+    except OSError:
+        claim.close()
+        return False
+    held.enter_context(claim)
+    return True
 
 
 @lru_cache(maxsize=1)
 def _live_with(parent: int) -> None:
-    """End this process when `parent` has ended; the coordinator alone listens to the keyboard."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """End this process when `parent` has ended."""
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(PARENT_CHECK)
+            time.sleep(CHECK)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+# In the coordinator
 
 
 async def play(
@@ -100,47 +185,93 @@ async def play(
     abort: asyncio.Event,
     on_event: Watch | None = None,  # noqa: ARG001 - plies are not sent home
 ) -> AsyncGenerator[GameResult, None]:
-    """As `slots.play`, in other processes. StoreError if a host has other files, or workers end again and again."""
+    """As `slots.play`, in other processes. ConfigError if there are none, StoreError if a host has other files, or
+    workers end again and again."""
+    workers, slots = shape(run.config, run.specs)
     backend = run.config["run.backend"] or "loky"
-    workers, slots = _shape(run)
-    files = {name: digest for spec in run.specs for name, digest in fingerprint.files(spec).items()}
-    parent = os.getpid() if backend == "loky" else 0
+    _warn_of_clocks(run, backend)
+    cluster = await asyncio.to_thread(open_cluster, backend, run.config["run.cluster"], workers)
+    try:
+        async for result in _play_on(tasks, run, cluster, slots, abort):
+            yield result
+    finally:
+        await asyncio.to_thread(cluster.close)
+
+
+async def _play_on(
+    tasks: Iterable[GameTask], run: Run, cluster: Cluster, slots: int, abort: asyncio.Event
+) -> AsyncGenerator[GameResult, None]:
+    name = secrets.token_hex(8)
+    files = {file: digest for spec in run.specs for file, digest in fingerprint.files(spec).items()}
+    parent = os.getpid() if cluster.backend == "loky" else 0
+    blank = Job(name, run.config, run.specs, (), slots, str(Path.cwd()), files, parent)
     pairs = in_pairs(tasks)
     size = slots
     waiting: list[tuple[GameTask, ...]] = []
     failures = 0
     while not abort.is_set():
-        waiting += _jobs(pairs, size, workers * WAVE - len(waiting))
+        waiting += _parts(pairs, size, cluster.workers * WAVE - len(waiting))
         if not waiting:
             return
-        jobs = [Job(run.config, run.specs, part, slots, files, parent) for part in waiting]
-        done = 0
-        async for index, answer in _wave(jobs, backend, workers, abort):
-            if answer.refusal:
-                raise StoreError(f"not played on {answer.refusal}: expected the same engines on every host")
-            done += 1
-            waiting[index] = ()
-            size = _size(size, jobs[index], answer)
-            for result in answer.results:
-                yield result
+        jobs = [replace(blank, tasks=part) for part in waiting]
+        done, problem = 0, ""
+        async with contextlib.aclosing(_wave(jobs, cluster, abort)) as answers:
+            async for index, answer in answers:
+                if isinstance(answer, str):
+                    problem = answer
+                    continue
+                if answer.refusal:
+                    raise StoreError(
+                        f"not played on {answer.refusal}: expected the same engines on every host"
+                    )
+                done += 1
+                waiting[index] = ()
+                size = _size(size, jobs[index], answer)
+                for result in answer.results:
+                    yield result
         waiting = [part for part in waiting if part]
+        if abort.is_set():
+            return
         failures = 0 if done else failures + 1
-        if failures == TRIES and not abort.is_set():
-            raise StoreError(f"{backend}: workers ended {TRIES} times before they had played anything")
+        if failures == TRIES:
+            raise StoreError(f"{cluster.backend}: no job came back from {TRIES} tries: {problem}")
+        if waiting:
+            _warn(f"{cluster.backend}: {problem}: {len(waiting)} of {len(jobs)} jobs are sent again")
 
 
-def _shape(run: Run) -> tuple[int, int]:
-    """How many workers, and how many slots each of them has."""
-    cores = len(usable_cores())
-    if run.config["run.backend"]:
-        return run.config["run.jobs"] or cores, 1
-    concurrency, _ = slots_of(run.config, run.specs)
+def shape(config: Config, specs: Sequence[EngineSpec]) -> tuple[int, int]:
+    """How many workers (0: as many as there are), and how many slots each of them has."""
+    if config["run.backend"]:
+        return config["run.jobs"], 1
+    concurrency, _ = slots_of(config, specs)
     workers = -(-concurrency // LIMIT)
-    return workers, -(-concurrency // workers)
+    # Rather a slot less than one more than was asked for.
+    return workers, concurrency // workers
 
 
-def _jobs(pairs: Iterator[list[GameTask]], size: int, count: int) -> list[tuple[GameTask, ...]]:
-    """Up to `count` jobs of `size` pairs."""
+def _warn_of_clocks(run: Run, backend: str) -> None:
+    """Say that hosts of unequal speed give unequal games; ConfigError if there are more threads than cores here."""
+    if not any(limits.timed for spec in run.specs for limits in spec.limits):
+        return
+    if backend != "loky":
+        if not run.config["run.scale_tc"]:
+            _warn(f"run.backend {backend!r}: clocks run: hosts should be equally fast, or use --scale-tc")
+        return
+    workers, slots = shape(run.config, run.specs)
+    threads = workers * slots * threads_of(run.specs)
+    if threads > len(usable_cores()) and not run.config["run.oversubscribe"]:
+        raise ConfigError(
+            f"run.jobs {run.config['run.jobs']}: {threads} engine threads on {len(usable_cores())} usable cores with"
+            " clocks: expected fewer, or --oversubscribe"
+        )
+
+
+def _warn(text: str) -> None:
+    print(f"hnefi arena: warning: {text}", file=sys.stderr, flush=True)
+
+
+def _parts(pairs: Iterator[list[GameTask]], size: int, count: int) -> list[tuple[GameTask, ...]]:
+    """The tasks of up to `count` jobs of `size` pairs."""
     parts = (tuple(task for pair in islice(pairs, size) for task in pair) for _ in range(count))
     return [part for part in parts if part]
 
@@ -152,19 +283,25 @@ def _size(size: int, job: Job, answer: Done) -> int:
     return min(JOB_PAIRS, max(size, min(wanted, 2 * size)))
 
 
-async def _wave(
-    jobs: Sequence[Job], backend: str, workers: int, abort: asyncio.Event
-) -> AsyncGenerator[tuple[int, Done], None]:
+Answer = tuple[int, Done | str]
+"""The number of a job and what became of it; or any number, and why no more answers come."""
+
+
+async def _wave(jobs: Sequence[Job], cluster: Cluster, abort: asyncio.Event) -> AsyncGenerator[Answer, None]:
     """The answers to some jobs as they come; those of lost workers are missing. After `abort` there are no more."""
     loop = asyncio.get_running_loop()
-    answers: asyncio.Queue[tuple[int, Done] | None] = asyncio.Queue()
+    answers: asyncio.Queue[Answer | None] = asyncio.Queue()
 
-    def put(answer: tuple[int, Done] | None) -> None:
-        loop.call_soon_threadsafe(answers.put_nowait, answer)
+    def put(answer: Answer | None) -> None:
+        # The run may have ended without us.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(answers.put_nowait, answer)
 
     # A thread of its own, not one of a pool that would be waited for at the end.
-    threading.Thread(target=_send, args=(jobs, backend, workers, put), daemon=True).start()
+    sending = threading.Thread(target=_send, args=(jobs, cluster, put), daemon=True)
+    sending.start()
     aborted = asyncio.ensure_future(abort.wait())
+    ended = False
     try:
         while True:
             answer = asyncio.ensure_future(answers.get())
@@ -174,39 +311,44 @@ async def _wave(
                 return
             got = answer.result()
             if got is None:
+                ended = True
                 return
             yield got
     finally:
         aborted.cancel()
-        if abort.is_set():
-            await asyncio.to_thread(_kill, backend)
+        if not ended:
+            await asyncio.to_thread(_break_off, jobs[0].run, cluster, sending)
 
 
-def _send(jobs: Sequence[Job], backend: str, workers: int, put: Any) -> None:
+def _break_off(run: str, cluster: Cluster, sending: threading.Thread) -> None:
+    """Have nothing more played; workers of ours end, and with them their engines."""
+    if not cluster.local:
+        with contextlib.suppress(Exception):
+            cluster.call(break_off, run)
+    cluster.close()
+    sending.join(ENDING)
+
+
+def _send(jobs: Sequence[Job], cluster: Cluster, put: Callable[[Answer | None], None]) -> None:
     """Have joblib carry out the jobs, and hand every answer on; None at the end."""
     from joblib import Parallel, delayed, parallel_config
 
-    # ray's backend cannot hand results out one by one.
-    streaming = {} if backend == "ray" else {"return_as": "generator_unordered"}
+    leave_interrupts()
+    workers = cluster.workers
+    streaming = {"return_as": "generator_unordered"} if cluster.streams else {}
+    # With one worker joblib would play here: it gets two, and one job at a time. Where results do not stream, jobs
+    # are dealt out in turn, and a late one would wait behind a worker that is busy.
+    ahead = workers if cluster.streams or workers == 1 else "all"
     try:
-        with parallel_config(backend=backend, n_jobs=workers):
-            parallel = Parallel(batch_size=1, pre_dispatch="all", **streaming)
+        with parallel_config(backend=cluster.backend, n_jobs=max(2, workers), **cluster.settings):
+            parallel = Parallel(batch_size=1, pre_dispatch=ahead, **streaming)
             for answer in parallel(delayed(_numbered)(index, job) for index, job in enumerate(jobs)):
                 put(answer)
-    except Exception:  # noqa: BLE001 - whatever a backend raises: what did not come back is sent again
-        pass
+    except Exception as error:  # noqa: BLE001 - whatever a backend raises: what did not come back is sent again
+        put((0, shorten(f"{type(error).__name__}: {error}".split("\n")[0])))
     finally:
         put(None)
 
 
 def _numbered(index: int, job: Job) -> tuple[int, Done]:
     return index, carry_out(job)
-
-
-def _kill(backend: str) -> None:
-    """End workers on this machine, and with them their engines."""
-    if backend != "loky":
-        return
-    from joblib.externals.loky import get_reusable_executor
-
-    get_reusable_executor().shutdown(wait=True, kill_workers=True)

@@ -106,6 +106,7 @@ _ROWS: tuple[tuple[str, str, Kind, Any, str], ...] = (
     ("run", "oversubscribe", FLAG, False, "allow more engine threads than cores although clocks run"),
     ("run", "backend", choice("", "loky", "dask", "ray"), "", "play jobs of whole pairs in other processes"),
     ("run", "jobs", whole(0, 4096), 0, "processes of the backend; 0: as many as there are cores"),
+    ("run", "cluster", TEXT, "", "address of a running dask or ray cluster (default: workers on this machine)"),
     ("run", "wait", MILLISECONDS, 0, "ms between two games of a slot"),
     ("run", "scale_tc", number(0, 1e12), 0, "reference nodes/s: times grow as this machine is slower"),
     ("engine", "player", TEXT, None, "a shipped player or a player's file"),

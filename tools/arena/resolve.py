@@ -220,6 +220,8 @@ def _judge_whole(tables: Mapping[str, Mapping[str, Any]], engines: Sequence[Mapp
     run, sprt, openings = tables["run"], tables["sprt"], tables["openings"]
     if run["format"] == "match" and len(engines) != 2:
         raise ConfigError(f"run.format 'match': {len(engines)} engines given: expected two")
+    if run["cluster"] and run["backend"] not in ("dask", "ray"):
+        raise ConfigError(f"run.cluster {shorten(run['cluster'])}: expected only with backend dask or ray")
     if run["format"] == "gauntlet" and run["challengers"] >= len(engines):
         raise ConfigError(
             f"run.challengers {run['challengers']}: expected fewer than the {len(engines)} engines"
