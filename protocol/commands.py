@@ -22,6 +22,7 @@ from . import messages
 if TYPE_CHECKING:
     from hnefi.engine.perft import PerftResult
     from hnefi.engine.position import Position
+    from hnefi.engine.session import T
 
     from .server import Line, Server
 
@@ -61,8 +62,10 @@ class Commands:
             on_result=self._on_result,
             on_error=self._on_error,
             load_player=players.load,
+            settle=server.settle,
         )
         self._quit = False
+        self._begun_at_end = False
 
     def line(self, line: Line) -> bool:
         """Carries out one line as it was read; False if it was the last."""
@@ -105,10 +108,25 @@ class Commands:
             self.session.warm()
 
     def close(self, grace: float) -> None:
-        """The conversation is over: a running search gets `grace` seconds for its answer."""
+        """The conversation is over: a running search gets `grace` seconds for its answer.
+
+        What ends by itself is waited for, unless `quit` was said while it ran.
+        """
         self.session.stop()
         if self.session.searching:
             self.session.wait(grace)
+        elif self._finishing:
+            self.session.wait()
+
+    @property
+    def _finishing(self) -> bool:
+        """Whether the end has come, and what runs may be finished before."""
+        inbox = self._server.inbox
+        return inbox.closed and (self._begun_at_end or not inbox.told_to_quit)
+
+    def _run(self, word: str, work: Callable[[], T], done: Callable[[T], None]) -> None:
+        self._begun_at_end = self._server.inbox.closed
+        self.session.run(word, work, done)
 
     # The conversation
 
@@ -155,6 +173,9 @@ class Commands:
             self._set_log("" if value == options.EMPTY else value)
         else:
             self.session.set_option(message.name, message.value)
+            if name in ("Evaluator", "Player") and (misfit := self.session.misfit):
+                # The variant may be chosen yet: what is wrong by then is an error.
+                self._say(f"info string note {say.shown(misfit, 500)}")
 
     def _set_log(self, path: str) -> None:
         try:
@@ -174,6 +195,7 @@ class Commands:
         if len(words) != 2:
             raise SessionError(" ".join(words), "expected the name of one variant")
         self._say(say.variant_line(self.session.set_variant(words[1])))
+        self._tell_misfit("variant")
 
     def rules(self, words: list[str]) -> None:
         if len(words) == 1:
@@ -185,6 +207,12 @@ class Commands:
         for problem in problems:
             self._error("rules", problem)
         self._say(say.variant_line(variant))
+        self._tell_misfit("rules")
+
+    def _tell_misfit(self, read: str) -> None:
+        """An error line where the chosen evaluator is not for the rules being played."""
+        if misfit := self.session.misfit:
+            self._error(read, misfit)
 
     def _rules(self) -> Iterable[tuple[str, str]]:
         variant = self.session.variant
@@ -265,6 +293,7 @@ class Commands:
         limits = replace(message.limits, searchmoves=searchmoves)
         if self.debug:
             self._say(f"info string limits: {say.go_line(limits, [move_name(m) for m in searchmoves])}")
+        self._tell_misfit("go")
         self.session.go(limits)
 
     def stop(self, _: list[str]) -> None:
@@ -276,7 +305,11 @@ class Commands:
         self.session.ponderhit()
 
     def evaluate(self, _: list[str]) -> None:
+        if misfit := self.session.misfit:
+            raise SessionError("eval", misfit.rpartition("; ")[0])
         terms = self.session.evaluate()
+        for remark in self.session.remarks():
+            self._say(f"info string {remark}")
         for term, value in terms[:-1]:
             self._say(f"info string eval {term} a {value}")
         total = terms[-1][1]
@@ -300,7 +333,7 @@ class Commands:
             milliseconds = int(result.seconds * 1000)
             self._say(f"info string perft captures {result.captures} time {milliseconds} nps {rate}")
 
-        self.session.run("perft", work, done)
+        self._run("perft", work, done)
 
     def bench(self, words: list[str]) -> None:
         depth = messages.parse_number(words, 1, BENCH_LIMIT, default=0)
@@ -318,7 +351,7 @@ class Commands:
             self._say(f"info string bench time {int(seconds * 1000)} nps {rate}")
             self._say(f"Nodes searched: {nodes}")
 
-        self.session.run("bench", work, done)
+        self._run("bench", work, done)
 
     def genfens(self, words: list[str]) -> None:
         message = messages.parse_genfens(words)
@@ -334,7 +367,7 @@ class Commands:
             for position in openings:
                 self._say(f"info string genfens {position.fen()}")
 
-        self.session.run("genfens", work, done)
+        self._run("genfens", work, done)
 
     # What the search thread says
 
@@ -373,7 +406,10 @@ class Commands:
         job = self.session.job
         if job == "go":
             raise SessionError(" ".join(words), "not while searching, expected stop before")
-        if job:
+        if job and self._finishing:
+            # Nobody can ask again.
+            self.session.wait()
+        elif job:
             raise SessionError(" ".join(words), f"not while {job} is running, expected its end before")
 
 

@@ -25,6 +25,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+from weakref import WeakSet
 
 LINE_LIMIT = 65_536
 """Longer lines are skipped to their end and counted."""
@@ -126,6 +127,7 @@ class Process:
         self._handle: int | None = None
         self.exit: Exit | None = None
         self.write_error: str | None = None
+        _started.add(self)
 
     @classmethod
     async def start(
@@ -420,6 +422,15 @@ class Process:
             signal_group(self.pid, signal.SIGKILL)
             self._child_ended()
             self._exited()
+
+
+_started: WeakSet[Process] = WeakSet()
+
+
+def kill_all() -> None:
+    """End every process that was started here, each with its whole group, at once."""
+    for process in list(_started):
+        process.kill()
 
 
 def signal_group(leader: int, number: int) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections import deque
 
 from hnefi.engine import about, options
@@ -29,6 +30,8 @@ BACKLOG_LIMIT = 4 * 1024 * 1024
 """So many bytes of lines may wait before nothing more is read."""
 GRACE = 0.05
 """Seconds that a search gets to say its last word after the end of input."""
+LAST_WORK = 600.0
+"""Seconds that everything else gets to be finished after the end of input."""
 GREETINGS = {b"uti": "uti", b"uci": "uci", b"ugi": "ugi"}
 INTERRUPTED = 130
 
@@ -101,8 +104,11 @@ class Line(bytes):
     cut = False
 
 
-def read_lines(fd: int) -> Iterator[Line]:
-    """The lines of a file descriptor, the last one even without its end. Never holds more than one long line."""
+def read_lines(fd: int) -> Iterator[list[Line]]:
+    """The lines of a file descriptor, those of one read together, the last one even without its end.
+
+    Never holds more than one long line besides.
+    """
     rest = b""
     skipping = False
     while True:
@@ -112,21 +118,19 @@ def read_lines(fd: int) -> Iterator[Line]:
             chunk = b""
         if not chunk:
             if rest and not skipping:
-                yield Line(rest)
+                yield [Line(rest)]
             return
-        *lines, rest = (rest + chunk).split(b"\n")
-        for text in lines:
-            if skipping:
-                skipping = False
-            elif len(text) > LINE_LIMIT:
-                yield _cut(text)
-            else:
-                yield Line(text)
+        *texts, rest = (rest + chunk).split(b"\n")
+        if skipping and texts:
+            skipping = False
+            del texts[0]
+        lines = [Line(text) if len(text) <= LINE_LIMIT else _cut(text) for text in texts]
         if len(rest) > LINE_LIMIT and not skipping:
-            yield _cut(rest)
+            lines.append(_cut(rest))
             skipping = True
         if skipping:
             rest = b""
+        yield lines
 
 
 def _cut(text: bytes) -> Line:
@@ -136,21 +140,32 @@ def _cut(text: bytes) -> Line:
 
 
 class Inbox:
-    """The lines between the thread that reads and the thread that carries out."""
+    """The lines between the thread that reads and the thread that carries out.
+
+    `closed`: no more will come. `told_to_quit`: because of `quit`.
+    """
 
     def __init__(self) -> None:
         self._lines: deque[Line] = deque()
         self._waiting_bytes = 0
         self._changed = threading.Condition(threading.Lock())
         self.closed = False
+        self.told_to_quit = False
 
-    def put(self, line: Line) -> None:
-        """Adds a line; blocks while far too much is waiting."""
+    def put(self, lines: Sequence[Line]) -> None:
+        """Adds the lines of one read, up to `quit`; blocks while far too much is waiting.
+
+        Whoever takes one of them knows already whether `quit` is among them.
+        """
         with self._changed:
             while self._waiting_bytes > BACKLOG_LIMIT:
                 self._changed.wait()
-            self._lines.append(line)
-            self._waiting_bytes += len(line) + 64
+            for line in lines:
+                self._lines.append(line)
+                self._waiting_bytes += len(line) + 64
+                if line.split() == [b"quit"]:
+                    self.closed = self.told_to_quit = True
+                    break
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -198,15 +213,19 @@ class Server:
     def run(self, settings: Sequence[tuple[str, str]] = ()) -> None:
         """Serves until `quit` or the end of input. `settings` are options set before the first line is read."""
         threading.Thread(target=self._carry_out, args=(settings,), daemon=True, name="commands").start()
-        for line in read_lines(self._input_fd):
-            self.inbox.put(line)
-            if line.split() == [b"quit"]:
+        for lines in read_lines(self._input_fd):
+            self.inbox.put(lines)
+            if self.inbox.closed:
                 break
         self.inbox.close()
         # Lines that came before the end are still answered: a whole script may have come in one write. But who
         # already sat waiting when the end came, or has no reader any more, would wait for nobody.
+        deadline = time.monotonic() + LAST_WORK
         while not self._finished.wait(GRACE):
             if self._waiting or self.output.reader_gone():
+                return
+            if time.monotonic() > deadline:
+                self.output.line(f"info string error end of input: expected the rest within {LAST_WORK:g} s")
                 return
 
     def greet(self, dialect: str) -> None:
@@ -226,6 +245,11 @@ class Server:
         """Returns when everything is imported and compiled; at once, if it is."""
         if not self.warm.is_set():
             self.start_warming()
+            self.wait_for(self.warm)
+
+    def settle(self) -> None:
+        """Waits for a warm-up that has begun: two threads must not import numba at once."""
+        if self._warming is not None:
             self.wait_for(self.warm)
 
     def wait_for(self, event: threading.Event) -> None:
@@ -262,6 +286,9 @@ class Server:
         if self._commands is not None:
             self._commands.close(GRACE)
         self._finished.set()
+        if not self.inbox.closed:
+            # Behind other words, `quit` is known only here, and who reads does not wake by itself.
+            os._exit(0)
 
 
 def _import_commands() -> None:

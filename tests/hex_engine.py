@@ -6,13 +6,14 @@ It speaks `uci` only, knows no variants and runs with ``-I -S``, so that it star
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
-import random
 import subprocess
 import sys
 import time
 
 FAULTS = frozenset(sys.argv[1:])
+MOODS = itertools.count()
 SIZE = 4
 CELLS = [f"{file}{rank + 1}" for file in "abcd" for rank in range(SIZE)]
 
@@ -93,7 +94,7 @@ def think(board: Board) -> list[str]:
     if board.over() and "plays-on" not in FAULTS:
         return ["info depth 0 score mate 0", "bestmove (none)"]
     wins = [cell for cell in free if board.wins(cell)]
-    best = wins[0] if wins else random.choice(free) if "moody" in FAULTS else free[0]
+    best = wins[0] if wins else free[next(MOODS) % len(free)] if "moody" in FAULTS else free[0]
     score = "mate 1" if wins else "cp 1.5" if "fractions" in FAULTS else "cp 15"
     if "illegal" in FAULTS and len(free) < len(CELLS):
         best = next(cell for cell in CELLS if cell not in free)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -213,8 +214,23 @@ def test_a_failed_step_shows_expectation_and_transcript_in_80_columns(
     assert any(line.endswith("> go depth 4") and float(line.split()[0]) < 5000 for line in lines)
     assert any("< info depth 1 score cp 1.5 nodes 16 time 0 pv a1" in line for line in lines)
     assert any(line.startswith("1 passed, 1 failed in ") for line in lines)
-    assert "does not keep the protocol: info-numbers." in " ".join(lines)
-    assert max(map(len, lines[1:])) <= 80
+    assert "does not keep the protocol: info-numbers. One step again:" in " ".join(lines)
+    assert max(map(len, lines[1:-1])) <= 80
+    command = shlex.split(lines[-1])
+    assert command[:5] == ["hnefi", "arena", "check", "--only", "info-numbers"]
+    assert command[5:] == foreign("fractions")
+    assert main(command[3:]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == lines[-1]
+
+
+def test_a_first_step_s_time_begins_behind_the_greeting(capsys: pytest.CaptureFixture[str]) -> None:
+    """Even where the greeting is found by trying."""
+    status = main(["--only", "go", "--timeout", "5", *FAKE, "proto=uci", "exit-on-go"])
+    lines = capsys.readouterr().out.splitlines()
+    assert status == 1
+    (asked,) = (line for line in lines if line.endswith("> go depth 1"))
+    assert float(asked.split()[0]) < 1000
+    assert shlex.split(lines[-1])[3 : -len(FAKE) - 2] == ["--only", "go", "--proto", "uci", "--timeout", "5"]
 
 
 def test_list_shows_every_step_and_starts_nothing(capsys: pytest.CaptureFixture[str]) -> None:

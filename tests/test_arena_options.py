@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hnefi.tools.arena import options, reading, run, schedule
+from hnefi.tools.arena import command, fingerprint, options, reading, run, schedule
 from hnefi.tools.arena.kinds import parse_tc
 from hnefi.tools.arena.options import Config, ConfigError
 from hnefi.tools.arena.reading import from_arguments, read_file, to_toml
@@ -65,6 +65,61 @@ def test_flags_override_engines_override_each_override_the_file(cup: str) -> Non
 def test_engines_of_the_command_line_replace_those_of_the_file(cup: str) -> None:
     told = parse("default", "--config", cup, "--engine", "player=random-blind,name=x")
     assert told.names == ("default", "x")
+
+
+def test_engines_keep_the_order_of_the_command_line() -> None:
+    one, two, three = (
+        "--engine=player=default,name=one",
+        "player=random-blind,name=two",
+        "player=default,name=three",
+    )
+    for words, names in (
+        ((one, "random-blind"), ("one", "random-blind")),
+        (("random-blind", one), ("random-blind", "one")),
+        (("--nodes", "5", one, "random-blind", "--engine", two, "default"), ("one", "random-blind", "two", "default")),
+        (("default", "--nodes", "5", "random-blind"), ("default", "random-blind")),
+        (("default", "--engine", two, one, "--pairs", "3", "random-blind", "--engine", three),
+         ("default", "two", "one", "random-blind", "three")),
+    ):  # fmt: skip
+        told = parse(*words)
+        assert told.names == names
+        assert told["run.pairs"] in (3, 100)
+
+
+def test_a_program_named_without_its_key(cup: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(cup).parent)
+    for word in ("./mybot", "mybot"):
+        with pytest.raises(ConfigError, match=r"expected key=value,... such as cmd=\./mybot$"):
+            parse("default", "--engine", word)
+        with pytest.raises(ConfigError, match=r"a file: expected a player, or --engine cmd=\./mybot$"):
+            parse("default", word)
+
+
+def test_a_command_that_is_written_wrongly(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in (
+        (["chek", "./mybot"], "'chek': no command and no player (did you mean check?)"),
+        (["resum", "cup"], "'resum': no command and no player (did you mean resume?)"),
+        (["defalt", "default"], "(did you mean default?)"),
+    ):
+        assert command.main(words) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_who_goes_on_is_offered_only_what_may_be_different(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["resume", "--help"])
+    text = capsys.readouterr().out
+    assert "(default" not in text
+    offered = {
+        option for option in options.TABLE if option.flag and f"{option.flag} " in text.replace("[no-]", "")
+    }
+    keys = {(option.group, option.key) for option in offered}
+    assert {("run", "pairs"), ("sprt", "max_pairs"), ("output", "jsonl"), ("control", "force")} <= keys
+    assert not {key for group, key in keys if group == "run"} & {*fingerprint.RUN, "out"}
+    assert {key for group, key in keys if group == "sprt"} == {"max_pairs"}
+    for flag in ("--dry-run", "--out=x"):
+        assert command.main(["resume", "cup", flag]) == 2
+        assert f"'{flag}': expected only when a run begins" in capsys.readouterr().err
 
 
 def test_paths_of_a_file_are_seen_from_its_folder(cup: str, tmp_path: Path) -> None:
@@ -168,6 +223,18 @@ def test_engines_are_called_by_names_of_their_own() -> None:
         (["default", "defalt"], r"player 'defalt': .*expected one of .*did you mean default\?"),
         (["default"], "engines: 1 given: expected at least two"),
         (["default", "default", "--pair", "3"], r"'--pair': no such flag \(did you mean --pairs\?\)"),
+        (["default", "default", "--output-jsonl", "x"], r"'--output-jsonl': .*did you mean --jsonl\?"),
+        (["default", "default", "--plies", "3"], r"'--plies': .*did you mean --openings-plies\?"),
+        (["default", "default", "--elo1", "3"], r"'--elo1': .*did you mean --sprt-elo1\?"),
+        (
+            ["default", "--engine", "default"],
+            r"--engine: 'default': expected key=value,... such as player=default$",
+        ),
+        (["default", "--engine", "mybot"], r"--engine: 'mybot': expected key=value$"),
+        (
+            ["default", __file__],
+            rf"player '{__file__}': a file: expected a player, or --engine cmd={__file__}$",
+        ),
         (["default", "default", "--nodes", "-1"], "--nodes '-1': expected a whole number of at least 1"),
         (["default", "default", "--nodes", "9" * 5000], "--nodes '9+…': expected a whole number"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import fake_arena
@@ -108,9 +109,10 @@ def test_a_listing_names_ids_sides_openings_and_seeds() -> None:
         f"1.1     one (a) - two (d)  x  opening 7/7 a moves a1a2  seeds {seeds[0]}",
         f"1.2     two (a) - one (d)  x  opening 7/7 a moves a1a2  seeds {seeds[1]}",
     ]
-    assert list(listing(plan(), ("a", "b", "c"), {name: [Opening()] * 3 for name in "xy"}, limit=4))[4:] == [
-        "... and 32 more games"
-    ]
+    everything = list(listing(plan(), ("a", "b", "c"), {name: [Opening()] * 3 for name in "xy"}))
+    assert len(everything) == 36
+    short = list(listing(plan(), ("a", "b", "c"), {name: [Opening()] * 3 for name in "xy"}, limit=4))
+    assert short == [*everything[:4], "... and 30 more games, up to", *everything[-2:]]
 
 
 def test_a_dry_run_prints_the_schedule_and_starts_nothing(
@@ -181,3 +183,31 @@ def test_a_dry_run_says_what_only_an_engine_knows(
     out = capsys.readouterr().out
     assert f"3 for every variant are needed; openings are {said}" in out
     assert "3.2     random-blind (a) - default (d)  brandubh  opening (number 3 of them)  seeds " in out
+
+
+@pytest.mark.usefixtures("_nothing_starts")
+def test_a_dry_run_of_a_huge_run_is_soon_done(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["default", "random-blind", "--dry-run", "--variants", "brandubh,tablut", "--pairs"]
+    assert command.main([*words, "3"]) == 0
+    few = capsys.readouterr().out.splitlines()
+    begun = time.process_time()
+    assert command.main([*words, "10000000"]) == 0
+    assert time.process_time() - begun < 2
+    out = capsys.readouterr().out.splitlines()
+    assert len(out) < 250
+    assert (
+        "10000000 for every variant are needed; the first 250 were made to be shown here, whether" in out[4]
+    )
+    start = out.index("")
+    assert out[start + 1 : start + 13] == few[-12:]
+    assert out[-3] == "... and 39999798 more games, up to"
+    assert out[-1].startswith(
+        "20000000.2 random-blind (a) - default (d)  tablut-linnaeus  opening (number 10000000 "
+    )
+
+
+@pytest.mark.usefixtures("_nothing_starts")
+def test_a_dry_run_sees_that_a_small_game_has_too_few_openings(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["default", "default", "--dry-run", "--variants", "hexapawn:3x3", "--pairs", "1000"]
+    assert command.main(words) == 2
+    assert "distinct openings of 'hexapawn:3x3': expected 1000 (fewer pairs" in capsys.readouterr().err

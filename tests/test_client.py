@@ -545,6 +545,25 @@ def test_quit_is_ignored() -> None:
     assert engine.exit.signal == signal.SIGKILL
 
 
+def test_all_are_killed_at_once_even_while_they_greet() -> None:
+    async def work() -> None:
+        greeted = asyncio.Event()
+        playing = await Engine.start(FAKE, timeouts=QUICK)
+        greeting = asyncio.ensure_future(
+            Engine.start([*FAKE, "no-greeting"], timeouts=QUICK, on_traffic=lambda *_: greeted.set())
+        )
+        await greeted.wait()
+        pids = [child.pid for child in process_module._started if child.exit is None]
+        assert len(pids) == 2
+        process_module.kill_all()
+        assert not any(map(alive, pids))
+        with pytest.raises(EngineStartError, match="killed by SIGKILL"):
+            await greeting
+        assert isinstance(playing.failure, EngineCrashed)
+
+    run(work())
+
+
 def test_a_resignation_is_an_answer() -> None:
     async def work(engine: Engine) -> None:
         assert (await (await engine.go(Limits(nodes=1)))).move == "resign"

@@ -294,6 +294,13 @@ def test_quit_ends_a_search() -> None:
         assert engine.process.wait(SOON) == 0
 
 
+@pytest.mark.parametrize("line", ["quit", "  quit\t", "joho quit", "quit now"])
+def test_quit_ends_it_however_it_is_written(line: str) -> None:
+    with Conversation() as engine:
+        engine.send(line)
+        assert engine.process.wait(SOON) == 0
+
+
 def test_the_end_of_input_ends_the_warm_up() -> None:
     with Conversation() as engine:
         engine.send("uti")
@@ -310,6 +317,55 @@ def test_a_script_in_one_write_is_carried_out() -> None:
     assert lines[-3] == "readyok"
     assert lines[-2].startswith("moves 40 ")
     assert lines[-1] == "info string played d2c2 turn d"
+
+
+@pytest.mark.parametrize("ending", [b"", b"quit\n"])
+def test_what_ends_by_itself_is_finished_first(ending: bytes) -> None:
+    script = b"variant brandubh\nperft 3\ngenfens 2 seed 1 plies 4\nbench 1\nmoves\n" + ending
+    result = subprocess.run(ENGINE, input=script, capture_output=True, check=True, timeout=PATIENCE)
+    lines = result.stdout.decode().splitlines()
+    assert not [line for line in lines if line.startswith("info string error")]
+    assert "Nodes searched: 39512" in lines
+    assert len([line for line in lines if line.startswith("info string genfens ")]) == 2
+    assert lines[-1].startswith("Nodes searched: ")
+    assert any(line.startswith("moves 40 ") for line in lines)
+
+
+def test_what_ends_by_itself_is_finished_after_the_end_of_input() -> None:
+    with Conversation() as engine:
+        engine.ask("variant brandubh")
+        engine.send("perft 5", "isready")
+        engine.until("readyok")
+        assert engine.end() == 0
+        assert engine.rest()[-2].startswith("Nodes searched: ")
+
+
+@pytest.mark.parametrize("way", ["quit", "nobody reads"])
+def test_what_takes_long_is_not_finished(way: str) -> None:
+    with subprocess.Popen(ENGINE, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"isready\nperft 9\nisready\n")
+        process.stdin.flush()
+        assert [process.stdout.readline() for _ in range(2)] == [b"readyok\n"] * 2
+        if way == "quit":
+            process.stdin.write(b"quit\n")
+            process.stdin.flush()
+        else:
+            process.stdin.close()
+            process.stdout.close()
+        try:
+            assert process.wait(SOON) == 0
+        finally:
+            process.kill()
+
+
+def test_work_after_the_end_of_input_has_an_end() -> None:
+    code = "from hnefi.protocol import server; server.LAST_WORK = 3.0; server.main([])"
+    result = subprocess.run(
+        [sys.executable, "-c", code], input=b"perft 9\n", capture_output=True, check=True, timeout=PATIENCE
+    )
+    assert result.stdout == b"info string error end of input: expected the rest within 3 s\n"
 
 
 def test_who_does_not_listen_any_more_ends_it() -> None:

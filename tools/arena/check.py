@@ -83,6 +83,9 @@ def main(argv: list[str]) -> int:
         print(json.dumps(as_json(walk, results, seconds), indent=2))
     else:
         print("\n".join(summary(walk, results, seconds)))
+        if failed:
+            # A line of its own, however long: it is there to be copied.
+            print(f"  {again(arguments, walk.proto, failed[0].step.name)}")
     return FAULTY if failed else PASSED
 
 
@@ -233,6 +236,7 @@ async def take_one(walk: Walk, step: Step, number: int, lacking: str | None) -> 
         if step.needs:
             await (walk.greeted() if step.needs == "greeting" else walk.prepared())
             walk.begin()
+            began = time.monotonic()
         if step.after and walk.proto not in step.after:
             return result("skipped", f"asked after {' and '.join(step.after)} only")
         async with asyncio.timeout(STEP_LIMIT):
@@ -311,16 +315,27 @@ def summary(walk: Walk, results: Sequence[Result], seconds: float) -> list[str]:
     name = _printable(walk.name or walk.command[0])
     spoken = f" ({walk.proto})" if walk.proto else ""
     if failed:
-        lines += textwrap.wrap(
-            f"{name}{spoken} does not keep the protocol: {', '.join(failed)}. "
-            f"One step again: hnefi arena check --only {failed[0]} ...",
-            80,
-        )
+        words = f"{name}{spoken} does not keep the protocol: {', '.join(failed)}. One step again:"
+        lines += textwrap.wrap(words, 80)
     else:
         lines += textwrap.wrap(
             f"{name}{spoken} keeps the protocol: every required step walked was passed", 80
         )
     return lines
+
+
+def again(arguments: argparse.Namespace, proto: str, step: str) -> str:
+    """The command that walks one step with the same engine, without the wait for greetings that it does not answer."""
+    given = {
+        "--only": step,
+        "--proto": proto or arguments.proto,
+        "--variant": arguments.variant,
+        "--timeout": arguments.timeout and f"{arguments.timeout:g}",
+        "--player": arguments.player,
+    }
+    flags = [word for flag, value in given.items() if value for word in (flag, value)]
+    engine = [arguments.engine, *arguments.arguments] if arguments.engine else []
+    return shlex.join(["hnefi", "arena", "check", *flags, *engine])
 
 
 def listing(steps: Sequence[Step]) -> list[str]:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hnefi.engine.wording import nearest, shorten
+
 from . import reading, resolve
-from .options import Config, ConfigError, Document
+from .options import Config, ConfigError, Document, Option
 
 if TYPE_CHECKING:
     from .run import Run
@@ -26,6 +28,24 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stats": (f"{PACKAGE}.stats_command", "main"),
 }
 """Subcommands; without one a run is played."""
+
+CHANGEABLE = {
+    "run": (
+        "name",
+        "pairs",
+        "concurrency",
+        "affinity",
+        "oversubscribe",
+        "backend",
+        "jobs",
+        "cluster",
+        "scale_tc",
+    ),
+    "sprt": ("max_pairs",),
+}
+"""What of these groups may be different when a run goes on."""
+NEW_ONLY = ("--out", "--dry-run", "--no-dry-run")
+"""Flags of a new run that say nothing to one that goes on."""
 
 INTERRUPTED = 1
 USAGE = 2
@@ -44,7 +64,18 @@ def main(argv: list[str]) -> int:
     if not argv:
         print(reading.parser().format_help(), end="")
         return 0
-    return _guarded(lambda: play(reading.from_arguments(argv)))
+    return _guarded(lambda: play(_read(argv)))
+
+
+def _read(argv: list[str]) -> Config:
+    """The configuration that a command line asks for; ConfigError also for a subcommand that is written wrongly."""
+    hint = nearest(argv[0], COMMANDS)
+    try:
+        return reading.from_arguments(argv)
+    except ConfigError as error:
+        if hint and str(error).startswith(f"player {shorten(argv[0])}"):
+            raise ConfigError(f"{shorten(argv[0])}: no command and no player{hint}") from None
+        raise
 
 
 def main_resume(argv: list[str]) -> int:
@@ -52,7 +83,8 @@ def main_resume(argv: list[str]) -> int:
     made = argparse.ArgumentParser(
         prog="hnefi arena resume",
         description="Go on with a run exactly where it was left. Flags may raise --pairs or --sprt-max-pairs, and\n"
-        "change what is no part of the run: where and how many games at a time are played, what is written and shown.",
+        "change what is no part of the run: where and how many games at a time are played, what is written and\n"
+        "shown. Everything else is as it was; another seed or rule set is another run.",
         epilog="examples:\n  hnefi arena resume arena-20260101-120000\n"
         "  hnefi arena resume cup --pairs 500 --concurrency 4",
         formatter_class=reading.Formatter,
@@ -60,15 +92,21 @@ def main_resume(argv: list[str]) -> int:
         usage="hnefi arena resume RUN [flags]",
     )
     made.add_argument("run", metavar="RUN", help="the run's folder")
-    reading.add_flags(made, ("run", "sprt", "output", "control"))
-    parsed, unknown = made.parse_known_args(argv)
+    reading.add_flags(made, ("run", "sprt", "output", "control"), changeable, defaults=False)
 
     def resume() -> int:
-        if unknown:
-            raise ConfigError(reading.unknown_flag(unknown[0], made))
+        for word in argv:
+            if word.partition("=")[0] in NEW_ONLY:
+                raise ConfigError(f"{shorten(word)}: expected only when a run begins")
+        parsed = reading.parse(made, argv)
         return go_on(Path(parsed.run), reading.flags_of(parsed, Path.cwd()))
 
     return _guarded(resume)
+
+
+def changeable(option: Option) -> bool:
+    """Whether a run that goes on may have another value of this option, unforced."""
+    return option.flag not in NEW_ONLY and option.key in CHANGEABLE.get(option.group, (option.key,))
 
 
 def _guarded(action: Callable[[], int]) -> int:
@@ -162,11 +200,7 @@ def dry_run(config: Config) -> int:
 
     specs = resolve.specs(config)
     plan = schedule.make(config)
-    unknown = openings.unknown(config, config.names)
-    if unknown:
-        lists = openings.unseen(config, plan.openings)
-    else:
-        lists = openings.prepare(config, plan.openings, specs)
+    lists, unknown = openings.foresee(config, plan.openings, specs)
     if config["adjudicate.oracle"]:
         from .oracle import load
 

@@ -203,6 +203,7 @@ async def _play_on(
 ) -> AsyncGenerator[GameResult, None]:
     name = secrets.token_hex(8)
     files = {file: digest for spec in run.specs for file, digest in fingerprint.files(spec).items()}
+    files |= fingerprint.oracle_file(run.config)
     parent = os.getpid() if cluster.backend == "loky" else 0
     blank = Job(name, run.config, run.specs, (), slots, str(Path.cwd()), files, parent)
     pairs = in_pairs(tasks)
@@ -221,9 +222,7 @@ async def _play_on(
                     problem = answer
                     continue
                 if answer.refusal:
-                    raise StoreError(
-                        f"not played on {answer.refusal}: expected the same engines on every host"
-                    )
+                    raise StoreError(f"not played on {answer.refusal}: expected the same files on every host")
                 done += 1
                 waiting[index] = ()
                 size = _size(size, jobs[index], answer)

@@ -65,6 +65,12 @@ def files(spec: EngineSpec) -> dict[str, str]:
     return found
 
 
+def oracle_file(config: Config) -> dict[str, str]:
+    """SHA-256 of the file of solved positions, by its name, where there is one."""
+    path = config["adjudicate.oracle"]
+    return {path: _digest(Path(path))} if path else {}
+
+
 def changed(stored: Mapping[str, str]) -> list[str]:
     """Which of an engine's files (as `files` gave them) are missing here or different."""
     return [

@@ -13,10 +13,11 @@ import json
 import random
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.wording import shorten
 
@@ -46,17 +47,59 @@ def prepare(config: Config, needed: int, specs: Sequence[EngineSpec] = ()) -> di
     wanted = max(needed, config["openings.count"])
     lists = {}
     for name in schedule.variants(config):
-        found = tuple(_source(config, name, wanted, specs))
-        if len(found) < needed:
-            raise ConfigError(
-                f"openings: {config['openings.source']} has {len(found)} distinct openings of"
-                f" {shorten(name)}: expected {needed} (fewer pairs, a larger openings.repeat, or more openings)"
-            )
-        lists[name] = found
+        lists[name] = tuple(_source(config, name, wanted, specs))
+        if len(lists[name]) < needed:
+            raise _too_few(config, name, len(lists[name]), needed)
     return lists
 
 
-def unknown(config: Config, names: Sequence[str]) -> str:
+def _too_few(config: Config, name: str, found: int, needed: int) -> ConfigError:
+    return ConfigError(
+        f"openings: {config['openings.source']} has {found} distinct openings of {shorten(name)}: expected {needed}"
+        " (fewer pairs, a larger openings.repeat, or more openings)"
+    )
+
+
+FORESEEN = 500
+"""So many random openings, of all variants together, are made for a look ahead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen(Sequence[Opening]):
+    """A list of openings of which only the first ones are known, to be shown."""
+
+    known: Sequence[Opening]
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: Any) -> Any:
+        if index < len(self.known):
+            return self.known[index]
+        return Opening(None, (f"(number {index + 1} of them)",))
+
+
+def foresee(
+    config: Config, needed: int, specs: Sequence[EngineSpec]
+) -> tuple[Mapping[str, Sequence[Opening]], str]:
+    """The openings of every variant as far as they are soon known without an engine, and why others are not."""
+    names = schedule.variants(config)
+    reason = _unknown(config, config.names)
+    if reason:
+        return dict.fromkeys(names, Foreseen((), needed)), reason
+    some = FORESEEN // len(names)
+    if config["openings.source"] != "random" or needed <= some:
+        return prepare(config, needed, specs), ""
+    begun = {name: tuple(_random(config, name, some)) for name in names}
+    for name, found in begun.items():
+        if len(found) < some:
+            raise _too_few(config, name, len(found), needed)
+    reason = f"the first {some} were made to be shown here, whether there are so many is not known yet"
+    return {name: Foreseen(found, needed) for name, found in begun.items()}, reason
+
+
+def _unknown(config: Config, names: Sequence[str]) -> str:
     """Why openings cannot be known before an engine was started; empty if they can."""
     table = config.tables["openings"]
     if table["source"] == "genfens":
@@ -67,12 +110,6 @@ def unknown(config: Config, names: Sequence[str]) -> str:
     if table["source"] == "random" and table["eval_by"] != "default":
         return f"openings are those that {table['eval_by']} will find balanced: which, is not known yet"
     return ""
-
-
-def unseen(config: Config, needed: int) -> dict[str, tuple[Opening, ...]]:
-    """Stand-ins for openings that are not known yet, to be listed."""
-    found = tuple(Opening(None, (f"(number {number} of them)",)) for number in range(1, needed + 1))
-    return dict.fromkeys(schedule.variants(config), found)
 
 
 def _source(config: Config, name: str, wanted: int, specs: Sequence[EngineSpec]) -> Iterable[Opening]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +96,22 @@ def _placed(option: Option, value: Any, folder: Path) -> Any:
 
 def read_engine(text: str, where: str, folder: Path) -> dict[str, Any]:
     """What `--engine` or `--each` says: `key=value,...` with `option.X=`, `env.X=` and `limits_a.X=` for tables."""
+    if "=" not in text and (said := _as_said(text, folder)):
+        raise ConfigError(f"{where}: {shorten(text)}: expected key=value,... such as {said}")
     return _read_words(text, keys(*ENGINE), where, folder)
+
+
+def _as_said(word: str, folder: Path) -> str:
+    """How `--engine` names the player or the program that somebody calls `word`; empty if there is none."""
+    from hnefi import players
+
+    if word in players.names() or word.endswith(players.SUFFIX):
+        return f"player={word[:80]}"
+    try:
+        there = (folder / word).is_file()
+    except (OSError, ValueError):
+        return ""
+    return f"cmd={'' if os.sep in word else './'}{word[:80]}" if there else ""
 
 
 def _read_words(text: str, known: Mapping[str, Option], where: str, folder: Path) -> dict[str, Any]:
@@ -141,7 +156,8 @@ def parser() -> argparse.ArgumentParser:
         "  hnefi arena openings ...           list openings\n"
         "  hnefi arena check ENGINE           whether an engine keeps the protocol\n"
         "  hnefi arena stats ...              the statistics of bare counts",
-        epilog="--engine and --each take player, cmd, args, name (of one engine) and every key of the groups engines,\n"
+        epilog="engines are numbered as they are given; results are told from the first one's view\n\n"
+        "--engine and --each take player, cmd, args, name (of one engine) and every key of the groups engines,\n"
         "how long they think and how long we wait; with _ for -, option.NAME=VALUE, env.NAME=VALUE, limits_a.KEY=VALUE"
         "\n\n"
         "precedence: flag > --engine or [[engine]] > --each or [each] > [limits] and [margins] of the file >"
@@ -159,10 +175,17 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         usage="hnefi arena [PLAYER ...] [--engine k=v,...] [--each k=v,...] [--config FILE] [flags]",
     )
-    made.add_argument("players", nargs="*", metavar="PLAYER", help="shipped players, or players' files")
+    made.add_argument(
+        "engines",
+        nargs="*",
+        action=_Listed,
+        default=None,
+        metavar="PLAYER",
+        help="shipped players, or players' files",
+    )
     made.add_argument("--config", metavar="FILE", help="a configuration (TOML); flags override it")
     made.add_argument(
-        "--engine", action="append", default=[], metavar="k=v,...", help="one engine; repeat for each"
+        "--engine", action=_Listed, dest="engines", metavar="k=v,...", help="one engine; repeat for each"
     )
     made.add_argument(
         "--each", action="append", default=[], metavar="k=v,...", help="defaults of all engines"
@@ -171,29 +194,43 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def add_flags(made: argparse.ArgumentParser, groups: Iterable[str]) -> None:
-    """The flags of some groups; what they are given stays text until it is judged."""
+def add_flags(
+    made: argparse.ArgumentParser,
+    groups: Iterable[str],
+    shown: Callable[[Option], bool] = lambda _: True,
+    defaults: bool = True,
+) -> None:
+    """The flags of some groups; what they are given stays text until it is judged.
+
+    The help tells of those `shown`, and of their `defaults`.
+    """
     for name in groups:
         group = made.add_argument_group(GROUPS[name])
+        options = [option for option in TABLE if option.group == name and option.flag]
         if name in PREFIXED:
+            text = "several of these" if all(map(shown, options)) else argparse.SUPPRESS
             group.add_argument(
-                f"--{name}", nargs="?", const="", metavar="k=v,...", dest=f"{name}:", help="several of these"
+                f"--{name}", nargs="?", const="", metavar="k=v,...", dest=f"{name}:", help=text
             )
-        for option in TABLE:
-            if option.group == name and option.flag:
-                _add_flag(group, option)
+        for option in options:
+            _add_flag(group, option, _help(option, defaults) if shown(option) else argparse.SUPPRESS)
 
 
-def _add_flag(group: Any, option: Option) -> None:
-    shown = option.default
+def _help(option: Option, defaults: bool) -> str:
+    default = option.default
     text = option.help
-    if (
-        shown not in (None, "", {}, [])
+    if not defaults:
+        text = text.partition(" (default")[0]
+    elif (
+        default not in (None, "", {}, [])
         and "(default" not in text
-        and not (option.kind.flag and shown is False)
+        and not (option.kind.flag and default is False)
     ):
-        text += f" (default: {str(shown).lower() if isinstance(shown, bool) else shown})"
-    text = text.replace("%", "%%")
+        text += f" (default: {str(default).lower() if isinstance(default, bool) else default})"
+    return text.replace("%", "%%")
+
+
+def _add_flag(group: Any, option: Option, text: str) -> None:
     dest = f"{option.group}:{option.key}"
     if option.kind.flag:
         group.add_argument(option.flag, action=_OnOff, dest=dest, help=text)
@@ -206,6 +243,18 @@ class _OnOff(argparse.BooleanOptionalAction):
 
     def format_usage(self) -> str:
         return self.option_strings[0]
+
+
+class _Listed(argparse.Action):
+    """Every engine in the order in which they were named, with the flag that names it (none: by a player)."""
+
+    def __call__(
+        self, parser: object, namespace: argparse.Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        del parser
+        words = [values] if option_string else values
+        listed = [*(getattr(namespace, self.dest, None) or ()), *((option_string, word) for word in words)]
+        setattr(namespace, self.dest, listed)
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
@@ -221,26 +270,49 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 def from_arguments(arguments: Sequence[str], folder: Path | None = None) -> Config:
     """The configuration that a command line asks for; ConfigError otherwise (argparse ends the program for --help)."""
     made = parser()
-    parsed, unknown = made.parse_known_args(arguments)
-    if unknown:
-        raise ConfigError(unknown_flag(unknown[0], made))
+    parsed = parse(made, arguments)
     given = flags_of(parsed, Path.cwd() if folder is None else folder)
     base = read_file(Path(parsed.config)) if parsed.config else {}
     here = Path.cwd() if folder is None else folder
-    engines: list[dict[str, Any]] = [{"player": player} for player in parsed.players]
-    engines = [_judge_table(engine, "engine", "PLAYER", here) for engine in engines]
-    engines += [read_engine(text, "--engine", here) for text in parsed.engine]
+    engines = [
+        read_engine(word, "--engine", here) if flag else _player(word, here)
+        for flag, word in parsed.engines or ()
+    ]
     each: dict[str, Any] = dict(base.get("each", {}))
     for text in parsed.each:
         each = over(each, read_engine(text, "--each", here))
     return resolve({**base, "each": each, "engine": engines or base.get("engine", [])}, given)
 
 
+def parse(made: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """What a command line says, positional words wherever they stand; ConfigError about a flag that does not exist."""
+    parsed = argparse.Namespace()
+    # Part by part, because argparse takes all flags before all words and so forgets what came first.
+    starts = [index for index, word in enumerate(arguments) if word.partition("=")[0] == "--engine"]
+    for start, end in zip([0, *starts], [*starts, len(arguments)], strict=True):
+        if end > start or not arguments:
+            parsed, unknown = made.parse_known_intermixed_args(arguments[start:end], parsed)
+            if unknown:
+                raise ConfigError(unknown_flag(unknown[0], made))
+    return parsed
+
+
+def _player(word: str, folder: Path) -> dict[str, Any]:
+    said = _as_said(word, folder)
+    if said.startswith("cmd="):
+        raise ConfigError(f"player {shorten(word)}: a file: expected a player, or --engine {said}")
+    return _judge_table({"player": word}, "engine", "PLAYER", folder)
+
+
 def unknown_flag(flag: str, made: argparse.ArgumentParser) -> str:
     """The complaint about a flag that does not exist."""
     word = flag.partition("=")[0]
     known = [text for action in made._actions for text in action.option_strings]
-    return f"{shorten(word)}: no such flag{nearest(word, known) or '; see hnefi arena --help'}"
+    group, _, key = word.removeprefix("--").partition("-")
+    # The same key with a group's name too many or too few.
+    likely = [f"--{key}"] * (group in GROUPS) + [f"--{name}{word[1:]}" for name in PREFIXED]
+    hint = next((f" (did you mean {text}?)" for text in likely if text in known), "")
+    return f"{shorten(word)}: no such flag{hint or nearest(word, known) or f'; see {made.prog} --help'}"
 
 
 def flags_of(parsed: argparse.Namespace, folder: Path) -> Document:

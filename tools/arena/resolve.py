@@ -18,6 +18,8 @@ from .kinds import LIMITS, parse_tc
 from .options import ENGINE, GROUPS, MARGIN, NODES, Config, ConfigError, Document, keys
 
 if TYPE_CHECKING:
+    from hnefi.engine.game import AnyVariant
+
     from .values import EngineSpec, SideLimits
 
 ELO_BOUND = 200
@@ -193,11 +195,12 @@ def _settle_variants(run: dict[str, Any], engines: Sequence[Mapping[str, Any]]) 
         from hnefi.engine.otn import OtnError, import_rules
 
         try:
-            _, problems = import_rules(run["rules"])
+            custom, problems = import_rules(run["rules"])
         except OtnError as error:
             raise ConfigError(f"run.rules {shorten(run['rules'])}: {error}") from None
         if problems:
             raise ConfigError(f"run.rules: {problems[0]}")
+        _demand_fit(engines, custom)
         run["variants"] = []
         return
     if not run["variants"]:
@@ -207,11 +210,22 @@ def _settle_variants(run: dict[str, Any], engines: Sequence[Mapping[str, Any]]) 
     except VariantError as error:
         raise ConfigError(f"run.variants {shorten(run['variants'])}: {error}") from None
     run["variants"] = list(dict.fromkeys(named))
-    for name, variant in own.items():
-        for played in named:
-            if find(variant).name != played:
+    for played in run["variants"]:
+        _demand_fit(engines, find(played))
+
+
+def _demand_fit(engines: Sequence[Mapping[str, Any]], variant: AnyVariant) -> None:
+    """ConfigError if one of our players cannot play the variant: its file, or its evaluator, is for something else."""
+    from hnefi import players
+    from hnefi.engine.evaluators import misfit
+
+    for engine in engines:
+        if "player" in engine:
+            player = players.load(engine["player"])
+            reason = player.misfit(variant) or misfit(player.evaluator, variant)
+            if reason:
                 raise ConfigError(
-                    f"run.variants {shorten(played)}: engine {shorten(name)} plays only {variant}: expected that"
+                    f"run.variants {shorten(variant.name)}: engine {shorten(engine['name'])}: {reason}"
                 )
 
 

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import shorten
+from hnefi.protocol.process import kill_all
 
 from . import fingerprint, kinds, openings, reading, resolve, schedule
 from .columns import safe
@@ -32,7 +33,6 @@ from .log import LOG
 from .options import Config, ConfigError, Document
 from .progress import Progress
 from .schedule import Schedule
-from .seats import kill_all
 from .sprt import Sprt
 from .store import (
     CONFIG,

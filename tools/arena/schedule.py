@@ -170,15 +170,24 @@ def _thinking(spec: EngineSpec, side: int) -> float:
 def listing(
     schedule: Schedule, names: Sequence[str], openings: Mapping[str, Sequence[Opening]], limit: int = 200
 ) -> Iterator[str]:
-    """The games as lines for people: id, sides, variant, opening, seeds; at most `limit` of them."""
-    for task in islice(schedule.all_tasks(openings), limit):
+    """The games as lines for people: id, sides, variant, opening, seeds; only the first `limit` and the last pair, if
+    there are many more."""
+    tasks = schedule.all_tasks(openings)
+    last = schedule.tasks(len(schedule), openings)
+    left_out = schedule.games - limit - len(last)
+    yield from _game_lines(tasks if left_out <= 0 else islice(tasks, limit), names)
+    if left_out > 0:
+        yield f"... and {left_out} more games, up to"
+        yield from _game_lines(last, names)
+
+
+def _game_lines(tasks: Iterable[GameTask], names: Sequence[str]) -> Iterator[str]:
+    for task in tasks:
         attackers, defenders = (names[engine] for engine in task.engines)
         yield (
             f"{task.id:<7} {attackers} (a) - {defenders} (d)  {_variant_word(task.variant)}"
             f"  opening {opening_text(task.opening)}  seeds {task.seeds[0]} {task.seeds[1]}"
         )
-    if schedule.games > limit:
-        yield f"... and {schedule.games - limit} more games"
 
 
 def _variant_word(variant: str) -> str:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any
-from weakref import WeakSet
 
 from hnefi.engine import games, otn
 from hnefi.engine.game import AnyVariant
@@ -49,14 +48,6 @@ def is_rules(text: str) -> bool:
 WatchLine = Callable[[float, str, bytes], None]
 """Sees every line of a process: `time.monotonic()`, `>` or `<`, bytes."""
 
-_processes: WeakSet[Engine] = WeakSet()
-
-
-def kill_all() -> None:
-    """End every engine of ours with its whole group, at once."""
-    for engine in list(_processes):
-        engine.kill()
-
 
 async def start(spec: EngineSpec, cores: Collection[int] = (), on_traffic: WatchLine | None = None) -> Engine:
     """A greeted process with its options and first lines, ready; EngineError, and no process, if that fails."""
@@ -80,7 +71,6 @@ async def start(spec: EngineSpec, cores: Collection[int] = (), on_traffic: Watch
             cores=cores,
             on_traffic=on_traffic,
         )
-    _processes.add(engine)
     try:
         for line in spec.init:
             await engine.send(line)
