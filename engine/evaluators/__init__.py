@@ -1,31 +1,155 @@
-"""Evaluators: what a position is worth. One file per game with its parameters' record, kernels and names of terms."""
+"""Evaluators: what a position is worth. The door to all of them, by name or by file.
+
+`default` is written by hand, one file a game with its parameters' record, kernels and names of terms. The others are
+data: architectures without weights go by their names, all others are files (`files.py`) whose names end in
+`.safetensors`. Importing this module is cheap.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from importlib import import_module
-from typing import Any
+from math import exp
+from typing import TYPE_CHECKING, Any
 
 from ..game import AnyVariant
 from ..position import Position
 
-NAMES = ("default",)
+if TYPE_CHECKING:
+    from .files import Evaluator
+
+BARE = {"simple": ("tafl",), "zero": ("tafl", "hex", "hexapawn")}
+"""Architectures that need no file, and the games they know."""
+NAMES = ("default", *BARE)
+SUFFIX = ".safetensors"
+MOST = 9000
+"""Centipawns that no evaluation exceeds."""
+KEPT = 16
+INFLUENCES = 8
+
+_files: OrderedDict[str, Evaluator] = OrderedDict()
+
+
+def is_file(name: str) -> bool:
+    """Whether an evaluator's name is that of a file."""
+    return name.endswith(SUFFIX)
+
+
+def read(path: str, variant: AnyVariant | None = None, variants: str | None = None) -> Evaluator:
+    """Reads a file afresh and keeps it under its path; EvaluatorError if anything is wrong with it.
+
+    It need not be for `variant`: then its own must be among those that ship or lie in `variants`.
+    """
+    from . import files
+
+    evaluator = files.load_anywhere(path, variant, variants)
+    _files[path] = evaluator
+    _files.move_to_end(path)
+    while len(_files) > KEPT:
+        _files.popitem(last=False)
+    return evaluator
+
+
+def stamp(name: str) -> str:
+    """Another text whenever the evaluator behind a name is another one."""
+    known = _files.get(name)
+    return name if known is None else f"{name} {known.sha256}"
+
+
+def misfit(name: str, variant: AnyVariant) -> str | None:
+    """Why an evaluator cannot be used for a variant; None if it can."""
+    if name == "default":
+        return None
+    try:
+        _loaded(name, variant)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def parameters(name: str, variant: AnyVariant) -> Any:
     """The parameters of the evaluator `name` for a variant, in a one-element recarray; ValueError if unknown."""
-    return _module(name, variant).parameters(variant)
+    if name == "default":
+        return import_module(f".{variant.game}", __package__).parameters(variant)
+    from .files import record
+
+    return record(_loaded(name, variant), variant)
 
 
 def terms(name: str, position: Position) -> list[tuple[str, int]]:
-    """What the evaluator `name` sees in a position, in centipawns for side `a`; the last is `total`."""
-    module = _module(name, position.variant)
-    params = module.parameters(position.variant)
-    total = int(module.terms(params[0], position.new_record()[0]))
-    values = params[0]["terms"]
-    return [*((term, int(values[i])) for i, term in enumerate(module.TERMS)), ("total", total)]
+    """What the evaluator `name` sees in a position, in centipawns for side `a`; the last is `total`.
+
+    An evaluator that is no sum of named terms has one, `network`.
+    """
+    if name == "default":
+        module = import_module(f".{position.variant.game}", __package__)
+        params = module.parameters(position.variant)
+        total = int(module.terms(params[0], position.new_record()[0]))
+        values = params[0]["terms"]
+        return [*((term, int(values[i])) for i, term in enumerate(module.TERMS)), ("total", total)]
+    evaluator = _loaded(name, position.variant)
+    params, state = parameters(name, position.variant)[0], position.new_record()[0]
+    value, scale = _value(params, state), float(params["scale"])
+    split = getattr(evaluator.network.module, "terms", None)
+    total = _centipawns(value, scale)
+    if split is None:
+        return [("network", total), ("total", total)]
+    parts = split(evaluator.network.sizes, params, state)
+    return [*((term, round(part * scale)) for term, part in parts), ("total", total)]
 
 
-def _module(name: str, variant: AnyVariant) -> Any:
-    if name != "default":
-        raise ValueError(f"evaluator {name!r}: expected one of {', '.join(NAMES)}")
-    return import_module(f".{variant.game}", __package__)
+def remarks(name: str, position: Position) -> list[str]:
+    """What there is to say about the evaluation besides its terms: for networks output and most influential pieces.
+
+    The influence of a piece is how much higher the value is, in centipawns for side `a`, than without it.
+    """
+    if name == "default":
+        return []
+    evaluator = _loaded(name, position.variant)
+    params, state = parameters(name, position.variant)[0], position.new_record()[0]
+    if hasattr(evaluator.network.module, "terms"):
+        return []
+    from ..squares import name as square_name
+
+    value, scale = _value(params, state), float(params["scale"])
+    said = f"value {value:.6g}"
+    if evaluator.output["meaning"] == "logit":
+        said = f"logit {value:.6g} probability {1 / (1 + exp(-value)) if value > -700 else 0.0:.6f}"
+    influences = []
+    for sq, letter in position.pieces():
+        cell = state["board"][sq].copy()
+        state["board"][sq] = cell & 0xFFF0 if position.variant.game == "tafl" else 0
+        influences.append((round((value - _value(params, state)) * scale), square_name(sq), letter))
+        state["board"][sq] = cell
+    influences.sort(key=lambda found: (-abs(found[0]), found[1]))
+    pieces = " ".join(f"{letter}{sq} {cp:+d}" for cp, sq, letter in influences[:INFLUENCES])
+    return [f"network {evaluator.network.text} a {said}", *([f"network pieces a {pieces}"] if pieces else [])]
+
+
+def _value(params: Any, state: Any) -> float:
+    from .. import verbs
+
+    return float(verbs.value(params, state))
+
+
+def _centipawns(value: float, scale: float) -> int:
+    return int(min(max(value * scale, -MOST), MOST))
+
+
+def _loaded(name: str, variant: AnyVariant) -> Evaluator:
+    """The evaluator behind a name that is not `default`; ValueError if it is unknown or not for this variant."""
+    from . import files
+
+    if is_file(name):
+        evaluator = _files.get(name) or read(name, variant)
+        files.demand_rules(evaluator, variant, name)
+        return evaluator
+    if name not in BARE:
+        raise ValueError(
+            f"evaluator {name[:80]!r}: expected {', '.join(NAMES)}, or a file whose name ends in {SUFFIX}"
+        )
+    if variant.game not in BARE[name]:
+        raise ValueError(
+            f"evaluator {name}: expected a variant of {' or '.join(BARE[name])}, not {variant.game}"
+        )
+    return files.bare(name, variant)

@@ -1,6 +1,7 @@
 """Evaluators that are data: one record for every architecture, and the dispatch by its number (kernels).
 
-One record type means that a search is compiled once for all of them; the choice costs a comparison or two a leaf.
+One record type means that a search is compiled once a game for all of them; the choice costs a comparison or two a
+leaf.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from numba import from_dtype
 from numba.extending import overload
 
 from .. import verbs
+from ..games.hex import kernels  # noqa: F401  binds the verbs that a search asks for
+from ..games.hex.state import HEX
+from ..games.hexapawn.kernels import HEXAPAWN
 from ..games.tafl.state import TAFL
-from ..jit import OPTIONS, entry
-from .networks import hingston2007, simple
+from ..jit import OPTIONS, entry, inline
+from .networks import hingston2007, hingston2007_2862, linear, linear_tablut, mlp, simple
 
 MOST_WEIGHTS = 1 << 15
 MOST_UNITS = 1 << 10
@@ -23,10 +27,11 @@ LOADED = np.dtype(
     [
         ("architecture", "i8"),  # NUMBER of its file in `networks`; 0: every position is worth nothing
         ("scale", "f8"),  # centipawns per unit of the value
-        ("shape", "i8", (16,)),  # what `layout` says
+        ("shape", "i8", (16,)),  # what `layout` says, then zeros
         ("weights", "f8", (MOST_WEIGHTS,)),  # the genome: all arrays in their order, flattened
         ("inputs", "f8", (MOST_UNITS,)),  # scratch
         ("units", "f8", (2, MOST_UNITS)),  # scratch
+        ("places", "i8", (MOST_UNITS,)),  # scratch
     ],
     align=True,
 )
@@ -40,32 +45,107 @@ def tafl_value(p, s):
         return simple.value(p, s)
     if a == 2:
         return hingston2007.value(p, s)
+    if a == 4:
+        return linear.value(p, s)
+    if a == 5:
+        return mlp.value(p, s)
+    if a == 6:
+        return linear_tablut.value(p, s)
+    if a == 12:
+        return hingston2007_2862.value(p, s)
     return 0.0
+
+
+@entry
+def hex_value(p, s):
+    """The value for side `a`."""
+    if p.architecture == 5:
+        return mlp.hex_value(p, s)
+    return 0.0
+
+
+@entry
+def hexapawn_value(p, s):
+    """The value for white."""
+    if p.architecture == 5:
+        return mlp.hexapawn_value(p, s)
+    return 0.0
+
+
+@inline
+def centipawns(p, s, x):
+    """A value for side `a` as centipawns for the side to move."""
+    cp = np.int64(min(max(x * p.scale, -9000.0), 9000.0))
+    return cp if s.side == 0 else -cp
 
 
 @entry
 def tafl_evaluate(p, s):
     """The value for the side to move, in centipawns."""
-    x = tafl_value(p, s) * p.scale
-    cp = np.int64(min(max(x, -9000.0), 9000.0))
-    return cp if s.side == 0 else -cp
+    return centipawns(p, s, tafl_value(p, s))
+
+
+@entry
+def hex_evaluate(p, s):
+    """The value for the side to move, in centipawns."""
+    return centipawns(p, s, hex_value(p, s))
+
+
+@entry
+def hexapawn_evaluate(p, s):
+    """The value for the side to move, in centipawns."""
+    return centipawns(p, s, hexapawn_value(p, s))
 
 
 PARAMS = from_dtype(LOADED)
-STATE = from_dtype(TAFL)
+TAFL_STATE = from_dtype(TAFL)
+HEX_STATE = from_dtype(HEX)
+HEXAPAWN_STATE = from_dtype(HEXAPAWN)
 
 
 @overload(verbs.value, jit_options=OPTIONS)
-def _value(params, state):
-    if params == PARAMS and state == STATE:
+def _tafl_value(params, state):
+    if params == PARAMS and state == TAFL_STATE:
         return lambda params, state: tafl_value(params, state)
 
 
+@overload(verbs.value, jit_options=OPTIONS)
+def _hex_value(params, state):
+    if params == PARAMS and state == HEX_STATE:
+        return lambda params, state: hex_value(params, state)
+
+
+@overload(verbs.value, jit_options=OPTIONS)
+def _hexapawn_value(params, state):
+    if params == PARAMS and state == HEXAPAWN_STATE:
+        return lambda params, state: hexapawn_value(params, state)
+
+
 @overload(verbs.evaluate, jit_options=OPTIONS)
-def _evaluate(params, state):
-    if params == PARAMS and state == STATE:
+def _tafl_evaluate(params, state):
+    if params == PARAMS and state == TAFL_STATE:
         return lambda params, state: tafl_evaluate(params, state)
 
 
-verbs.KERNELS["value", LOADED, TAFL] = tafl_value
-verbs.KERNELS["evaluate", LOADED, TAFL] = tafl_evaluate
+@overload(verbs.evaluate, jit_options=OPTIONS)
+def _hex_evaluate(params, state):
+    if params == PARAMS and state == HEX_STATE:
+        return lambda params, state: hex_evaluate(params, state)
+
+
+@overload(verbs.evaluate, jit_options=OPTIONS)
+def _hexapawn_evaluate(params, state):
+    if params == PARAMS and state == HEXAPAWN_STATE:
+        return lambda params, state: hexapawn_evaluate(params, state)
+
+
+verbs.KERNELS.update(
+    {
+        ("value", LOADED, TAFL): tafl_value,
+        ("value", LOADED, HEX): hex_value,
+        ("value", LOADED, HEXAPAWN): hexapawn_value,
+        ("evaluate", LOADED, TAFL): tafl_evaluate,
+        ("evaluate", LOADED, HEX): hex_evaluate,
+        ("evaluate", LOADED, HEXAPAWN): hexapawn_evaluate,
+    }
+)

@@ -1,4 +1,4 @@
-"""A network by name and sizes, `hingston2007:hidden=20`: its arrays, its genome, its record for the kernels."""
+"""A network by name and sizes, `hingston2007:hidden=20` or `mlp:64,32`: its arrays, genome and record for kernels."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from math import prod
 from typing import Any
 
 from ..game import AnyVariant
+from ..wording import shorten
 
-NAMES = ("simple", "hingston2007")
+NAMES = ("zero", "simple", "hingston2007", "hingston2007-2862", "linear", "linear-tablut", "mlp")
 """The architectures that a file may ask for: nothing else is ever imported."""
+MOST_UNITS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +26,43 @@ class Network:
     @property
     def module(self) -> Any:
         """The architecture's file in `networks`."""
-        return import_module(f".networks.{self.name}", __package__)
+        return import_module(f".networks.{self.name.replace('-', '_')}", __package__)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """All of its sizes, given or not."""
+        return {**self.module.OPTIONS, **self.options}
+
+    @property
+    def text(self) -> str:
+        """The network as `parse` reads it: sizes that are not the usual ones, layers in a row."""
+        sizes, usual = self.sizes, self.module.OPTIONS
+        layers = _layers(self.module)
+        words = [str(sizes[name]) for name in layers if sizes[name]]
+        named = {pair: word for word, pair in _words(self.module).items()}
+        for pair in sizes.items():
+            name, number = pair
+            if name not in layers and number != usual[name]:
+                words.append(named.get(pair, f"{name}={number}"))
+        return f"{self.name}:{','.join(words)}" if words else self.name
+
+    @property
+    def encoding(self) -> str:
+        """Names what the network sees, and how; another number stands for another reading of the board."""
+        return str(getattr(self.module, "ENCODING", f"{self.name}-1"))
+
+    @property
+    def output(self) -> dict[str, Any]:
+        """What its value means where a file says nothing else."""
+        meaning = getattr(self.module, "OUTPUT", "logit")
+        return {"side": "a", "meaning": meaning, "scale": self.module.SCALE}
 
     def shapes(self, variant: AnyVariant) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of the arrays, in the order of the genome."""
-        shapes: dict[str, tuple[int, ...]] = self.module.shapes(variant, self.options)
+        """Names and shapes of the arrays, in the order of the genome; ValueError for a game it does not know."""
+        if variant.game not in self.module.GAMES:
+            expected = " or ".join(self.module.GAMES)
+            raise ValueError(f"network {self.name}: expected a variant of {expected}, not {variant.game}")
+        shapes: dict[str, tuple[int, ...]] = self.module.shapes(variant, self.sizes)
         return shapes
 
     def count(self, variant: AnyVariant) -> int:
@@ -51,31 +85,84 @@ class Network:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def record(self, variant: AnyVariant, genome: Any, scale: float | None = None) -> Any:
-        """The parameters for kernels, in a one-element recarray of dtype `loaded.LOADED`."""
+        """The parameters for kernels, in a one-element recarray of dtype `loaded.LOADED`; ValueError if they are not
+        as many as the network has there, or too many."""
         import numpy as np
 
-        from .loaded import LOADED
+        from .loaded import LOADED, MOST_WEIGHTS
 
+        count = self.count(variant)
+        if count > MOST_WEIGHTS or len(genome) != count:
+            raise ValueError(
+                f"network {self.text}: {len(genome)} weights: expected {count} on this board, of {MOST_WEIGHTS} at most"
+            )
         record = np.zeros(1, LOADED).view(np.recarray)
-        layout = self.module.layout(variant, self.options)
+        layout = self.module.layout(variant, self.sizes)
         record[0]["architecture"] = self.module.NUMBER
         record[0]["scale"] = self.module.SCALE if scale is None else scale
         record[0]["shape"][: len(layout)] = layout
-        record[0]["weights"][: len(genome)] = genome
+        record[0]["weights"][:count] = genome
         return record
+
+    def naive(self, variant: AnyVariant, arrays: Mapping[str, Any], position: Any) -> float:
+        """The value for side `a`, slow and obvious."""
+        return float(self.module.naive(variant, self.sizes, arrays, position))
 
 
 def parse(text: str) -> Network:
-    """The network described by a name and sizes, as `hingston2007:hidden=20`; ValueError saying what was expected."""
+    """The network described by a name and sizes, as `hingston2007:hidden=20`; ValueError saying what was expected.
+
+    An architecture with layers has numbers instead, their sizes in order (`mlp:64,32`); where it has words, each
+    stands for a choice (`mlp:25,5,tanh`).
+    """
     name, _, rest = text.partition(":")
     if name not in NAMES:
-        raise ValueError(f"network {name[:40]!r}: expected one of {', '.join(NAMES)}")
-    network = Network(name)
-    options = dict(network.module.OPTIONS)
-    for word in filter(None, rest.split(",")):
-        key, _, number = word.partition("=")
-        if key not in options or not (number.isascii() and number.isdigit()) or not 1 <= int(number) <= 512:
-            expected = ", ".join(f"{key}=1 to 512" for key in options) or "no sizes"
-            raise ValueError(f"network {text[:80]!r}: {word[:40]!r}: expected {expected}")
-        options[key] = int(number)
-    return Network(name, options)
+        raise ValueError(f"network {shorten(name, 40)}: expected one of {', '.join(NAMES)}")
+    module = Network(name).module
+    layers, words = _layers(module), _words(module)
+    given: dict[str, int] = {}
+    for word in filter(None, rest.split(",", 16)):
+        key, equals, digits = word.partition("=")
+        if equals:
+            size = _size(digits) if key in _keys(module) else 0
+        elif word in words:
+            key, size = words[word]
+        else:
+            key, size = next((layer for layer in layers if layer not in given), ""), _size(word)
+        if key not in module.OPTIONS or key in given or not (size or word in words):
+            expected = _expected(module)
+            raise ValueError(f"network {shorten(text)}: {shorten(word, 40)}: expected {expected}")
+        given[key] = size
+    if not given.keys().isdisjoint(layers):
+        given = {**dict.fromkeys(layers, 0), **given}
+    return Network(name, {**module.OPTIONS, **given})
+
+
+def _layers(module: Any) -> tuple[str, ...]:
+    """Sizes that are named by their place."""
+    return getattr(module, "LAYERS", ())
+
+
+def _words(module: Any) -> Mapping[str, tuple[str, int]]:
+    """Words that stand for an option and its value."""
+    return getattr(module, "WORDS", {})
+
+
+def _keys(module: Any) -> list[str]:
+    """Sizes that are named."""
+    chosen = {key for key, _ in _words(module).values()}
+    return [key for key in module.OPTIONS if key not in chosen and key not in _layers(module)]
+
+
+def _size(text: str) -> int:
+    """A size, or 0 if that is none."""
+    digits = text.isascii() and text.isdigit() and len(text) <= 4
+    return int(text) if digits and 1 <= int(text) <= MOST_UNITS else 0
+
+
+def _expected(module: Any) -> str:
+    layers = _layers(module)
+    said = [f"at most {len(layers)} sizes from 1 to {MOST_UNITS}"] if layers else []
+    said += [f"{key}=1 to {MOST_UNITS}" for key in _keys(module)]
+    said += [", ".join(_words(module))] if _words(module) else []
+    return " or ".join(said) or "no sizes"

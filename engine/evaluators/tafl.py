@@ -85,19 +85,13 @@ def runs_to_goal(s, sq, d):
         t += d
 
 
-@entry
-def terms(p, s):
-    """Write the terms into `p.terms`, in centipawns for the attackers; returns their sum."""
-    out = p.terms
-    material = p.attacker * (s.count[0] - p.attackers) - p.defender * (s.count[1] - 1 - p.defenders)
-    out[0] = material
+@inline
+def around(s, king):
+    """What the king sees from his square: roads, lanes, room and pressure, as `DEFAULT` counts them."""
     roads = 0
     lanes = 0
     room = 0
     pressure = 0
-    king = s.king
-    if king == 0:
-        return material
     bit = 1 << KING
     for d in DIRECTIONS:
         c = s.board[king + d]
@@ -127,17 +121,35 @@ def terms(p, s):
                 break
             t += d
             reach -= 1
-    out[1] = p.road[min(roads, 3)] + p.lane * min(lanes, 8)
-    out[2] = p.distance * (s.goal_distance[king] - p.far)
-    out[3] = p.room * min(room, 12)
-    out[4] = p.pressure[pressure]
+    return min(roads, 3), min(lanes, 8), min(room, 12), pressure
+
+
+@inline
+def standing_guards(s):
+    """Attackers on squares that shut a corner."""
     guards = 0
-    if p.guard:
-        for i in range(s.guards):
-            q = s.board[s.guard[i]] & 15
-            if 1 <= q <= 5:
-                guards += 1
-    out[5] = p.guard * guards
+    for i in range(s.guards):
+        q = s.board[s.guard[i]] & 15
+        if 1 <= q <= 5:
+            guards += 1
+    return guards
+
+
+@entry
+def terms(p, s):
+    """Write the terms into `p.terms`, in centipawns for the attackers; returns their sum."""
+    out = p.terms
+    material = p.attacker * (s.count[0] - p.attackers) - p.defender * (s.count[1] - 1 - p.defenders)
+    out[0] = material
+    king = s.king
+    if king == 0:
+        return material
+    roads, lanes, room, pressure = around(s, king)
+    out[1] = p.road[roads] + p.lane * lanes
+    out[2] = p.distance * (s.goal_distance[king] - p.far)
+    out[3] = p.room * room
+    out[4] = p.pressure[pressure]
+    out[5] = p.guard * standing_guards(s) if p.guard else 0
     out[6] = p.tempo if s.side == 0 else -p.tempo
     total = 0
     for i in range(7):

@@ -44,7 +44,8 @@ def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
     return (variant.files, options["hidden"])
 
 
-def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+def picture(variant: Any, position: Any) -> Any:
+    """The board as the network sees it, the top rank first."""
     import numpy as np
 
     from ...squares import file_of, rank_of
@@ -53,22 +54,37 @@ def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], p
     board = np.zeros((n, n))
     for sq, letter in position.pieces():
         board[n - 1 - rank_of(sq), file_of(sq)] = -2 if letter == "K" else -1 if letter.isupper() else 1
-    strips = range(n - 2)
+    return board
+
+
+def naive_windows(arrays: Mapping[str, Any], board: Any) -> list[float]:
+    """The features of all windows."""
+    strips = range(len(board) - 2)
     windows = [board[:, s : s + 3] for s in strips]
     windows += [board[s : s + 3] for s in strips]
     windows += [board[r : r + 3, c : c + 3] for r in strips for c in strips]
     weights = [*arrays["vertical"], *arrays["horizontal"], *arrays["patch"]]
     biases = [*arrays["vertical_bias"], *arrays["horizontal_bias"], *arrays["patch_bias"]]
-    seen = [_sigmoid(float((w * x).sum()) + b) for w, x, b in zip(weights, windows, biases, strict=True)]
-    seen += [*position.taken, 1 if position.side == 0 else 0]
+    return [naive_sigmoid(float((w * x).sum()) + b) for w, x, b in zip(weights, windows, biases, strict=True)]
+
+
+def naive_conclusion(arrays: Mapping[str, Any], inputs: list[float]) -> float:
+    """The value from all inputs of the hidden units."""
+    import numpy as np
+
     hidden = [
-        _sigmoid(float(w @ np.array(seen)) + b)
+        naive_sigmoid(float(w @ np.array(inputs)) + b)
         for w, b in zip(arrays["hidden"], arrays["hidden_bias"], strict=True)
     ]
     return float(arrays["output"] @ np.array(hidden) + arrays["output_bias"][0])
 
 
-def _sigmoid(x: float) -> float:
+def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    seen = naive_windows(arrays, picture(variant, position))
+    return naive_conclusion(arrays, [*seen, *position.taken, 1 if position.side == 0 else 0])
+
+
+def naive_sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x))
 
 
@@ -100,11 +116,10 @@ def window(p, s, n, row, column, rows, columns, at):
     return total
 
 
-@entry
-def value(p, s):
-    """The value for the attackers: the output unit before its sigmoid."""
-    n = p.shape[0]
-    hidden = p.shape[1]
+@inline
+def look(p, s):
+    """The features of all windows into `p.inputs`; where the weights behind theirs begin."""
+    n = p["shape"][0]
     strips = n - 2
     at = 0
     f = 0
@@ -126,11 +141,13 @@ def value(p, s):
             p.inputs[f] = sigmoid(window(p, s, n, r, c, 3, 3, at) + p.weights[bias + r * strips + c])
             at += 9
             f += 1
-    p.inputs[f] = s.taken[0]
-    p.inputs[f + 1] = s.taken[1]
-    p.inputs[f + 2] = 1.0 if s.side == 0 else 0.0
-    f += 3
-    at = bias + strips * strips
+    return bias + strips * strips
+
+
+@inline
+def conclude(p, f, at):
+    """The value from `f` inputs; the weights of the hidden units begin at `at`."""
+    hidden = p["shape"][1]
     bias = at + hidden * f
     out = bias + hidden
     total = 0.0
@@ -141,3 +158,15 @@ def value(p, s):
         at += f
         total += p.weights[out + h] * sigmoid(sum_ + p.weights[bias + h])
     return total + p.weights[out + hidden]
+
+
+@entry
+def value(p, s):
+    """The value for the attackers: the output unit before its sigmoid."""
+    strips = p["shape"][0] - 2
+    f = 2 * strips + strips * strips
+    at = look(p, s)
+    p.inputs[f] = s.taken[0]
+    p.inputs[f + 1] = s.taken[1]
+    p.inputs[f + 2] = 1.0 if s.side == 0 else 0.0
+    return conclude(p, f + 3, at)

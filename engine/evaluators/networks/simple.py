@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...jit import entry
+from ...jit import kernel
 
 NUMBER = 1
 SOURCE = 'P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl", 2007: the player called Simple'
 GAMES = ("tafl",)
 SCALE = 10.0
+OUTPUT = "value"
 OPTIONS: Mapping[str, int] = {}
 
 
@@ -33,7 +34,15 @@ def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], p
     return float(10 * (position.taken[0] - position.taken[1]) + goal_distance(variant.rules, king))
 
 
-@entry
+def terms(options: Mapping[str, int], params: Any, state: Any) -> list[tuple[str, float]]:
+    by_attackers, by_defenders = state["taken"].tolist()
+    return [
+        ("captures", 10.0 * (by_attackers - by_defenders)),
+        ("distance", float(state["goal_distance"][state["king"]])),
+    ]
+
+
+@kernel
 def value(p, s):
     """The value for the attackers, in tenths of a man; where corners do not count the nearest goal does."""
     return float(10 * (s.taken[0] - s.taken[1]) + s.goal_distance[s.king])

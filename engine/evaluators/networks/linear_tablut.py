@@ -1,0 +1,175 @@
+"""Seven features of each side, weighed for each side apart (kernel).
+
+Source: "Tablut Game AI with Temporal Difference Learning", its evaluation function by the text. d is the Manhattan
+distance, men are pieces but the king:
+
+    king       the sum of 1/d to the king over the side's men
+    opponent   the sum of 1/d to the nearest enemy over its men
+    corner     the sum of 1/d to the nearest corner of the board over its pieces
+    number     its pieces, as a share of those at the start
+    capture    1 if it has taken something since the root of the search
+    escape     1 if the king sees a corner in a clear line; 0 for the attackers
+    freedom    its moves, as a share of the squares
+
+The value is the attackers' sum less the defenders'. A player of that paper maximises its own sum alone: for it the
+other side's weights are zero. "Since the root" is since the state was set up, or `caught_top` was set to 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...games.tafl.state import KING
+from ...games.tafl.walk import DIRECTIONS, piece_moves
+from ...jit import inline, kernel
+
+NUMBER = 6
+SOURCE = '"Tablut Game AI with Temporal Difference Learning": the evaluation function by the text'
+GAMES = ("tafl",)
+SCALE = 100.0
+OUTPUT = "value"
+OPTIONS: Mapping[str, int] = {}
+
+FEATURES = ("king", "opponent", "corner", "number", "capture", "escape", "freedom")
+TUNED = {"attackers": (5, 2, 1, 1, 3, 1, 1), "defenders": (5, 1, 8, 3, 1, 5, 2)}
+"""The paper's tuned weights."""
+
+
+def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    return {"attackers": (len(FEATURES),), "defenders": (len(FEATURES),)}
+
+
+def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    return (variant.attackers, variant.defenders + 1)
+
+
+def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    """The position counts as the root: nothing has been captured since."""
+    total = 0.0
+    for side, (name, sign) in enumerate((("attackers", 1), ("defenders", -1))):
+        seen = _naive_features(variant, position, side)
+        total += sign * sum(float(w) * x for w, x in zip(arrays[name], seen, strict=True))
+    return total
+
+
+def _naive_features(variant: Any, position: Any, side: int) -> list[float]:
+    from dataclasses import replace
+
+    from ...games.tafl.position import Position
+    from ...sides import Side
+    from ...squares import file_of, rank_of
+
+    last = variant.size - 1
+    places = {(file_of(sq), rank_of(sq)): letter for sq, letter in position.pieces()}
+    own = [at for at, letter in places.items() if letter.isupper() == bool(side)]
+    enemies = [at for at in places if at not in own]
+    king = next(at for at, letter in places.items() if letter == "K")
+    corners = [(x, y) for x in (0, last) for y in (0, last)]
+
+    def near(at: tuple[int, int], goals: list[tuple[int, int]]) -> float:
+        return 1 / max(1, min(abs(at[0] - x) + abs(at[1] - y) for x, y in goals))
+
+    def clear(at: tuple[int, int], goal: tuple[int, int]) -> bool:
+        between = [
+            (x, y)
+            for x in range(min(at[0], goal[0]), max(at[0], goal[0]) + 1)
+            for y in range(min(at[1], goal[1]), max(at[1], goal[1]) + 1)
+        ]
+        return (at[0] == goal[0] or at[1] == goal[1]) and not any(p in places for p in between if p != at)
+
+    men = [at for at in own if at != king]
+    moved = replace(position.unlimited().setup, side=Side(side), berserk=None)
+    free = variant.with_switches(
+        repetition="ignore", draw_fort="no", move_limit=0, quiet_limit=0, material_draw="none"
+    )
+    return [
+        sum(near(at, [king]) for at in men),
+        sum(near(at, enemies) for at in men) if enemies else 0.0,
+        sum(near(at, corners) for at in own),
+        len(own) / layout(variant, {})[side],
+        0.0,
+        float(side == 1 and any(clear(king, corner) for corner in corners)),
+        len(Position.from_setup(free, moved).legal_moves()) / variant.size**2,
+    ]
+
+
+def terms(options: Mapping[str, int], params: Any, state: Any) -> list[tuple[str, float]]:
+    """What each feature of each side adds to the value; the kernel has just left them in `inputs`."""
+    number = len(FEATURES)
+    parts = params["weights"][: 2 * number] * params["inputs"][: 2 * number]
+    names = [f"{name}_{side}" for side in "ad" for name in FEATURES]
+    return [
+        (name, float(x if i < number else -x)) for i, (name, x) in enumerate(zip(names, parts, strict=True))
+    ]
+
+
+@inline
+def apart(sq, other):
+    """The Manhattan distance of two squares, at least 1."""
+    return max(1, abs(sq % 21 - other % 21) + abs(sq // 21 - other // 21))
+
+
+@inline
+def sees_corner(s, king):
+    """Whether the king stands on a line with a corner of the board and nothing stands between."""
+    last = s.width - 1
+    for d in DIRECTIONS:
+        t = king + d
+        while s.board[t] & 15 == 0:
+            file = t % 21 - 1
+            rank = t // 21 - 1
+            if (file == 0 or file == last) and (rank == 0 or rank == last):
+                return True
+            t += d
+    return False
+
+
+@kernel
+def look(p, s, side, at):
+    """Write a side's features into `p.inputs` from `at` on."""
+    king = int(s.king)
+    last = s.width - 1
+    to_king = 0.0
+    to_enemy = 0.0
+    to_corner = 0.0
+    moves = 0
+    bottom = s.moves.size - 512
+    for i in range(s.count[side]):
+        sq = int(s.pieces[side, i])
+        if s.board[sq] & 15 != KING:
+            if king:
+                to_king += 1.0 / apart(sq, king)
+            nearest = 64
+            for j in range(s.count[1 - side]):
+                nearest = min(nearest, apart(sq, int(s.pieces[1 - side, j])))
+            if nearest < 64:
+                to_enemy += 1.0 / nearest
+        file = sq % 21 - 1
+        rank = sq // 21 - 1
+        to_corner += 1.0 / max(1, min(file, last - file) + min(rank, last - rank))
+        moves += piece_moves(s, sq, bottom) - bottom
+    captured = 0.0
+    for i in range(s.caught_top):
+        if (int(s.caught[i]) >> 12) & 1 != side:
+            captured = 1.0
+    p.inputs[at] = to_king
+    p.inputs[at + 1] = to_enemy
+    p.inputs[at + 2] = to_corner
+    p.inputs[at + 3] = s.count[side] / p.shape[side]
+    p.inputs[at + 4] = captured
+    p.inputs[at + 5] = 1.0 if side == 1 and king and sees_corner(s, king) else 0.0
+    p.inputs[at + 6] = moves / (s.width * s.width)
+
+
+@kernel
+def value(p, s):
+    """The value for the attackers: their weighted sum less the defenders'; features stay in `p.inputs`."""
+    for side in range(2):
+        look(p, s, side, 7 * side)
+    total = 0.0
+    for i in range(7):
+        total += p.weights[i] * p.inputs[i]
+    for i in range(7, 14):
+        total -= p.weights[i] * p.inputs[i]
+    return total

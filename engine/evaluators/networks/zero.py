@@ -1,0 +1,35 @@
+"""Every position is worth the same: what a search plays by it are won and lost games alone.
+
+Source: P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl" (2007): the player called Random, read as one
+that sees wins and losses as far as it searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+NUMBER = 0
+SOURCE = (
+    'P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl", 2007: Random that sees how games end'
+)
+GAMES = ("tafl", "hex", "hexapawn")
+SCALE = 1.0
+OUTPUT = "value"
+OPTIONS: Mapping[str, int] = {}
+
+
+def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    return {}
+
+
+def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    return ()
+
+
+def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    return 0.0
+
+
+def terms(options: Mapping[str, int], params: Any, state: Any) -> list[tuple[str, float]]:
+    return []
