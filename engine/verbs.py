@@ -56,6 +56,11 @@ def stuck(state: Any) -> int:
     return KERNELS["stuck", state.dtype](state)  # type: ignore[no-any-return]
 
 
+def can_move(state: Any) -> bool:
+    """Whether the side to move of an undecided position has a legal move; true where `make` has told already."""
+    return KERNELS["can_move", state.dtype](state)  # type: ignore[no-any-return]
+
+
 def horizon(state: Any) -> int:
     """A salt for the table key: 0 unless a limit of plies is near enough to change a search's values."""
     return KERNELS["horizon", state.dtype](state)  # type: ignore[no-any-return]

@@ -1,15 +1,23 @@
 """Players: who chooses the moves, as data. One TOML file each.
 
 description = "One sentence."
-algorithm = "alphabeta"
-evaluator = "default"
+algorithm = "minimax"       # a word of the option Algorithm
+evaluator = "simple"        # by name, or a file beside this one: "net.safetensors"
+game = "tafl"               # only if it plays no other
 variant = "copenhagen"      # only if it plays no other
 
 [limits]                    # hold for every search: depth, nodes, mate, movetime (milliseconds)
 depth = 2
 
 [options]                   # options of the search, by the names of the greeting
-MultiPV = 1
+Wins = "flat"
+
+[rating]                    # as measured, not as hoped
+elo = 1180
+error = 25                  # half of the 95 % interval
+source = "hnefi arena mine simple --pairs 400, seed 1; simple = 1000"
+
+Reading one is cheap: a file of weights is opened when somebody searches with it.
 """
 
 from __future__ import annotations
@@ -20,13 +28,17 @@ from pathlib import Path
 from typing import Any
 
 from hnefi.engine import options
+from hnefi.engine.game import AnyVariant
 from hnefi.engine.search.types import Limits
 from hnefi.engine.toml_text import read_toml
 
 FOLDER = Path(__file__).parent
 SUFFIX = ".toml"
 _LIMITS = ("depth", "nodes", "mate", "movetime")
-_KEYS = ("description", "algorithm", "evaluator", "variant", "limits", "options")
+_KEYS = ("description", "algorithm", "evaluator", "game", "variant", "limits", "options", "rating")
+_RATING = ("elo", "error", "source")
+_GAMES = ("tafl", "hex", "hexapawn")
+_ELO_LIMIT = 10_000
 _NUMBER_LIMIT = 10**15
 _FILE_LIMIT = 64 * 1024
 
@@ -36,8 +48,21 @@ class PlayerError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Rating:
+    """How strong a player was found to be: Elo, half of the 95 % interval, and what was played to know it."""
+
+    elo: float
+    error: float | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Player:
-    """How somebody plays: the search algorithm, the evaluator, and the limits that hold for every search."""
+    """How somebody plays: the search algorithm, the evaluator, and the limits that hold for every search.
+
+    `evaluator` is a name, or the path of a file that has not been opened; `game` and `variant` are what it plays,
+    if it does not play everything.
+    """
 
     name: str
     description: str = ""
@@ -45,12 +70,36 @@ class Player:
     evaluator: str = "default"
     limits: Limits = field(default_factory=Limits)
     options: Mapping[str, str] = field(default_factory=dict)
+    game: str | None = None
     variant: str | None = None
+    rating: Rating | None = None
+    file: Path | None = None
+
+    def misfit(self, variant: AnyVariant) -> str | None:
+        """Why this player cannot play a variant; None if it can, as far as its file says."""
+        known = {variant.name.lower(), *(alias.lower() for alias in variant.aliases)}
+        if self.variant is not None and self.variant.lower() not in known:
+            return f"{self.name} plays {self.variant} only, not {variant.name}"
+        if self.game is not None and self.game != variant.game:
+            return f"{self.name} plays {self.game} only, not {variant.name}"
+        return None
 
 
 def names() -> list[str]:
     """The names of the shipped players, in alphabetical order."""
     return sorted(file.stem for file in FOLDER.glob(f"*{SUFFIX}"))
+
+
+def everything(path: str | None = None) -> list[Player]:
+    """The shipped players, then those in a file or folder; PlayerError at the first that cannot be read."""
+    files = [FOLDER / f"{name}{SUFFIX}" for name in names()]
+    if path is not None:
+        place = Path(path)
+        more = sorted(place.glob(f"*{SUFFIX}")) if place.is_dir() else [place]
+        if not more:
+            raise PlayerError(f"{path}: expected players in it, files that end in {SUFFIX}")
+        files += more
+    return [read(file) for file in files]
 
 
 def load(name: str) -> Player:
@@ -85,7 +134,10 @@ def read(file: Path) -> Player:
         evaluator=evaluator,
         limits=_read_limits(file, table),
         options={name: _option(file, name, value) for name, value in _table(file, table, "options").items()},
+        game=_game(file, table),
         variant=_text(file, table, "variant", "") or None,
+        rating=_read_rating(file, table),
+        file=file,
     )
 
 
@@ -110,6 +162,30 @@ def _choice(file: Path, name: str, text: str) -> str:
         return str(option.read(text))
     except ValueError as error:
         raise PlayerError(f"{file}: {name}: {text!r:.80}: {error}") from None
+
+
+def _game(file: Path, table: Mapping[str, Any]) -> str | None:
+    game = _text(file, table, "game", "") or None
+    if game is not None and game not in _GAMES:
+        raise PlayerError(f"{file}: game: {game!r:.80}: expected one of {', '.join(_GAMES)}")
+    return game
+
+
+def _read_rating(file: Path, table: Mapping[str, Any]) -> Rating | None:
+    rating = _table(file, table, "rating")
+    if not rating:
+        return None
+    for key, value in rating.items():
+        if key not in _RATING:
+            raise PlayerError(f"{file}: rating.{key}: {value!r:.80}: expected one of {', '.join(_RATING)}")
+    for key in ("elo", "error"):
+        value = rating.get(key, 0)
+        if type(value) not in (int, float) or not abs(value) <= _ELO_LIMIT:
+            raise PlayerError(f"{file}: rating.{key}: {value!r:.80}: expected a number up to {_ELO_LIMIT}")
+    source = rating.get("source")
+    if "elo" not in rating or not isinstance(source, str) or not source.strip():
+        raise PlayerError(f"{file}: rating: {rating!r:.80}: expected elo, and as source what was played")
+    return Rating(rating["elo"], rating.get("error"), source)
 
 
 def _read_limits(file: Path, table: Mapping[str, Any]) -> Limits:

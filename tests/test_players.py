@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from conversation import Conversation
 
 from hnefi import players
+from hnefi.engine import games
+from hnefi.engine.evaluators import network
 from hnefi.engine.search.types import Limits
 from hnefi.engine.session import Session
+from hnefi.tools.arena import resolve as arena
+from hnefi.tools.arena.options import ConfigError
+from hnefi.tools.cli import main
+
+GAMES = ("brandubh", "hex:4", "hexapawn:3x3")
 
 
 @pytest.mark.parametrize("name", players.names())
@@ -19,6 +30,144 @@ def test_every_shipped_player_can_be_used(name: str) -> None:
     session = Session(load_player=players.load)
     session.set_option("Player", name)
     assert session.settings.algorithm == player.algorithm
+    assert player.rating is None or player.rating.source
+
+
+@pytest.mark.parametrize("name", players.names())
+def test_every_player_is_an_opponent_in_the_arena(name: str) -> None:
+    told = arena.resolve({"engine": [{"player": name}, {"player": "random-blind"}]}, {})
+    assert arena.specs(told)[0].command[-2:] == ("--player", name)
+
+
+@pytest.mark.parametrize(
+    ("variants", "reason"),
+    [("hex:4", "run.variants 'hex:4': engine 'simple': simple plays tafl only, not hex:4")],
+)
+def test_the_arena_refuses_who_cannot_play(variants: str, reason: str) -> None:
+    """Before anything is played: not by losing."""
+    engines = [{"player": "simple"}, {"player": "default"}]
+    with pytest.raises(ConfigError, match=reason):
+        arena.resolve({"engine": engines, "run": {"variants": [variants]}}, {})
+
+
+def test_the_engine_plays_as_every_player() -> None:
+    """By flag and by option; each answers with a move, and looks as far ahead as it should."""
+    with Conversation("--player", "simple-d2", "--variant", "brandubh") as engine:
+        engine.ask("uti")
+        for name in ("", *players.names()):
+            engine.send(
+                *([f"setoption name Player value {name}"] if name else []), "isready", "go nodes 200000"
+            )
+            *_, info, answer = engine.until("bestmove")
+            assert answer.split()[0] == "bestmove"
+            limits = players.load(name or "simple-d2").limits
+            assert limits.depth is None or info.split()[1:3] == ["depth", str(limits.depth)]
+
+
+def test_a_player_who_cannot_play_a_variant_says_so() -> None:
+    """What a player's file says about games agrees with what its evaluator knows."""
+    for player in players.everything():
+        for variant in map(games.find, GAMES):
+            if player.evaluator in network.NAMES:
+                knows = variant.game in network.Network(player.evaluator).module.GAMES
+            else:
+                knows = True
+            assert (player.misfit(variant) is None) == knows, f"{player.name} {variant.name}"
+    simple = players.load("simple")
+    assert simple.misfit(games.find("hex:4")) == "simple plays tafl only, not hex:4"
+
+
+def test_a_player_of_one_variant(tmp_path: Path) -> None:
+    file = tmp_path / "narrow.toml"
+    file.write_text('variant = "Brandubh"\n')
+    player = players.load(str(file))
+    assert player.misfit(games.find("brandubh")) is None
+    assert player.misfit(games.find("copenhagen")) == "narrow plays Brandubh only, not copenhagen"
+
+
+def test_options_of_the_player_before_are_forgotten(tmp_path: Path) -> None:
+    file = tmp_path / "flat.toml"
+    file.write_text('[options]\nWins = "flat"\nHash = 2\n')
+    session = Session(load_player=players.load)
+    session.set_option("Seed", "7")
+    session.set_option("Player", str(file))
+    assert (session.settings.wins, session.settings.hash_mib) == ("flat", 2)
+    session.set_option("Player", "simple")
+    assert (session.settings.wins, session.settings.hash_mib, session.settings.seed) == ("near", 64, 7)
+
+
+def test_reading_players_loads_nothing_heavy() -> None:
+    """Weights are opened when somebody searches with them; a file that is not there is no error before."""
+    script = (
+        "import sys\n"
+        "from hnefi import players\n"
+        "players.everything()\n"
+        "print(*{'numpy', 'numba', 'safetensors'} & set(sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+# The command
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["players", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit, match="2"):
+        main(["players", *arguments])
+    return capsys.readouterr().err
+
+
+def test_the_list(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = shown(capsys)
+    for name in players.names():
+        assert f"\n{name} " in text
+        assert players.load(name).description in text
+    (tmp_path / "mine.toml").write_text(
+        'description = "Mine."\nvariant = "brandubh"\n[rating]\nelo = 1180\nerror = 25.5\nsource = "a cup"\n'
+    )
+    assert "\nmine                brandubh  1180 ± 25.5  Mine.\n" in shown(capsys, "--path", str(tmp_path))
+    rows = json.loads(shown(capsys, "--json", "--path", str(tmp_path / "mine.toml"), "--variant", "brandubh"))
+    assert [row["name"] for row in rows] == [*players.names(), "mine"]
+    assert rows[-1]["rating"] == {"elo": 1180, "error": 25.5, "source": "a cup"}
+    rows = json.loads(shown(capsys, "--json", "--path", str(tmp_path), "--variant", "hex:5"))
+    assert {row["name"] for row in rows} == {
+        "default", "random-blind", "random-terminal", "random-terminal-d2", "random-terminal-d3",
+        "uct-100", "uct-1k", "uct-10k",
+    }  # fmt: skip
+
+
+def test_one_player(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = shown(capsys, "simple-d3")
+    for fact in ("plays      tafl", "algorithm  minimax", "limits     depth 3", "evaluator  simple"):
+        assert f"\n  {fact}\n" in text
+    assert "P. Hingston" in text
+    assert "not measured" in text
+    everything = json.loads(shown(capsys, "simple-d3", "--json"))
+    assert everything["limits"] == {"depth": 3}
+    assert "P. Hingston" in everything["provenance"]["source"]
+    file = tmp_path / "mine.toml"
+    file.write_text('[options]\nWins = "flat"\n[rating]\nelo = 990\nsource = "a cup of 400 pairs"\n')
+    text = shown(capsys, str(file))
+    assert "\n  rating     990\n  rated by   a cup of 400 pairs\n" in text
+    assert "\n  options    Wins flat\n" in text
+
+
+def test_wrong_questions(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "no player 'smple': expected one of default, " in refused(capsys, "smple")
+    assert "simple plays tafl only, not hex:5" in refused(capsys, "simple", "--variant", "hex:5")
+    assert "expected players in it" in refused(capsys, "--path", str(tmp_path))
+    assert "No such file" in refused(capsys, "--path", str(tmp_path / "nowhere.toml"))
+    broken = tmp_path / "broken.toml"
+    broken.write_text('evaluator = "gone.safetensors"')
+    assert "gone.safetensors" in refused(capsys, str(broken))
+
+
+# Files of one's own
 
 
 def test_a_player_from_a_file(tmp_path: Path) -> None:
@@ -37,12 +186,19 @@ def test_a_player_from_a_file(tmp_path: Path) -> None:
     [
         ("colour = 1", "colour: 1: expected one of description, "),
         ("description = 1", "description: 1: expected text"),
-        ('algorithm = "magic"', "algorithm: 'magic': expected one of alphabeta, random"),
+        ('algorithm = "magic"', "algorithm: 'magic': expected one of alphabeta, "),
         ("limits = 3", "limits: 3: expected a table"),
         ("[limits]\ndepth = 0", "limits.depth: 0: expected a whole number of at least 1"),
         ("[limits]\nclock = 1", "limits.clock: 1: expected one of depth, "),
         ("[options]\nHash = 0", "options.Hash: 0: expected 1 to 65536"),
         ("[options]\nPlayer = 'x'", "options.Player: 'x': expected one of Algorithm, "),
+        ("[options]\nWins = 'far'", "options.Wins: 'far': expected one of near, flat"),
+        ("game = 'chess'", "game: 'chess': expected one of tafl, hex, hexapawn"),
+        ("[rating]\nelo = 5", "rating: {'elo': 5}: expected elo, and as source what was played"),
+        ("[rating]\nsource = 'a'", "rating: {'source': 'a'}: expected elo, and as source what was played"),
+        ("[rating]\nelo = nan\nsource = 'a'", "rating.elo: nan: expected a number up to 10000"),
+        ("[rating]\nelo = 1\nerror = true", "rating.error: True: expected a number up to 10000"),
+        ("[rating]\nstrength = 1", "rating.strength: 1: expected one of elo, error, source"),
         ("nonsense", "not TOML: "),
     ],
 )

@@ -180,6 +180,12 @@ def adjudicate(s, root):
     return 0
 
 
+@inline
+def can_move(s):
+    """Whether a cell is empty."""
+    return s.empty > 0
+
+
 @entry
 def horizon(s):
     """Nothing, for there are no limits."""
@@ -243,6 +249,12 @@ def _stuck(state):
         return lambda state: stuck(state)
 
 
+@overload(verbs.can_move, jit_options=OPTIONS)
+def _can_move(state):
+    if state == STATE:
+        return lambda state: can_move(state)
+
+
 @overload(verbs.horizon, jit_options=OPTIONS)
 def _horizon(state):
     if state == STATE:
@@ -269,6 +281,7 @@ verbs.KERNELS.update(
         ("undo", HEX): undo,
         ("adjudicate", HEX): adjudicate,
         ("stuck", HEX): stuck,
+        ("can_move", HEX): can_move,
         ("horizon", HEX): horizon,
         ("weight", HEX): weight,
         ("random_move", HEX): random_move,

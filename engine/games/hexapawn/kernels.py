@@ -290,6 +290,12 @@ def _stuck(state):
         return lambda state: stuck(state)
 
 
+@overload(verbs.can_move, jit_options=OPTIONS)
+def _can_move(state):
+    if state == STATE:
+        return lambda state: can_move(state)
+
+
 @overload(verbs.horizon, jit_options=OPTIONS)
 def _horizon(state):
     if state == STATE:
@@ -316,6 +322,7 @@ verbs.KERNELS.update(
         ("undo", HEXAPAWN): undo,
         ("adjudicate", HEXAPAWN): adjudicate,
         ("stuck", HEXAPAWN): stuck,
+        ("can_move", HEXAPAWN): can_move,
         ("horizon", HEXAPAWN): horizon,
         ("weight", HEXAPAWN): weight,
         ("random_move", HEXAPAWN): random_move,

@@ -43,9 +43,11 @@ def unlist(s, sq, q):
 def relist(s, sq, q, place):
     side = q >> 3
     n = s.count[side]
-    moved = s.pieces[side, place]
-    s.pieces[side, n] = moved
-    s.slot[moved] = n
+    if place < n:
+        # Behind the end may lie a mercenary that has gone back to the other side: its slot is not ours.
+        moved = s.pieces[side, place]
+        s.pieces[side, n] = moved
+        s.slot[moved] = n
     s.pieces[side, place] = sq
     s.slot[sq] = place
     s.count[side] = n + 1

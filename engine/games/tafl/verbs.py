@@ -51,6 +51,12 @@ def _stuck(state):
         return lambda state: judge.stuck(state)
 
 
+@overload(verbs.can_move, jit_options=OPTIONS)
+def _can_move(state):
+    if state == STATE:
+        return lambda state: judge.can_move(state)
+
+
 @overload(verbs.horizon, jit_options=OPTIONS)
 def _horizon(state):
     if state == STATE:
@@ -77,6 +83,7 @@ verbs.KERNELS.update(
         ("undo", TAFL): strike.undo,
         ("adjudicate", TAFL): judge.adjudicate,
         ("stuck", TAFL): judge.stuck,
+        ("can_move", TAFL): judge.can_move,
         ("horizon", TAFL): judge.horizon,
         ("weight", TAFL): noisy.weight,
         ("random_move", TAFL): draw.random_move,

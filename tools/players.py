@@ -1,0 +1,141 @@
+"""`hnefi players`: who can play, by name."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from .arguments import find_variant, parser
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hnefi.players import Player
+
+
+def main(argv: list[str]) -> int:
+    """List all players, or show everything about one, as text or as JSON."""
+    options = parser(
+        "players",
+        "Who can play. A name stands wherever an opponent is asked for; adding a player is writing one TOML file.",
+        ["", "simple", "--variant brandubh", "--json", "--path my-players/", "my-players/mine.toml"],
+    )
+    options.add_argument("name", nargs="?", metavar="NAME", help="everything about one: a name, or its file")
+    options.add_argument("--variant", metavar="V", help="only those who can play this variant")
+    options.add_argument("--path", metavar="PATH", help="a file or folder of further players (TOML)")
+    options.add_argument("--json", action="store_true", help="everything known about each, as JSON")
+    arguments = options.parse_args(argv)
+
+    from hnefi import players
+
+    variant = find_variant(options, arguments.variant) if arguments.variant else None
+    try:
+        found = players.everything(arguments.path)
+        if arguments.name is not None:
+            named = [player for player in found if player.name == arguments.name]
+            found = named or [players.load(arguments.name)]
+        if variant is not None:
+            reasons = [player.misfit(variant) for player in found]
+            if arguments.name is not None and reasons[0]:
+                options.error(f"{arguments.name}: {reasons[0]}")
+            found = [player for player, reason in zip(found, reasons, strict=True) if not reason]
+        if arguments.name is None:
+            shown: Any = [as_json(player) for player in found]
+        else:
+            shown = as_json(found[0]) | {"provenance": provenance(found[0])}
+    except ValueError as error:
+        options.error(str(error))
+    if arguments.json:
+        print(json.dumps(shown, indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(table(found) if arguments.name is None else portrait(found[0], shown["provenance"])))
+    return 0
+
+
+def table(found: Sequence[Player]) -> list[str]:
+    """One line per player under a headline; then where to read more."""
+    rows = [("name", "plays", "rating", "")]
+    rows += [
+        (player.name, _plays(player) or "all", _rating(player) or "-", player.description) for player in found
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = [
+        "  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[3]])
+        for row in rows
+    ]
+    return [
+        *(line.rstrip() for line in lines),
+        "",
+        "hnefi players NAME tells more. Ratings stand where they were measured; NAME then says by what.",
+    ]
+
+
+def portrait(player: Player, provenance: Mapping[str, Any]) -> list[str]:
+    """Everything about one player, a line each."""
+    limits = as_json(player)["limits"]
+    facts = [
+        ("plays", _plays(player) or "every variant of every game"),
+        ("algorithm", player.algorithm),
+        ("limits", ", ".join(f"{name} {value}" for name, value in limits.items()) or "none of its own"),
+        ("options", ", ".join(f"{name} {value}" for name, value in player.options.items()) or "as they come"),
+        ("rating", _rating(player) or "not measured"),
+    ]
+    if player.rating is not None:
+        facts.append(("rated by", player.rating.source))
+    facts.append(("evaluator", player.evaluator if player.algorithm != "random" else "none"))
+    facts += [
+        (name, value if isinstance(value, str) else json.dumps(value)) for name, value in provenance.items()
+    ]
+    facts.append(("file", str(player.file)))
+    width = max(len(name) for name, _ in facts)
+    return [player.name, player.description, "", *(f"  {name:<{width}}  {text}" for name, text in facts)]
+
+
+def as_json(player: Player) -> dict[str, Any]:
+    """What programs want to know; `limits` are in the words of `go`."""
+    limits = {name: getattr(player.limits, name) for name in ("depth", "nodes", "mate", "movetime")}
+    rating = player.rating
+    return {
+        "name": player.name,
+        "description": player.description,
+        "game": player.game,
+        "variant": player.variant,
+        "algorithm": player.algorithm,
+        "evaluator": player.evaluator,
+        "limits": {name: value for name, value in limits.items() if value is not None},
+        "options": dict(player.options),
+        "rating": rating and {"elo": rating.elo, "error": rating.error, "source": rating.source},
+        "file": str(player.file),
+    }
+
+
+def provenance(player: Player) -> dict[str, Any]:
+    """Where the player's evaluator comes from; ValueError if it is a file that cannot be read."""
+    if player.algorithm == "random" or player.evaluator == "default":
+        return {}
+    from hnefi.engine.evaluators import network
+
+    if not player.evaluator.endswith(".safetensors"):
+        return {"source": network.parse(player.evaluator).module.SOURCE}
+    from hnefi.engine.evaluators import files
+
+    evaluator = files.load(player.evaluator)
+    return {
+        "architecture": evaluator.network.text,
+        "variant": evaluator.variant,
+        "rules_hash": evaluator.rules_hash,
+        "sha256": evaluator.sha256,
+        **evaluator.document,
+    }
+
+
+def _plays(player: Player) -> str | None:
+    """The one variant or game that a player plays, if it does not play all."""
+    return player.variant or player.game
+
+
+def _rating(player: Player) -> str | None:
+    if player.rating is None:
+        return None
+    error = "" if player.rating.error is None else f" ± {player.rating.error:g}"
+    return f"{player.rating.elo:g}{error}"
