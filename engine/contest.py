@@ -1,0 +1,176 @@
+"""Whole games between players that are data, many in one call of a kernel without the interpreter's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from . import games as doors
+from . import one_ply
+from .evaluators.loaded import LOADED
+from .evaluators.networks import hingston2007_fast
+from .game import AnyVariant
+from .jit import entry, kernel
+from .search import minimax
+from .sides import Reason
+from .verbs import adjudicate, make, random_move, stuck, undo
+
+MOST_PLIES = 4000
+"""A longer game is a draw: rules without a limit may let two players walk to and fro for ever."""
+PLY_CAP = Reason.PLY_CAP.code | 3 << 8
+
+GAME = np.dtype(
+    [
+        ("attackers", "i4"),  # who plays: places in the list of contestants
+        ("defenders", "i4"),
+        ("seed", "u8"),
+        ("outcome", "i4"),  # reason | (winner + 1) << 8, winner 2 for a draw
+        ("plies", "i4"),
+        ("taken", "i4", (2,)),  # men taken in this game by attackers, by defenders
+        ("evaluations", "i8"),  # positions scored by both
+    ],
+    align=True,
+)
+
+PLAYER = np.dtype([("random", "i8"), ("depth", "i8"), ("flat", "i8"), ("params", "i8"), ("net", "i8")])
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """One who plays.
+
+    `random`: a uniformly random legal move. `minimax`: full width to `depth` plies, values by `params` (one element
+    or record of `LOADED`; None: every position is worth nothing, so that only wins and losses are told apart), exact
+    ties broken at random. `flat`: a won game is worth the same near or far.
+    """
+
+    algorithm: Literal["random", "minimax"]
+    depth: int = 1
+    params: Any = None
+    flat: bool = False
+
+
+@kernel
+def choose(s, w, player, params, nets):
+    """The move of a player, 0 if there is none."""
+    if player.random:
+        return random_move(s)
+    if nets is not None:  # noqa: SIM102 - alone, so that the compiler drops the rest where there are none
+        if nets[player.net].fits:
+            return one_ply.choose(s, w, params[player.params], nets[player.net])
+    w.flat = player.flat
+    return minimax.choose(s, w, params[player.params], player.depth)
+
+
+@kernel
+def start_stream(s, seed):
+    """The random numbers of a game: its seed mixed (splitmix64), so that neighbours have nothing in common."""
+    z = seed + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    s.random = z if z != 0 else np.uint64(1)
+
+
+@kernel
+def play_game(s, w, players, params, nets, game):
+    """One game from where `s` stands; `s` is taken back to there."""
+    start_stream(s, game.seed)
+    game.taken[0] = 0
+    game.taken[1] = 0
+    game.evaluations = 0
+    begun = s.ply
+    attackers = players[game.attackers]
+    defenders = players[game.defenders]
+    if nets is not None:
+        hingston2007_fast.sum_up(nets[attackers.net], s)
+        hingston2007_fast.sum_up(nets[defenders.net], s)
+    while s.outcome == 0:
+        if s.ply - begun == MOST_PLIES:
+            s.outcome = PLY_CAP
+            break
+        side = s.side
+        w.nodes = 0
+        move = choose(s, w, attackers if side == 0 else defenders, params, nets)
+        game.evaluations += w.nodes
+        if move == 0:
+            s.outcome = stuck(s)
+            break
+        caught = s.caught_top
+        make(s, move)
+        game.taken[side] += s.caught_top - caught
+        if s.outcome == 0:
+            s.outcome = adjudicate(s, -1)
+        if nets is not None:
+            hingston2007_fast.follow(nets[attackers.net], s)
+            if attackers.net != defenders.net:
+                hingston2007_fast.follow(nets[defenders.net], s)
+    game.outcome = s.outcome
+    game.plies = s.ply - begun
+    while s.ply > begun:
+        undo(s)
+    s.outcome = 0
+
+
+@entry
+def play_games(s, w, players, params, nets, games):
+    """All games in turn. `nets`: networks that follow the games, None where the game knows no such."""
+    for i in range(games.size):
+        play_game(s, w, players, params, nets, games[i])
+
+
+def play(variant: AnyVariant, contestants: Sequence[Contestant], games: Any, *, quick: bool = True) -> None:
+    """Play `games`, a one-dimensional array of dtype `GAME`, from the variant's start, and write the results into it.
+
+    A game depends on its two contestants and its seed alone, not on the others. ValueError for contestants that
+    do not exist or cannot play. Without `quick` every position is scored from scratch: the same games, slowly.
+    """
+    named = np.concatenate([games["attackers"], games["defenders"]])
+    if named.size and not 0 <= named.min() <= named.max() < len(contestants):
+        raise ValueError(f"contestants {named.min()} to {named.max()}: expected 0 to {len(contestants) - 1}")
+    players = np.zeros(len(contestants), PLAYER).view(np.recarray)
+    records: dict[int, tuple[int, Any]] = {}
+    for player, contestant in zip(players, contestants, strict=True):
+        if contestant.algorithm not in ("random", "minimax"):
+            raise ValueError(f"algorithm {contestant.algorithm!r}: expected random or minimax")
+        if not 1 <= contestant.depth <= minimax.DEEPEST:
+            raise ValueError(f"depth {contestant.depth}: expected 1 to {minimax.DEEPEST}")
+        player["random"] = contestant.algorithm == "random"
+        player["depth"] = contestant.depth
+        player["flat"] = contestant.flat
+        if contestant.algorithm == "minimax" and contestant.params is not None:
+            number, _ = records.setdefault(
+                id(contestant.params), (1 + len(records), np.asarray(contestant.params).reshape(-1)[0])
+            )
+            player["params"] = number
+    params = np.zeros(len(records) + 1, LOADED).view(np.recarray)
+    for number, record in records.values():
+        _copy(record, params[number])
+    state = doors.initial(variant).new_record()[0]
+    if state["outcome"] == 0:
+        nets = _follow(players, params, quick) if variant.game == "tafl" else None
+        play_games(state, minimax.new_work()[0], players, params, nets, games.view(np.recarray))
+
+
+def _copy(record: Any, into: Any) -> None:
+    """Copy parameters into a fresh record; memory behind the last weight stays untouched, since most of it is."""
+    for name in ("architecture", "scale", "shape"):
+        into[name] = record[name]
+    used = np.flatnonzero(record["weights"])
+    if used.size:
+        into["weights"][: used[-1] + 1] = record["weights"][: used[-1] + 1]
+
+
+def _follow(players: Any, params: Any, quick: bool) -> Any:
+    """Networks that follow the games of those who look one ply ahead; the first, of nobody, for all others."""
+    looks = (players["random"] == 0) & (players["depth"] == 1) & quick
+    used = np.unique(players["params"][looks])
+    nets = hingston2007_fast.new(len(used) + 1)
+    for net, i in enumerate(used, start=1):
+        hingston2007_fast.prepare(params[i], nets[net])
+        if nets[net]["fits"]:
+            players["net"][looks & (players["params"] == i)] = net
+    return nets

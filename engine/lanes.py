@@ -1,0 +1,276 @@
+"""Sixteen doubles side by side: the vectors of kernels that score many positions.
+
+Each function is written twice, as plain numpy and as code for LLVM, which makes of it what the processor has. In
+kernels a vector lives in registers and knows + - and *. The two agree but for rounding, and `sigmoid` within
+`SIGMOID_ERROR`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import lower_builtin, models, register_model
+
+from .jit import OPTIONS  # noqa: F401 - marks a file whose text is part of the kernels
+from .squares import STRIDE
+
+WIDTH = 16
+SIGMOID_ERROR = 2e-11
+
+# 2**x on [-1/2, 1/2], relative error below 4.1e-11.
+EXP2 = (
+    0.9999999999616804,
+    0.6931471807284537,
+    0.2402265119815657,
+    0.05550410353429199,
+    0.009618027253796027,
+    0.0013333922579072434,
+    0.0001546929110610596,
+    1.5201917953912812e-05,
+)
+
+
+class _Lanes(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="Lanes")
+
+
+LANES = _Lanes()
+VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+BITS = ir.VectorType(ir.IntType(64), WIDTH)
+
+
+@register_model(_Lanes)
+class _Model(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, VECTOR)
+
+
+def spread(x: float) -> Any:
+    """The number in every lane."""
+    return np.full(WIDTH, float(x))
+
+
+def load(a: Any, i: int) -> Any:
+    """`a[i : i + 16]`."""
+    return np.array(a[i : i + WIDTH])
+
+
+def store(a: Any, i: int, v: Any) -> None:
+    """`a[i : i + 16] = v`."""
+    a[i : i + WIDTH] = v
+
+
+def _triples(i: int, j: int, k: int) -> list[int]:
+    return [x + n for x in (i, j, k, k + STRIDE, k + 2 * STRIDE) for n in range(3)]
+
+
+def triples(a: Any, i: int, j: int, k: int) -> Any:
+    """Three numbers each from `i`, `j`, `k`, `k + STRIDE`, `k + 2 STRIDE` on; the last lane holds any number.
+
+    The array must go on for 8 numbers beyond these places on both sides.
+    """
+    return np.append(a[_triples(i, j, k)], 0.0)
+
+
+def put_triples(a: Any, i: int, j: int, k: int, v: Any) -> None:
+    """Write numbers to where `triples` reads them."""
+    a[_triples(i, j, k)] = v[:15]
+
+
+def add_rows(sums: Any, v: Any, a: Any, i: int, j: int, k: int) -> Any:
+    """`sums` plus 15 rows of `a`, 16 numbers a row, chosen as `triples` does, each times a lane of `v`."""
+    return sums + v[:15] @ a.reshape(-1, WIDTH)[_triples(i, j, k)]
+
+
+def sigmoid(v: Any) -> Any:
+    """1 / (1 + exp(-x)) of every lane."""
+    return 1 / (1 + np.exp(-np.clip(v, -40, 40)))
+
+
+def sigmoids(v: Any, w: Any) -> Any:
+    """Of two vectors, in less time than twice one."""
+    return sigmoid(v), sigmoid(w)
+
+
+def dot(v: Any, w: Any) -> Any:
+    """The sum of the products."""
+    return float(v @ w)
+
+
+def _lowered(function: Any, result: Any) -> Callable[[Any], Any]:
+    """Make the decorated function, which builds code, what `function` means in kernels."""
+
+    @infer_global(function)
+    class _Template(AbstractTemplate):
+        def generic(self, arguments: Any, keywords: Any) -> Any:
+            if keywords or (LANES not in arguments and isinstance(function, type(operator.add))):
+                return None
+            return signature(result, *map(types.unliteral, arguments))
+
+    def register(build: Any) -> Any:
+        def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return build(_Code(context, builder, signature.args), *arguments)
+
+        operands = (LANES, LANES) if isinstance(function, type(operator.add)) else (types.VarArg(types.Any),)
+        lower_builtin(function, *operands)(lower)
+        return build
+
+    return register
+
+
+class _Code:
+    """A builder with the few shapes of code that the functions here are made of."""
+
+    def __init__(self, context: Any, builder: Any, kinds: Any) -> None:
+        self.context, self.builder, self.kinds = context, builder, kinds
+
+    def number(self, x: float) -> Any:
+        return ir.Constant(VECTOR, [float(x)] * WIDTH)
+
+    def pointer(self, which: int, array: Any, index: Any, step: int, kind: Any, offset: int = 0) -> Any:
+        """Where element `index * step + offset` of an array argument lies, as a pointer to `kind`."""
+        data = self.context.make_array(self.kinds[which])(self.context, self.builder, array).data
+        i64 = ir.IntType(64)
+        if index.type.width < 64:
+            index = self.builder.zext(index, i64)
+        if step != 1:
+            index = self.builder.mul(index, ir.Constant(i64, step))
+        if offset:
+            index = self.builder.add(index, ir.Constant(i64, offset))
+        return self.builder.bitcast(self.builder.gep(data, [index]), kind.as_pointer())
+
+    def read(self, pointer: Any) -> Any:
+        return self.builder.load(pointer, align=8)
+
+    def fma(self, x: Any, y: Any, z: Any) -> Any:
+        name = f"llvm.fmuladd.v{x.type.count}f64"
+        kind = ir.FunctionType(x.type, [x.type] * 3)
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), [x, y, z])
+
+    def mix(self, x: Any, y: Any, lanes: Any) -> Any:
+        """Lanes of two vectors in one; those of the second count on."""
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), list(lanes))
+        return self.builder.shuffle_vector(x, y, mask)
+
+
+@_lowered(operator.add, LANES)
+def _add(code: Any, v: Any, w: Any) -> Any:
+    return code.builder.fadd(v, w)
+
+
+@_lowered(operator.sub, LANES)
+def _sub(code: Any, v: Any, w: Any) -> Any:
+    return code.builder.fsub(v, w)
+
+
+@_lowered(operator.mul, LANES)
+def _mul(code: Any, v: Any, w: Any) -> Any:
+    return code.builder.fmul(v, w)
+
+
+@_lowered(spread, LANES)
+def _spread(code: Any, x: Any) -> Any:
+    x = code.context.cast(code.builder, x, code.kinds[0], types.float64)
+    one = code.builder.insert_element(ir.Constant(VECTOR, ir.Undefined), x, ir.Constant(ir.IntType(32), 0))
+    return code.mix(one, one, [0] * WIDTH)
+
+
+@_lowered(load, LANES)
+def _load(code: Any, a: Any, i: Any) -> Any:
+    return code.read(code.pointer(0, a, i, 1, VECTOR))
+
+
+@_lowered(store, types.void)
+def _store(code: Any, a: Any, i: Any, v: Any) -> Any:
+    code.builder.store(v, code.pointer(0, a, i, 1, VECTOR), align=8)
+    return code.context.get_dummy_value()
+
+
+def _places(i: Any, j: Any, k: Any) -> tuple[tuple[Any, int], ...]:
+    """Where triples begin: an index and what to add to it."""
+    return (i, 0), (j, 0), (k, 0), (k, STRIDE), (k, 2 * STRIDE)
+
+
+@_lowered(triples, LANES)
+def _triples_code(code: Any, a: Any, *places: Any) -> Any:
+    # Unaligned halves that overlap, each begun so far before its triple that this lies in the right lanes.
+    half = ir.VectorType(ir.DoubleType(), 8)
+
+    def part(n: int, lane: int) -> Any:
+        x, offset = _places(*places)[n]
+        return code.read(code.pointer(0, a, x, 1, half, offset - lane))
+
+    low = code.mix(part(0, 0), part(1, 3), (0, 1, 2, 11, 12, 13, 14, 15))
+    low = code.mix(low, part(2, 6), (0, 1, 2, 3, 4, 5, 14, 15))
+    high = code.mix(part(2, -2), part(3, 1), (0, 9, 10, 11, 12, 13, 14, 15))
+    high = code.mix(high, part(4, 4), (0, 1, 2, 3, 12, 13, 14, 15))
+    return code.mix(low, high, range(WIDTH))
+
+
+@_lowered(put_triples, types.void)
+def _put_triples(code: Any, a: Any, i: Any, j: Any, k: Any, v: Any) -> Any:
+    three = ir.VectorType(ir.DoubleType(), 3)
+    for n, (x, offset) in enumerate(_places(i, j, k)):
+        part = code.mix(v, v, range(3 * n, 3 * n + 3))
+        code.builder.store(part, code.pointer(0, a, x, 1, three, offset), align=8)
+    return code.context.get_dummy_value()
+
+
+@_lowered(add_rows, LANES)
+def _add_rows(code: Any, sums: Any, v: Any, a: Any, *places: Any) -> Any:
+    # Several partial sums, so that no addition waits long for the one before.
+    parts = [sums, code.number(0.0), code.number(0.0)]
+    for n in range(15):
+        x, offset = _places(*places)[n // 3]
+        row = code.read(code.pointer(2, a, x, WIDTH, VECTOR, (offset + n % 3) * WIDTH))
+        parts[n % 3] = code.fma(code.mix(v, v, [n] * WIDTH), row, parts[n % 3])
+    return code.builder.fadd(code.builder.fadd(parts[1], parts[2]), parts[0])
+
+
+def _build_sigmoids(code: Any, xs: list[Any]) -> list[Any]:
+    """Step by step for all vectors: while one waits for the step before, another takes it."""
+    build, number = code.builder, code.number
+    xs = [build.fmul(x, number(-1.4426950408889634)) for x in xs]
+    for sign, bound in ((">", 57.0), ("<", -57.0)):
+        xs = [build.select(build.fcmp_ordered(sign, x, number(bound)), number(bound), x) for x in xs]
+    # Adding 1.5 * 2**52 rounds to a whole number and leaves it in the low bits: the exponent of the power.
+    magic = number(6755399441055744.0)
+    wholes = [build.fadd(x, magic) for x in xs]
+    xs = [build.fsub(x, build.fsub(whole, magic)) for x, whole in zip(xs, wholes, strict=True)]
+    powers = [number(EXP2[-1])] * len(xs)
+    for c in EXP2[-2::-1]:
+        powers = [code.fma(power, x, number(c)) for power, x in zip(powers, xs, strict=True)]
+    fifty_two = ir.Constant(BITS, [52] * WIDTH)
+    exponents = [build.shl(build.bitcast(whole, BITS), fifty_two) for whole in wholes]
+    powers = [
+        build.bitcast(build.add(build.bitcast(power, BITS), exponent), VECTOR)
+        for power, exponent in zip(powers, exponents, strict=True)
+    ]
+    return [build.fdiv(number(1.0), build.fadd(power, number(1.0))) for power in powers]
+
+
+@_lowered(sigmoid, LANES)
+def _sigmoid(code: Any, v: Any) -> Any:
+    return _build_sigmoids(code, [v])[0]
+
+
+@_lowered(sigmoids, types.UniTuple(LANES, 2))
+def _sigmoids(code: Any, v: Any, w: Any) -> Any:
+    return code.context.make_tuple(code.builder, types.UniTuple(LANES, 2), _build_sigmoids(code, [v, w]))
+
+
+@_lowered(dot, types.float64)
+def _dot(code: Any, v: Any, w: Any) -> Any:
+    v, n = code.builder.fmul(v, w), WIDTH
+    while n > 1:
+        n //= 2
+        v = code.builder.fadd(code.mix(v, v, range(n)), code.mix(v, v, range(n, 2 * n)))
+    return code.builder.extract_element(v, ir.Constant(ir.IntType(32), 0))

@@ -1,0 +1,280 @@
+"""Whole games in kernels: reference values, and the fast network against the slow one, move by move."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from random_variants import random_variant
+
+from hnefi.engine import contest, games, lanes, verbs
+from hnefi.engine.contest import GAME, Contestant
+from hnefi.engine.evaluators import network
+from hnefi.engine.evaluators.networks import hingston2007_fast as fast
+from hnefi.engine.games.tafl import draw
+from hnefi.engine.jit import entry
+from hnefi.engine.sides import Reason
+from hnefi.tools import bench_oneply
+from hnefi.tools.bench_oneply import disagreements
+from hnefi.tools.bench_speed import find_compiler
+
+RANDOM = Contestant("random")
+TERMINAL = Contestant("minimax")
+
+
+def simple(variant: Any, **settings: Any) -> Contestant:
+    return Contestant("minimax", params=network.parse("simple").record(variant, np.zeros(0)), **settings)
+
+
+def evolved(variant: Any, spread: float | None, seed: int, name: str = "hingston2007") -> Contestant:
+    """A random network; without a spread as the first parents of an evolution have it, N(0, 1) / n."""
+    net, numbers = network.parse(name), np.random.default_rng(seed)
+    count = net.count(variant)
+    return Contestant(
+        "minimax", params=net.record(variant, numbers.normal(0, 1, count) * (spread or 1 / count))
+    )
+
+
+def played(variant: Any, attackers: Contestant, defenders: Contestant, count: int, **how: Any) -> Any:
+    made = np.zeros(count, GAME)
+    made["defenders"] = 1
+    made["seed"] = np.arange(count)
+    contest.play(variant, [attackers, defenders], made, **how)
+    return made
+
+
+# Attackers win, defenders win in percent and mean plies, each measured over so many games with other programs.
+REFERENCE = [
+    ("original", "simple", "simple", 10.1, 89.9, 25.5, 20000),
+    ("alternative", "simple", "simple", 88.5, 11.5, 22.8, 20000),
+    ("original", "blind", "blind", 0.3, 0.9, 99.7, 20000),
+    ("alternative", "blind", "blind", 11.3, 0.8, 96.4, 40000),
+    ("original", "terminal", "terminal", 5.3, 8.7, 96.4, 20000),
+    ("alternative", "terminal", "terminal", 83.6, 1.3, 62.9, 20000),
+    ("original", "simple", "blind", 39.2, 23.8, 79, 4000),
+    ("alternative", "simple", "blind", 99.8, 0.2, 36.9, 4000),
+    ("original", "blind", "simple", 0.4, 98.1, 31.8, 4000),
+    ("alternative", "blind", "simple", 3.2, 94.1, 32.8, 4000),
+]
+
+
+@pytest.mark.parametrize(("rules", "attackers", "defenders", "a", "d", "plies", "measured"), REFERENCE)
+def test_reference_values(
+    rules: str, attackers: str, defenders: str, a: float, d: float, plies: float, measured: int
+) -> None:
+    variant = games.find(f"hingston-{rules}")
+    players = {"simple": simple(variant), "blind": RANDOM, "terminal": TERMINAL}
+    made = played(variant, players[attackers], players[defenders], 2000)
+    for winner, percent in ((1, a), (2, d)):
+        share = float((made["outcome"] >> 8 == winner).mean())
+        # The reference is rounded to a tenth of a percent; a share near 0 has no smaller error than 0.1 percent.
+        expected = percent / 100
+        variance = max(expected * (1 - expected), 0.002)
+        assert abs(share - expected) < 3 * (variance * (1 / 2000 + 1 / measured)) ** 0.5 + 0.0005
+    error = float(made["plies"].std()) * (1 / 2000 + 1 / measured) ** 0.5
+    assert abs(float(made["plies"].mean()) - plies) < 3 * error + 0.5
+
+
+def test_games_are_what_the_rules_say() -> None:
+    variant = games.find("hingston-original")
+    player, count = simple(variant), 60
+    made = played(variant, player, player, count)
+    again = played(variant, player, player, 2 * count)
+    assert again[:count].tobytes() == made.tobytes()
+    assert made["evaluations"].min() > made["plies"].min()
+    assert made["taken"].max() <= 24
+    assert {Reason.from_code(int(code) & 255) for code in made["outcome"]} <= {
+        Reason.KING_CAPTURED,
+        Reason.KING_ESCAPED,
+    }
+    blind = played(variant, RANDOM, RANDOM, count)
+    assert set(blind["outcome"] & 255) >= {Reason.MOVE_LIMIT.code}
+    assert blind["plies"].max() == 100
+    assert not blind["evaluations"].any()
+
+
+@pytest.mark.parametrize("name", ["brandubh", "hex:3", "hexapawn:3x4"])
+def test_every_game_is_played(name: str) -> None:
+    variant = games.find(name)
+    made = played(variant, TERMINAL, RANDOM, 50)
+    assert (made["outcome"] > 0).all()
+    assert made["evaluations"].min() > 0
+    # Who sees a win and takes it does better than who does not.
+    worse = played(variant, RANDOM, RANDOM, 50)
+    assert (made["outcome"] >> 8 == 1).sum() > (worse["outcome"] >> 8 == 1).sum()
+
+
+def test_deeper_players_see_more() -> None:
+    variant = games.find("brandubh")
+    deep = played(variant, simple(variant, depth=2), simple(variant), 40)
+    shallow = played(variant, simple(variant), simple(variant), 40)
+    assert deep["evaluations"].sum() > 3 * shallow["evaluations"].sum()
+
+
+def test_games_without_an_end_are_cut_off() -> None:
+    variant = games.find("brandubh").with_switches(repetition="ignore", move_limit=0)
+    made = played(variant, evolved(variant, 0.5, 2), evolved(variant, 0.5, 3), 30)
+    cut = made[made["plies"] == contest.MOST_PLIES]
+    assert made["plies"].max() <= contest.MOST_PLIES
+    assert len(cut)
+    assert (cut["outcome"] == Reason.PLY_CAP.code | 3 << 8).all()
+
+
+def test_strangers_are_refused() -> None:
+    variant = games.find("brandubh")
+    for players, message in (
+        ([RANDOM], "expected 0 to 0"),
+        ([RANDOM, Contestant("mcts")], "expected random or minimax"),  # type: ignore[arg-type]
+        ([RANDOM, Contestant("minimax", depth=0)], "expected 1 to"),
+    ):
+        made = np.zeros(1, GAME)
+        made["defenders"] = 1
+        with pytest.raises(ValueError, match=message):
+            contest.play(variant, players, made)
+
+
+@pytest.mark.parametrize("name", ["hingston-original", "hingston-alternative", "copenhagen", "brandubh"])
+@pytest.mark.parametrize("spread", [None, 0.02, 1.0])
+def test_fast_games_are_the_slow_ones(name: str, spread: float | None) -> None:
+    variant = games.find(name)
+    players = evolved(variant, spread, 5), evolved(variant, spread, 6)
+    assert played(variant, *players, 3).tobytes() == played(variant, *players, 3, quick=False).tobytes()
+    assert played(variant, players[0], RANDOM, 3).tobytes() == (
+        played(variant, players[0], RANDOM, 3, quick=False).tobytes()
+    )
+
+
+TAFL = [variant for variant in games.everything() if variant.game == "tafl"]
+
+
+@pytest.mark.parametrize("spread", [None, 0.02, 0.3, 1.0])
+def test_fast_network_moves_as_the_search_does(spread: float | None) -> None:
+    draw_rules = random.Random(41)
+    variants = [*TAFL, *(random_variant(draw_rules) for _ in range(20))]
+    assert {variant.files for variant in variants} >= {7, 9, 11, 13, 15, 19}
+    for number, variant in enumerate(variants):
+        hidden = (10, 16, 1, 7)[number % 4]
+        player = evolved(variant, spread, number, f"hingston2007:hidden={hidden}")
+        assert disagreements(variant, player, 12, number + 1) == 0, variant.name
+
+
+def test_equal_moves_are_drawn_alike() -> None:
+    # All weights 0, and all but those of captures: nothing or little tells moves apart.
+    variant = games.find("hingston-original")
+    net = network.parse("hingston2007")
+    genome = np.zeros(net.count(variant))
+    assert disagreements(variant, Contestant("minimax", params=net.record(variant, genome)), 60, 1) == 0
+    arrays = net.split(variant, genome)
+    arrays["hidden"][:, -3] = 1
+    arrays["output"][:] = 1
+    assert disagreements(variant, Contestant("minimax", params=net.record(variant, genome)), 200, 2) == 0
+
+
+@pytest.mark.parametrize("spread", [None, 0.05, 2.0])
+def test_fast_values_are_as_near_as_they_say(spread: float | None) -> None:
+    variant = games.find("copenhagen")
+    params = evolved(variant, spread, 9).params[0]
+    net = fast.new(1)[0]
+    fast.prepare(params, net)
+    state = games.initial(variant).new_record()[0]
+    state["random"] = 3
+    fast.sum_up(net, state)
+    worst = 0.0
+    for _ in range(fast.FRESH - 2):
+        verbs.make(state, draw.random_move(state))
+        fast.follow(net, state)
+        if state["outcome"]:
+            break
+        worst = max(worst, abs(read(net, state) - float(verbs.value(params, state))))
+    assert 0 < worst < net["error"]
+    assert net["moves"] > 20
+
+
+@entry
+def read(net: Any, s: Any) -> Any:
+    return fast.read(net, fast.with_raw(net, s))
+
+
+def test_networks_that_do_not_fit_are_played_all_the_same() -> None:
+    variant = games.find("brandubh")
+    for player in (
+        evolved(variant, 0.1, 1, "hingston2007:hidden=17"),
+        evolved(variant, 1e200, 1),
+        evolved(variant, 0.1, 1, "hingston2007-2862"),
+    ):
+        net = fast.new(1)[0]
+        fast.prepare(player.params[0], net)
+        assert not net["fits"]
+        assert (played(variant, player, RANDOM, 3)["evaluations"] > 0).all()
+
+
+RECORD = np.dtype(
+    [
+        ("a", "f8", (128,)),
+        ("rows", "f8", (2048,)),
+        ("v", "f8", (16,)),
+        ("w", "f8", (16,)),
+        ("out", "f8", (160,)),
+    ]
+)
+
+
+@entry
+def everything(s: Any, i: int, j: int, k: int, x: float) -> Any:
+    v = lanes.load(s.v, 0)
+    w = lanes.load(s.w, 0)
+    lanes.store(s.out, 0, v + w)
+    lanes.store(s.out, 16, v - w)
+    lanes.store(s.out, 32, v * w)
+    lanes.store(s.out, 48, lanes.spread(x))
+    lanes.store(s.out, 64, lanes.triples(s.a, i, j, k))
+    lanes.store(s.out, 80, lanes.sigmoid(v))
+    first, second = lanes.sigmoids(v, w)
+    lanes.store(s.out, 96, first)
+    lanes.store(s.out, 112, second)
+    lanes.store(s.out, 128, lanes.add_rows(v, w, s.rows, i, j, k))
+    lanes.put_triples(s.a, i, j, k, v)
+    return lanes.dot(v, w)
+
+
+def test_vectors_are_what_they_are_in_python() -> None:
+    numbers = np.random.default_rng(4)
+    for spread in (0.1, 1.0, 100.0):
+        made = np.zeros(1, RECORD).view(np.recarray)
+        for name in ("a", "rows", "v", "w"):
+            made[0][name] = numbers.normal(0, spread, made[0][name].shape)
+        plain = made.copy()
+        found = everything(made[0], 9, 20, 40, 1.5)
+        function = getattr(everything, "py_func", everything)
+        assert found == pytest.approx(function(plain[0], 9, 20, 40, 1.5), rel=1e-12)
+        # The sixteenth lane of triples is anything.
+        made[0]["out"][79] = plain[0]["out"][79] = 0
+        np.testing.assert_allclose(made[0]["out"], plain[0]["out"], rtol=1e-9, atol=lanes.SIGMOID_ERROR)
+        np.testing.assert_array_equal(made[0]["a"], plain[0]["a"])
+
+
+def test_sigmoid_is_as_exact_as_it_says() -> None:
+    made = np.zeros(1, RECORD).view(np.recarray)
+    worst = 0.0
+    for x in np.concatenate([np.linspace(-45, 45, 16 * 400), [-1e300, -750, 750, 1e300] * 4]).reshape(-1, 16):
+        made[0]["v"] = x
+        everything(made[0], 9, 20, 40, 0.0)
+        with np.errstate(over="ignore"):
+            worst = max(worst, float(np.abs(made[0]["out"][80:96] - 1 / (1 + np.exp(-x))).max()))
+    assert worst < lanes.SIGMOID_ERROR
+
+
+def test_benchmark(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    variant = games.find("brandubh")
+    figures = bench_oneply.measure(variant, find_compiler(), 1, most=40)
+    assert figures["plain_ratio"] > 1
+    assert set(figures["populations"]) == {"5+5", "50+50", "500+500"}
+    without = bench_oneply.measure(variant, None, 1, most=5)
+    assert without["c_forward_ns"] is None
+    assert "in C" not in "".join(bench_oneply.lines_of(without))
+    assert bench_oneply.main(["--verify", "300"]) == 0
+    assert "0 disagreements" in capsys.readouterr().out
+    monkeypatch.setattr(bench_oneply, "disagreements", lambda *_: 1)
+    assert bench_oneply.main(["--verify", "300"]) == 1
