@@ -5,6 +5,9 @@ for that with a comparison and a selection at each access; in the inner loops of
 the time. No kernel uses negative indices (NUMBA_BOUNDSCHECK=1 shows it), so their indices become unsigned, without
 a cast in every bracket.
 
+Threads that share a record change its counters by atomic additions, and publish what they have written by setting a
+word exactly once. Each comes as a plain function for Python and as instructions for kernels.
+
 A called kernel stays in one piece. Left alone LLVM copies rare branches (shieldwalls, forts) into all of their
 callers and those into theirs: compiling takes three times as long, and the common path is no faster.
 """
@@ -13,12 +16,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba.core import ir, types
+from numba.core import cgutils, ir, types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import build_definitions
 from numba.core.untyped_passes import GenericRewrites
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 
 @intrinsic
@@ -112,3 +115,66 @@ class Called(Inlined):
     """How kernels are compiled."""
 
     PASSES = (IndexFromStart, StayApart)
+
+
+def fetch_add(record: Any, field: str, amount: int) -> int:
+    """Add to an integer field of a record that other threads write as well; the value before. `field` is a literal."""
+    before = int(record[field])
+    record[field] = before + amount
+    return before
+
+
+def set_once(record: Any, field: str, value: int) -> int:
+    """Set an integer field that is 0, whoever else tries; the value before: 0 for the one who has set it.
+
+    What was written before is seen by whoever sees the value.
+    """
+    before = int(record[field])
+    if before == 0:
+        record[field] = value
+    return before
+
+
+def _member(context: Any, builder: Any, record: Any, value: Any, field: str) -> tuple[Any, Any]:
+    """The numba type of a field, and the address of it."""
+    kind = record.typeof(field)
+    return kind, cgutils.get_record_member(builder, value, record.offset(field), context.get_data_type(kind))
+
+
+@intrinsic(prefer_literal=True)
+def _fetch_add(_context, record, field, amount):
+    if not (isinstance(record, types.Record) and isinstance(field, types.StringLiteral)):
+        return None
+
+    def generate(context, builder, _signature, arguments):
+        kind, address = _member(context, builder, record, arguments[0], field.literal_value)
+        more = context.cast(builder, arguments[2], amount, kind)
+        before = builder.atomic_rmw("add", address, more, "seq_cst")
+        return context.cast(builder, before, kind, types.int64)
+
+    return types.int64(record, field, amount), generate
+
+
+@intrinsic(prefer_literal=True)
+def _set_once(_context, record, field, value):
+    if not (isinstance(record, types.Record) and isinstance(field, types.StringLiteral)):
+        return None
+
+    def generate(context, builder, _signature, arguments):
+        kind, address = _member(context, builder, record, arguments[0], field.literal_value)
+        new = context.cast(builder, arguments[2], value, kind)
+        nothing = context.get_constant(kind, 0)
+        pair = builder.cmpxchg(address, nothing, new, "seq_cst", "seq_cst")
+        return context.cast(builder, builder.extract_value(pair, 0), kind, types.int64)
+
+    return types.int64(record, field, value), generate
+
+
+@overload(fetch_add, prefer_literal=True)
+def _fetch_add_compiled(record, field, amount):  # noqa: ARG001 - numba matches names
+    return lambda record, field, amount: _fetch_add(record, field, amount)  # noqa: PLW0108
+
+
+@overload(set_once, prefer_literal=True)
+def _set_once_compiled(record, field, value):  # noqa: ARG001
+    return lambda record, field, value: _set_once(record, field, value)  # noqa: PLW0108

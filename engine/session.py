@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from . import catalogue, games, options, variant
+from . import catalogue, evaluators, games, options, variant
 from .game import AnyVariant
 from .search.types import Info, Limits, SearchResult, Settings
 from .setup import format_fen
@@ -99,6 +99,11 @@ class _Reporter:
             self._on_info(held[number])
 
 
+def warm_kind(variant: AnyVariant, settings: Settings) -> tuple[str, ...]:
+    """Settings of the same kind are searched by the same machine code."""
+    return (variant.game, settings.algorithm, "default" if settings.evaluator == "default" else "loaded")
+
+
 def _ignore(*_: object) -> None:
     """The callback of who does not want to know."""
 
@@ -111,7 +116,8 @@ class Session:
     """See the module. The callbacks are called from the search thread.
 
     `on_result` gets the position that was searched and the answer, exactly once per `go`. While it runs the session
-    still counts as searching, and no method starts anything new before it has returned.
+    still counts as searching, and no method starts anything new before it has returned. `settle` is called before
+    anything but a search imports kernels, and returns when nobody else is doing so.
     """
 
     def __init__(
@@ -121,6 +127,7 @@ class Session:
         on_result: Callable[[Position, SearchResult], None] = _ignore,
         on_error: Callable[[Exception], None] = _ignore,
         load_player: Callable[[str], PlayerLike] = _no_players,
+        settle: Callable[[], None] = _ignore,
         game: Any = None,
         searcher: Searching | None = None,
     ) -> None:
@@ -128,6 +135,7 @@ class Session:
         self._on_result = on_result
         self._on_error = on_error
         self._load_player = load_player
+        self._settle = settle
         self._game = game or games
         self._searcher_made = searcher
         self._values: dict[str, str | int | bool] = {
@@ -138,10 +146,11 @@ class Session:
             if option.type != "button"
         }
         self._player_limits = Limits()
+        self._player_options: tuple[str, ...] = ()
         self._settings = Settings()
         self._configured: Settings | None = None
         self._variant: AnyVariant = games.find(catalogue.DEFAULT)
-        self._warm_games = {"tafl"}
+        self._warm_for: set[tuple[str, ...]] = {warm_kind(self._variant, self._settings)}
         self._position: Position | None = None
         self._start: str | None = None
         self._texts: list[str] = []
@@ -332,9 +341,15 @@ class Session:
             self._change({option.name: value})
 
     def use_player(self, player: PlayerLike) -> None:
-        """Searches as `player` does: its algorithm, evaluator and options; its limits hold for every `go`."""
+        """Searches as `player` does: its algorithm, evaluator and options; its limits hold for every `go`.
+
+        Options that only the player before had get their defaults back.
+        """
         self._demand_idle("player")
-        texts = {**player.options, "Algorithm": player.algorithm}
+        self._read_evaluator("player", player.evaluator)
+        found = [option for name in self._player_options if (option := options.find(name)) is not None]
+        texts = {option.name: option.default for option in found}
+        texts |= {**player.options, "Algorithm": player.algorithm}
         values: dict[str, str | int | bool] = {"Evaluator": player.evaluator}
         for name, text in texts.items():
             option = options.find(name)
@@ -346,6 +361,7 @@ class Session:
                 raise SessionError(f"option {name} {text}", str(error)) from None
         self._change(values)
         self._player_limits = player.limits
+        self._player_options = tuple(player.options)
 
     def _set_player(self, name: str) -> None:
         try:
@@ -355,16 +371,27 @@ class Session:
         self._values["Player"] = name
 
     def _evaluator(self, name: str) -> str:
-        """The evaluator called `name`, or that of the player called so."""
-        if name == "default":
-            return name
-        try:
-            return self._load_player(name).evaluator
-        except ValueError:
-            raise SessionError(
-                f"setoption Evaluator {name}",
-                "expected default, or the name of a player whose evaluator is meant",
-            ) from None
+        """The evaluator called `name`, in the file `name`, or of the player called so; files are read now."""
+        if name not in evaluators.NAMES and not evaluators.is_file(name):
+            try:
+                name = self._load_player(name).evaluator
+            except ValueError:
+                raise SessionError(
+                    f"setoption Evaluator {name}",
+                    f"expected {', '.join(evaluators.NAMES)}, a file whose name ends in {evaluators.SUFFIX}, "
+                    "or the name of a player whose evaluator is meant",
+                ) from None
+        self._read_evaluator("setoption Evaluator", name)
+        return name
+
+    def _read_evaluator(self, read: str, name: str) -> None:
+        """Reads the file that an evaluator's name is, if it is one."""
+        if evaluators.is_file(name):
+            self._settle()
+            try:
+                evaluators.read(name, self._variant, str(self._values["VariantPath"]) or None)
+            except ValueError as error:
+                raise SessionError(read, str(error)) from None
 
     def _set_variant_path(self, path: str) -> None:
         try:
@@ -387,15 +414,28 @@ class Session:
     # Searching
 
     def warm(self) -> None:
-        """Loads, or compiles, all that a search of the current game needs; at once for a game already played.
+        """Loads, or compiles, all that a search of the current game needs, by the algorithm and the kind of evaluator
+        that are chosen; at once where that was done before.
 
-        Tafl is warmed by `warmup.warm` before anybody asks.
+        Tafl is warmed by `warmup.warm` before anybody asks, for the usual settings.
         """
-        if self._game is games and self._variant.game not in self._warm_games:
+        kind = warm_kind(self._variant, self._effective)
+        if self._game is games and kind not in self._warm_for:
             from .warmup import warm_game
 
-            warm_game(self._variant)
-            self._warm_games.add(self._variant.game)
+            warm_game(self._variant, self._effective)
+            self._warm_for.add(kind)
+
+    @property
+    def misfit(self) -> str | None:
+        """Why the chosen evaluator cannot be used for the rules being played, so that `default` is; None if it can."""
+        reason = evaluators.misfit(self._settings.evaluator, self._variant)
+        return reason and f"{reason}; default is used instead"
+
+    @property
+    def _effective(self) -> Settings:
+        """The settings, with an evaluator that fits the rules: who chose a wrong one must not lose a game by it."""
+        return replace(self._settings, evaluator="default") if self.misfit else self._settings
 
     def go(self, limits: Limits) -> None:
         """Starts a search of the current position; `on_result` will get its answer.
@@ -406,10 +446,7 @@ class Session:
         self._demand_idle("go")
         position = self.position
         limits = self._complete(limits, position)
-        searcher = self._searcher
-        if self._configured != self._settings:
-            searcher.configure(self._settings)
-            self._configured = self._settings
+        searcher = self._ready_searcher()
         searcher.begin()
         job = _Job("go", limits)
         self._start_thread(job, lambda: self._think(job, searcher, position, limits))
@@ -458,11 +495,21 @@ class Session:
     def evaluate(self) -> list[tuple[str, int]]:
         """The terms of the evaluation of the current position, in centipawns for the attackers; `total` is last."""
         self._demand_idle("eval")
+        return self._ready_searcher().evaluate(self.position)
+
+    def remarks(self) -> list[str]:
+        """What there is to say about the evaluation of the current position besides its terms."""
+        self._demand_idle("eval")
+        return evaluators.remarks(self._effective.evaluator, self.position)
+
+    def _ready_searcher(self) -> Searching:
+        """The searcher, with the settings of now."""
         searcher = self._searcher
-        if self._configured != self._settings:
-            searcher.configure(self._settings)
-            self._configured = self._settings
-        return searcher.evaluate(self.position)
+        settings = self._effective
+        if self._configured != settings:
+            searcher.configure(settings)
+            self._configured = settings
+        return searcher
 
     @property
     def _searcher(self) -> Searching:

@@ -224,9 +224,9 @@ def test_whatever_commands_call_is_compiled_by_the_warm_up() -> None:
         "warm(everything=True)\n"
         "from hnefi.engine.search import alphabeta\n"
         "from hnefi.engine import count\n"
-        "from hnefi.engine.evaluators import tafl\n"
+        "from hnefi.engine.evaluators import hex, hexapawn, loaded, tafl\n"
         "from hnefi.engine.games.tafl import draw, judge, noisy, strike, survey\n"
-        "for m in (alphabeta, tafl, count, draw, judge, noisy, strike, survey):\n"
+        "for m in (alphabeta, hex, hexapawn, loaded, tafl, count, draw, judge, noisy, strike, survey):\n"
         "    for name, f in vars(m).items():\n"
         "        if getattr(f, '_cache', None) and 'Null' not in type(f._cache).__name__ and not f.signatures:\n"
         "            if f.py_func.__module__ == m.__name__: print(name)\n"
@@ -263,5 +263,5 @@ def test_the_next_process_compiles_nothing() -> None:
             [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
         )
         assert done.returncode == 0, done.stderr[-2000:]
-    # One specialisation for each of the three games.
-    assert done.stdout == "0 [3, 3, 3, 1, 1]\n"
+    # One specialisation for each of the three games; of the search two, for its own evaluator and for files.
+    assert done.stdout == "0 [6, 3, 3, 1, 1]\n"

@@ -13,6 +13,8 @@ MEASUREMENTS = {
     "random": "hnefi.tools.bench_random",
     "scale": "hnefi.tools.bench_scale",
     "hex": "hnefi.tools.bench_hex",
+    "oneply": "hnefi.tools.bench_oneply",
+    "mcts": "hnefi.tools.bench_mcts",
 }
 
 
@@ -30,7 +32,9 @@ def main(argv: list[str]) -> int:
         "  hnefi bench latency   how fast the process starts, stops and answers\n"
         "  hnefi bench random    games against a random mover, by variant and side\n"
         "  hnefi bench scale     what a centipawn is worth, from games against itself\n"
-        "  hnefi bench hex       every opening of a small board of hex, solved",
+        "  hnefi bench hex       every opening of a small board of hex, solved\n"
+        "  hnefi bench oneply    games of one-ply players with an evolved network\n"
+        "  hnefi bench mcts      simulations of the tree search against random games in C, by CPU time",
         ["", "6", "speed --help", "latency --json"],
     )
     options.add_argument(

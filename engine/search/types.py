@@ -110,6 +110,12 @@ class Settings:
     ponder: bool = False
     """Whether the host lets the engine think on the opponent's time."""
     seed: int = 1
+    wins: str = "near"
+    """`near`: a nearer win is better; `flat`: minimax takes all wins for equal."""
+    mcts_leaf: str = "auto"
+    """What a tree search does at a leaf: `playout`, `evaluator`, or `auto`: mcts plays, puct evaluates."""
+    exploration: int = 100
+    """Hundredths of the constant by which tree searches look at moves that do worse."""
     extra: dict[str, str] = field(default_factory=dict)
     """Settings of single algorithms, by name."""
 

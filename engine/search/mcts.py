@@ -1,0 +1,522 @@
+"""Monte Carlo tree search over any game: UCT and PUCT, proven ends, one tree for many threads (kernels).
+
+A simulation walks down the tree from the root, plays or evaluates the position it arrives at, and adds the result to
+every node on its way. Results are stored for side `a`: who chooses is the side to move, so turns of several plies need
+no special care.
+
+Selection maximises, over the moves tried so far, Q + c * sqrt(ln N / n) (UCT, every move once before any twice:
+P. Auer, N. Cesa-Bianchi, P. Fischer, 2002; L. Kocsis, C. Szepesvari, 2006) or Q + c * P * sqrt(N) / (1 + n) (PUCT:
+C. Rosin, 2011, in the form of D. Silver et al., 2017), where Q lies between -1 and 1 and moves not yet tried have their
+parent's.
+Forced ends are proven on the way up (M. Winands, Y. Bjornsson, J. Saito, 2008): no node is visited once its value is
+known, unless it is a draw. The end of a position is decided by the rules to the letter, never by what a search found
+twice, so that what is proven stays proven under any later root.
+
+The children of a node lie side by side, behind their parent, in the order in which they are tried: best prior first,
+equal ones in random order. Nodes are taken from one array that never grows; the fuller it is the more simulations a
+leaf must have seen before it gets children, and when it is full none does: simulations still sharpen what is there.
+
+Threads share the tree. Sums are added to atomically, children are published by one word that is set once after they
+are written, and so are proofs. What is left to chance is which thread sees which count: no move can be read that is not
+legal where it stands, and no index that is not below `used`. `tried` alone is written plainly: a count that a slower
+thread sets back has the next child tried once more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.extending import overload
+
+from ..dice import below
+from ..intrinsics import fetch_add, set_once
+from ..jit import OPTIONS, entry, inline, kernel
+from ..verbs import MOST_MOVES, adjudicate, evaluate, generate, make, random_move, stuck, undo, weight
+
+ROOT = 1
+"""Index of the root; 0 is no node."""
+ONE = 1 << 20
+"""A win, in the units of `score`."""
+DEEPEST = 512
+"""No node lies deeper: below there are simulations only."""
+MOST_PLIES = 1000
+"""A random game that is not over after so many plies is a draw."""
+MOST_VISITS = 1 << 30
+"""Simulations after which a search ends by itself."""
+DRAWN = 3
+STOPPED = 1 << 40
+"""The result of a simulation that was cut short."""
+LOGISTIC = np.log(10.0) / 800.0
+"""tanh(LOGISTIC * centipawns) is twice the expected score less one: 100 centipawns are 64 %."""
+TEMPERATURE = 32.0
+"""A move whose `weight` is higher by this is e times as likely under the priors that every game has."""
+CERTAIN = 65535.0
+
+NODE = np.dtype(
+    [
+        ("score", "i8"),  # results of all simulations through the node for side `a`, in units of 1 / ONE
+        ("visits", "i4"),  # how many these are, those on their way included
+        ("move", "i4"),  # that led here
+        ("first", "i4"),  # index of the first child; 0: a leaf
+        ("parent", "i4"),
+        ("count", "u2"),  # number of children
+        ("tried", "u2"),  # children that a simulation has gone to: the first so many
+        ("prior", "u2"),  # probability of the move, in units of 1 / CERTAIN
+        ("proof", "u2"),  # 0, or plies to the forced end | (1, 2 for a winner, DRAWN) << 14
+    ],
+    align=True,
+)
+
+TREE = np.dtype(
+    [
+        ("used", "i8"),  # nodes taken, from the beginning of the array; 0: there is no tree
+        ("nodes", "i8"),  # simulations of this search
+        ("node_limit", "i8"),
+        ("stop", "i8"),  # set by other threads: leave as soon as possible
+        ("done", "i8"),  # set by the search itself: the limit is reached, or the root proven
+        ("seldepth", "i8"),  # plies from the root to the deepest node visited
+        ("loss", "i8"),  # what a simulation on its way counts as lost, in units of 1 / ONE
+        ("exploration", "f8"),  # c
+        ("patience", "i8"),  # simulations that a leaf sees before it gets children, in an empty tree
+        ("policy", "i8"),  # 1: PUCT, 0: UCT
+        ("evaluating", "i8"),  # 1: leaves are evaluated, 0: played to the end at random
+    ],
+    align=True,
+)
+
+WORK = np.dtype(
+    [
+        ("path", "i4", (DEEPEST,)),
+        ("sides", "u1", (DEEPEST,)),  # who chose on the way
+        ("priors", "f8", (MOST_MOVES,)),
+    ],
+    align=True,
+)
+"""What each thread has for itself."""
+
+WITH_POLICY: set[Any] = set()
+"""numba types of the records of evaluators that overload `policy` themselves."""
+
+
+def policy(params: Any, state: Any, end: int, priors: Any) -> None:
+    """Write what the moves `state.moves[:end]` deserve to `priors[:end]`: any positive numbers.
+
+    An evaluator that has a policy overloads this verb for its record and enters the type in `WITH_POLICY`. For all
+    others moves are told apart by their `weight`.
+    """
+    by_weight(params, state, end, priors)
+
+
+@inline
+def by_weight(params, s, end, priors):
+    for i in range(end):
+        priors[i] = np.exp(weight(s, int(s.moves[i])) / TEMPERATURE)
+
+
+@overload(policy, jit_options=OPTIONS)
+def _policy(params, state, end, priors):
+    if params not in WITH_POLICY:
+        return lambda params, state, end, priors: by_weight(params, state, end, priors)
+
+
+@inline
+def proof_of(outcome):
+    """The proof of a finished game."""
+    return (outcome >> 8) << 14
+
+
+@inline
+def proven(node):
+    """1 or 2 for the winner, DRAWN, or 0 while nothing is proven."""
+    return np.int64(node.proof) >> 14
+
+
+@inline
+def plies_left(node):
+    """Plies to the end that is proven."""
+    return np.int64(node.proof) & 16383
+
+
+@inline
+def result_of(winner):
+    """The result for side `a`."""
+    if winner == DRAWN:
+        return 0
+    return ONE if winner == 1 else -ONE
+
+
+@kernel
+def prove(nodes, p, side, c):
+    """What the proof of a child says about its parent, where `side` chooses; 0 if that remains open."""
+    if proven(nodes[c]) == side + 1:
+        return np.int64(nodes[c].proof) + 1
+    if nodes[p].tried < nodes[p].count:
+        return 0
+    first = np.int64(nodes[p].first)
+    winner = 2 - side
+    plies = 0
+    for k in range(first, first + np.int64(nodes[p].count)):
+        found = proven(nodes[k])
+        if found == 0:
+            return 0
+        if found == side + 1:
+            return np.int64(nodes[k].proof) + 1
+        if found == DRAWN and winner != DRAWN:
+            winner = DRAWN
+            plies = 0
+        if found == winner:
+            plies = max(plies, plies_left(nodes[k]))
+    return winner << 14 | (plies + 1)
+
+
+@inline
+def sort_by_prior(s, w, end):
+    """Highest prior first, equal ones as they come."""
+    for i in range(1, end):
+        move = s.moves[i]
+        prior = w.priors[i]
+        j = i
+        while j > 0 and w.priors[j - 1] < prior:
+            s.moves[j] = s.moves[j - 1]
+            w.priors[j] = w.priors[j - 1]
+            j -= 1
+        s.moves[j] = move
+        w.priors[j] = prior
+
+
+@kernel
+def bear(s, tree, nodes, w, params, p, end):
+    """Give node `p` the moves `s.moves[:end]` as children; False if there is no room left."""
+    first = fetch_add(tree, "used", end)
+    if first + end > nodes.size:
+        fetch_add(tree, "used", -end)
+        return False
+    for i in range(end - 1, 0, -1):
+        j = below(s, i + 1)
+        move = s.moves[i]
+        s.moves[i] = s.moves[j]
+        s.moves[j] = move
+    share = 0.0
+    if tree.policy:
+        policy(params, s, end, w.priors)
+        sort_by_prior(s, w, end)
+        total = 0.0
+        for i in range(end):
+            total += w.priors[i]
+        share = CERTAIN / total
+    for i in range(end):
+        child = nodes[first + i]
+        child.score = 0
+        child.visits = 0
+        child.move = s.moves[i]
+        child.first = 0
+        child.parent = p
+        child.count = 0
+        child.tried = 0
+        child.prior = 0
+        if tree.policy:
+            child.prior = max(1, np.int64(w.priors[i] * share))
+        child.proof = 0
+    nodes[p].tried = 0
+    nodes[p].count = end
+    # Another thread may have been faster: then its children are the node's, and ours are never seen.
+    set_once(nodes[p], "first", first)
+    return True
+
+
+@kernel
+def expand(s, tree, nodes, w, params, p):
+    """Give the leaf `p` its children, or prove it where there is no move; False if there is no room left."""
+    end = generate(s, 0)
+    if end == 0:
+        set_once(nodes[p], "proof", proof_of(stuck(s)))
+        return True
+    return bear(s, tree, nodes, w, params, p, end)
+
+
+@inline
+def patience(tree, nodes):
+    """Simulations that a leaf must have seen before it gets children: twice as many for each eighth that is full."""
+    return tree.patience << (8 * tree.used // nodes.size)
+
+
+@kernel
+def select(tree, nodes, p, side):
+    """The child to go to from `p`, where `side` is to move; 0 if all are lost."""
+    first = np.int64(nodes[p].first)
+    tried = np.int64(nodes[p].tried)
+    untried = tried < np.int64(nodes[p].count)
+    if untried and not tree.policy:
+        nodes[p].tried = tried + 1
+        return first + tried
+    lost = 2 - side
+    unit = 1.0 / ONE if side == 0 else -1.0 / ONE
+    visits = np.float64(nodes[p].visits)
+    best = -np.inf
+    chosen = 0
+    if tree.policy:
+        spread = tree.exploration * np.sqrt(visits) / CERTAIN
+        for k in range(first, first + tried):
+            if proven(nodes[k]) != lost:
+                n = np.float64(nodes[k].visits)
+                x = nodes[k].score * unit / max(n, 1.0) + nodes[k].prior * spread / (1.0 + n)
+                if x > best:
+                    best = x
+                    chosen = k
+        if untried:
+            # The first of those not yet tried is the best of them: children are in the order of their priors.
+            k = first + tried
+            x = nodes[p].score * unit / visits + nodes[k].prior * spread
+            if x > best:
+                nodes[p].tried = tried + 1
+                chosen = k
+        return chosen
+    spread = tree.exploration * tree.exploration * np.log(visits)
+    for k in range(first, first + tried):
+        if proven(nodes[k]) != lost:
+            share = 1.0 / max(np.float64(nodes[k].visits), 1.0)
+            x = nodes[k].score * unit * share + np.sqrt(spread * share)
+            if x > best:
+                best = x
+                chosen = k
+    return chosen
+
+
+@kernel
+def play_out(s, tree):
+    """The result for side `a` of a random game from here on, which stays played; STOPPED if it was cut short."""
+    for _ in range(MOST_PLIES):
+        if tree.stop:
+            return STOPPED
+        move = random_move(s)
+        if move == 0:
+            return result_of(stuck(s) >> 8)
+        make(s, move)
+        outcome = s.outcome
+        if outcome == 0:
+            outcome = adjudicate(s, -1)
+        if outcome:
+            return result_of(outcome >> 8)
+    return 0
+
+
+@kernel
+def estimate(s, tree, params):
+    """The result for side `a` to expect from an undecided position."""
+    if not tree.evaluating:
+        return play_out(s, tree)
+    result = np.int64(np.tanh(LOGISTIC * evaluate(params, s)) * ONE)
+    return result if s.side == 0 else -result
+
+
+@inline
+def virtual_loss(tree, side):
+    """What a simulation on its way through a node adds to its score, where `side` chose it."""
+    return -tree.loss if side == 0 else tree.loss
+
+
+@kernel
+def climb(nodes, w, depth):
+    """Carry a proof up from the end of the path as far as it goes."""
+    i = depth
+    while i > 0:
+        p = np.int64(w.path[i - 1])
+        if nodes[p].proof:
+            return
+        found = prove(nodes, p, np.int64(w.sides[i - 1]), np.int64(w.path[i]))
+        if found == 0:
+            return
+        set_once(nodes[p], "proof", found)
+        i -= 1
+
+
+@kernel
+def simulate_once(s, tree, nodes, w, params):
+    """One simulation; False if it was cut short and has left no trace. The state is as it was before."""
+    ply = s.ply
+    p = ROOT
+    depth = 0
+    w.path[0] = p
+    fetch_add(nodes[p], "visits", 1)
+    while True:
+        if nodes[p].proof:
+            result = result_of(proven(nodes[p]))
+            break
+        if nodes[p].first == 0 or nodes[p].count == 0:
+            if (
+                depth >= DEEPEST - 1
+                or nodes[p].visits <= patience(tree, nodes)
+                or not expand(s, tree, nodes, w, params, p)
+            ):
+                result = estimate(s, tree, params)
+                break
+            continue
+        side = s.side
+        c = select(tree, nodes, p, side)
+        if c == 0:
+            result = estimate(s, tree, params)
+            break
+        make(s, int(nodes[c].move))
+        outcome = s.outcome
+        if outcome == 0:
+            outcome = adjudicate(s, -1)
+        if outcome:
+            set_once(nodes[c], "proof", proof_of(outcome))
+        w.sides[depth] = side
+        depth += 1
+        w.path[depth] = c
+        fetch_add(nodes[c], "visits", 1)
+        if tree.loss:
+            fetch_add(nodes[c], "score", virtual_loss(tree, side))
+        p = c
+    while s.ply > ply:
+        undo(s)
+    s.outcome = 0
+    if depth > tree.seldepth:
+        tree.seldepth = depth
+    for i in range(depth + 1):
+        c = np.int64(w.path[i])
+        amount = result
+        if result == STOPPED:
+            amount = 0
+            fetch_add(nodes[c], "visits", -1)
+        if i and tree.loss:
+            amount -= virtual_loss(tree, np.int64(w.sides[i - 1]))
+        fetch_add(nodes[c], "score", amount)
+    if nodes[p].proof:
+        climb(nodes, w, depth)
+    return result != STOPPED
+
+
+@entry
+def simulate(s, tree, nodes, w, params, most):
+    """Up to `most` simulations from the root, whose position `s` holds; fewer if the search is stopped or done."""
+    for _ in range(most):
+        if nodes[ROOT].proof or nodes[ROOT].visits >= MOST_VISITS:
+            tree.done = 1
+        if tree.stop or tree.done:
+            return
+        if fetch_add(tree, "nodes", 1) >= tree.node_limit:
+            tree.done = 1
+            fetch_add(tree, "nodes", -1)
+        elif not simulate_once(s, tree, nodes, w, params):
+            fetch_add(tree, "nodes", -1)
+
+
+@entry
+def plant(s, tree, nodes, w, params, end):
+    """Begin a tree whose root has the moves `s.moves[:end]`, `end` >= 1; they must fit."""
+    root = nodes[ROOT]
+    root.score = 0
+    root.visits = 0
+    root.move = 0
+    root.first = 0
+    root.parent = 0
+    root.proof = 0
+    tree.used = ROOT + 1
+    bear(s, tree, nodes, w, params, np.int64(ROOT), end)
+
+
+@inline
+def descend(nodes, p, move):
+    """The child of node `p` by this move, if it has children of its own; else 0."""
+    first = np.int64(nodes[p].first)
+    for k in range(first, first + np.int64(nodes[p].count)):
+        if nodes[k].move == move:
+            return k if nodes[k].first else 0
+    return 0
+
+
+@inline
+def set_parents(nodes, p, parent):
+    first = np.int64(nodes[p].first)
+    if first:
+        for k in range(first, first + np.int64(nodes[p].count)):
+            nodes[k].parent = parent
+
+
+@kernel
+def transplant(tree, nodes, root):
+    """Make node `root` the root: what lies below it moves to the beginning of the array, all else is forgotten.
+
+    A parent always lies before its children, so two walks over the array are enough: the first marks what is below
+    the new root by negative parents, the second moves it down in place.
+    """
+    for i in range(root, tree.used):
+        if i == root or nodes[i].parent < 0:
+            set_parents(nodes, i, -i)
+    free = ROOT
+    for i in range(root, tree.used):
+        if i == root or nodes[i].parent < 0:
+            p = -np.int64(nodes[i].parent)
+            if i == root:
+                p = 0
+            elif nodes[p].first == i:
+                nodes[p].first = free
+            nodes[i].parent = p
+            set_parents(nodes, i, -free)
+            nodes[free] = nodes[i]
+            free += 1
+    nodes[ROOT].move = 0
+    tree.used = free
+
+
+@entry
+def follow(tree, nodes, moves):
+    """Make the position after `moves` from the root the new root; False if the tree does not have it with children."""
+    if tree.used == 0:
+        return False
+    p = np.int64(ROOT)
+    for i in range(moves.size):
+        p = descend(nodes, p, moves[i])
+        if p == 0:
+            return False
+    if p != ROOT:
+        transplant(tree, nodes, p)
+    return True
+
+
+@inline
+def favourite(nodes, p, side):
+    """The best child of `p` as far as is known, where `side` is to move; 0 if none was visited.
+
+    The shortest way to a proven win, the longest to a proven loss; otherwise the child with most visits.
+    """
+    first = np.int64(nodes[p].first)
+    found = proven(nodes[p])
+    best = -1
+    chosen = 0
+    for k in range(first, first + np.int64(nodes[p].tried)):
+        end = proven(nodes[k])
+        if found == 0:
+            worth = np.int64(nodes[k].visits) if end != 2 - side else 0
+        elif end != found:
+            worth = 0
+        elif found == DRAWN:
+            worth = np.int64(nodes[k].visits)
+        else:
+            worth = 1 + (16383 - plies_left(nodes[k]) if found == side + 1 else plies_left(nodes[k]))
+        if worth > max(best, 0):
+            best = worth
+            chosen = k
+    return chosen
+
+
+@entry
+def line(s, nodes, c, out):
+    """Write the line that begins with the move to the root's child `c`; how many moves. The state is as before."""
+    length = 0
+    while c and length < out.size:
+        move = int(nodes[c].move)
+        out[length] = move
+        length += 1
+        make(s, move)
+        p = c
+        c = 0
+        if s.outcome == 0 and nodes[p].first:
+            c = favourite(nodes, p, s.side)
+    for _ in range(length):
+        undo(s)
+    s.outcome = 0
+    return length

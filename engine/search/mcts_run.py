@@ -1,0 +1,268 @@
+"""Monte Carlo tree search in Python around the kernels: the tree between moves, threads, reports and the clock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import evaluators
+from ..position import Position
+from . import mcts
+from .alphabeta import MATE
+from .clock import budget
+from .mcts import DEEPEST, DRAWN, NODE, ONE, ROOT, TREE, WORK
+from .searcher import _Run, new_table, score_of, win_draw_loss
+from .types import Info, Limits, SearchResult, Settings
+
+if TYPE_CHECKING:
+    from .searcher import Searcher
+
+FIRST_DEPTH = 64
+"""A depth is a doubling: depth d is complete after FIRST_DEPTH * 2**d simulations."""
+GAMES = 4
+"""Random games that a leaf has seen before it gets children; evaluated once, it need not be evaluated again."""
+CHUNK = 1024
+"""Simulations between two looks at the clock."""
+MATE_SIMULATIONS = 100_000
+"""A search for a mate in n that nothing else ends gives up after n times so many simulations."""
+MOST = 9000
+"""Centipawns of a score that is no forced end."""
+_NO_LIMIT = 1 << 62
+_MOST_NODES = (1 << 31) - 1
+
+
+class TreeSearch:
+    """What lives from search to search: the tree with the position at its root, and the records of the helpers.
+
+    Only `signal` may be called while a search runs.
+    """
+
+    def __init__(self) -> None:
+        self.tree = np.zeros(1, TREE).view(np.recarray)
+        self.nodes: Any = None
+        self.works: list[Any] = []
+        self._root: Position | None = None
+        self._kind: tuple[str, ...] = ()
+
+    def signal(self, stop: int) -> None:
+        """Write the word that every simulation reads."""
+        self.tree[0]["stop"] = stop
+
+    def clear(self) -> None:
+        """Forget the tree, and give its memory back."""
+        self.nodes = None
+        self._root = None
+
+    def search(
+        self,
+        searcher: Searcher,
+        position: Position,
+        moves: list[int],
+        limits: Limits,
+        on_info: Callable[[Info], None],
+    ) -> SearchResult:
+        """Search until a limit is reached, the position is decided, or the search is stopped."""
+        return _TreeRun(self, searcher, position, moves, limits, on_info).result()
+
+    def prepare(
+        self, position: Position, moves: list[int], settings: Settings, state: Any, params: Any
+    ) -> None:
+        """The tree below `position`: what is left of the last one if it knows the position, else a new one.
+
+        `state` holds the position. With fewer `moves` than it has, the tree is for this once.
+        """
+        tree = self.tree[0]
+        if self.nodes is None:
+            self.nodes = new_table(settings.hash_mib << 14).view(NODE)[:_MOST_NODES].view(np.recarray)
+        while len(self.works) < settings.threads:
+            self.works.append(np.zeros(1, WORK).view(np.recarray))
+        tree["nodes"] = tree["done"] = tree["seldepth"] = 0
+        tree["policy"] = settings.algorithm == "puct"
+        leaf = settings.mcts_leaf
+        tree["evaluating"] = leaf == "evaluator" or (leaf == "auto" and settings.algorithm == "puct")
+        tree["patience"] = 1 if tree["evaluating"] else GAMES
+        tree["exploration"] = settings.exploration / 100
+        tree["loss"] = ONE if settings.threads > 1 else 0
+        kind = (position.fits, settings.algorithm, leaf, settings.evaluator)
+        whole = len(moves) == len(position.legal_moves())
+        since = self._since(position) if whole and kind == self._kind else None
+        if since is None:
+            tree["used"] = 0
+        if not mcts.follow(tree, self.nodes, np.array(since or (), np.int32)):
+            state["moves"][: len(moves)] = moves
+            mcts.plant(state, tree, self.nodes, self.works[0][0], params, len(moves))
+        self._root = position if whole else None
+        self._kind = kind
+
+    def _since(self, position: Position) -> tuple[int, ...] | None:
+        """The moves that lead from the root to `position`; None if none do."""
+        known = self._root
+        if known is None or known.start_fen != position.start_fen:
+            return None
+        before, moves = known.moves, position.moves
+        return moves[len(before) :] if moves[: len(before)] == before else None
+
+
+class _TreeRun(_Run):
+    """One tree search from start to answer."""
+
+    def __init__(
+        self,
+        forest: TreeSearch,
+        searcher: Searcher,
+        position: Position,
+        moves: list[int],
+        limits: Limits,
+        on_info: Callable[[Info], None],
+    ) -> None:
+        self.forest = forest
+        self.searcher = searcher
+        self.settings = searcher._settings
+        self.position = position
+        self.limits = limits
+        self.on_info = on_info
+        self.moves = moves
+        self.lines = min(max(1, self.settings.multipv), len(moves))
+        self.budget = budget(limits, position.side, self.settings.move_overhead)
+        if self.budget.soft is not None and self.budget.hard is not None:
+            # Unlike a depth no simulation is begun in vain: the fair share, half of which is `soft`, can be used up.
+            self.budget.hard = min(2 * self.budget.soft, self.budget.hard)
+        self.stream = searcher._stream(position)
+        self.state, self.params = searcher._load(position)
+        self.tree = forest.tree[0]
+        self.pv: tuple[int, ...] = (moves[0],)
+
+    def _deepen(self) -> None:
+        state, params = self.state, self.params
+        state["random"] = self.stream.getrandbits(64) or 1
+        self.forest.prepare(self.position, self.moves, self.settings, state, params)
+        tree, nodes = self.tree, self.forest.nodes
+        tree["node_limit"] = self._simulations()
+        helpers = [
+            threading.Thread(target=self._help, args=(number,), daemon=True)
+            for number in range(1, self.settings.threads)
+        ]
+        depth, best, reported = 0, -1, -1
+        try:
+            for helper in helpers:
+                helper.start()
+            while True:
+                left = (FIRST_DEPTH << (depth + 1)) - int(tree["nodes"])
+                most = max(1, min(CHUNK, left))
+                mcts.simulate(state, tree, nodes, self.forest.works[0][0], params, most)
+                count = int(tree["nodes"])
+                ranking = self._ranking()
+                if count >= FIRST_DEPTH << (depth + 1) or ranking[0] != best:
+                    while count >= FIRST_DEPTH << (depth + 1):
+                        depth += 1
+                    best, reported = ranking[0], count
+                    self._report_lines(max(1, depth), ranking)
+                if self._over(ranking):
+                    break
+        finally:
+            tree["done"] = 1
+            for helper in helpers:
+                if helper.ident is not None:
+                    helper.join()
+        if reported != int(tree["nodes"]):
+            self._report_lines(max(1, depth), self._ranking())
+
+    def _help(self, number: int) -> None:
+        """Another thread in the same tree, with records of its own."""
+        state = self.position.new_record()[0]
+        state["random"] = self.searcher._stream(self.position).getrandbits(64) + number or 1
+        params = evaluators.parameters(self.settings.evaluator, self.position.variant)[0]
+        work = self.forest.works[number][0]
+        mcts.simulate(state, self.tree, self.forest.nodes, work, params, _NO_LIMIT)
+
+    def _simulations(self) -> int:
+        """The limits that are numbers of simulations."""
+        limits = self.limits
+        most = min(limits.nodes or _NO_LIMIT, _NO_LIMIT)
+        if limits.depth is not None:
+            most = min(most, FIRST_DEPTH << min(limits.depth, 50))
+        others = (limits.depth, limits.nodes, limits.movetime, *limits.clock)
+        if limits.mate is not None and all(limit is None for limit in others):
+            most = min(most, MATE_SIMULATIONS * limits.mate)
+        return max(1, most)
+
+    def _ranking(self) -> list[int]:
+        """The children of the root, best first, as many as there are lines: proven wins, then by visits, proven losses
+        last; nearer wins and later losses first."""
+        nodes = self.forest.nodes
+        first, count = int(nodes[ROOT]["first"]), int(nodes[ROOT]["count"])
+        children = nodes[first : first + count]
+        end = children["proof"] >> 14
+        plies = (children["proof"] & 16383).astype(np.int64)
+        side = int(self.position.side)
+        kind = np.where(end == side + 1, 2, np.where(end == 2 - side, 0, 1))
+        worth = np.where(kind == 2, -plies, np.where(kind == 0, plies, children["visits"]))
+        score = children["score"] * (1 - 2 * side)
+        order = np.lexsort((-score, -worth, -kind))
+        return [first + int(k) for k in order[: self.lines]]
+
+    def _value(self, child: int) -> int:
+        """What a child of the root is worth to the side to move, in centipawns; a win in n plies is MATE - n."""
+        node = self.forest.nodes[child]
+        end, plies, visits = int(node["proof"]) >> 14, (int(node["proof"]) & 16383) + 1, int(node["visits"])
+        if end == DRAWN or (not end and not visits):
+            return 0
+        sign = 1 - 2 * int(self.position.side)
+        if end:
+            return (MATE - plies) * (1 if end == int(self.position.side) + 1 else -1)
+        # One more simulation, drawn: all won so far is no certainty.
+        mean = sign * int(node["score"]) / ONE / (visits + 1)
+        return round(max(-MOST, min(MOST, 400 * np.log10((1 + mean) / (1 - mean)))))
+
+    def _over(self, ranking: list[int]) -> bool:
+        """Whether more simulations are not wanted, or not worth it."""
+        if self.searcher._stopped or self.tree["stop"] or self.tree["done"]:
+            return True
+        with self.searcher._lock:
+            if self.searcher._pondering is not None or not self.budget.timed:
+                return False
+        return len(self.moves) == 1 or self._cannot_be_overtaken(ranking)
+
+    def _cannot_be_overtaken(self, ranking: list[int]) -> bool:
+        """Whether what is left of the clock's share is too short for any other move to be visited more often."""
+        hard = self.budget.hard
+        if hard is None or self.limits.clock[self.position.side] is None:
+            return False
+        nodes = self.forest.nodes
+        first, count = int(nodes[ROOT]["first"]), int(nodes[ROOT]["count"])
+        visits = nodes["visits"][first : first + count]
+        lead = int(nodes[ranking[0]]["visits"]) - int(np.delete(visits, ranking[0] - first).max())
+        elapsed = self.budget.elapsed()
+        return lead > int(self.tree["nodes"]) * (hard - elapsed) / max(elapsed, 0.001)
+
+    def _line(self, child: int) -> tuple[int, ...]:
+        out = np.zeros(DEEPEST, np.int32)
+        length = int(mcts.line(self.state, self.forest.nodes, child, out))
+        return tuple(int(move) for move in out[:length])
+
+    def _report_lines(self, depth: int, ranking: list[int]) -> None:
+        elapsed = self.budget.elapsed()
+        count = int(self.tree["nodes"])
+        for number, child in enumerate(ranking):
+            if number and not self.forest.nodes[child]["visits"]:
+                break
+            pv, value = self._line(child), self._value(child)
+            if number == 0:
+                self.pv = pv
+            self.on_info(
+                Info(
+                    depth=depth,
+                    seldepth=max(depth, len(pv), int(self.tree["seldepth"])),
+                    multipv=number + 1,
+                    score=score_of(value),
+                    nodes=count,
+                    nps=int(count * 1000 / max(elapsed, 0.001)),
+                    hashfull=min(1000, int(self.tree["used"]) * 1000 // len(self.forest.nodes)),
+                    time=int(elapsed),
+                    pv=pv,
+                    wdl=win_draw_loss(value),
+                )
+            )

@@ -1,0 +1,695 @@
+"""The tree search against a slow tree of its own kind, solved boards, and what it promises: limits, proofs, reuse."""
+
+from __future__ import annotations
+
+import math
+import random
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import config
+
+from hnefi.engine import evaluators, games, intrinsics, verbs
+from hnefi.engine.catalogue import MEASURED
+from hnefi.engine.jit import entry
+from hnefi.engine.position import Position
+from hnefi.engine.search.mcts import DRAWN, MOST_PLIES, NODE, ONE, ROOT
+from hnefi.engine.search.mcts_run import FIRST_DEPTH, GAMES, MATE_SIMULATIONS
+from hnefi.engine.search.searcher import Searcher
+from hnefi.engine.search.types import Info, Limits, Score, SearchResult, Settings
+from hnefi.engine.squares import move_name
+
+NAMES = [*games.names(), "hex:3", "hex:11", "hex-swap:5", "hexapawn:3x1", "hexapawn:4x4", "hexapawn:19x19"]
+
+
+def start(name: str) -> Position:
+    return games.initial(games.find(name))
+
+
+def at(name: str, fen: str) -> Position:
+    return games.from_fen(games.find(name), fen)
+
+
+def grower(**settings: Any) -> Searcher:
+    settings.setdefault("algorithm", "mcts")
+    settings.setdefault("hash_mib", 8)
+    return Searcher(Settings(**settings))
+
+
+def think(
+    position: Position, limits: Limits, searcher: Searcher | None = None, **settings: Any
+) -> tuple[SearchResult, list[Info]]:
+    searcher = searcher or grower(**settings)
+    infos: list[Info] = []
+    searcher.begin()
+    return searcher.search(position, limits, infos.append), infos
+
+
+def wander(name: str, seed: int, plies: int) -> Position:
+    """A position after random plies, undecided."""
+    draw = random.Random(seed)
+    while True:
+        position = start(name)
+        for _ in range(plies):
+            position = position.play(draw.choice(position.legal_moves()))
+            if position.outcome is not None:
+                break
+        else:
+            return position
+
+
+def nodes_of(searcher: Searcher) -> Any:
+    assert searcher._forest is not None
+    return searcher._forest.nodes
+
+
+def children(nodes: Any, p: int) -> list[int]:
+    first = int(nodes[p]["first"])
+    return list(range(first, first + int(nodes[p]["count"]))) if first else []
+
+
+def check_tree(searcher: Searcher) -> int:
+    """The tree hangs together and its counts add up; how many nodes it has."""
+    assert searcher._forest is not None
+    nodes, used = searcher._forest.nodes, int(searcher._forest.tree[0]["used"])
+    assert used <= len(nodes)
+    seen, queue = 0, [ROOT]
+    while queue:
+        p = queue.pop()
+        seen += 1
+        below = children(nodes, p)
+        visits = int(nodes[p]["visits"])
+        assert abs(int(nodes[p]["score"])) <= visits * ONE
+        assert int(nodes[p]["tried"]) <= len(below)
+        if below:
+            assert p < below[0]
+            assert below[-1] < used
+            through = sum(int(nodes[c]["visits"]) for c in below)
+            assert through <= visits
+            assert all(int(nodes[c]["visits"]) == 0 for c in below[int(nodes[p]["tried"]) :])
+            # What did not go on to a child stayed here.
+            rest = int(nodes[p]["score"]) - sum(int(nodes[c]["score"]) for c in below)
+            assert abs(rest) <= (visits - through) * ONE
+        assert all(int(nodes[c]["parent"]) == p for c in below)
+        queue += below
+    return seen
+
+
+# A tree of objects, by the book: one simulation is one walk, nothing is shared.
+
+
+@dataclass
+class Twin:
+    """One node of the slow tree; `total` is for side `a`, `proof` is (winner, plies), DRAWN - 1 for nobody."""
+
+    move: int = 0
+    prior: float = 1.0
+    total: int = 0
+    visits: int = 0
+    proof: tuple[int, int] | None = None
+    below: list[Twin] | None = None
+    tried: int = 0
+
+
+@dataclass
+class TwinSearch:
+    state: Any
+    params: Any
+    policy: bool
+    evaluating: bool
+    patience: int
+    c: float = 1.0
+    root: Twin = field(default_factory=Twin)
+
+    def below(self, n: int) -> int:
+        """The die of the kernels: xorshift64*."""
+        x = int(self.state["random"])
+        x ^= x >> 12
+        x = (x ^ x << 25) % 2**64
+        x ^= x >> 27
+        self.state["random"] = x
+        return (x * 0x2545F4914F6CDD1D % 2**64 >> 33) * n >> 31
+
+    def grow(self, node: Twin, moves: list[int]) -> None:
+        for i in range(len(moves) - 1, 0, -1):
+            j = self.below(i + 1)
+            moves[i], moves[j] = moves[j], moves[i]
+        weights = [math.exp(verbs.weight(self.state, m) / 32) if self.policy else 1.0 for m in moves]
+        total = sum(weights)
+        node.below = [
+            Twin(m, max(1, int(w * (65535 / total))) / 65535) for m, w in zip(moves, weights, strict=True)
+        ]
+        if self.policy:
+            node.below.sort(key=lambda child: -child.prior)
+
+    def choose(self, node: Twin, side: int) -> Twin:
+        assert node.below is not None
+        if not self.policy and node.tried < len(node.below):
+            node.tried += 1
+            return node.below[node.tried - 1]
+        sign = -1 if side else 1
+        best, chosen = -math.inf, None
+        for i, child in enumerate(node.below):
+            if child.proof and child.proof[0] == 1 - side:
+                continue
+            if i < node.tried:
+                x = sign * child.total / ONE / child.visits
+                if self.policy:
+                    x += self.c * child.prior * math.sqrt(node.visits) / (1 + child.visits)
+                else:
+                    x += self.c * math.sqrt(math.log(node.visits) / child.visits)
+            else:
+                x = sign * node.total / ONE / node.visits + self.c * child.prior * math.sqrt(node.visits)
+            if x > best + 1e-12:
+                best, chosen = x, child
+        assert chosen is not None
+        if node.below.index(chosen) == node.tried:
+            node.tried += 1
+        return chosen
+
+    def result(self, winner: int) -> int:
+        return {0: ONE, 1: -ONE, DRAWN - 1: 0}[winner]
+
+    def leaf(self) -> int:
+        state = self.state
+        if self.evaluating:
+            cp = int(verbs.evaluate(self.params, state))
+            value = int(math.tanh(cp * math.log(10) / 800) * ONE)
+            return -value if state["side"] else value
+        for _ in range(MOST_PLIES):
+            move = int(verbs.random_move(state))
+            if not move:
+                return self.result((int(verbs.stuck(state)) >> 8) - 1)
+            verbs.make(state, move)
+            outcome = int(state["outcome"]) or int(verbs.adjudicate(state, -1))
+            if outcome:
+                return self.result((outcome >> 8) - 1)
+        return 0
+
+    def prove(self, node: Twin, side: int) -> None:
+        """What the children say about their parent."""
+        assert node.below is not None
+        known = [child.proof for child in node.below]
+        wins = [proof[1] for proof in known if proof and proof[0] == side]
+        if wins:
+            node.proof = side, min(wins) + 1
+        elif all(known) and node.tried == len(known):
+            draws = [proof[1] for proof in known if proof and proof[0] == DRAWN - 1]
+            losses = [proof[1] for proof in known if proof]
+            node.proof = (DRAWN - 1, max(draws) + 1) if draws else (1 - side, max(losses) + 1)
+
+    def simulate(self, node: Twin) -> int:
+        state = self.state
+        node.visits += 1
+        if node.proof is None and node.below is None and node.visits > self.patience:
+            end = int(verbs.generate(state, 0))
+            if end:
+                self.grow(node, [int(m) for m in state["moves"][:end]])
+            else:
+                node.proof = (int(verbs.stuck(state)) >> 8) - 1, 0
+        if node.proof is not None:
+            value = self.result(node.proof[0])
+        elif node.below is None:
+            ply = int(state["ply"])
+            value = self.leaf()
+            while state["ply"] > ply:
+                verbs.undo(state)
+            state["outcome"] = 0
+        else:
+            side = int(state["side"])
+            child = self.choose(node, side)
+            verbs.make(state, child.move)
+            outcome = int(state["outcome"]) or int(verbs.adjudicate(state, -1))
+            if outcome and child.proof is None:
+                child.proof = (outcome >> 8) - 1, 0
+            value = self.simulate(child)
+            verbs.undo(state)
+            state["outcome"] = 0
+            if child.proof:
+                self.prove(node, side)
+        node.total += value
+        return value
+
+
+def same_tree(nodes: Any, p: int, twin: Twin) -> int:
+    """Compares the tree of the kernels below node `p` with the slow one; how many nodes were compared."""
+    node = nodes[p]
+    proof = int(node["proof"])
+    assert (int(node["visits"]), int(node["score"])) == (twin.visits, twin.total)
+    assert (((proof >> 14) - 1, proof & 16383) if proof else None) == twin.proof
+    below = children(nodes, p)
+    assert [int(nodes[c]["move"]) for c in below] == [child.move for child in twin.below or []]
+    return 1 + sum(same_tree(nodes, c, child) for c, child in zip(below, twin.below or [], strict=True))
+
+
+@pytest.mark.parametrize("algorithm", ["mcts", "puct"])
+@pytest.mark.parametrize("leaf", ["playout", "evaluator"])
+@pytest.mark.parametrize("name", ["hexapawn:3x4", "hexapawn:4x4", "hex:3", "brandubh"])
+def test_the_tree_is_the_slow_tree(name: str, algorithm: str, leaf: str) -> None:
+    """Same stream of random numbers, same simulations: every node has the same count, sum, proof and children."""
+    position = start(name)
+    number = 60 if name == "brandubh" else 400
+    searcher = grower(algorithm=algorithm, mcts_leaf=leaf)
+    think(position, Limits(nodes=number), searcher)
+    state = position.new_record()[0]
+    state["random"] = searcher._stream(position).getrandbits(64)
+    params = evaluators.parameters("default", position.variant)[0]
+    patience = GAMES if leaf == "playout" else 1
+    twin = TwinSearch(state, params, algorithm == "puct", leaf == "evaluator", patience)
+    twin.grow(twin.root, list(position.legal_moves()))
+    for _ in range(number):
+        if twin.root.proof:
+            break
+        twin.simulate(twin.root)
+    assert same_tree(nodes_of(searcher), ROOT, twin.root) > twin.root.visits // 2 > 20
+    check_tree(searcher)
+
+
+# Rows, columns; the side that wins with best play, in how many plies.
+SOLVED = [(3, 3, 1, 6), (4, 3, 1, 8), (3, 4, 0, 5), (3, 5, 0, 7), (5, 3, 0, 11), (4, 4, 0, 11)]
+
+
+@pytest.mark.parametrize("algorithm", ["mcts", "puct"])
+@pytest.mark.parametrize(("rows", "columns", "winner", "plies"), SOLVED)
+def test_solved_boards_of_hexapawn(rows: int, columns: int, winner: int, plies: int, algorithm: str) -> None:
+    """The search ends with a proof of who wins; its line is a game to that end, and not shorter than the truth."""
+    position = start(f"hexapawn:{rows}x{columns}")
+    result, infos = think(position, Limits(nodes=200_000), algorithm=algorithm)
+    last = infos[-1]
+    assert last.nodes < 200_000
+    assert last.score.mate is not None
+    assert (last.score.mate > 0) == (winner == 0)
+    assert len(last.pv) >= plies
+    assert len(last.pv) == (2 * last.score.mate - 1 if winner == 0 else -2 * last.score.mate)
+    assert last.pv[0] == result.move
+    end = position
+    for move in last.pv:
+        end = end.play(move)
+    assert end.outcome is not None
+    assert end.outcome.winner == winner
+
+
+def test_openings_of_hex() -> None:
+    """All openings of the 4x4 board are decided, as they must be."""
+    rows = ["...W", "..W.", ".W..", "W..."]
+    position = start("hex:4")
+    for move in position.legal_moves():
+        name = move_name(move)
+        wins = rows[4 - int(name[1:])]["abcd".index(name[0])] == "W"
+        _, infos = think(position.play(move), Limits(nodes=1_500_000), hash_mib=64)
+        score = infos[-1].score
+        assert score.mate is not None, name
+        assert (score.mate < 0) == wins, name
+
+
+FORCED = [
+    ("brandubh", "7/7/7/7/t6/7/4K2 d 0 30", 1, {"e1g1", "e1a1"}),
+    ("brandubh", "7/1t5/7/3K3/7/7/7 d 0 30", 2, {"d4d1", "d4d7", "d4a4", "d4g4"}),
+    ("copenhagen", "11/11/11/11/11/11/11/4t6/3tK1t4/4t6/11 a 0 40", 1, {"g3f3"}),
+    ("tablut-linnaeus", "9/9/9/9/9/9/2K6/9/t8 d 0 10", 1, None),
+]
+
+
+@pytest.mark.parametrize("algorithm", ["mcts", "puct"])
+@pytest.mark.parametrize(("name", "fen", "mate", "best"), FORCED)
+def test_forced_wins(name: str, fen: str, mate: int, best: set[str] | None, algorithm: str) -> None:
+    position = at(name, fen)
+    result, infos = think(position, Limits(nodes=100_000), algorithm=algorithm)
+    assert infos[-1].score == Score(mate=mate)
+    assert infos[-1].nodes < 100_000
+    assert result.move is not None
+    assert best is None or move_name(result.move) in best
+
+
+def test_berserk_turns() -> None:
+    """A side that moves twice running wins with its own moves: results go by side, not by turns."""
+    seen = 0
+    for seed in range(40):
+        position = wander("berserk", seed, 20)
+        following = [position.play(m) for m in position.legal_moves()]
+        won = [p for p in following if p.outcome is not None and p.outcome.winner == position.side]
+        again = [p for p in following if p.outcome is None and p.side == position.side]
+        if won or not again:
+            continue
+        _, infos = think(position, Limits(nodes=400))
+        nodes = infos[-1].nodes
+        assert nodes == 400 or infos[-1].score.mate is not None
+        for info in infos:
+            now = position
+            for move in info.pv:
+                now = now.play(move)
+        seen += 1
+        if seen == 6:
+            break
+    assert seen >= 3
+
+
+def test_every_game_and_variant() -> None:
+    """A few hundred simulations and a legal move in every game there is, by either algorithm, from start and middle."""
+    for name in NAMES:
+        for algorithm in ("mcts", "puct"):
+            searcher = grower(algorithm=algorithm, hash_mib=1)
+            draw = random.Random(name)
+            position = start(name)
+            for _ in range(2):
+                result, infos = think(position, Limits(nodes=120), searcher)
+                assert result.move in position.legal_moves()
+                assert infos[-1].pv[0] == result.move
+                now = position
+                for move in infos[-1].pv:
+                    assert now.outcome is None
+                    now = now.play(move)
+                check_tree(searcher)
+                for _ in range(9):
+                    following = position.play(draw.choice(position.legal_moves()))
+                    if following.outcome is None:
+                        position = following
+
+
+@pytest.mark.parametrize("name", [*MEASURED[:2], "hex:5"])
+def test_nodes_are_exact_and_repeat(name: str) -> None:
+    for number in (1, 17, 700):
+        first, again = (think(start(name), Limits(nodes=number)) for _ in range(2))
+        assert first[0] == again[0]
+        assert [(i.depth, i.nodes, i.score, i.pv) for i in first[1]] == [
+            (i.depth, i.nodes, i.score, i.pv) for i in again[1]
+        ]
+        assert first[1][-1].nodes == number
+    other = think(start(name), Limits(nodes=700), seed=2)[1][-1]
+    assert (other.score, other.pv) != (first[1][-1].score, first[1][-1].pv)
+
+
+def test_depth_mate_and_searchmoves() -> None:
+    position = start("brandubh")
+    assert think(position, Limits(depth=3))[1][-1].nodes == FIRST_DEPTH * 8
+    assert {info.depth for info in think(position, Limits(depth=3))[1]} == {1, 2, 3}
+    assert think(start("hex:11"), Limits(mate=1))[1][-1].nodes == MATE_SIMULATIONS
+    allowed = position.legal_moves()[3:6]
+    searcher = grower()
+    assert think(position, Limits(nodes=500, searchmoves=allowed), searcher)[0].move in allowed
+    # What was searched for these moves alone is not taken for the position's tree.
+    think(position, Limits(nodes=1), searcher)
+    assert int(nodes_of(searcher)[ROOT]["count"]) == len(position.legal_moves())
+    assert int(nodes_of(searcher)[ROOT]["visits"]) == 1
+
+
+def test_lines_are_the_most_visited_moves() -> None:
+    searcher = grower(multipv=4)
+    result, infos = think(start("brandubh"), Limits(nodes=3000), searcher)
+    last = {info.multipv: info for info in infos if info.nodes == 3000}
+    assert sorted(last) == [1, 2, 3, 4]
+    assert last[1].pv[0] == result.move
+    nodes = nodes_of(searcher)
+    visits = {int(nodes[c]["move"]): int(nodes[c]["visits"]) for c in children(nodes, ROOT)}
+    assert [visits[last[k].pv[0]] for k in (1, 2, 3, 4)] == sorted(visits.values(), reverse=True)[:4]
+    assert len({last[k].pv[0] for k in last}) == 4
+
+
+def test_reports() -> None:
+    """The score is the share of points won: 100 centipawns are 64 %."""
+    searcher = grower()
+    _, infos = think(wander("brandubh", 3, 7), Limits(nodes=2000), searcher)
+    last = infos[-1]
+    nodes = nodes_of(searcher)
+    best = next(c for c in children(nodes, ROOT) if int(nodes[c]["move"]) == last.pv[0])
+    share = (1 - int(nodes[best]["score"]) / ONE / int(nodes[best]["visits"])) / 2
+    assert last.score.cp is not None
+    assert abs(1 / (1 + 10 ** (-last.score.cp / 400)) - share) < 0.01
+    assert abs(last.wdl[0] / 1000 - share) < 0.01
+    assert sum(last.wdl) == 1000
+    assert 0 < last.hashfull < 1000
+
+
+def test_a_full_tree_goes_on() -> None:
+    """Memory is what Hash says; the fuller the tree the more it hesitates to grow, and a full one still counts."""
+    searcher = grower(hash_mib=1, algorithm="puct")
+    position = start("copenhagen")
+    think(position, Limits(nodes=300), searcher)
+    early = int(searcher._forest.tree[0]["used"])  # type: ignore[union-attr]
+    result, infos = think(position, Limits(nodes=150_000), searcher)
+    assert nodes_of(searcher).nbytes == 1 << 20
+    assert early < infos[-1].hashfull * len(nodes_of(searcher)) / 1000
+    assert infos[-1].hashfull > 950
+    assert infos[-1].nodes == 150_000
+    assert result.move in position.legal_moves()
+    check_tree(searcher)
+
+
+def test_a_tree_without_any_room() -> None:
+    """Where no move of the root can have children, however long a leaf waits, simulations are still counted."""
+    position = start("brandubh")
+    searcher = grower(algorithm="puct")
+    think(position, Limits(nodes=1), searcher)
+    forest = searcher._forest
+    assert forest is not None
+    forest.clear()
+    forest.nodes = np.zeros(2 + len(position.legal_moves()), NODE).view(np.recarray)
+    _, infos = think(position, Limits(nodes=50_000), searcher)
+    assert infos[-1].nodes == 50_000
+    assert infos[-1].hashfull == 1000
+    # More than any leaf must wait for: the last eighth asks for 256.
+    assert int(forest.nodes["visits"][ROOT + 1 :].max()) > 500
+    assert check_tree(searcher) == 1 + len(position.legal_moves())
+
+
+@pytest.mark.parametrize("name", ["brandubh", "berserk", "hex:7"])
+def test_the_tree_is_kept_between_moves(name: str) -> None:
+    searcher = grower()
+    position = start(name)
+    for _ in range(4):
+        result, infos = think(position, Limits(nodes=3000), searcher)
+        nodes = nodes_of(searcher)
+        assert result.move is not None
+        assert result.ponder is not None
+        way = ROOT
+        for move in (result.move, result.ponder):
+            way = next(c for c in children(nodes, way) if int(nodes[c]["move"]) == move)
+        kept = [(int(nodes[c]["move"]), int(nodes[c]["visits"])) for c in children(nodes, way)]
+        visits = int(nodes[way]["visits"])
+        position = position.play(result.move).play(result.ponder)
+        think(position, Limits(nodes=1), searcher)
+        assert infos[-1].nodes == 3000
+        if kept:
+            assert int(nodes[ROOT]["visits"]) == visits + 1
+            now = [(int(nodes[c]["move"]), int(nodes[c]["visits"])) for c in children(nodes, ROOT)]
+            assert [move for move, _ in now] == [move for move, _ in kept]
+            assert sum(n for _, n in now) == sum(n for _, n in kept) + 1
+        # Nothing but what hangs below the new root was kept.
+        assert check_tree(searcher) == int(searcher._forest.tree[0]["used"]) - ROOT  # type: ignore[union-attr]
+
+
+def test_another_game_begins_another_tree() -> None:
+    searcher = grower()
+    position = start("brandubh")
+    result, _ = think(position, Limits(nodes=2000), searcher)
+    assert result.move is not None
+    moves = position.legal_moves()
+    other = position.play(next(m for m in moves if m != result.move))
+
+    def fresh(following: Position) -> bool:
+        think(following, Limits(nodes=1), searcher)
+        return int(nodes_of(searcher)[ROOT]["visits"]) == 1
+
+    think(other, Limits(nodes=2000), searcher)
+    assert fresh(position)
+    think(position, Limits(nodes=2000), searcher)
+    assert not fresh(position)
+    assert fresh(at("brandubh", position.play(result.move).fen()))
+    think(position, Limits(nodes=2000), searcher)
+    assert fresh(start("tablut-linnaeus"))
+    think(position, Limits(nodes=2000), searcher)
+    searcher.configure(Settings(algorithm="mcts", hash_mib=8, mcts_leaf="evaluator"))
+    assert fresh(position)
+    think(position, Limits(nodes=2000), searcher)
+    searcher.clear()
+    assert fresh(position)
+
+
+def test_a_decided_tree_answers_at_once() -> None:
+    searcher = grower()
+    position = start("hexapawn:3x4")
+    first = think(position, Limits(nodes=100_000), searcher)
+    again = think(position, Limits(infinite=True), searcher)
+    assert again[1][-1].nodes == 0
+    assert (again[0], again[1][-1].score) == (first[0], first[1][-1].score)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_stop(threads: int) -> None:
+    """A stop ends the game being played at random; the simulation cut short leaves nothing behind."""
+    searcher = grower(threads=threads)
+    position = start("alea-evangelii")
+    waits = []
+    for _ in range(5):
+        results: list[SearchResult] = []
+        searcher.begin()
+        thread = threading.Thread(
+            target=lambda found=results: found.append(  # type: ignore[misc]
+                searcher.search(position, Limits(infinite=True), lambda _: None)
+            )
+        )
+        thread.start()
+        time.sleep(0.05)
+        begun = time.perf_counter()
+        searcher.stop()
+        thread.join(10)
+        waits.append(time.perf_counter() - begun)
+        assert results[0].move in position.legal_moves()
+        root = nodes_of(searcher)[ROOT]
+        through = sum(int(nodes_of(searcher)[c]["visits"]) for c in children(nodes_of(searcher), ROOT))
+        assert int(root["visits"]) == through
+        check_tree(searcher)
+    assert min(waits) < 0.05
+    # A stop sent before the search got going counts as well.
+    searcher.begin()
+    searcher.stop()
+    assert searcher.search(position, Limits(infinite=True), lambda _: None).move in position.legal_moves()
+
+
+def test_pondering_waits_for_the_hit() -> None:
+    searcher = grower()
+    position = start("copenhagen")
+    limits = Limits(clock=(300, 300), ponder=True)
+    results: list[SearchResult] = []
+    searcher.begin()
+    thread = threading.Thread(
+        target=lambda: results.append(searcher.search(position, limits, lambda _: None))
+    )
+    thread.start()
+    time.sleep(0.3)
+    assert thread.is_alive()
+    searcher.ponderhit()
+    thread.join(10)
+    assert results
+
+
+@pytest.mark.parametrize("clock", [-5000, 0, 1, 50])
+def test_a_move_comes_on_an_empty_clock(clock: int) -> None:
+    position = start("copenhagen")
+    result, infos = think(position, Limits(clock=(clock, clock)))
+    assert result.move in position.legal_moves()
+    assert infos[-1].pv[0] == result.move
+
+
+def test_times() -> None:
+    begun = time.perf_counter()
+    think(start("copenhagen"), Limits(movetime=150), move_overhead=0)
+    assert 0.14 < time.perf_counter() - begun < 1
+    # A clock gives its fair share, and a single move nothing of it.
+    begun = time.perf_counter()
+    think(start("copenhagen"), Limits(clock=(3000, 3000)), move_overhead=0)
+    assert time.perf_counter() - begun < 1
+    single = at("hexapawn:5x3", "p2/3/3/3/P2 a 0 1")
+    assert len(single.legal_moves()) == 1
+    assert think(single, Limits(clock=(100_000, 100_000)))[1][-1].time < 1000
+
+
+@pytest.mark.parametrize("algorithm", ["mcts", "puct"])
+def test_threads_share_one_tree(algorithm: str) -> None:
+    """No simulation is lost and no virtual loss stays, whatever the threads did to each other."""
+    searcher = grower(threads=4, algorithm=algorithm)
+    for name in ("brandubh", "hexapawn:5x4", "hex:5"):
+        position = start(name)
+        searcher.clear()
+        result, infos = think(position, Limits(nodes=20_000), searcher)
+        assert result.move in position.legal_moves()
+        nodes = nodes_of(searcher)
+        assert int(nodes[ROOT]["visits"]) == infos[-1].nodes <= 20_000
+        assert infos[-1].nodes == 20_000 or infos[-1].score.mate is not None
+        if infos[-1].score.mate is None:
+            assert int(nodes[ROOT]["score"]) == sum(int(nodes[c]["score"]) for c in children(nodes, ROOT))
+        for info in infos:
+            now = position
+            for move in info.pv:
+                now = now.play(move)
+
+
+def test_threads_prove_what_is_true() -> None:
+    for rows, columns, winner, plies in SOLVED[:4]:
+        _, infos = think(start(f"hexapawn:{rows}x{columns}"), Limits(nodes=500_000), threads=3)
+        mate = infos[-1].score.mate
+        assert mate is not None
+        assert (mate > 0) == (winner == 0)
+        assert len(infos[-1].pv) >= plies
+
+
+def test_beats_a_random_mover() -> None:
+    for name in ("brandubh", "hex:7"):
+        for side in (0, 1):
+            searcher = grower(seed=side)
+            draw = random.Random(side)
+            position = start(name)
+            while position.outcome is None:
+                if position.side == side:
+                    move = think(position, Limits(nodes=400), searcher)[0].move
+                    assert move is not None
+                else:
+                    move = draw.choice(position.legal_moves())
+                position = position.play(move)
+            assert position.outcome.winner == side
+
+
+WARM = """
+from hnefi.engine.search import mcts
+from hnefi.engine.search.types import Limits
+from hnefi.engine.session import Session
+
+def compiled():
+    return [len(kernel.signatures) for kernel in (mcts.simulate, mcts.plant, mcts.follow, mcts.line)]
+
+session = Session()
+session.set_option("Algorithm", "puct")
+session.set_option("Hash", "1")
+session.set_variant("hex:3")
+session.warm()
+before = compiled()
+for moves in ((), ("b2", "a1")):
+    for move in moves:
+        session.play(move)
+    session.go(Limits(nodes=500))
+    assert session.wait(60)
+print(before, compiled())
+"""
+
+
+def test_a_session_warms_what_it_will_search_with() -> None:
+    """After the warm-up nothing is compiled any more, neither by a search nor by one that keeps its tree."""
+    done = subprocess.run([sys.executable, "-c", WARM], capture_output=True, text=True, check=True)
+    assert done.stdout == "[1, 1, 1, 1] [1, 1, 1, 1]\n"
+
+
+RECORD = np.dtype([("long", "i8"), ("word", "i4"), ("short", "u2")], align=True)
+
+
+@entry
+def count_up(record: Any, times: int) -> None:
+    for _ in range(times):
+        intrinsics.fetch_add(record, "long", 3)
+        intrinsics.fetch_add(record, "word", -1)
+
+
+@entry
+def settle(record: Any, value: int) -> int:
+    return intrinsics.set_once(record, "short", value)
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="plain Python adds with the interpreter's lock alone")
+def test_words_that_threads_share() -> None:
+    """No addition is lost and one value only is set, compiled; the plain functions return the same."""
+    shared = np.zeros(1, RECORD).view(np.recarray)
+    threads = [threading.Thread(target=count_up, args=(shared[0], 200_000)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (int(shared[0]["long"]), int(shared[0]["word"])) == (2_400_000, -800_000)
+    assert [int(settle(shared[0], value)) for value in (0, 65535, 9)] == [0, 0, 65535]
+    plain = np.zeros(1, RECORD).view(np.recarray)
+    assert [intrinsics.fetch_add(plain[0], "word", n) for n in (5, -7)] == [0, 5]
+    assert [intrinsics.set_once(plain[0], "short", value) for value in (0, 65535, 9)] == [0, 0, 65535]
