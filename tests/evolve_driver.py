@@ -1,0 +1,14 @@
+"""`hnefi` with games without a board, for tests that kill it: python evolve_driver.py evolve es ..."""
+
+from __future__ import annotations
+
+import sys
+
+import fake_contest
+
+from hnefi.engine import contest
+from hnefi.tools import cli
+
+if __name__ == "__main__":
+    contest.play = fake_contest.slow_play
+    sys.exit(cli.main())

@@ -1,0 +1,41 @@
+"""Games without a board: their results follow from their seeds and from how strong contestants are by their weights.
+
+Takes the place of `contest.play` where a test is about evolution, not about games.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+PLIES = 30
+
+
+def strength(contestant: Any) -> float:
+    """Random is worth nothing; a network is worth the nearness of its first weights to 1."""
+    if contestant.algorithm == "random" or contestant.params is None:
+        return 0.0
+    weights = np.asarray(contestant.params).reshape(())["weights"][:8]
+    return float(5 - np.abs(1 - weights).sum() / 4)
+
+
+def play(variant: Any, contestants: Sequence[Any], games: Any) -> None:  # noqa: ARG001 - as the kernels have it
+    """Who has the greater sum of strength and luck wins; near ones draw."""
+    strengths = [strength(contestant) for contestant in contestants]
+    for game in games:
+        draw = np.random.default_rng(int(game["seed"]))
+        margin = strengths[game["attackers"]] - strengths[game["defenders"]] + draw.standard_normal()
+        winner = 2 if abs(margin) < 0.3 else 0 if margin > 0 else 1
+        game["outcome"] = (winner + 1) << 8 | 1
+        game["taken"] = draw.integers(0, 5, 2)
+        game["plies"] = PLIES
+        game["evaluations"] = 100
+
+
+def slow_play(variant: Any, contestants: Sequence[Any], games: Any) -> None:
+    """The same, but whoever plays can be killed meanwhile."""
+    time.sleep(0.02)
+    play(variant, contestants, games)

@@ -1,0 +1,211 @@
+"""`hnefi evolve` as people meet it: help, progress, players, the ranking; and weights tied by symmetry."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import fake_contest
+import numpy as np
+import pytest
+
+from hnefi.engine import contest
+from hnefi.engine.evaluators import files
+from hnefi.engine.evaluators.network import parse
+from hnefi.engine.games import find, from_fen, initial
+from hnefi.engine.games.tafl.symmetry import symmetries
+from hnefi.engine.squares import file_of, rank_of
+from hnefi.tools.evolve import coding, command, options
+from hnefi.tools.evolve.progress import Progress, duration
+from hnefi.tools.evolve.run import plan
+
+
+@pytest.fixture(autouse=True)
+def _without_games(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contest, "play", fake_contest.play)
+
+
+def evolve(*words: str) -> int:
+    return command.main(["es", "--variant", "brandubh", "--random-matches", "2", *words])
+
+
+@pytest.mark.parametrize("words", [[], ["--help"]])
+def test_the_overview(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(words) == 0
+    said = capsys.readouterr().out
+    for word in ("es", "cma", "resume"):
+        assert f"\n  {word} " in said
+        assert f"  hnefi evolve {word} " in said
+
+
+@pytest.mark.parametrize("word", ["es", "cma", "resume"])
+def test_help_shows_examples_and_every_option(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main([word, "--help"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert f"examples:\n  hnefi evolve {word}" in said
+    if word != "resume":
+        for option in options.of(word).values():
+            assert f"--{option.name.replace('_', '-')} " in said
+
+
+def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["sa"]) == 2
+    assert capsys.readouterr().err == "hnefi evolve: error: 'sa': expected one of es, cma, resume\n"
+
+
+def test_examples_can_be_parsed() -> None:
+    for word, examples in command.EXAMPLES.items():
+        if word in options.ALGORITHMS:
+            for example in examples:
+                given = command._evolve_parser(word).parse_args(example.split()[1:])
+                options.read_settings(word, given.set)
+
+
+def test_a_player_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, name = tmp_path / "run", tmp_path / "my-player"
+    assert evolve("--generations", "3", "--out", str(out), "--save-player", str(name)) == 0
+    assert capsys.readouterr().out.endswith(f"player {name}.toml\n")
+    table = tomllib.loads((tmp_path / "my-player.toml").read_text())
+    assert table == {
+        "description": "Evolved (es) on brandubh, seed 1, generation 3.",
+        "algorithm": "minimax",
+        "evaluator": "my-player.safetensors",
+        "variant": "brandubh",
+        "limits": {"depth": 1},
+    }
+    made = files.load(tmp_path / table["evaluator"], find("brandubh"))
+    assert made.document["generation"] == 3
+
+
+def test_lines_elsewhere_than_on_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert evolve("--generations", "3", "--out", str(tmp_path / "run")) == 0
+    first, last, where = capsys.readouterr().out.splitlines()
+    assert first.startswith("es on brandubh, hingston2007 (871 weights), seed 1, into ")
+    assert last.startswith("generation 3/3 · best ")
+    assert where == f"seed 1: generation 3: {tmp_path / 'run' / 'champion.safetensors'}"
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def report(generation: int) -> dict[str, Any]:
+    return {
+        "generation": generation,
+        "best": 3.25,
+        "median": 2,
+        "matches": 50,
+        "by_captures": 20,
+        "drawn": 5,
+        "games": 100,
+    }
+
+
+def test_the_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream, time = Terminal(), [100.0]
+    shown = Progress(stream, {1: 0}, 10, clock=lambda: time[0])
+    shown.step(1, report(1))
+    time[0] += 2
+    shown.step(1, report(2))
+    line = (
+        "generation 2/10 · best 3.25 median 2.00 · by captures 40 % · drawn 10 % · 100 games/s · ETA 0:00:08"
+    )
+    assert shown.line() == line
+    shown.end()
+    assert "generation 2/10" in stream.getvalue()
+    assert stream.getvalue().endswith("\n")
+
+
+def test_the_line_of_several_runs() -> None:
+    shown = Progress(io.StringIO(), {1: 0, 2: 4}, 10, clock=iter(range(100)).__next__)
+    shown.step(1, report(1))
+    assert shown.line().startswith("2 runs · generation 1–4/10 · best 3.25")
+    assert duration(3723.4) == "1:02:03"
+
+
+def test_the_best_of_an_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The contest of these tests likes weights near 1: the ranking must find the champion who has them."""
+    out = tmp_path / "run"
+    assert evolve("--generations", "30", "--set", "sigma0=0.2", "--out", str(out), "--quiet") == 0
+    before = {path: path.read_bytes() for path in out.rglob("*.safetensors")}
+    assert command.main(["es", "--rank", str(out), "--matches", "10"]) == 0
+    said = capsys.readouterr().out
+    found = json.loads((out / "rank" / "report.json").read_text())
+    ranked = files.load(out / "rank" / "champion.safetensors", find("brandubh"))
+    assert ranked.document["generation"] == found["generation"]
+    assert f"generation {found['generation']} " in said
+
+    def distance(path: Path) -> float:
+        return float(np.abs(1 - files.genome(files.load(path))[:8]).sum())
+
+    worth = sorted((out / "archive").iterdir(), key=distance)
+    assert out / "archive" / f"gen-{found['generation']:04}.safetensors" in worth[:5]
+    assert len(found["finalists"]) == 10
+    assert set(found["confirmed"]) == {"random-blind", "random-terminal", "simple"}
+    for one in found["confirmed"].values():
+        assert sum(one["matches"]) == sum(one["attacking"]) == sum(one["defending"]) == 100
+        low, high = one["won_95"]
+        assert low < one["matches"][0] / 100 < high or one["matches"][0] == 100
+    assert {path: path.read_bytes() for path in before} == before
+    report_before = (out / "rank" / "report.json").read_bytes()
+    assert command.main(["es", "--rank", str(out), "--matches", "10", "--quiet", "--jobs", "1"]) == 0
+    assert (out / "rank" / "report.json").read_bytes() == report_before
+
+
+def test_limits_of_plies() -> None:
+    """The variant's own, ours where it has none, or what is said; the archive names the variant as it is."""
+    own = plan("es", find("hingston-original"), 1, {})
+    assert (own.values["ply_limit"], own.played) == (100, own.variant)
+    none = plan("es", find("copenhagen"), 1, {})
+    assert (none.values["ply_limit"], none.played.rules.move_limit) == (200, 200)
+    assert none.variant.hash == find("copenhagen").hash
+    said = plan("es", find("hingston-original"), 1, {"ply_limit": 60})
+    assert (said.played.rules.move_limit, said.played.rules.move_limit_unit) == (60, "plies")
+
+
+@pytest.mark.parametrize(
+    ("variant", "weights", "free"), [("hingston-original", 2463, 460), ("brandubh", 871, 218)]
+)
+def test_tied_weights_see_all_images_alike(variant: str, weights: int, free: int) -> None:
+    """The numbers of free weights are counted by hand: at 11 x 11 89 of strips, 120 of patches, 251 behind them."""
+    found, network = find(variant), parse("hingston2007")
+    tied = coding.coding(network, found, "tied")
+    assert (network.count(found), tied.size) == (weights, free)
+    assert len(symmetries(found.rules)) == 8
+    position = initial(found)
+    position = position.play(position.legal_moves()[0])
+    board = np.full((found.ranks, found.files), "1", dtype=object)
+    for sq, letter in position.pieces():
+        board[found.ranks - 1 - rank_of(sq), file_of(sq)] = letter
+    rest = position.fen().partition(" ")[2]
+    images = [
+        "/".join(re.sub("1+", lambda run: str(len(run[0])), "".join(row)) for row in np.rot90(one, quarter))
+        for one in (board, board.T)
+        for quarter in range(4)
+    ]
+    assert len(set(images)) == 8
+
+    def values(genome: Any) -> list[float]:
+        arrays = network.split(found, genome)
+        positions = [from_fen(found, f"{image} {rest}") for image in images]
+        return [network.naive(found, arrays, one) for one in positions]
+
+    draw = np.random.default_rng(1)
+    shared = values(tied.weights(draw.standard_normal(tied.size)))
+    np.testing.assert_allclose(shared, shared[0], rtol=1e-12)
+    assert np.ptp(values(draw.standard_normal(weights))) > 1e-3
+
+
+def test_networks_that_cannot_be_tied() -> None:
+    with pytest.raises(options.OptionError, match="'tied' with simple: expected network hingston2007"):
+        coding.coding(parse("simple"), find("brandubh"), "tied")

@@ -1,0 +1,162 @@
+"""The same results on other processes: runs side by side, and the games of one generation."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hnefi.engine.evaluators.network import parse
+from hnefi.engine.games import find
+from hnefi.tools.evolve import command, fanout
+from hnefi.tools.evolve.contestants import Contestants
+from hnefi.tools.evolve.fitness import Field, Games, schedule
+from hnefi.tools.evolve.streams import Purpose
+
+SMALL = ("--variant", "brandubh", "--random-matches", "1", "--quiet")
+
+
+def digests(out: Path) -> dict[str, str]:
+    names = sorted([*out.glob("**/archive/*"), *out.glob("**/champion.safetensors")])
+    return {str(name.relative_to(out)): hashlib.sha256(name.read_bytes()).hexdigest() for name in names}
+
+
+@pytest.fixture(scope="module")
+def one_after_the_other(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    out = tmp_path_factory.mktemp("runs") / "out"
+    assert (
+        command.main(["es", *SMALL, "--generations", "4", "--seeds", "3", "--jobs", "1", "--out", str(out)])
+        == 0
+    )
+    found = digests(out)
+    assert len(found) == 3 * 6
+    assert len(set(found.values())) == 3 * 5
+    return found
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A backend, with a cluster on this machine where it needs one."""
+    backend: str = request.param
+    if backend == "dask":
+        distributed = pytest.importorskip("distributed")
+        with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None):
+            yield backend
+    elif backend == "ray":
+        ray = pytest.importorskip("ray")
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+        yield backend
+        ray.shutdown()
+    else:
+        yield backend
+
+
+BACKENDS = pytest.mark.parametrize("cluster", ["loky", "dask", "ray"], indirect=True)
+
+
+@BACKENDS
+@pytest.mark.filterwarnings("default")
+def test_runs_side_by_side(
+    tmp_path: Path, one_after_the_other: dict[str, str], cluster: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In pieces so short that runs go through many hands."""
+    monkeypatch.setattr(command, "WAVE_SECONDS", 0.05)
+    words = [
+        "es",
+        *SMALL,
+        "--generations",
+        "4",
+        "--seeds",
+        "3",
+        "--jobs",
+        "2",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert command.main([*words, "--backend", cluster]) == 0
+    assert digests(tmp_path / "out") == one_after_the_other
+
+
+def generation(hands: fanout.Hands) -> Games:
+    variant, network = find("brandubh"), parse("hingston2007")
+    weights = np.random.default_rng(1).standard_normal((4, network.count(variant))) * 0.1
+    field = Field(4, matches=3)
+    return hands(Contestants(variant, network, weights, (Purpose.RANDOM,)), schedule(field, 1, 1))
+
+
+@BACKENDS
+@pytest.mark.filterwarnings("default")
+def test_games_of_one_generation(cluster: str) -> None:
+    """A generation known to take long goes to other processes; what comes back is the same."""
+    expected = generation(fanout.Hands(1))
+    hands = fanout.Hands(2, cluster)
+    hands._seconds_per_match = 1.0
+    sent = []
+    real = fanout.through_joblib
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            fanout, "through_joblib", lambda jobs, *rest: sent.append(len(jobs)) or real(jobs, *rest)
+        )
+        found = generation(hands)
+    assert sent == [4]
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_short_generations_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fanout, "through_joblib", None)
+    hands = fanout.Hands(2, "loky")
+    assert len(generation(hands).plies) == 18
+    assert len(generation(hands).plies) == 18
+
+
+def test_a_worker_that_fails_is_heard_of() -> None:
+    with pytest.raises(fanout.WorkerFailed, match="ZeroDivisionError"):
+        list(fanout.through_joblib([divide], "loky", 1))
+
+
+def divide() -> float:
+    return 1 / 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_side_by_side_runs_are_interrupted(tmp_path: Path) -> None:
+    """Within a second or so; what is kept is gone on with, and no worker is left."""
+    out = tmp_path / "out"
+    words = ["--variant", "brandubh", "--generations", "100000", "--seeds", "2", "--jobs", "2", "--plain"]
+    program = subprocess.Popen(
+        [sys.executable, "-m", "hnefi.tools.cli", "evolve", "es", *words, "--out", str(out)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    until = time.monotonic() + 120
+    while time.monotonic() < until and not all(
+        (out / f"seed-{i}" / "state.safetensors").exists() for i in (1, 2)
+    ):
+        time.sleep(0.05)
+    began = time.monotonic()
+    os.killpg(program.pid, signal.SIGINT)
+    _, complaint = program.communicate(timeout=30)
+    assert time.monotonic() - began < 5
+    assert program.returncode == 1
+    assert "Traceback" not in complaint
+    assert f"hnefi evolve resume {out}" in complaint
+    until = time.monotonic() + 5
+    while group_lives(program.pid) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not group_lives(program.pid)
+
+
+def group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,396 @@
+"""`hnefi evolve`: evaluators that learn by playing against each other, from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hnefi.engine import catalogue
+from hnefi.engine.wording import shorten
+
+from .. import arguments
+from . import options
+from .options import OptionError
+
+if TYPE_CHECKING:
+    from .fanout import Hands
+    from .folder import Folder
+    from .progress import Progress
+    from .run import Checkpoint, Plan, Step
+
+INTERRUPTED, USAGE = 1, 2
+WAVE_SECONDS = 1.5
+"""What a process works on its runs before it hands them back."""
+EXAMPLES = {
+    options.ES: (
+        "es --variant hingston-original --seed 1 --out first",
+        "es --variant brandubh --seeds 5 --jobs 2 --generations 100",
+        "es --variant copenhagen --mu 20 --lambda 20 --set opponent=both --set average=0.05 --set hall=16",
+        "es --network hingston2007:hidden=20 --symmetric tied --save-player mine",
+        "es --rank first",
+    ),
+    options.CMA: ("cma --variant hingston-alternative --lambda 20 --generations 500 --out cma-1",),
+    "resume": ("resume first", "resume first --generations 600 --jobs 2 --save-player mine"),
+}
+
+
+def main(argv: list[str]) -> int:
+    """Carry out one command; the exit code."""
+    word = argv[0] if argv else "--help"
+    if word in ("-h", "--help"):
+        print(_overview())
+        return 0
+    if word != "resume" and word not in options.ALGORITHMS:
+        expected = ", ".join([*options.ALGORITHMS, "resume"])
+        print(f"hnefi evolve: error: {shorten(word)}: expected one of {expected}", file=sys.stderr)
+        return USAGE
+    return _guarded(lambda: _resume(argv[1:]) if word == "resume" else _evolve(word, argv[1:]))
+
+
+def _overview() -> str:
+    lines = ["usage: hnefi evolve COMMAND [...]   (hnefi evolve COMMAND --help tells more)", ""]
+    lines += [f"  {name:<7} {sentence}" for name, sentence in options.ALGORITHMS.items()]
+    lines += ["  resume  go on with a run exactly where it was left", "", "examples:"]
+    lines += [f"  hnefi evolve {example}" for examples in EXAMPLES.values() for example in examples]
+    return "\n".join(lines)
+
+
+def _guarded(action: Callable[[], int]) -> int:
+    """What cannot be done is one sentence on standard error and an exit code."""
+    try:
+        return action()
+    except OptionError as error:
+        print(f"hnefi evolve: {error}", file=sys.stderr)
+    except Exception as error:
+        from .fanout import WorkerFailed
+        from .folder import FolderError
+
+        if not isinstance(error, (FolderError, WorkerFailed)):
+            raise
+        print(f"hnefi evolve: {error}", file=sys.stderr)
+    return USAGE
+
+
+# The command lines
+
+
+def _parser(command: str, description: str) -> argparse.ArgumentParser:
+    return arguments.parser("evolve", description, EXAMPLES[command])
+
+
+def _add_common(to: argparse.ArgumentParser) -> None:
+    """What is no part of a run's results."""
+    to.add_argument(
+        "--jobs", type=arguments.positive, metavar="J", help="threads or processes (as many as cores)"
+    )
+    to.add_argument(
+        "--backend",
+        choices=("loky", "dask", "ray"),
+        help="how joblib fans out; DASK_SCHEDULER_ADDRESS and RAY_ADDRESS name a cluster",
+    )
+    to.add_argument(
+        "--save-player", metavar="NAME", help="write the champion as NAME.toml and NAME.safetensors"
+    )
+    to.add_argument("--quiet", action="store_true", help="show nothing but errors and how to go on")
+    to.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
+
+
+def _evolve_parser(algorithm: str) -> argparse.ArgumentParser:
+    made = _parser(algorithm, f"Evolve an evaluator by {options.ALGORITHMS[algorithm]}.")
+    made.prog = f"hnefi evolve {algorithm}"
+    made.add_argument(
+        "--variant", default=catalogue.DEFAULT, metavar="V", help=f"what is played ({catalogue.DEFAULT})"
+    )
+    arguments.add_variant_path(made)
+    made.add_argument(
+        "--seed", type=arguments.natural, default=1, metavar="S", help="seed of the (first) run (1)"
+    )
+    made.add_argument(
+        "--seeds", type=arguments.positive, default=1, metavar="K", help="so many runs, seeds S, S+1, …"
+    )
+    made.add_argument("--out", metavar="DIR", help="the run's folder; one that is there is gone on with")
+    made.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any option below")
+    _add_common(made)
+    group = made.add_argument_group("options of the run")
+    for option in options.of(algorithm).values():
+        default = "" if option.default is None else f" ({option.default})"
+        group.add_argument(
+            f"--{option.name.replace('_', '-')}",
+            dest=f"option {option.name}",
+            metavar="|".join(option.words)
+            if option.words
+            else {int: "N", float: "X", str: "TEXT"}[option.kind],
+            help=f"{option.help}{default}",
+        )
+    rank = made.add_argument_group("instead of a run")
+    rank.add_argument(
+        "--rank", metavar="DIR", help="which champion of a run is the best against a fixed field"
+    )
+    rank.add_argument(
+        "--matches", type=arguments.positive, default=20, metavar="N", help="matches of the first round (20)"
+    )
+    rank.add_argument("--rank-depth", type=arguments.positive, metavar="N", help="plies (those of the run)")
+    return made
+
+
+def _evolve(algorithm: str, argv: Sequence[str]) -> int:
+    parser = _evolve_parser(algorithm)
+    given = parser.parse_args(argv)
+    if given.rank:
+        return _rank(given, algorithm)
+    said = options.read_settings(algorithm, given.set)
+    for name, option in options.of(algorithm).items():
+        text = getattr(given, f"option {name}")
+        if text is not None:
+            said[name] = option.read(text)
+    variant = arguments.find_variant(parser, given.variant, given.path)
+    word = str(Path(given.variant).absolute()) if given.variant.endswith(".toml") else variant.name
+    path = str(Path(given.path).absolute()) if given.path else ""
+    from .run import plan
+
+    seeds = range(given.seed, given.seed + given.seeds)
+    plans = {seed: plan(algorithm, variant, seed, said) for seed in seeds}
+    many = given.seeds > 1
+    name = f"evolve-{algorithm}-{variant.name.replace(':', '-')}-seed{'s' if many else ''}-{given.seed}"
+    out = Path(given.out or (f"{name}-{seeds[-1]}" if many else name))
+    folders = {seed: out / f"seed-{seed}" if many else out for seed in seeds}
+    return _run(given, out, folders, plans, word, path)
+
+
+def _resume(argv: Sequence[str]) -> int:
+    parser = _parser(
+        "resume", "Go on with a run, or with all runs in a folder, exactly where they were left."
+    )
+    parser.prog = "hnefi evolve resume"
+    parser.add_argument("folder", metavar="DIR", help="the run's folder")
+    parser.add_argument("--generations", type=arguments.positive, metavar="N", help="so many instead")
+    _add_common(parser)
+    given = parser.parse_args(argv)
+    out = Path(given.folder)
+    loaded = [(path, *_planned(parser, path, given.generations)) for path in _runs_in(out)]
+    plans = {plan.seed: plan for _, plan, _ in loaded}
+    if len(plans) < len(loaded):
+        raise OptionError(f"{out}: expected runs of different seeds")
+    word, path = loaded[0][2]
+    return _run(given, out, {plan.seed: folder for folder, plan, _ in loaded}, plans, word, path)
+
+
+def _runs_in(out: Path) -> list[Path]:
+    """The folders of runs that a folder is or has."""
+    many = sorted(path.parent for path in out.glob("seed-*/config.toml"))
+    return many or [out]
+
+
+def _planned(
+    parser: argparse.ArgumentParser, folder: Path, generations: int | None = None
+) -> tuple[Plan, tuple[str, str]]:
+    """The plan of a run's folder, and how its variant was named."""
+    from .folder import read_config
+    from .run import plan
+
+    config = read_config(folder)
+    word, path = config["variant"], config["path"]
+    variant = arguments.find_variant(parser, word, path or None)
+    said = {name: config[name] for name in options.of(config["algorithm"])}
+    if generations is not None:
+        said["generations"] = generations
+    return plan(config["algorithm"], variant, config["seed"], said), (word, path)
+
+
+# Runs
+
+
+def _run(
+    given: argparse.Namespace,
+    out: Path,
+    paths: Mapping[int, Path],
+    plans: Mapping[int, Plan],
+    word: str,
+    variant_path: str,
+) -> int:
+    """Evolve until every run is complete; exit code 1 if interrupted."""
+    from .fanout import cores
+    from .folder import Folder, config_of
+    from .players import expect_name
+    from .progress import Progress
+
+    if given.save_player:
+        expect_name(given.save_player)
+        if len(plans) > 1:
+            raise OptionError(f"--save-player with {len(plans)} runs: expected one run")
+    jobs = given.jobs or cores()
+    first = next(iter(plans.values()))
+    first.build()
+    with ExitStack() as stack:
+        folders = {
+            seed: stack.enter_context(Folder(paths[seed], plan, config_of(plan, word, variant_path)))
+            for seed, plan in plans.items()
+        }
+        start = {seed: folder.checkpoint.generation for seed, folder in folders.items()}
+        progress = Progress(sys.stdout, start, first.generations, quiet=given.quiet, plain=given.plain)
+        progress.say(_heading(first, len(plans), out))
+        if any(start.values()):
+            progress.say(f"goes on after generation {min(start.values())}")
+        try:
+            _evolve_all(plans, folders, progress, jobs, given.backend or "")
+        except KeyboardInterrupt:
+            progress.end()
+            finished = min(folder.checkpoint.generation for folder in folders.values())
+            print(
+                f"interrupted: {finished} of {first.generations} generations are kept; to go on:",
+                file=sys.stderr,
+            )
+            print(f"  hnefi evolve resume {shlex.quote(str(out))}", file=sys.stderr)
+            return INTERRUPTED
+        progress.end()
+        for seed, folder in folders.items():
+            progress.say(
+                f"seed {seed}: generation {folder.checkpoint.generation}: {folder.path / 'champion.safetensors'}"
+            )
+        if given.save_player:
+            from .folder import CHAMPION
+            from .players import save
+
+            (folder,) = folders.values()
+            made = save(given.save_player, first, folder.path / CHAMPION, folder.checkpoint.generation)
+            progress.say(f"player {made}")
+    return 0
+
+
+def _heading(plan: Plan, runs: int, out: Path) -> str:
+    weights = f"{plan.coding.size:,} weights"
+    count = plan.network.count(plan.variant)
+    if count != plan.coding.size:
+        weights = f"{plan.coding.size:,} free of {count:,} weights"
+    seeds = f"seed {plan.seed}" if runs == 1 else f"{runs} seeds from {plan.seed}"
+    return (
+        f"{plan.algorithm} on {plan.variant.name}, {plan.values['network']} ({weights}), {seeds}, into {out}"
+    )
+
+
+def _evolve_all(
+    plans: Mapping[int, Plan], folders: Mapping[int, Folder], progress: Progress, jobs: int, backend: str
+) -> None:
+    """Runs side by side in processes; or one after the other, their games in threads."""
+    from .fanout import Hands
+
+    if len(plans) == 1 or (jobs == 1 and not backend):
+        for seed, plan in plans.items():
+            _evolve_one(plan, folders[seed], progress, Hands(jobs, backend))
+        return
+    while unfinished := [
+        seed for seed in plans if folders[seed].checkpoint.generation < plans[seed].generations
+    ]:
+        _wave(plans, folders, progress, unfinished, jobs, backend or "loky")
+
+
+def _evolve_one(plan: Plan, folder: Folder, progress: Progress, hands: Hands) -> None:
+    from .run import steps
+
+    # Disks are slow: a generation is written while the next one is played. Leaving waits for the last.
+    with ThreadPoolExecutor(1) as writer:
+        written: Future[None] | None = None
+        for step in steps(plan, folder.checkpoint, hands):
+            if written is not None:
+                written.result()
+            written = writer.submit(folder.commit, step)
+            progress.step(plan.seed, step.report)
+    if written is not None:
+        written.result()
+
+
+def _wave(
+    plans: Mapping[int, Plan],
+    folders: Mapping[int, Folder],
+    progress: Progress,
+    unfinished: Sequence[int],
+    jobs: int,
+    backend: str,
+) -> None:
+    """Every unfinished run a piece further: each process has some runs, and the same time for all of them together."""
+    from .fanout import through_joblib
+    from .run import code_version
+
+    groups = _groups(sorted(unfinished, key=lambda seed: folders[seed].checkpoint.generation), jobs)
+    work = [
+        partial(
+            _advance,
+            [(plans[seed], folders[seed].checkpoint) for seed in group],
+            WAVE_SECONDS / len(group),
+            max(1, jobs // len(groups)),
+            code_version(),
+        )
+        for group in groups
+    ]
+    for number, results in through_joblib(work, backend, min(jobs, len(groups))):
+        for seed, steps in zip(groups[number], results, strict=True):
+            for step in steps:
+                folders[seed].commit(step)
+                progress.step(seed, step.report)
+
+
+def _groups(seeds: Sequence[int], count: int) -> list[list[int]]:
+    """Seeds in `count` groups whose sizes differ by one at most, the small groups first."""
+    count = min(count, len(seeds))
+    edges = [len(seeds) * i // count for i in range(count + 1)]
+    return [list(seeds[low:high]) for low, high in pairwise(edges)]
+
+
+def _advance(
+    runs: Sequence[tuple[Plan, Checkpoint]], seconds: float, jobs: int, code: str
+) -> list[list[Step]]:
+    """A job in another process: some generations of each of some runs."""
+    import socket
+
+    from .fanout import WorkerFailed
+    from .run import advance, code_version
+
+    if code_version() != code:
+        raise WorkerFailed(f"{socket.gethostname()}: code {code_version()}: expected {code}")
+    return [advance(plan, checkpoint, seconds, jobs) for plan, checkpoint in runs]
+
+
+# The ranking
+
+
+def _rank(given: argparse.Namespace, algorithm: str) -> int:
+    from . import rank
+    from .fanout import Hands, cores
+    from .folder import Folder, config_of
+    from .progress import table
+
+    parser = _evolve_parser(algorithm)
+    out = Path(given.rank)
+    plan, named = _planned(parser, out)
+    hands = Hands(given.jobs or cores(), given.backend or "")
+    say = (lambda _: None) if given.quiet else print
+    with Folder(out, plan, config_of(plan, *named)) as folder:
+        try:
+            report = rank.rank(
+                folder, plan, given.rank_depth or plan.values["depth"], hands, given.matches, say
+            )
+        except KeyboardInterrupt:
+            print("interrupted: nothing was written", file=sys.stderr)
+            return INTERRUPTED
+    rows = [
+        (
+            name,
+            *map(str, one["matches"]),
+            f"{one['won_95'][0]:.1%} – {one['won_95'][1]:.1%}",
+            str(one["by_captures"]),
+        )
+        for name, one in report["confirmed"].items()
+    ]
+    head = (f"generation {report['generation']}", "won", "drawn", "lost", "95 % of won", "by captures")
+    for line in table(head, rows):
+        say(line)
+    say(f"{out / rank.FOLDER / rank.CHAMPION}")
+    return 0

@@ -1,0 +1,70 @@
+"""Who plays: networks by their weights, and the fixed opponents; whole games between them inside kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hnefi.engine.evaluators.network import Network
+from hnefi.engine.game import AnyVariant
+
+from .fitness import Games
+from .streams import Purpose
+
+
+@dataclass(frozen=True, slots=True)
+class Contestants:
+    """The contestants of a schedule in their order: networks (a row of `weights` each), then the `fixed` opponents.
+    Everybody looks `depth` plies ahead; Random sees wins and losses so far if he is `terminal`."""
+
+    variant: AnyVariant
+    network: Network
+    weights: Any
+    fixed: tuple[Purpose, ...]
+    depth: int = 1
+    terminal: bool = False
+
+    def __len__(self) -> int:
+        return len(self.weights) + len(self.fixed)
+
+    def build(self, chosen: Any) -> list[Any]:
+        """The contestants in the places `chosen`, as the kernels take them."""
+        from hnefi.engine.contest import Contestant
+
+        networks = len(self.weights)
+        return [
+            Contestant(
+                "minimax", depth=self.depth, params=self.network.record(self.variant, self.weights[place])
+            )
+            if place < networks
+            else self._fixed(self.fixed[place - networks])
+            for place in chosen
+        ]
+
+    def _fixed(self, purpose: Purpose) -> Any:
+        from hnefi.engine.contest import Contestant
+
+        if purpose == Purpose.SIMPLE:
+            simple = Network("simple").record(self.variant, np.zeros(0))
+            return Contestant("minimax", depth=self.depth, params=simple)
+        return Contestant("minimax", depth=self.depth) if self.terminal else Contestant("random")
+
+
+def play(contestants: Contestants, attackers: Any, defenders: Any, seeds: Any) -> Any:
+    """Games between contestants (by place), in an array of dtype `contest.GAME`."""
+    from hnefi.engine import contest
+
+    chosen, numbers = np.unique(np.concatenate([attackers, defenders]), return_inverse=True)
+    games = np.zeros(len(seeds), contest.GAME)
+    games["attackers"], games["defenders"] = numbers[: len(seeds)], numbers[len(seeds) :]
+    games["seed"] = seeds
+    contest.play(contestants.variant, contestants.build(chosen), games)
+    return games
+
+
+def finished(games: Any) -> Games:
+    """The results of games (matches x 2). An outcome is the reason plus 256 times (winner + 1), 0 if nobody won."""
+    winner = np.where(games["outcome"] == 0, 2, (games["outcome"] >> 8) - 1)
+    return Games(winner, games["taken"].astype(np.int64), games["plies"], games["evaluations"])

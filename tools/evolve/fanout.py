@@ -1,0 +1,200 @@
+"""Games and runs on several cores: threads in this process, or other processes and machines through joblib.
+
+Kernels release the interpreter's lock, so one run on one machine wants threads: a generation may take no more than a
+tenth of a second. Whoever waits here can be interrupted: the work goes on in threads that nobody waits for at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from .contestants import Contestants, finished, play
+from .fitness import Games, Schedule
+
+BACKENDS = ("loky", "dask", "ray")
+JOB_SECONDS = 1.0
+"""What a job in another process takes at least."""
+PARENT_CHECK = 0.5
+
+Job = Callable[[], Any]
+
+
+class WorkerFailed(RuntimeError):
+    """A worker ended, or could not be started."""
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    with suppress(AttributeError):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(slots=True)
+class Hands:
+    """Plays the schedules of one run with `jobs` threads, or processes of a `backend` where that pays."""
+
+    jobs: int = 1
+    backend: str = ""
+    _seconds_per_match: float = field(default=0.0, init=False)
+
+    def __call__(self, contestants: Contestants, schedule: Schedule) -> Games:
+        """The results of all games; they depend on neither `jobs` nor `backend`."""
+        began = time.monotonic()
+        count = len(schedule)
+        seconds = self._seconds_per_match * count
+        remote = bool(self.backend) and seconds > 2 * JOB_SECONDS
+        parts = _parts(count, min(self.jobs, int(seconds / JOB_SECONDS)) if remote else self.jobs)
+        pairs = [column.reshape(-1, 2) for column in schedule.games]
+        jobs = [partial(play, contestants, *(column[part].ravel() for column in pairs)) for part in parts]
+        found = None
+        results = through_joblib(jobs, self.backend, self.jobs) if remote else in_threads(jobs, self.jobs)
+        for number, games in results:
+            if found is None:
+                found = np.zeros((count, 2), games.dtype)
+            found[parts[number]] = games.reshape(-1, 2)
+        self._seconds_per_match = (time.monotonic() - began) * self.jobs / max(1, count)
+        return finished(found)
+
+
+def _parts(matches: int, workers: int) -> list[Any]:
+    """The numbers of the matches of each part: for every worker one large part and, for whoever is done first, a small
+    one. Neighbours are much alike, so every part has some of all kinds."""
+    if workers == 1:
+        return [np.arange(matches)]
+    number = np.arange(matches) % (4 * workers)
+    large = [(number % workers == worker) & (number < 3 * workers) for worker in range(workers)]
+    small = [number == 3 * workers + worker for worker in range(workers)]
+    return [np.flatnonzero(part) for part in [*large, *small] if part.any()]
+
+
+def in_threads(jobs: Sequence[Job], threads: int) -> Iterator[tuple[int, Any]]:
+    """Numbers and results of jobs as they come."""
+    waiting, results = queue.SimpleQueue[int](), queue.SimpleQueue[tuple[int, Any, Exception | None]]()
+    for number in range(len(jobs)):
+        waiting.put(number)
+    stopped = threading.Event()
+
+    def work() -> None:
+        while not stopped.is_set():
+            try:
+                number = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                results.put((number, jobs[number](), None))
+            except Exception as error:  # noqa: BLE001 - raised where the results are read
+                results.put((number, None, error))
+
+    for _ in range(min(threads, len(jobs))):
+        threading.Thread(target=work, daemon=True).start()
+    try:
+        for _ in jobs:
+            yield _raised(results.get())
+    finally:
+        stopped.set()
+
+
+def through_joblib(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[tuple[int, Any]]:
+    """The same in processes of a backend of joblib. WorkerFailed if that fails; its processes end with us."""
+    results = queue.SimpleQueue[tuple[int, Any, Exception | None] | None]()
+    parent = os.getpid() if backend == "loky" else 0
+    threading.Thread(target=_send, args=(jobs, backend, workers, parent, results), daemon=True).start()
+    done = False
+    try:
+        while (result := results.get()) is not None:
+            yield _raised(result)
+        done = True
+    finally:
+        if not done:
+            _kill(backend)
+
+
+def _raised(result: tuple[int, Any, Exception | None]) -> tuple[int, Any]:
+    number, value, error = result
+    if error is not None:
+        raise error
+    return number, value
+
+
+def _send(jobs: Sequence[Job], backend: str, workers: int, parent: int, results: Any) -> None:
+    if hasattr(signal, "pthread_sigmask"):
+        # Processes that this thread starts are born deaf to the keyboard, too.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        from joblib import Parallel, delayed, parallel_config
+
+        _connect(backend, workers)
+        # ray's backend cannot hand results out one by one.
+        streaming = {} if backend == "ray" else {"return_as": "generator_unordered"}
+        with parallel_config(backend=backend, n_jobs=workers):
+            parallel = Parallel(batch_size=1, pre_dispatch="all", **streaming)
+            for number, value in parallel(delayed(_carry_out)(i, job, parent) for i, job in enumerate(jobs)):
+                results.put((number, value, None))
+    except Exception as error:  # noqa: BLE001 - whatever a backend raises is raised where the results are read
+        results.put((0, None, WorkerFailed(f"{backend}: {type(error).__name__}: {str(error)[:300]}")))
+    finally:
+        results.put(None)
+
+
+def _carry_out(number: int, job: Job, parent: int) -> tuple[int, Any]:
+    """A job, in a worker."""
+    if parent:
+        _live_with(parent)
+    return number, job()
+
+
+@lru_cache(maxsize=1)
+def _live_with(parent: int) -> None:
+    """End this process when `parent` has ended; the keyboard is the parent's business."""
+    if os.getpid() == parent:
+        return
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_CHECK)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _connect(backend: str, workers: int) -> None:
+    """What joblib leaves to its callers: ray must be made known; dask wants a client, of the cluster that
+    DASK_SCHEDULER_ADDRESS names or of one on this machine."""
+    if backend == "ray":
+        from ray.util.joblib import register_ray
+
+        register_ray()
+        return
+    if backend != "dask":
+        return
+    from distributed import Client, get_client
+
+    try:
+        get_client()
+    except ValueError:
+        address = os.environ.get("DASK_SCHEDULER_ADDRESS")
+        Client(address) if address else Client(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None
+        )
+
+
+def _kill(backend: str) -> None:
+    """End workers on this machine."""
+    if backend == "loky":
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown(wait=False, kill_workers=True)

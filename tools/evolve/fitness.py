@@ -1,0 +1,124 @@
+"""Who meets whom in a generation, and what each match is worth.
+
+A match is two games with sides swapped. More game wins decide, else the larger total of captures of both games, else it
+is drawn: 2, 1 or 0 points (P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl", 2007). Fitness is the mean
+of the points against the other individuals and past champions, plus the mean against the fixed opponents: 0 to 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .streams import Purpose, game_seeds
+
+ATTACKERS, DEFENDERS, DRAW = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Matches of one generation, all arrays of one length. `first` and `second` are places among the contestants (the
+    individuals, then the opponents), `purpose` says what kind of match it is, `seeds` (matches x 2) are those of its
+    games; `first` attacks in game 0 and defends in game 1."""
+
+    first: Any
+    second: Any
+    purpose: Any
+    seeds: Any
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def games(self) -> tuple[Any, Any, Any]:
+        """Attackers, defenders and seeds of all games, the two of a match one after the other."""
+        pairs = np.stack([self.first, self.second], axis=1)
+        return pairs.ravel(), pairs[:, ::-1].ravel(), self.seeds.ravel()
+
+
+class Games(NamedTuple):
+    """Finished games of a schedule, each (matches x 2): who won (0 attackers, 1 defenders, 2 nobody), men taken
+    (matches x 2 x 2: by attackers, by defenders), plies and evaluations."""
+
+    winner: Any
+    taken: Any
+    plies: Any
+    evaluations: Any
+
+
+class Points(NamedTuple):
+    """Of each match: the points of the one who is named first, and whether captures decided it."""
+
+    first: Any
+    by_captures: Any
+
+    @property
+    def second(self) -> Any:
+        return 2 - self.first
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Whom `size` individuals meet: each other `pair_games` times, `past` champions once each, every fixed opponent in
+    `fixed` (its purpose) `matches` times. With `common` numbers a fixed opponent's games have the same seeds for
+    everybody. Those who keep their fitness (`keep`) meet only those who do not."""
+
+    size: int
+    pair_games: int = 1
+    past: int = 0
+    fixed: tuple[Purpose, ...] = (Purpose.RANDOM,)
+    matches: int = 10
+    common: bool = False
+
+
+def schedule(field: Field, seed: int, generation: int, keep: Any = None) -> Schedule:
+    """The matches of a generation. Contestants are numbered: individuals, past champions, fixed opponents."""
+    size = field.size
+    keep = np.zeros(size, bool) if keep is None else keep
+    low, high = np.triu_indices(size, 1)
+    low, high = (np.repeat(side[~(keep[low] & keep[high])], field.pair_games) for side in (low, high))
+    times = np.tile(np.arange(field.pair_games), len(low) // max(1, field.pair_games))
+    blocks = [(low, high, np.full(len(low), Purpose.PEERS), (low * size + high) * field.pair_games + times)]
+    fresh = np.flatnonzero(~keep)
+    for number, (purpose, count) in enumerate(_opponents(field)):
+        who = np.repeat(fresh, count)
+        time = np.tile(np.arange(count), len(fresh))
+        pair = time if field.common else who * count + time
+        if purpose == Purpose.PAST:
+            pair = pair + number * size
+        blocks.append((who, np.full(len(who), size + number), np.full(len(who), purpose), pair))
+    first, second, purposes, pairs = (np.concatenate(column) for column in zip(*blocks, strict=True))
+    seeds = game_seeds(seed, generation, purposes[:, None], pairs[:, None], np.arange(2)[None, :])
+    return Schedule(first, second, purposes, seeds)
+
+
+def _opponents(field: Field) -> list[tuple[Purpose, int]]:
+    return [(Purpose.PAST, 1)] * field.past + [(purpose, field.matches) for purpose in field.fixed]
+
+
+def points(games: Games) -> Points:
+    """What each match is worth to the one named first."""
+    winner, taken = games.winner, games.taken
+    won = (winner[:, 0] == ATTACKERS).astype(int) + (winner[:, 1] == DEFENDERS)
+    lost = (winner[:, 0] == DEFENDERS).astype(int) + (winner[:, 1] == ATTACKERS)
+    captures = (taken[:, 0, 0] + taken[:, 1, 1]) - (taken[:, 0, 1] + taken[:, 1, 0])
+    level = won == lost
+    decided = np.where(level, captures, won - lost)
+    return Points(np.sign(decided) + 1, level & (captures != 0))
+
+
+def fitness(field: Field, matches: Schedule, result: Points, known: Any = None) -> Any:
+    """The fitness of every individual; where `known` is a number it is kept."""
+    size = field.size
+    among = np.isin(matches.purpose, (Purpose.PEERS, Purpose.PAST))
+    total = np.zeros(size)
+    for chosen in (among, ~among):
+        earned, met = np.zeros(size), np.zeros(size)
+        for side, gained in ((matches.first, result.first), (matches.second, result.second)):
+            here = chosen & (side < size)
+            np.add.at(earned, side[here], gained[here])
+            np.add.at(met, side[here], 1)
+        total += np.divide(earned, met, out=np.zeros(size), where=met > 0)
+    return total if known is None else np.where(np.isnan(known), total, known)

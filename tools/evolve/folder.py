@@ -1,0 +1,369 @@
+"""The folder of a run: configuration, log, state and archive. One process writes; every file is replaced in one step.
+
+    config.toml                     everything that the results follow from
+    log.jsonl                       one line for each generation
+    state.safetensors               where the run stands: arrays, and a JSON document in the header
+    archive/gen-0000.safetensors    the champion of each generation, an evaluator file
+    champion.safetensors            the last of them
+
+A generation counts once the state says so: what was written before that is written again, byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+
+from hnefi.engine.toml_text import read_toml
+from hnefi.engine.wording import shorten
+
+from . import options
+from .run import HALL, Champion, Checkpoint, Plan, Step, begin, code_version
+
+CONFIG, LOG, STATE, CHAMPION, ARCHIVE = (
+    "config.toml", "log.jsonl", "state.safetensors", "champion.safetensors", "archive",
+)  # fmt: skip
+FORMAT = 1
+STATE_LIMIT = 1 << 32
+DOCUMENT = "hnefi"
+_HEAD = ("format", "code", "algorithm", "variant", "path", "rules_hash", "seed")
+
+
+class FolderError(Exception):
+    """A run's folder that cannot be used: names the file and says what was expected."""
+
+
+# The configuration
+
+
+def config_of(plan: Plan, variant: str, path: str = "") -> dict[str, Any]:
+    """The resolved configuration; `variant` and `path` say where the variant is found again."""
+    head = {
+        "format": FORMAT,
+        "code": code_version(),
+        "algorithm": plan.algorithm,
+        "variant": variant,
+        "path": path,
+        "rules_hash": plan.variant.hash,
+        "seed": plan.seed,
+    }
+    return {**head, "weights": plan.coding.size, **plan.values}
+
+
+def config_text(config: Mapping[str, Any]) -> str:
+    """A configuration as TOML."""
+    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in config.items())
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The configuration in a folder; FolderError if there is none that can be read."""
+    path = folder / CONFIG
+    try:
+        config = read_toml(path.read_text("utf-8"))
+    except OSError as error:
+        raise FolderError(f"{path}: {error.strerror}: expected the folder of a run") from None
+    except ValueError as error:
+        raise FolderError(f"{path}: {error}: expected the configuration of a run") from None
+    algorithm = config.get("algorithm")
+    if config.get("format") != FORMAT or algorithm not in options.ALGORITHMS:
+        raise FolderError(
+            f"{path}: expected format = {FORMAT} and an algorithm of {', '.join(options.ALGORITHMS)}"
+        )
+    known = options.of(algorithm)
+    kinds: dict[str, type] = dict.fromkeys(_HEAD, str) | {"format": int, "seed": int, "weights": int}
+    for name in [*kinds, *known]:
+        if name not in config:
+            raise FolderError(f"{path}: {name}: missing: expected every option")
+    for name, value in config.items():
+        try:
+            if name in known:
+                known[name].check(value)
+            elif type(value) is not kinds.get(name):
+                raise options.OptionError(
+                    f"{shorten(name)}: {shorten(value)}: expected none, or another kind of value"
+                )
+        except options.OptionError as error:
+            raise FolderError(f"{path}: {error}") from None
+    return config
+
+
+def differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Where two configurations make different runs, one sentence for each item; more generations are no difference."""
+    return [
+        f"{name}: was {shorten(stored.get(name))}, is {shorten(now.get(name))}"
+        for name in {**stored, **now}
+        if name != "generations" and stored.get(name) != now.get(name)
+    ]
+
+
+# The folder
+
+
+class Folder:
+    """A run's folder, locked for one writer."""
+
+    def __init__(self, path: Path, plan: Plan, config: Mapping[str, Any]) -> None:
+        """Open the folder of a run, or make it; FolderError if it is another run's, or damaged."""
+        self.path = path
+        self._plan = plan
+        self._lock = -1
+        try:
+            (path / ARCHIVE).mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(path)
+            self.checkpoint = self._open(config)
+        except OSError as error:
+            self.close()
+            raise FolderError(
+                f"{shorten(str(path))}: {error.strerror or error}: expected a folder to write to"
+            ) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, config: Mapping[str, Any]) -> Checkpoint:
+        generations = config["generations"]
+        if (self.path / CONFIG).exists():
+            stored = read_config(self.path)
+            generations = max(generations, stored["generations"])
+            unlike = differences(stored, config)
+            if unlike:
+                raise FolderError("\n  ".join([f"{self.path}: the folder of another run:", *unlike]))
+        elif any((self.path / name).exists() for name in (LOG, STATE)):
+            raise FolderError(f"{self.path / CONFIG}: missing: expected it beside {LOG} and {STATE}")
+        replace(self.path / CONFIG, config_text({**config, "generations": generations}).encode())
+        if not (self.path / STATE).exists():
+            if (self.path / LOG).exists() and (self.path / LOG).read_bytes().count(b"\n") > 1:
+                raise FolderError(
+                    f"{self.path / STATE}: missing: expected it beside a log of finished generations"
+                )
+            checkpoint = begin(self._plan)
+            self._log = _cut_log(self.path / LOG, 0)
+            return checkpoint
+        checkpoint = load_state(self.path / STATE, self._plan)
+        self._check(checkpoint.generation)
+        self._log = _cut_log(self.path / LOG, checkpoint.generation)
+        return checkpoint
+
+    def _check(self, generation: int) -> None:
+        """FolderError unless log and archive are there up to a generation, as they were written."""
+        entries = read_log(self.path)[:generation]
+        if len(entries) < generation:
+            raise FolderError(f"{self.path / LOG}: {len(entries)} generations: expected {generation}")
+        for entry in entries:
+            for name, digest in entry["files"].items():
+                if _digest(self.path / name) != digest:
+                    raise FolderError(f"{self.path / name}: missing or altered: expected SHA-256 {digest}")
+
+    def commit(self, step: Step) -> None:
+        """Keep a finished generation; FolderError if it cannot be written."""
+        try:
+            self._commit(step)
+        except OSError as error:
+            reason = error.strerror or error
+            raise FolderError(f"{self.path}: {reason}: expected a folder that can be written to") from None
+
+    def _commit(self, step: Step) -> None:
+        files = {}
+        for champion in step.champions:
+            save_champion(self.path / CHAMPION, self._plan, champion)
+            if champion.generation % self._plan.values["archive_every"] == 0:
+                data = (self.path / CHAMPION).read_bytes()
+                name = f"{ARCHIVE}/gen-{champion.generation:04}.safetensors"
+                replace(self.path / name, data)
+                files[name] = hashlib.sha256(data).hexdigest()
+        self._log.write(json.dumps({**step.report, "files": files}) + "\n")
+        self._log.flush()
+        replace(self.path / STATE, state_bytes(step.checkpoint, self._plan))
+        self.checkpoint = step.checkpoint
+
+    def close(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._log.close()
+        self.close()
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Put `data` in place of a file in one step."""
+    made = path.with_name(f"{path.name}.new")
+    made.write_bytes(data)
+    made.replace(path)
+
+
+def _locked(folder: Path) -> int:
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            import fcntl
+        except ImportError:
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise FolderError(
+            f"{shorten(str(folder))}: another process writes to it: expected to be the only one"
+        ) from None
+    return descriptor
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+# The log
+
+
+def read_log(folder: Path) -> list[dict[str, Any]]:
+    """The finished generations that the log tells of, the first first; FolderError where it is damaged."""
+    path = folder / LOG
+    found: list[dict[str, Any]] = []
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]
+    except OSError as error:
+        raise FolderError(f"{path}: {error.strerror}: expected the log of a run") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = json.loads(line)
+            good = entry["generation"] == number and all(
+                name.startswith(f"{ARCHIVE}/gen-") and ".." not in name and isinstance(value, str)
+                for name, value in entry["files"].items()
+            )
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            good = False
+        if not good:
+            raise FolderError(
+                f"{path}: line {number}: {shorten(line.decode('utf-8', 'replace'))}: expected generation {number}"
+            )
+        found.append(entry)
+    return found
+
+
+def _cut_log(path: Path, lines: int) -> IO[str]:
+    """The log, open behind its first `lines` lines."""
+    data = path.read_bytes() if path.exists() else b""
+    kept = b"".join(line + b"\n" for line in data.split(b"\n")[:lines])
+    if kept != data:
+        replace(path, kept)
+    return path.open("a", encoding="utf-8")
+
+
+# The state
+
+
+def state_bytes(checkpoint: Checkpoint, plan: Plan) -> bytes:
+    """A checkpoint as a safetensors file."""
+    from safetensors.numpy import save
+
+    arrays = {name: np.ascontiguousarray(array) for name, array in checkpoint.state.items()}
+    arrays[HALL] = np.ascontiguousarray(checkpoint.hall)
+    document = {
+        "kind": "evolution state",
+        "format": FORMAT,
+        "generation": checkpoint.generation,
+        "seed": plan.seed,
+        "sha256": _arrays_digest(arrays),
+    }
+    return save(arrays, {DOCUMENT: json.dumps(document)})
+
+
+def load_state(path: Path, plan: Plan) -> Checkpoint:
+    """The checkpoint in a file; FolderError unless it is one of this run, whole."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        if path.stat().st_size > STATE_LIMIT:
+            raise ValueError(f"more than {STATE_LIMIT} bytes")
+        with safe_open(path, "np") as file:
+            document = json.loads((file.metadata() or {}).get(DOCUMENT, "null"))
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+        if not isinstance(document, dict) or document.get("kind") != "evolution state":
+            raise ValueError("no state of a run")
+        if document.get("sha256") != _arrays_digest(arrays):
+            raise ValueError("not what was written")
+        generation = document.get("generation")
+        if type(generation) is not int or generation < 1 or document.get("seed") != plan.seed:
+            raise ValueError("the state of another run")
+        hall = arrays.pop(HALL, None)
+        _expect_like(arrays, begin(plan).state)
+        if hall is None or hall.dtype != np.float64 or hall.shape[1:] != (plan.coding.size,):
+            raise ValueError("no hall of champions")
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, SafetensorError) as error:
+        raise FolderError(
+            f"{path}: {shorten(str(error), 200)[1:-1]}: expected the state of this run"
+        ) from None
+    return Checkpoint(generation, arrays, hall)
+
+
+def _expect_like(arrays: Mapping[str, Any], model: Mapping[str, Any]) -> None:
+    for name in {**arrays, **model}:
+        one, other = arrays.get(name), model.get(name)
+        if one is None or other is None or one.dtype != other.dtype or one.shape[1:] != other.shape[1:]:
+            raise ValueError(f"array {shorten(name)}: not that of this algorithm and network")
+
+
+def _arrays_digest(arrays: Mapping[str, Any]) -> str:
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        array = arrays[name]
+        found.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+# Evaluators
+
+
+def save_champion(
+    path: Path, plan: Plan, champion: Champion, results: Mapping[str, Any] | None = None
+) -> str:
+    """Write a champion as an evaluator file that tells where it comes from; its SHA-256."""
+    from hnefi.engine.evaluators import files
+
+    weights = plan.coding.weights(champion.genome)
+    document = {
+        "trainer": {
+            "name": f"evolve {plan.algorithm}",
+            "source": options.ALGORITHMS[plan.algorithm],
+            "code": code_version(),
+            "free_weights": plan.coding.size,
+            **{name: value for name, value in plan.values.items() if name != "generations"},
+        },
+        "seed": plan.seed,
+        "generation": champion.generation,
+        "born": champion.born,
+        "fitness": champion.fitness,
+        "opponents": [purpose.name.lower() for purpose in plan.fixed],
+        "genome": champion.digest,
+        "parents": champion.parents,
+        "results": dict(results or {}),
+    }
+    evaluator = files.Evaluator(
+        plan.network,
+        plan.variant.name,
+        plan.variant.hash,
+        plan.variant.game,
+        plan.network.split(plan.variant, weights),
+        document,
+    )
+    try:
+        return files.save(path, evaluator)
+    except files.EvaluatorError as error:
+        raise FolderError(str(error)) from None

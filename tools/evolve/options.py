@@ -1,0 +1,147 @@
+"""Every option of a run in one table: what it may be, what it is where nothing is said, for which algorithms it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hnefi.engine.wording import nearest, shorten
+
+ES, CMA = "es", "cma"
+BOTH = (ES, CMA)
+ALGORITHMS = {
+    ES: "the (mu + lambda) evolution strategy of P. Hingston, 2007",
+    CMA: "sep-CMA-ES by the package cma (pip install 'hnefi[cma]')",
+}
+
+
+class OptionError(ValueError):
+    """An option that cannot be used: names it, repeats its value and says what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option. `least` and `most` bound a number, `words` are the alternatives; a default of None is found when the
+    run begins (`help` says how)."""
+
+    name: str
+    default: Any
+    help: str
+    kind: type = int
+    least: float = 0
+    most: float = 1_000_000
+    words: tuple[str, ...] = ()
+    algorithms: tuple[str, ...] = BOTH
+
+    def read(self, text: str) -> Any:
+        """The value that a text on the command line means."""
+        if self.kind is str:
+            return self.check(text)
+        try:
+            return self.check(self.kind(text) if len(text) <= 40 else None)
+        except ValueError:
+            raise self._refused(text) from None
+
+    def check(self, value: Any) -> Any:
+        """The value, if it may be one."""
+        if self.kind is str and isinstance(value, str) and (not self.words or value in self.words):
+            return value
+        if self.kind is int and type(value) is int and self.least <= value <= self.most:
+            return value
+        if self.kind is float and type(value) in (int, float) and self.least <= value <= self.most:
+            return float(value)
+        raise self._refused(value)
+
+    def _refused(self, value: object) -> OptionError:
+        return OptionError(f"{self.name}: {shorten(value)}: expected {self.expected}")
+
+    @property
+    def expected(self) -> str:
+        """What it may be, in words."""
+        if self.words:
+            return ", ".join(self.words[:-1]) + f" or {self.words[-1]}"
+        if self.kind is str:
+            return "text"
+        return f"{'a whole number' if self.kind is int else 'a number'} from {self.least:g} to {self.most:g}"
+
+
+ONLY_ES = (ES,)
+YES = ("yes", "no")
+TABLE: tuple[Option, ...] = (
+    Option("network", "hingston2007", "the architecture with its sizes, as hingston2007:hidden=20", str),
+    Option("symmetric", "none", "share weights over the board's symmetries", str, words=("none", "tied")),
+    Option("generations", 300, "how many", least=1),
+    Option("mu", 5, "parents", least=1, most=100_000, algorithms=ONLY_ES),
+    Option("lambda", None, "children (5; cma: candidates, 20)", least=1, most=100_000),
+    Option("depth", 1, "plies that everybody looks ahead", least=1, most=8),
+    Option("opponent", "random", "whom everybody meets besides", str, words=("random", "simple", "both")),
+    Option("random_matches", 10, "matches of each individual against each such opponent"),
+    Option("random_reading", "blind", "terminal: Random sees wins and losses", str, words=("blind", "terminal")),
+    Option("pair_games", 1, "matches of each pair of individuals"),
+    Option("ply_limit", None, "a game's plies (the variant's own limit; 200 where it has none)", least=1),
+    Option("common", "no", "the opponent draws the same numbers against everybody", str, words=YES),
+    Option("hall", 0, "past champions, drawn from all, whom everybody meets once", most=10_000),
+    Option("init_scale", None, "first weights are N(0, this squared) (1/n)", float, most=1e6),
+    Option("sigma0", None, "first step size (1/sqrt(n))", float, least=1e-300, most=1e6),
+    Option("sigma_min", 0.0, "least step size", float, most=1e6, algorithms=ONLY_ES),
+    Option(
+        "tau", "printed", "rates of step sizes", str, words=("printed", "schwefel"), algorithms=ONLY_ES
+    ),
+    Option(
+        "inherit", "own", "whose step sizes a child begins with", str, words=("own", "first", "mean"),
+        algorithms=ONLY_ES,
+    ),
+    Option(
+        "step", "weight", "a normal number for each weight, or one for all", str, words=("weight", "vector"),
+        algorithms=ONLY_ES,
+    ),
+    Option(
+        "tie", "random", "who survives among equals", str, words=("random", "parents", "children"),
+        algorithms=ONLY_ES,
+    ),
+    Option("reevaluate", "yes", "parents are measured anew", str, words=YES, algorithms=ONLY_ES),
+    Option(
+        "average", 1.0, "how far a surviving child moves its parent's weights (1: it replaces them)", float, 1e-6, 1,
+        algorithms=ONLY_ES,
+    ),
+    Option("archive_every", 1, "every so many generations the champion is kept", least=1),
+)  # fmt: skip
+
+
+def of(algorithm: str) -> dict[str, Option]:
+    """The options that an algorithm has, by name."""
+    return {option.name: option for option in TABLE if algorithm in option.algorithms}
+
+
+def read_settings(algorithm: str, settings: list[str]) -> dict[str, Any]:
+    """What `--set name=value ...` says."""
+    known, found = of(algorithm), {}
+    for text in settings:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise OptionError(f"--set {shorten(text)}: expected name=value")
+        if name not in known:
+            raise OptionError(f"{shorten(name)}: expected one of {', '.join(known)}{nearest(name, known)}")
+        found[name] = known[name].read(value)
+    return found
+
+
+def complete(algorithm: str, said: Mapping[str, Any], size: int, limit: Callable[[], int]) -> dict[str, Any]:
+    """All options with values: `size` is the number of free weights, `limit` the variant's own limit of plies."""
+    values = {name: said.get(name, option.default) for name, option in of(algorithm).items()}
+    found: dict[str, Callable[[], Any]] = {
+        "lambda": lambda: 20 if algorithm == CMA else 5,
+        "ply_limit": limit,
+        "init_scale": lambda: 1 / size,
+        "sigma0": lambda: 1 / math.sqrt(size),
+    }
+    for name, make in found.items():
+        if values[name] is None:
+            values[name] = make()
+    if not values["pair_games"] and not values["random_matches"]:
+        raise OptionError("pair_games and random_matches: 0: expected matches of at least one kind")
+    if algorithm == CMA and values["lambda"] < 2:
+        raise OptionError(f"lambda: {values['lambda']}: expected at least 2 candidates")
+    return values
