@@ -1,0 +1,183 @@
+"""Experiments: counting matches, spread over seeds, folders that go on, the report."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hnefi.tools.experiments import hingston, hingston_report, paper_hingston
+from hnefi.tools.experiments.hingston import Cell, ExperimentError, Log, Plan, prepare
+from hnefi.tools.experiments.spread import bootstrap, foreseen
+from hnefi.tools.experiments.tally import Count, Tally, count, seed, total
+
+GAME = np.dtype([("outcome", "i4"), ("plies", "i4"), ("taken", "i4", (2,)), ("evaluations", "i8")])
+
+
+def match(first: int, second: int, ours: int, theirs: int) -> Any:
+    """Two games: winners as 1 attackers, 2 defenders, 3 nobody; men taken by us and by them, all in the first."""
+    games = np.zeros(2, GAME)
+    games["outcome"] = first << 8 | 1, second << 8 | 1
+    games["taken"][0] = ours, theirs
+    games["plies"] = 10, 20
+    return games
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ours", "theirs", "expected"),
+    [
+        (1, 2, 0, 9, "won"),
+        (1, 3, 3, 9, "won"),
+        (1, 1, 9, 7, "won by captures"),
+        (3, 3, 5, 8, "lost by captures"),
+        (2, 2, 6, 6, "drawn"),
+        (2, 1, 9, 0, "lost"),
+        (3, 1, 9, 0, "lost"),
+    ],
+)
+def test_matches_are_decided_by_games_then_by_captures(
+    first: int, second: int, ours: int, theirs: int, expected: str
+) -> None:
+    tally = count(match(first, second, ours, theirs))
+    word, _, captures = expected.partition(" by ")
+    assert getattr(tally.matches, word) == tally.matches.all == 1
+    assert tally.by_captures == (captures == "captures")
+    assert tally.plies == 30
+
+
+def test_captures_count_for_whoever_made_them() -> None:
+    games = match(3, 3, 0, 0)
+    games["taken"][1] = 4, 1  # in the second game we defend: the attackers' captures are theirs
+    assert count(games).matches == Count(lost=1)
+
+
+def test_games_are_counted_by_side() -> None:
+    tally = count(np.concatenate([match(1, 2, 0, 0), match(2, 3, 0, 0), match(3, 1, 0, 0)]))
+    assert tally.attacking == Count(1, 1, 1)
+    assert tally.defending == Count(1, 1, 1)
+    assert total([tally, tally]).attacking == Count(2, 2, 2)
+    assert Tally.from_json(tally.as_json()) == tally
+
+
+def test_unfinished_games_are_refused() -> None:
+    with pytest.raises(ValueError, match="finished"):
+        count(np.zeros(2, GAME))
+
+
+def test_streams_differ_and_stay() -> None:
+    assert seed("a", 1) == int.from_bytes(hashlib.sha256(b"a 1").digest()[:8], "little")
+    assert len({seed("a", n) for n in range(1000)}) == 1000
+
+
+def test_foreseen_covers_what_single_runs_show() -> None:
+    shares, n, draw = (0.1, 0.2, 0.6), 20, random.Random(3)
+    low, high = foreseen(shares, n)
+    runs = []
+    for _ in range(4000):
+        share = draw.choice(shares)
+        runs.append(sum(draw.random() < share for _ in range(n)))
+    inside = sum(low <= run <= high for run in runs) / len(runs)
+    assert 0.94 <= inside <= 0.99
+    assert foreseen((0.0, 0.0), 10) == (0, 0)
+    assert foreseen((1.0,), 10) == (10, 10)
+
+
+def test_bootstrap_is_that_of_all_resamples() -> None:
+    values = (0.1, 0.4, 0.5)
+    means = sorted(sum(sample) / 3 for sample in product(values, repeat=3))
+    low, high = bootstrap(values, 0.8)
+    assert means[0] <= low <= means[5]
+    assert means[-6] <= high <= means[-1]
+
+
+SMALL = Plan(seeds=(1, 2), generations=2, every=1, tests={1: 2, 2: 2, 3: 2}, final={1: 4, 2: 4, 3: 4})
+
+
+def made_up(plan: Plan) -> dict[Cell, Tally]:
+    """Results of any kind, all of the right size."""
+    draw, results = random.Random(5), {}
+    for cell in plan.cells():
+        n = plan.matches(cell)
+        games = [
+            match(draw.choice((1, 2, 3)), draw.choice((1, 2, 3)), draw.randrange(9), draw.randrange(9))
+            for _ in range(n)
+        ]
+        results[cell] = count(np.concatenate(games))
+    return results
+
+
+def test_a_folder_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    results = made_up(SMALL)
+    log = Log(tmp_path / "tests.jsonl")
+    cells = list(results)
+    for cell in cells[:-1]:
+        log.append(cell, results[cell])
+    with (tmp_path / "tests.jsonl").open("ab") as file:
+        file.write(b'{"cell": "torn')
+    assert log.read(SMALL) == {cell: results[cell] for cell in cells[:-1]}
+    log.append(cells[-1], results[cells[-1]])
+    assert log.read(SMALL) == results
+    assert hingston.pending(SMALL, results) == []
+
+
+def test_a_foreign_line_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "tests.jsonl").write_text('{"cell": "of another plan", "tally": {}}\n')
+    with pytest.raises(ExperimentError, match="line 1"):
+        Log(tmp_path / "tests.jsonl").read(SMALL)
+
+
+def test_another_plan_is_refused_by_name(tmp_path: Path) -> None:
+    prepare(tmp_path, SMALL)
+    prepare(tmp_path, SMALL)
+    assert hingston.read_plan(tmp_path) == SMALL
+    with pytest.raises(ExperimentError, match="generations"):
+        prepare(tmp_path, Plan(seeds=(1, 2), generations=3, every=1, tests=SMALL.tests, final=SMALL.final))
+    (tmp_path / "plan.json").write_text('{"rules": 3}')
+    with pytest.raises(ExperimentError, match="plan"):
+        hingston.read_plan(tmp_path)
+
+
+def test_the_papers_tables_add_up_as_printed() -> None:
+    for rules, rows in paper_hingston.TABLES.items():
+        sums = tuple(map(sum, zip(*rows.values(), strict=True)))
+        assert sums == tuple(paper_hingston.TOTALS[rules])
+        for (depth, _), row in rows.items():
+            assert row.won_red + row.lost_red <= paper_hingston.MATCHES[depth]
+            assert row.won_white + row.lost_white <= paper_hingston.MATCHES[depth]
+
+
+def test_the_report_has_every_number_and_says_quick(tmp_path: Path) -> None:
+    import dataclasses
+
+    plan = dataclasses.replace(SMALL, quick=True)
+    results = made_up(plan)
+    text = hingston_report.write(tmp_path, plan, results, [], "hnefi experiments hingston").read_text()
+    assert "QUICK" in text
+    assert "hnefi experiments hingston" in text
+    for number in (1, 2):
+        assert f"## Table {number}" in text
+        rows = (tmp_path / f"table-{number}.csv").read_text().splitlines()
+        assert len(rows) == 1 + 9 * 4  # three opponents, three depths, four counts
+    held = hingston_report.table(plan, results, "hingston-original")
+    one = next(
+        cell for cell in held if (cell.depth, cell.opponent, cell.counted) == (1, "simple", "lost as red")
+    )
+    tallies = [
+        results[Cell(hingston.Run("hingston-original", "random-blind", s), 2, "simple", 1)]
+        for s in plan.seeds
+    ]
+    assert one.paper == 83
+    assert one.mean == pytest.approx(100 * sum(t.attacking.lost for t in tallies) / 8)
+
+
+def test_figures_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    plan = Plan(seeds=(1, 2), generations=2, every=1, tests=SMALL.tests, final=SMALL.final)
+    drawn = hingston_report.draw(tmp_path, plan, made_up(plan))
+    assert len(drawn) == 2 * 6  # figures 4 to 7, those against Random in both readings
+    assert all(path.stat().st_size > 5000 for path in drawn)

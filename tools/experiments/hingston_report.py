@@ -1,0 +1,398 @@
+"""The report of the experiments of 2007: tables beside the paper's, claims with verdicts, figures with spread."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import NamedTuple
+
+from . import paper_hingston as paper
+from .hingston import OPPONENTS, Cell, Plan, Results, Run
+from .spread import as_columns, bootstrap, foreseen
+from .tally import Tally, total
+
+READINGS = {"random": ("random-blind", "random-terminal"), "simple": ("simple",)}
+"""What the paper's opponents may have been."""
+COUNTS: dict[str, Callable[[Tally], int]] = {
+    "won as red": lambda tally: tally.attacking.won,
+    "won as white": lambda tally: tally.defending.won,
+    "lost as red": lambda tally: tally.attacking.lost,
+    "lost as white": lambda tally: tally.defending.lost,
+}
+
+
+class Held(NamedTuple):
+    """One number of the paper beside ours: games out of `n`, ours scaled to the paper's n."""
+
+    depth: int
+    opponent: str
+    counted: str
+    paper: int
+    n: int
+    mean: float
+    low: float
+    high: float
+    foreseen: tuple[int, int]
+
+    @property
+    def inside(self) -> bool:
+        return self.foreseen[0] <= self.paper <= self.foreseen[1]
+
+
+def finals(plan: Plan, results: Results, rules: str, trained: str, opponent: str, depth: int) -> list[Tally]:
+    """The tests of the last generation, one for each seed."""
+    return [
+        results[Cell(Run(rules, trained, seed), plan.generations, opponent, depth)] for seed in plan.seeds
+    ]
+
+
+def table(plan: Plan, results: Results, rules: str) -> list[Held]:
+    """Table 1 or 2 of the paper, cell by cell."""
+    held = []
+    for (depth, opponent), row in paper.TABLES[rules].items():
+        n = paper.MATCHES[depth]
+        for reading in READINGS[opponent]:
+            tallies = finals(plan, results, rules, plan.trained[0], reading, depth)
+            for (name, of), printed in zip(COUNTS.items(), row, strict=True):
+                shares = [of(tally) / tally.matches.all for tally in tallies]
+                held.append(
+                    Held(
+                        depth,
+                        reading,
+                        name,
+                        printed,
+                        n,
+                        n * mean(shares),
+                        n * min(shares),
+                        n * max(shares),
+                        foreseen(shares, n),
+                    )
+                )
+    return held
+
+
+def tie_breaks(plan: Plan, results: Results, rules: str) -> list[list[str]]:
+    """Matches won, and how many matches captures alone decided, pooled over seeds."""
+    rows = [["opponent", "plies", "matches", "won", "drawn", "lost", "decided by captures", "games drawn"]]
+    for opponent in OPPONENTS:
+        for depth in paper.DEPTHS:
+            found = total(finals(plan, results, rules, plan.trained[0], opponent, depth))
+            games = found.attacking.plus(found.defending)
+            rows.append(
+                [
+                    opponent,
+                    str(depth),
+                    str(found.matches.all),
+                    *(percent(part / found.matches.all) for part in found.matches),
+                    percent(found.by_captures / found.matches.all),
+                    percent(games.drawn / games.all),
+                ]
+            )
+    return rows
+
+
+class Claim(NamedTuple):
+    """A sentence of the paper, what we found, and whether it holds here."""
+
+    said: str
+    found: str
+    verdict: str
+
+
+def claims(plan: Plan, results: Results) -> Iterator[Claim]:
+    """Every claim of the text that our tests can judge."""
+    original, alternative = paper.RULES
+
+    def share(rules: str, opponent: str, depth: int) -> float:
+        return mean(won_shares(plan, results, rules, opponent, depth))
+
+    red, white, lost_red, lost_white = _totals(plan, results, original)
+    ratio, lost = white / max(red, 1e-9), lost_red / max(lost_white, 1e-9)
+    yield Claim(
+        "original rules: white wins three times as easily as red (134 : 39 = 3.4)",
+        f"{ratio:.1f} times over its rows weighted as in the table",
+        "holds" if ratio > 1.5 else "does not hold",
+    )
+    yield Claim(
+        "original rules: red loses ten times as easily as white (137 : 11 = 12.5)",
+        f"{lost:.1f} times",
+        "holds" if lost > 2.5 else "does not hold",
+    )
+    terminal = share(original, "random-terminal", 1)
+    yield Claim(
+        "figure 4: against Random about 80 % at 1 ply",
+        f"{percent(share(original, 'random-blind', 1))} against blind Random, {percent(terminal)} against one that "
+        "sees wins and losses",
+        _near(0.8, share(original, "random-blind", 1), terminal),
+    )
+    deep = {depth: share(original, "random-terminal", depth) for depth in paper.DEPTHS}
+    blind = {depth: share(original, "random-blind", depth) for depth in paper.DEPTHS}
+    yield Claim(
+        "figure 4: better than 90 % at 2 plies, steady 100 % at 3",
+        f"blind {percent(blind[2])} and {percent(blind[3])}, terminal {percent(deep[2])} and {percent(deep[3])}",
+        "holds"
+        if blind[2] > 0.9 and blind[3] > 0.95
+        else "holds in part"
+        if max(blind[2], deep[2]) > 0.9
+        else "does not hold",
+    )
+    simple = {
+        (rules, depth): share(rules, "simple", depth) for rules in paper.RULES for depth in paper.DEPTHS
+    }
+    for rules, figure in ((original, 5), (alternative, 7)):
+        one, two, three = (simple[rules, depth] for depth in paper.DEPTHS)
+        yield Claim(
+            f"figure {figure}: against Simple much worse at 2 plies than at 1 and at 3",
+            f"{percent(one)}, {percent(two)}, {percent(three)}",
+            "holds"
+            if two < one and two < three
+            else "holds in part"
+            if two < max(one, three)
+            else "does not hold",
+        )
+    yield Claim(
+        "figure 5: around 30 % against Simple at 1 ply",
+        percent(simple[original, 1]),
+        _near(0.3, simple[original, 1]),
+    )
+    yield Claim(
+        "figure 7: ahead of Simple at 1 ply under the alternative rules",
+        percent(simple[alternative, 1]),
+        "holds" if simple[alternative, 1] > 0.5 else "does not hold",
+    )
+    yield Claim(
+        "the alternative rules make the game easier to learn (better against Simple at 1 ply)",
+        f"{percent(simple[alternative, 1])} against {percent(simple[original, 1])}",
+        "holds" if simple[alternative, 1] > simple[original, 1] else "does not hold",
+    )
+    level = total(finals(plan, results, alternative, plan.trained[0], "simple", 3))
+    yield Claim(
+        "alternative rules: red and white balanced at 3 plies",
+        f"against Simple red won {percent(level.attacking.won / level.attacking.all)}, white won "
+        f"{percent(level.defending.won / level.defending.all)}",
+        _near(level.attacking.won / level.attacking.all, level.defending.won / level.defending.all),
+    )
+    if "simple" in plan.trained:
+        against = mean(
+            tally.matches.won / tally.matches.all
+            for tally in finals(plan, results, original, "simple", "simple", 3)
+        )
+        yield Claim(
+            "evolved with Simple in Random's place, about equal to Simple at 3 plies",
+            f"{percent(against)} of matches won under the original rules",
+            _near(0.5, against),
+        )
+    raw, effective = branching(plan, results, original)
+    yield Claim(
+        "over 100 moves in a position; 10 to 20 effective with alpha-beta",
+        f"{raw:.0f} moves valued at 1 ply; the cube root of the positions valued at 3 plies is {effective:.1f}",
+        "holds" if raw > 60 and 8 <= effective <= 25 else "holds in part",
+    )
+
+
+def _near(paper_share: float, *ours: float) -> str:
+    """In words: within 10 percentage points of what was said."""
+    gap = min(abs(share - paper_share) for share in ours)
+    return "holds" if gap <= 0.1 else "holds in part" if gap <= 0.2 else "does not hold"
+
+
+def _totals(plan: Plan, results: Results, rules: str) -> tuple[float, float, float, float]:
+    """The table's last line from our tests, against blind Random and Simple, each row as long as the paper's."""
+    sums = dict.fromkeys(COUNTS, 0.0)
+    for held in table(plan, results, rules):
+        if held.opponent != "random-terminal":
+            sums[held.counted] += held.mean
+    red, white, lost_red, lost_white = sums.values()
+    return red, white, lost_red, lost_white
+
+
+def branching(plan: Plan, results: Results, rules: str) -> tuple[float, float]:
+    """Positions valued for a move at 1 ply, and the cube root of those at 3 plies; Simple plays like us."""
+    one, three = (total(finals(plan, results, rules, plan.trained[0], "simple", depth)) for depth in (1, 3))
+    return one.evaluations / one.plies, (three.evaluations / three.plies) ** (1 / 3)
+
+
+def won_shares(plan: Plan, results: Results, rules: str, opponent: str, depth: int) -> list[float]:
+    """The share of matches won at the end, by seed."""
+    return [
+        tally.matches.won / tally.matches.all
+        for tally in finals(plan, results, rules, plan.trained[0], opponent, depth)
+    ]
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share in (0, 1) or share > 0.0999 else f"{100 * share:.1f} %"
+
+
+# The pages
+
+
+def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], command: str) -> Path:
+    """Write `report.md` and the tables as CSV; the report's path."""
+    lines = ["# Hingston 2007, run anew", ""]
+    if plan.quick:
+        lines += ["**QUICK: a small version that shows the chain at work. Its numbers say nothing.**", ""]
+    lines += [
+        f"`{command}`",
+        "",
+        (
+            f"{len(plan.seeds)} seeds ({', '.join(map(str, plan.seeds))}), {plan.generations} generations; tests of "
+            f"the last generation: {_matches(plan.final)}; of the others: {_matches(plan.tests)}. A match is two games "
+            "with sides swapped; per cent are matches won, draws are no wins."
+        ),
+        "",
+        (
+            "*foreseen*: between which counts 95 % of single runs like the paper's would come, by our seeds (one seed "
+            "by chance, then as many games as the paper's by chance)."
+        ),
+        "",
+    ]
+    for number, rules in enumerate(paper.RULES, 1):
+        if rules in plan.rules:
+            lines += _table(folder, number, rules, table(plan, results, rules))
+            lines += [f"Matches of the last generation under {rules}, all seeds together:", ""]
+            lines += [*as_columns(tie_breaks(plan, results, rules)), ""]
+    lines += ["## Claims", ""]
+    if set(paper.RULES) <= set(plan.rules):
+        rows = [["the paper", "here", "verdict"], *claims(plan, results)]
+        lines += [*as_columns(rows), ""]
+    lines += ["## Figures", ""]
+    for path in drawn:
+        if path.suffix == ".png":
+            lines += [f"![{path.stem}]({path.relative_to(folder).as_posix()})", ""]
+    lines += ["## Text and choices", "", *as_columns(CHOICES), ""]
+    path = folder / "report.md"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def _matches(numbers: object) -> str:
+    assert isinstance(numbers, dict)
+    return ", ".join(f"{number} matches at {depth} ply" for depth, number in numbers.items())
+
+
+def _table(folder: Path, number: int, rules: str, held: Sequence[Held]) -> list[str]:
+    rows = [["plies", "opponent", "", "paper", "ours: mean [min-max]", "foreseen", "verdict"]]
+    rows += [
+        [
+            str(cell.depth),
+            cell.opponent,
+            cell.counted,
+            f"{cell.paper} of {cell.n}",
+            f"{cell.mean:.1f} [{cell.low:.1f}-{cell.high:.1f}]",
+            f"{cell.foreseen[0]}-{cell.foreseen[1]}",
+            "inside" if cell.inside else "outside",
+        ]
+        for cell in held
+    ]
+    with (folder / f"table-{number}.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    inside = sum(cell.inside for cell in held)
+    return [
+        f"## Table {number}: {rules}",
+        "",
+        *as_columns(rows),
+        "",
+        f"{inside} of {len(held)} numbers are inside.",
+        "",
+    ]
+
+
+CHOICES = (
+    ("the text", "here"),
+    ("26 red pieces", "24: the diamond that the standard drawing shows"),
+    ("100 moves", "100 plies"),
+    ("only the king may move onto a burg or the castle", "men pass over them"),
+    ("burg or castle count as an attacker", "an empty castle is hostile to all, a held one to attackers"),
+    ("games", "matches: the tables sum to 100, 20 and 10 on each side"),
+    (
+        "Random: all positions equally",
+        "both readings: blind, and one that sees wins and losses as deep as it looks",
+    ),
+    ("2,862 weights", "2,463: what the described network has"),
+    (
+        "tau = 1/sqrt(2n), tau' = 1/sqrt(2 sqrt n), used as printed",
+        "as printed: the global factor is 0.100, that of each weight 0.014",
+    ),
+    ("sigma without a parent's index", "each child inherits its own parent's"),
+    ("wins above every other value", "nearer wins are preferred"),
+)
+"""Text and choice, for every place where the paper can be read in more than one way."""
+
+
+# Figures
+
+
+def draw(folder: Path, plan: Plan, results: Results) -> list[Path]:
+    """Figures 4 to 7 as PNG and SVG; empty without matplotlib."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        return []
+    made: list[Path] = []
+    (folder / "figures").mkdir(exist_ok=True)
+    with mpl.rc_context({"svg.hashsalt": "hnefi", "svg.fonttype": "none"}):
+        for (rules, opponent), (number, _) in paper.FIGURES.items():
+            if rules not in plan.rules:
+                continue
+            for reading in READINGS[opponent]:
+                name = f"figure-{number}" + ("-terminal" if reading == "random-terminal" else "")
+                made += _draw(folder / "figures" / name, plan, results, number, rules, reading)
+    return made
+
+
+STYLES = {1: ("o", "-"), 2: ("s", "--"), 3: ("^", ":")}
+
+
+def _draw(path: Path, plan: Plan, results: Results, number: int, rules: str, opponent: str) -> list[Path]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.6), layout="constrained")
+    axes = figure.subplots()
+    generations = plan.tested()
+    for depth, (mark, style) in STYLES.items():
+        curves = [
+            [
+                _share(results[Cell(Run(rules, plan.trained[0], seed), g, opponent, depth)])
+                for g in generations
+            ]
+            for seed in plan.seeds
+        ]
+        means = [mean(column) for column in zip(*curves, strict=True)]
+        spans = [bootstrap(column) for column in zip(*curves, strict=True)]
+        errors = [
+            [m - low for m, (low, _) in zip(means, spans, strict=True)],
+            [high - m for m, (_, high) in zip(means, spans, strict=True)],
+        ]
+        drawn = axes.errorbar(
+            generations, means, yerr=errors, marker=mark, linestyle=style, capsize=3, label=f"{depth} ply"
+        )
+        color = drawn.lines[0].get_color()
+        for curve in curves:
+            axes.plot(generations, curve, linewidth=0.5, alpha=0.5, color=color)
+        kind = "simple" if opponent == "simple" else "random"
+        for level, at in zip(paper.LEVELS.get((rules, kind, depth), ()), (0, generations[-1]), strict=False):
+            if level is not None:
+                axes.plot([at], [100 * level], marker="_", markersize=26, markeredgewidth=2, color=color)
+    games = " / ".join(str(2 * plan.tests[depth]) for depth in STYLES)
+    axes.set_title(
+        f"{'QUICK  ' if plan.quick else ''}Figure {number}: {rules} against {opponent}\n"
+        f"{len(plan.seeds)} seeds, {games} games a point at 1 / 2 / 3 plies; bars at the edge: the paper's levels",
+        fontsize=9,
+    )
+    axes.set_xlabel("generation")
+    axes.set_ylabel("matches won, %")
+    axes.set_ylim(-3, 103)
+    axes.legend(title="mean, 95 % over seeds")
+    made = []
+    for form in ("png", "svg"):
+        file = path.with_suffix(f".{form}")
+        figure.savefig(file, format=form, dpi=130, metadata={"Date": None} if form == "svg" else {})
+        made.append(file)
+    return made
+
+
+def _share(tally: Tally) -> float:
+    return 100 * tally.matches.won / tally.matches.all
