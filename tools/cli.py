@@ -16,14 +16,24 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "play": ("hnefi.tools.play", "a game at the terminal"),
     "variants": ("hnefi.tools.variants", "the rule sets there are, with board, pieces, aliases and source"),
+    "players": (
+        "hnefi.tools.players",
+        "who can play: by name, what each plays and how, ratings where measured",
+    ),
     "rules": ("hnefi.tools.rules", "every rule switch of one variant, in words, as OTN or as hash"),
     "replay": ("hnefi.tools.replay", "read recorded games and report every disagreement with the rules"),
     "convert": ("hnefi.tools.convert", "recorded games from one format into another, checked if you like"),
     "perft": ("hnefi.tools.perft", "count the positions a number of plies away"),
     "bench": ("hnefi.tools.bench", "the search's signature; `bench speed` and `bench latency` measure"),
+    "evaluator": ("hnefi.tools.evaluator", "show, verify or compare evaluator files"),
     "arena": (
         "hnefi.tools.arena.command",
         "engines play each other: which is stronger, and which side is easier",
+    ),
+    "evolve": ("hnefi.tools.evolve.command", "evaluators that learn by playing against each other"),
+    "experiments": (
+        "hnefi.tools.experiments.command",
+        "what papers did, run anew with error bars: tables, figures, verdicts",
     ),
     "warmup": ("hnefi.tools.warmup", "compile every kernel now rather than at the first start"),
 }
