@@ -24,6 +24,7 @@ UNPLAYED = [
     "docs/bring-your-engine.md",
     "docs/decisions.md",
     "docs/evolve.md",
+    "docs/experiments.md",
     "docs/evaluators.md",
     "docs/players.md",
     "docs/records.md",
