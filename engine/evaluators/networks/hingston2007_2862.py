@@ -49,7 +49,7 @@ def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], p
 @entry
 def value(p, s):
     """The value for the attackers: the output unit before its sigmoid."""
-    n = p.shape[0]
+    n = p["shape"][0]
     strips = n - 2
     f = 2 * strips + strips * strips
     at = look(p, s)

@@ -131,14 +131,14 @@ def value(p, s):
     x = p.inputs
     for i in range(16):
         x[i] = 0.0
-    x[0] = s.count[0] - p.shape[0]
-    x[1] = p.shape[1] - (s.count[1] - 1)
+    x[0] = s.count[0] - p["shape"][0]
+    x[1] = p["shape"][1] - (s.count[1] - 1)
     king = s.king
     if king:
         roads, lanes, room, pressure = around(s, king)
         x[2 + roads] = 1.0
         x[6] = lanes
-        x[7] = s.goal_distance[king] - p.shape[2]
+        x[7] = s.goal_distance[king] - p["shape"][2]
         x[8] = room
         x[9 + pressure] = 1.0
         x[14] = standing_guards(s)

@@ -156,7 +156,7 @@ def look(p, s, side, at):
     p.inputs[at] = to_king
     p.inputs[at + 1] = to_enemy
     p.inputs[at + 2] = to_corner
-    p.inputs[at + 3] = s.count[side] / p.shape[side]
+    p.inputs[at + 3] = s.count[side] / p["shape"][side]
     p.inputs[at + 4] = captured
     p.inputs[at + 5] = 1.0 if side == 1 and king and sees_corner(s, king) else 0.0
     p.inputs[at + 6] = moves / (s.width * s.width)

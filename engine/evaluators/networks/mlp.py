@@ -125,8 +125,8 @@ def forward(p, f):
         if p.inputs[i] != 0.0:
             p.places[seen] = i
             seen += 1
-    kind = p.shape[2]
-    units = p.shape[3]
+    kind = p["shape"][2]
+    units = p["shape"][3]
     bias = units * f
     for h in range(units):
         at = h * f
@@ -137,9 +137,9 @@ def forward(p, f):
         p.units[0, h] = activated(kind, sum_ + p.weights[bias + h])
     at = bias + units
     layer = 1
-    while layer < 3 and p.shape[3 + layer]:
+    while layer < 3 and p["shape"][3 + layer]:
         below = units
-        units = p.shape[3 + layer]
+        units = p["shape"][3 + layer]
         bias = at + units * below
         source = (layer - 1) & 1
         for h in range(units):
@@ -160,7 +160,7 @@ def forward(p, f):
 @kernel
 def value(p, s):
     """The value of a tafl position for the attackers."""
-    n = p.shape[0]
+    n = p["shape"][0]
     f = 0
     for r in range(n):
         base = (n - r) * 21 + 1
@@ -177,7 +177,7 @@ def value(p, s):
 @kernel
 def hex_value(p, s):
     """The value of a Hex position for side `a`."""
-    n = p.shape[0]
+    n = p["shape"][0]
     sign = 1.0 if s.side else -1.0
     f = 0
     for r in range(n):
@@ -192,8 +192,8 @@ def hex_value(p, s):
 @kernel
 def hexapawn_value(p, s):
     """The value of a hexapawn position for white."""
-    files = p.shape[0]
-    ranks = p.shape[1]
+    files = p["shape"][0]
+    ranks = p["shape"][1]
     cells = files * ranks
     f = 0
     for r in range(ranks):
