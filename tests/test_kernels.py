@@ -91,6 +91,38 @@ def test_keys_lists_and_bytes_under_random_rules() -> None:
         walk(game, seed, 12)
 
 
+MERCENARIES = """
+name = "mercenaries"
+description = "Nine by nine, where many men change sides when they are taken."
+start = ["3mtm3", "4m4", "4M4", "m3T3m", "tmMTKTMmt", "m3T3m", "4M4", "4m4", "3mtm3"]
+"""
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whole_games_are_taken_back(seed: int) -> None:
+    """A mercenary that came and went leaves its square behind a list's end: taking back must not follow it."""
+    draw = random.Random(seed)
+    record = Position.initial(variant.parse(MERCENARIES, "here")).new_record()
+    state = record[0]
+    kept = [core(record)]
+    while not state["outcome"] and len(kept) < 60:
+        moves = [int(m) for m in state["moves"][: judge.generate(state, 0)]]
+        taking = []
+        for m in moves:
+            caught = state["caught_top"]
+            strike.make(state, m)
+            if state["caught_top"] > caught and not state["outcome"]:
+                taking.append(m)
+            strike.undo(state)
+        strike.make(state, draw.choice(taking or moves))
+        kept.append(core(record))
+    while len(kept) > 1:
+        kept.pop()
+        strike.undo(state)
+        check_lists(state)
+        assert core(record) == kept[-1]
+
+
 PERFT = [
     ("copenhagen", (116, 6_788, 806_344), (0, 16, 4_200)),
     ("fetlar", (116, 6_788, 806_344), (0, 16, 4_200)),
