@@ -164,7 +164,8 @@ class Engine(Listener):
                 left = deadline - time.monotonic()
                 wait = left if index == len(greetings) - 1 else min(GREETING_STEP, left)
                 with contextlib.suppress(TimeoutError):
-                    self.proto = await asyncio.wait_for(asyncio.shield(self._greeted), wait)
+                    async with asyncio.timeout(wait):
+                        self.proto = await asyncio.shield(self._greeted)
                     return
         except EngineError as error:
             raise EngineStartError(f"{error}{self._last_words()}") from error
@@ -417,7 +418,8 @@ class Engine(Listener):
         self._ready.append(waiter)
         try:
             await self._write(data)
-            await asyncio.wait_for(waiter, max(0.0, deadline - time.monotonic()))
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                await waiter
         except TimeoutError:
             raise self.overdue("readyok", seconds) from None
         finally:

@@ -172,7 +172,8 @@ class Process:
             os.close(failed)
         process = cls(child, listener)
         try:
-            problem = await asyncio.wait_for(process._launched(report), timeout)
+            async with asyncio.timeout(timeout):
+                problem = await process._launched(report)
         except BaseException:
             process.kill()
             raise
@@ -222,7 +223,8 @@ class Process:
         self._unsent += data
         self._flush()
         if self._unsent:
-            await asyncio.wait_for(self._sent.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self._sent.wait()
         if self.write_error:
             raise BrokenPipeError(self.write_error)
         return time.monotonic()
@@ -396,7 +398,8 @@ class Process:
     async def wait(self, timeout: float) -> Exit | None:
         """How the process ended, or None if it has not within `timeout` seconds."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._ended.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self._ended.wait()
         return self.exit
 
     async def wind_up(self, goodbye: bytes = b"", grace: float = 0.5, mercy: float = 1.0) -> Exit:

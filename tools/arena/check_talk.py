@@ -260,7 +260,8 @@ class Talk(Listener):
     async def _hear(self, deadline: float) -> None:
         self._news.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), max(0.0, deadline - time.monotonic()))
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                await self._news.wait()
         self._wire.drain()
 
     def _end(self) -> str | None:
