@@ -643,3 +643,22 @@ def status(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_a_cancellation_that_comes_with_the_end_is_not_lost(turns: int) -> None:
+    """Python 3.11's `asyncio.wait_for` swallows one: a Ctrl-C was lost that way."""
+
+    async def scenario() -> None:
+        ended = process_module.Process.__new__(process_module.Process)
+        ended._ended, ended.exit = asyncio.Event(), None
+        waiting = asyncio.create_task(ended.wait(10))
+        await asyncio.sleep(0.01)
+        ended._ended.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if waiting.cancel():
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+
+    asyncio.run(scenario())
