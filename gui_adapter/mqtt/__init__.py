@@ -1,0 +1,1 @@
+"""The engine as a service behind an MQTT broker, and tournaments shown through one."""

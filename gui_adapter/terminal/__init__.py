@@ -1,0 +1,1 @@
+"""Games at the terminal: typed lines, a full screen, or a script, on one controller."""
