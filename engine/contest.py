@@ -21,6 +21,7 @@ from .verbs import adjudicate, make, random_move, stuck, undo
 MOST_PLIES = 4000
 """A longer game is a draw: rules without a limit may let two players walk to and fro for ever."""
 PLY_CAP = Reason.PLY_CAP.code | 3 << 8
+BLOCK = 256
 
 GAME = np.dtype(
     [
@@ -122,46 +123,67 @@ def play_games(s, w, players, params, nets, games):
         play_game(s, w, players, params, nets, games[i])
 
 
-def play(variant: AnyVariant, contestants: Sequence[Contestant], games: Any, *, quick: bool = True) -> None:
-    """Play `games`, a one-dimensional array of dtype `GAME`, from the variant's start, and write the results into it.
+class Table:
+    """Contestants who sit down once and play any number of games from the variant's start; for one thread at a time.
 
-    A game depends on its two contestants and its seed alone, not on the others. ValueError for contestants that
-    do not exist or cannot play. Without `quick` every position is scored from scratch: the same games, slowly.
+    ValueError for contestants who cannot play. Without `quick` every position is scored from scratch: the same games,
+    slowly.
     """
-    named = np.concatenate([games["attackers"], games["defenders"]])
-    if named.size and not 0 <= named.min() <= named.max() < len(contestants):
-        raise ValueError(f"contestants {named.min()} to {named.max()}: expected 0 to {len(contestants) - 1}")
-    players = np.zeros(len(contestants), PLAYER).view(np.recarray)
-    records: dict[int, tuple[int, Any]] = {}
-    for player, contestant in zip(players, contestants, strict=True):
-        if contestant.algorithm not in ("random", "minimax"):
-            raise ValueError(f"algorithm {contestant.algorithm!r}: expected random or minimax")
-        if not 1 <= contestant.depth <= minimax.DEEPEST:
-            raise ValueError(f"depth {contestant.depth}: expected 1 to {minimax.DEEPEST}")
-        player["random"] = contestant.algorithm == "random"
-        player["depth"] = contestant.depth
-        player["flat"] = contestant.flat
-        if contestant.algorithm == "minimax" and contestant.params is not None:
-            number, _ = records.setdefault(
-                id(contestant.params), (1 + len(records), np.asarray(contestant.params).reshape(-1)[0])
+
+    def __init__(self, variant: AnyVariant, contestants: Sequence[Contestant], *, quick: bool = True) -> None:
+        players = np.zeros(len(contestants), PLAYER)
+        records: dict[int, tuple[int, Any]] = {}
+        for player, contestant in zip(players, contestants, strict=True):
+            if contestant.algorithm not in ("random", "minimax"):
+                raise ValueError(f"algorithm {contestant.algorithm!r}: expected random or minimax")
+            if not 1 <= contestant.depth <= minimax.DEEPEST:
+                raise ValueError(f"depth {contestant.depth}: expected 1 to {minimax.DEEPEST}")
+            player["random"] = contestant.algorithm == "random"
+            player["depth"] = contestant.depth
+            player["flat"] = contestant.flat
+            if contestant.algorithm == "minimax" and contestant.params is not None:
+                number, _ = records.setdefault(id(contestant.params), (1 + len(records), contestant.params))
+                player["params"] = number
+        params = np.zeros(len(records) + 1, LOADED)
+        for number, record in records.values():
+            _copy(np.asarray(record).reshape(-1)[0], params[number])
+        self._players = players.view(np.recarray)
+        self._params = params.view(np.recarray)
+        self._nets = _follow(self._players, self._params, quick) if variant.game == "tafl" else None
+        self._state = doors.initial(variant).new_record()[0]
+        self._work = minimax.new_work()[0]
+
+    def play(self, games: Any) -> None:
+        """Play `games`, a one-dimensional array of dtype `GAME`, and write the results into it; a start that is an end
+        already leaves them as they are. A game depends on its two contestants and its seed alone, not on the others.
+        ValueError for contestants that do not exist.
+        """
+        named = np.concatenate([games["attackers"], games["defenders"]])
+        if named.size and not 0 <= named.min() <= named.max() < len(self._players):
+            raise ValueError(
+                f"contestants {named.min()} to {named.max()}: expected 0 to {len(self._players) - 1}"
             )
-            player["params"] = number
-    params = np.zeros(len(records) + 1, LOADED).view(np.recarray)
-    for number, record in records.values():
-        _copy(record, params[number])
-    state = doors.initial(variant).new_record()[0]
-    if state["outcome"] == 0:
-        nets = _follow(players, params, quick) if variant.game == "tafl" else None
-        play_games(state, minimax.new_work()[0], players, params, nets, games.view(np.recarray))
+        if self._state["outcome"] == 0:
+            play_games(
+                self._state, self._work, self._players, self._params, self._nets, games.view(np.recarray)
+            )
+
+
+def play(variant: AnyVariant, contestants: Sequence[Contestant], games: Any, *, quick: bool = True) -> None:
+    """Play `games` at a `Table` of their own."""
+    Table(variant, contestants, quick=quick).play(games)
 
 
 def _copy(record: Any, into: Any) -> None:
     """Copy parameters into a fresh record; memory behind the last weight stays untouched, since most of it is."""
     for name in ("architecture", "scale", "shape"):
         into[name] = record[name]
-    used = np.flatnonzero(record["weights"])
-    if used.size:
-        into["weights"][: used[-1] + 1] = record["weights"][: used[-1] + 1]
+    weights = record["weights"]
+    # By blocks: looking for single weights among 32,768 took longer than all else here.
+    blocks = np.flatnonzero(weights.reshape(-1, BLOCK).any(axis=1))
+    if blocks.size:
+        used = BLOCK * (int(blocks[-1]) + 1)
+        into["weights"][:used] = weights[:used]
 
 
 def _follow(players: Any, params: Any, quick: bool) -> Any:

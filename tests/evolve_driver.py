@@ -10,5 +10,5 @@ from hnefi.engine import contest
 from hnefi.tools import cli
 
 if __name__ == "__main__":
-    contest.play = fake_contest.slow_play
+    contest.Table = fake_contest.SlowTable
     sys.exit(cli.main())

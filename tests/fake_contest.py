@@ -1,6 +1,6 @@
 """Games without a board: their results follow from their seeds and from how strong contestants are by their weights.
 
-Takes the place of `contest.play` where a test is about evolution, not about games.
+Takes the place of `contest.Table` where a test is about evolution, not about games.
 """
 
 from __future__ import annotations
@@ -22,20 +22,27 @@ def strength(contestant: Any) -> float:
     return float(5 - np.abs(1 - weights).sum() / 4)
 
 
-def play(variant: Any, contestants: Sequence[Any], games: Any) -> None:  # noqa: ARG001 - as the kernels have it
+class Table:
     """Who has the greater sum of strength and luck wins; near ones draw."""
-    strengths = [strength(contestant) for contestant in contestants]
-    for game in games:
-        draw = np.random.default_rng(int(game["seed"]))
-        margin = strengths[game["attackers"]] - strengths[game["defenders"]] + draw.standard_normal()
-        winner = 2 if abs(margin) < 0.3 else 0 if margin > 0 else 1
-        game["outcome"] = (winner + 1) << 8 | 1
-        game["taken"] = draw.integers(0, 5, 2)
-        game["plies"] = PLIES
-        game["evaluations"] = 100
+
+    def __init__(self, variant: Any, contestants: Sequence[Any]) -> None:  # noqa: ARG002 - as the kernels have it
+        self._strengths = [strength(contestant) for contestant in contestants]
+
+    def play(self, games: Any) -> None:
+        for game in games:
+            draw = np.random.default_rng(int(game["seed"]))
+            margin = self._strengths[game["attackers"]] - self._strengths[game["defenders"]]
+            margin += draw.standard_normal()
+            winner = 2 if abs(margin) < 0.3 else 0 if margin > 0 else 1
+            game["outcome"] = (winner + 1) << 8 | 1
+            game["taken"] = draw.integers(0, 5, 2)
+            game["plies"] = PLIES
+            game["evaluations"] = 100
 
 
-def slow_play(variant: Any, contestants: Sequence[Any], games: Any) -> None:
+class SlowTable(Table):
     """The same, but whoever plays can be killed meanwhile."""
-    time.sleep(0.02)
-    play(variant, contestants, games)
+
+    def play(self, games: Any) -> None:
+        time.sleep(0.005)
+        super().play(games)

@@ -82,7 +82,7 @@ def test_the_package_draws_nothing_else() -> None:
 
 def test_a_run_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cma")
-    monkeypatch.setattr(contest, "play", fake_contest.play)
+    monkeypatch.setattr(contest, "Table", fake_contest.Table)
     digests = []
     for name, pieces in (("whole", [6]), ("pieces", [1, 2, 5, 6])):
         out = tmp_path / name

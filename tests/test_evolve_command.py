@@ -26,7 +26,7 @@ from hnefi.tools.evolve.run import plan
 
 @pytest.fixture(autouse=True)
 def _without_games(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contest, "play", fake_contest.play)
+    monkeypatch.setattr(contest, "Table", fake_contest.Table)
 
 
 def evolve(*words: str) -> int:

@@ -24,6 +24,7 @@ from hnefi.engine.evaluators import files
 from hnefi.engine.games import find
 from hnefi.tools.evolve import command, folder, run
 from hnefi.tools.evolve.fanout import Hands, _parts, in_threads
+from hnefi.tools.evolve.options import OptionError
 
 DRIVER = Path(__file__).with_name("evolve_driver.py")
 SMALL = (
@@ -42,7 +43,7 @@ SMALL = (
 
 @pytest.fixture(autouse=True)
 def _without_games(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contest, "play", fake_contest.play)
+    monkeypatch.setattr(contest, "Table", fake_contest.Table)
 
 
 def evolve(out: Path, *more: str, small: tuple[str, ...] = SMALL) -> int:
@@ -62,7 +63,7 @@ def archive(out: Path) -> str:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
     out = tmp_path_factory.mktemp("undisturbed") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contest, "play", fake_contest.play)
+        patch.setattr(contest, "Table", fake_contest.Table)
         assert evolve(out, "--jobs", "1") == 0
     return archive(out)
 
@@ -376,14 +377,12 @@ def test_plans_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_parts_of_a_generation_are_all_of_it() -> None:
-    for matches in (1, 2, 7, 145):
-        for workers in (1, 2, 3, 100):
-            parts = _parts(matches, workers)
+    for matches in (0, 1, 2, 7, 145):
+        for number in (1, 2, 3, 100):
+            parts = _parts(matches, number)
             assert sorted(np.concatenate(parts).tolist()) == list(range(matches))
-            assert len(parts) <= max(1, 2 * workers)
-    large, other, small, _ = _parts(145, 2)
-    assert len(large) == len(other) + 1 == 55
-    assert len(small) == 18
+            assert len(parts) == max(1, min(number, matches))
+            assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
 def test_a_failing_worker_is_heard_of() -> None:
@@ -393,3 +392,44 @@ def test_a_failing_worker_is_heard_of() -> None:
     with pytest.raises(ValueError, match="no"):
         list(in_threads([fail, fail], 2))
     assert Hands(2).backend == ""
+
+
+def test_a_run_begins_where_it_is_told(tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    assert evolve(first, "--generations", "2") == 0
+    champion = first / "champion.safetensors"
+    weights = files.genome(files.load(champion))
+    variant = find("brandubh")
+    for algorithm, spread in (("es", 0.25), ("cma", 0.25)):
+        made = run.plan(algorithm, variant, 7, {"start": str(champion), "init_scale": 0.0, "sigma0": spread})
+        np.testing.assert_array_equal(made.start, weights)
+        assert made.values["start"].startswith(f"{champion}#sha256=")
+        again = run.plan(algorithm, variant, 7, dict(made.values))
+        np.testing.assert_array_equal(again.start, weights)
+        if algorithm == "es":
+            np.testing.assert_array_equal(made.build().begin()["weights"], np.tile(weights, (5, 1)))
+    linear = run.plan("es", variant, 7, {"start": "default", "network": "linear"})
+    np.testing.assert_array_equal(linear.start[:2], [110, 220])
+    champion.write_bytes((first / "archive" / "gen-0000.safetensors").read_bytes())
+    with pytest.raises(OptionError, match="has changed since the run began"):
+        run.plan("es", variant, 7, dict(made.values) | {"lambda": 5})
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"start": "default"}, "'default' with hingston2007"),
+        ({"start": "nowhere.safetensors"}, "nowhere.safetensors"),
+        ({"start": "default", "network": "linear", "symmetric": "tied"}, "tied"),
+    ],
+)
+def test_starts_that_are_none_are_refused(said: dict[str, str], expected: str) -> None:
+    with pytest.raises(OptionError, match=expected):
+        run.plan("es", find("brandubh"), 1, said)
+
+
+def test_a_start_of_another_architecture_is_refused(tmp_path: Path) -> None:
+    assert evolve(tmp_path / "run", "--generations", "1") == 0
+    champion = str(tmp_path / "run" / "champion.safetensors")
+    with pytest.raises(OptionError, match="expected linear on this board"):
+        run.plan("es", find("brandubh"), 1, {"start": champion, "network": "linear"})

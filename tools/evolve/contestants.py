@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,12 +31,12 @@ class Contestants:
     def __len__(self) -> int:
         return len(self.weights) + len(self.fixed)
 
-    def build(self, chosen: Any) -> list[Any]:
-        """The contestants in the places `chosen`, as the kernels take them."""
-        from hnefi.engine.contest import Contestant
+    def table(self, chosen: Iterable[int]) -> Any:
+        """A `contest.Table` with the contestants in the places `chosen`."""
+        from hnefi.engine.contest import Contestant, Table
 
         networks = len(self.weights)
-        return [
+        seated = [
             Contestant(
                 "minimax", depth=self.depth, params=self.network.record(self.variant, self.weights[place])
             )
@@ -42,6 +44,7 @@ class Contestants:
             else self._fixed(self.fixed[place - networks])
             for place in chosen
         ]
+        return Table(self.variant, seated)
 
     def _fixed(self, purpose: Purpose) -> Any:
         from hnefi.engine.contest import Contestant
@@ -53,14 +56,29 @@ class Contestants:
 
 
 def play(contestants: Contestants, attackers: Any, defenders: Any, seeds: Any) -> Any:
-    """Games between contestants (by place), in an array of dtype `contest.GAME`."""
+    """Games between contestants (by place), in an array of dtype `contest.GAME`. Only those who play are built."""
+    chosen, numbers = np.unique(np.concatenate([attackers, defenders]), return_inverse=True)
+    return _play(contestants.table(chosen), numbers[: len(seeds)], numbers[len(seeds) :], seeds)
+
+
+def at_tables(contestants: Contestants) -> Callable[[Any, Any, Any], Any]:
+    """The same for threads of this process: all contestants are built once for every thread."""
+    kept = threading.local()
+
+    def play(attackers: Any, defenders: Any, seeds: Any) -> Any:
+        if not hasattr(kept, "table"):
+            kept.table = contestants.table(range(len(contestants)))
+        return _play(kept.table, attackers, defenders, seeds)
+
+    return play
+
+
+def _play(table: Any, attackers: Any, defenders: Any, seeds: Any) -> Any:
     from hnefi.engine import contest
 
-    chosen, numbers = np.unique(np.concatenate([attackers, defenders]), return_inverse=True)
     games = np.zeros(len(seeds), contest.GAME)
-    games["attackers"], games["defenders"] = numbers[: len(seeds)], numbers[len(seeds) :]
-    games["seed"] = seeds
-    contest.play(contestants.variant, contestants.build(chosen), games)
+    games["attackers"], games["defenders"], games["seed"] = attackers, defenders, seeds
+    table.play(games)
     return games
 
 

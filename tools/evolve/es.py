@@ -26,13 +26,14 @@ class EvolutionStrategy:
     size: int
     seed: int
     options: Mapping[str, Any]
+    start: Any = 0.0
 
     def begin(self) -> State:
-        """Parents N(0, init_scale^2) with all step sizes `sigma0`."""
+        """Parents N(start, init_scale^2) with all step sizes `sigma0`."""
         mu, n = self.options["mu"], self.size
         draw = generator(self.seed, 0, Purpose.START)
         return {
-            "weights": draw.standard_normal((mu, n)) * self.options["init_scale"],
+            "weights": self.start + draw.standard_normal((mu, n)) * self.options["init_scale"],
             "sigmas": np.full((mu, n), self.options["sigma0"]),
             "born": np.zeros(mu, np.int64),
             "parents": np.zeros((mu, 32), np.uint8),

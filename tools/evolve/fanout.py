@@ -19,12 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from .contestants import Contestants, finished, play
+from .contestants import Contestants, at_tables, finished, play
 from .fitness import Games, Schedule
 
 BACKENDS = ("loky", "dask", "ray")
 JOB_SECONDS = 1.0
 """What a job in another process takes at least."""
+PARTS = 8
+"""Parts of a generation for each thread."""
 PARENT_CHECK = 0.5
 
 Job = Callable[[], Any]
@@ -55,9 +57,12 @@ class Hands:
         count = len(schedule)
         seconds = self._seconds_per_match * count
         remote = bool(self.backend) and seconds > 2 * JOB_SECONDS
-        parts = _parts(count, min(self.jobs, int(seconds / JOB_SECONDS)) if remote else self.jobs)
+        # Local parts cost nothing, so there are enough for nobody to wait for the last.
+        number = 2 * min(self.jobs, int(seconds / JOB_SECONDS)) if remote else PARTS * self.jobs
+        parts = _parts(count, number if self.jobs > 1 else 1)
         pairs = [column.reshape(-1, 2) for column in schedule.games]
-        jobs = [partial(play, contestants, *(column[part].ravel() for column in pairs)) for part in parts]
+        carry_out = partial(play, contestants) if remote else at_tables(contestants)
+        jobs = [partial(carry_out, *(column[part].ravel() for column in pairs)) for part in parts]
         found = None
         results = through_joblib(jobs, self.backend, self.jobs) if remote else in_threads(jobs, self.jobs)
         for number, games in results:
@@ -68,15 +73,9 @@ class Hands:
         return finished(found)
 
 
-def _parts(matches: int, workers: int) -> list[Any]:
-    """The numbers of the matches of each part: for every worker one large part and, for whoever is done first, a small
-    one. Neighbours are much alike, so every part has some of all kinds."""
-    if workers == 1:
-        return [np.arange(matches)]
-    number = np.arange(matches) % (4 * workers)
-    large = [(number % workers == worker) & (number < 3 * workers) for worker in range(workers)]
-    small = [number == 3 * workers + worker for worker in range(workers)]
-    return [np.flatnonzero(part) for part in [*large, *small] if part.any()]
+def _parts(matches: int, number: int) -> list[Any]:
+    """The numbers of the matches of each part. Neighbours are much alike, so every part has some of all kinds."""
+    return [np.arange(part, matches, number) for part in range(max(1, min(number, matches)))]
 
 
 def in_threads(jobs: Sequence[Job], threads: int) -> Iterator[tuple[int, Any]]:

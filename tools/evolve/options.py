@@ -83,7 +83,8 @@ TABLE: tuple[Option, ...] = (
     Option("ply_limit", None, "a game's plies (the variant's own limit; 200 where it has none)", least=1),
     Option("common", "no", "the opponent draws the same numbers against everybody", str, words=YES),
     Option("hall", 0, "past champions, drawn from all, whom everybody meets once", most=10_000),
-    Option("init_scale", None, "first weights are N(0, this squared) (1/n)", float, most=1e6),
+    Option("start", "", "an evaluator file, or default: what first weights are spread around (zeros)", str),
+    Option("init_scale", None, "first weights are N(start, this squared) (1/n)", float, most=1e6),
     Option("sigma0", None, "first step size (1/sqrt(n))", float, least=1e-300, most=1e6),
     Option("sigma_min", 0.0, "least step size", float, most=1e6, algorithms=ONLY_ES),
     Option(

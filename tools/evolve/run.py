@@ -17,7 +17,7 @@ from hnefi.engine.evaluators import network as networks
 from hnefi.engine.evaluators.network import Network
 from hnefi.engine.game import AnyVariant
 
-from . import coding, options
+from . import coding, options, starts
 from .algorithm import Algorithm, State, digest
 from .contestants import Contestants
 from .fanout import Hands
@@ -43,6 +43,8 @@ class Plan:
     coding: coding.Coding
     seed: int
     values: Mapping[str, Any]
+    start: Any = 0.0
+    """Where the first weights are: a number for each, or zero for all."""
 
     @property
     def generations(self) -> int:
@@ -62,11 +64,11 @@ class Plan:
         if self.algorithm == options.ES:
             from .es import EvolutionStrategy
 
-            return EvolutionStrategy(self.coding.size, self.seed, self.values)
+            return EvolutionStrategy(self.coding.size, self.seed, self.values, self.start)
         from .sepcma import SepCMA
 
         try:
-            return SepCMA(self.coding.size, self.seed, self.values)
+            return SepCMA(self.coding.size, self.seed, self.values, self.start)
         except ImportError:
             raise OptionError("cma: the package is missing: expected pip install 'hnefi[cma]'") from None
 
@@ -92,7 +94,12 @@ def plan(algorithm: str, variant: AnyVariant, seed: int, said: Mapping[str, Any]
     if variant.game != "tafl" and values["opponent"] != "random":
         raise OptionError(f"opponent: {values['opponent']!r} with {variant.name}: expected 'random'")
     values["network"] = network.text
-    return Plan(algorithm, variant, _limited(variant, values["ply_limit"]), network, code, seed, values)
+    start = 0.0
+    if values["start"]:
+        values["start"], start = starts.read(values["start"], network, variant, code)
+    return Plan(
+        algorithm, variant, _limited(variant, values["ply_limit"]), network, code, seed, values, start
+    )
 
 
 def _own_limit(variant: Any) -> int:

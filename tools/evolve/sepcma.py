@@ -25,6 +25,7 @@ class SepCMA:
     size: int
     seed: int
     options: Mapping[str, Any]
+    start: Any = 0.0
     _told: int = field(default=-1, init=False)
     _drawn: int = field(default=0, init=False)
     _strategy: Any = field(default=None, init=False)
@@ -82,7 +83,7 @@ class SepCMA:
             "verb_disp": 0,
             "verb_log": 0,
         }
-        start = draw.standard_normal(self.size) * self.options["init_scale"]
+        start = self.start + draw.standard_normal(self.size) * self.options["init_scale"]
         self._strategy = cma.CMAEvolutionStrategy(start, self.options["sigma0"], options)
         self._told = 0
         self._ask()

@@ -71,10 +71,10 @@ class Plan:
 QUICK = Plan(
     trained=("random-blind",),
     seeds=(1, 2),
-    generations=20,
+    generations=10,
     every=10,
-    tests={1: 20, 2: 4, 3: 1},
-    final={1: 40, 2: 6, 3: 2},
+    tests={1: 10, 2: 2, 3: 1},
+    final={1: 20, 2: 4, 3: 1},
     quick=True,
 )
 """The whole chain in about a minute: it shows that everything works and says nothing about the paper."""
