@@ -216,7 +216,7 @@ def pending(plan: Plan, results: Results) -> list[Cell]:
 Watch = Callable[[int, int], None]
 """Told how much of the tests is done, and how much there is, in about the same units of time."""
 
-COST = {1: 1, 2: 15, 3: 150}
+COST = {1: 1, 2: 40, 3: 500}
 """What a match costs at each depth, roughly, in matches at one ply."""
 
 
