@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
+import pytest
 
+from hnefi.engine import contest
+from hnefi.engine.evaluators.network import Network
+from hnefi.engine.games import find
+from hnefi.tools.evolve import options
+from hnefi.tools.evolve.contestants import Contestants
 from hnefi.tools.evolve.fitness import Field, Games, fitness, points, schedule
 from hnefi.tools.evolve.streams import Purpose
 
@@ -121,3 +129,49 @@ def test_seeds_do_not_depend_on_the_others() -> None:
         for a, b, p, seeds in zip(some.first, some.second, some.purpose, some.seeds, strict=True)
     } < of
     assert not set(schedule(Field(4), 7, 4).seeds.ravel().tolist()) & set(everybody.seeds.ravel().tolist())
+
+
+def test_deeper_matches_are_played_by_a_further_row_of_contestants() -> None:
+    field = Field(3, past=1, fixed=(Purpose.RANDOM, Purpose.SIMPLE), matches=2, levels=2)
+    made, flat = schedule(field, 1, 1), schedule(replace(field, levels=1), 1, 1)
+    assert made.contestants == 6
+    assert len(made) == len(flat) + 3 * 2 * 2
+    assert len(set(made.seeds.ravel().tolist())) == 2 * len(made)
+    attackers, defenders, seeds = made.games
+    shallow = np.flatnonzero(np.repeat(made.level, 2) == 0)
+    for one, other in zip((attackers, defenders, seeds), flat.games, strict=True):
+        np.testing.assert_array_equal(one[shallow], other)
+    deep = made.level == 1
+    assert set(made.purpose[deep].tolist()) == {Purpose.RANDOM, Purpose.SIMPLE}
+    assert set(zip(attackers.tolist(), defenders.tolist(), strict=True)) >= {
+        (6, 10),
+        (10, 6),
+        (8, 11),
+        (11, 8),
+    }
+    assert attackers.max() == 11
+
+
+def test_everybody_in_a_row_looks_as_far_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    seated: list[Any] = []
+    monkeypatch.setattr(contest, "Table", lambda _, contestants: seated.extend(contestants))
+    variant, network = find("brandubh"), Network("zero")
+    weights = np.zeros((2, 0))
+    Contestants(variant, network, weights, (Purpose.RANDOM, Purpose.SIMPLE), (1, 3)).table(range(8))
+    assert [(one.algorithm, one.depth if one.algorithm == "minimax" else 0) for one in seated] == [
+        ("minimax", 1), ("minimax", 1), ("random", 0), ("minimax", 1),
+        ("minimax", 3), ("minimax", 3), ("random", 0), ("minimax", 3),
+    ]  # fmt: skip
+    assert seated[0].params is seated[4].params
+    assert seated[3].params is seated[7].params
+
+
+@pytest.mark.parametrize("text", ["1", "3,2", "2,2", "9", "two", "2;3", "-2"])
+def test_depths_that_do_not_rise_are_refused(text: str) -> None:
+    with pytest.raises(options.OptionError, match="rise from depth 1"):
+        options.depths({"depth": 1, "deeper": text})
+
+
+def test_depths() -> None:
+    assert options.depths({"depth": 2, "deeper": ""}) == (2,)
+    assert options.depths({"depth": 1, "deeper": "2,8"}) == (1, 2, 8)

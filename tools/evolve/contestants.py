@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,40 +20,44 @@ from .streams import Purpose
 @dataclass(frozen=True, slots=True)
 class Contestants:
     """The contestants of a schedule in their order: networks (a row of `weights` each), then the `fixed` opponents.
-    Everybody looks `depth` plies ahead; Random sees wins and losses so far if he is `terminal`."""
+    There are as many rows of all these as `depths`, each row looking so many plies ahead; Random sees wins and losses
+    so far if he is `terminal`."""
 
     variant: AnyVariant
     network: Network
     weights: Any
     fixed: tuple[Purpose, ...]
-    depth: int = 1
+    depths: tuple[int, ...] = (1,)
     terminal: bool = False
 
     def __len__(self) -> int:
-        return len(self.weights) + len(self.fixed)
+        return (len(self.weights) + len(self.fixed)) * len(self.depths)
 
     def table(self, chosen: Iterable[int]) -> Any:
         """A `contest.Table` with the contestants in the places `chosen`."""
         from hnefi.engine.contest import Contestant, Table
 
         networks = len(self.weights)
-        seated = [
-            Contestant(
-                "minimax", depth=self.depth, params=self.network.record(self.variant, self.weights[place])
+        row = networks + len(self.fixed)
+        params = cache(self._params)
+        seated = []
+        for seat in chosen:
+            level, place = divmod(int(seat), row)
+            blind = place >= networks and self.fixed[place - networks] == Purpose.RANDOM and not self.terminal
+            seated.append(
+                Contestant("random")
+                if blind
+                else Contestant("minimax", depth=self.depths[level], params=params(place))
             )
-            if place < networks
-            else self._fixed(self.fixed[place - networks])
-            for place in chosen
-        ]
         return Table(self.variant, seated)
 
-    def _fixed(self, purpose: Purpose) -> Any:
-        from hnefi.engine.contest import Contestant
-
-        if purpose == Purpose.SIMPLE:
-            simple = Network("simple").record(self.variant, np.zeros(0))
-            return Contestant("minimax", depth=self.depth, params=simple)
-        return Contestant("minimax", depth=self.depth) if self.terminal else Contestant("random")
+    def _params(self, place: int) -> Any:
+        """The parameters of whoever is in a place of the first row."""
+        if place < len(self.weights):
+            return self.network.record(self.variant, self.weights[place])
+        if self.fixed[place - len(self.weights)] == Purpose.SIMPLE:
+            return Network("simple").record(self.variant, np.zeros(0))
+        return None
 
 
 def play(contestants: Contestants, attackers: Any, defenders: Any, seeds: Any) -> Any:

@@ -7,6 +7,7 @@ of the points against the other individuals and past champions, plus the mean ag
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,20 +22,23 @@ ATTACKERS, DEFENDERS, DRAW = 0, 1, 2
 class Schedule:
     """Matches of one generation, all arrays of one length. `first` and `second` are places among the contestants (the
     individuals, then the opponents), `purpose` says what kind of match it is, `seeds` (matches x 2) are those of its
-    games; `first` attacks in game 0 and defends in game 1."""
+    games, `level` is the place of its depth among several; `first` attacks in game 0 and defends in game 1."""
 
     first: Any
     second: Any
     purpose: Any
     seeds: Any
+    level: Any
+    contestants: int
 
     def __len__(self) -> int:
         return len(self.first)
 
     @property
     def games(self) -> tuple[Any, Any, Any]:
-        """Attackers, defenders and seeds of all games, the two of a match one after the other."""
-        pairs = np.stack([self.first, self.second], axis=1)
+        """Attackers, defenders and seeds of all games, the two of a match one after the other. Contestants are numbered
+        level by level."""
+        pairs = np.stack([self.first, self.second], axis=1) + (self.level * self.contestants)[:, None]
         return pairs.ravel(), pairs[:, ::-1].ravel(), self.seeds.ravel()
 
 
@@ -61,9 +65,9 @@ class Points(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Whom `size` individuals meet: each other `pair_games` times, `past` champions once each, every fixed opponent in
-    `fixed` (its purpose) `matches` times. With `common` numbers a fixed opponent's games have the same seeds for
-    everybody. Those who keep their fitness (`keep`) meet only those who do not."""
+    """Whom `size` individuals meet: each other `pair_games` times, `past` champions once each, and every fixed opponent
+    in `fixed` (its purpose) `matches` times at each of `levels` depths. With `common` numbers a fixed opponent's games
+    have the same seeds for everybody. Those who keep their fitness (`keep`) meet only those who do not."""
 
     size: int
     pair_games: int = 1
@@ -71,6 +75,7 @@ class Field:
     fixed: tuple[Purpose, ...] = (Purpose.RANDOM,)
     matches: int = 10
     common: bool = False
+    levels: int = 1
 
 
 def schedule(field: Field, seed: int, generation: int, keep: Any = None) -> Schedule:
@@ -80,22 +85,30 @@ def schedule(field: Field, seed: int, generation: int, keep: Any = None) -> Sche
     low, high = np.triu_indices(size, 1)
     low, high = (np.repeat(side[~(keep[low] & keep[high])], field.pair_games) for side in (low, high))
     times = np.tile(np.arange(field.pair_games), len(low) // max(1, field.pair_games))
-    blocks = [(low, high, np.full(len(low), Purpose.PEERS), (low * size + high) * field.pair_games + times)]
+    peers = (low * size + high) * field.pair_games + times
+    blocks = [(low, high, np.full(len(low), Purpose.PEERS), peers, np.zeros(len(low), np.int64))]
     fresh = np.flatnonzero(~keep)
-    for number, (purpose, count) in enumerate(_opponents(field)):
+    for number, purpose, count, level in _opponents(field):
         who = np.repeat(fresh, count)
         time = np.tile(np.arange(count), len(fresh))
         pair = time if field.common else who * count + time
         if purpose == Purpose.PAST:
             pair = pair + number * size
-        blocks.append((who, np.full(len(who), size + number), np.full(len(who), purpose), pair))
-    first, second, purposes, pairs = (np.concatenate(column) for column in zip(*blocks, strict=True))
+        pair = pair + level * size * count
+        met, kind, levels = (np.full(len(who), value) for value in (size + number, purpose, level))
+        blocks.append((who, met, kind, pair, levels))
+    first, second, purposes, pairs, levels = (np.concatenate(column) for column in zip(*blocks, strict=True))
     seeds = game_seeds(seed, generation, purposes[:, None], pairs[:, None], np.arange(2)[None, :])
-    return Schedule(first, second, purposes, seeds)
+    return Schedule(first, second, purposes, seeds, levels, size + field.past + len(field.fixed))
 
 
-def _opponents(field: Field) -> list[tuple[Purpose, int]]:
-    return [(Purpose.PAST, 1)] * field.past + [(purpose, field.matches) for purpose in field.fixed]
+def _opponents(field: Field) -> Iterator[tuple[int, Purpose, int, int]]:
+    """Whom everybody meets besides: their number among these, their purpose, how often, and at which level."""
+    for number in range(field.past):
+        yield number, Purpose.PAST, 1, 0
+    for level in range(field.levels):
+        for number, purpose in enumerate(field.fixed, start=field.past):
+            yield number, purpose, field.matches, level
 
 
 def points(games: Games) -> Points:

@@ -11,6 +11,7 @@ from hnefi.engine.wording import nearest, shorten
 
 ES, CMA = "es", "cma"
 BOTH = (ES, CMA)
+DEEPEST = 8
 ALGORITHMS = {
     ES: "the (mu + lambda) evolution strategy of P. Hingston, 2007",
     CMA: "sep-CMA-ES by the package cma (pip install 'hnefi[cma]')",
@@ -75,7 +76,8 @@ TABLE: tuple[Option, ...] = (
     Option("generations", 300, "how many", least=1),
     Option("mu", 5, "parents", least=1, most=100_000, algorithms=ONLY_ES),
     Option("lambda", None, "children (5; cma: candidates, 20)", least=1, most=100_000),
-    Option("depth", 1, "plies that everybody looks ahead", least=1, most=8),
+    Option("depth", 1, "plies that everybody looks ahead", least=1, most=DEEPEST),
+    Option("deeper", "", "further depths at which each such opponent is met as often, as 2,3 (none)", str),
     Option("opponent", "random", "whom everybody meets besides", str, words=("random", "simple", "both")),
     Option("random_matches", 10, "matches of each individual against each such opponent"),
     Option("random_reading", "blind", "terminal: Random sees wins and losses", str, words=("blind", "terminal")),
@@ -116,6 +118,20 @@ def of(algorithm: str) -> dict[str, Option]:
     return {option.name: option for option in TABLE if algorithm in option.algorithms}
 
 
+def depths(values: Mapping[str, Any]) -> tuple[int, ...]:
+    """`depth`, and the further ones of `deeper`; OptionError if those are none, or not each deeper than the last."""
+    found = [values["depth"]]
+    for word in filter(None, values["deeper"].split(",")):
+        number = int(word) if word.isascii() and word.isdigit() and len(word) <= 4 else 0
+        if not found[-1] < number <= DEEPEST:
+            raise OptionError(
+                f"deeper: {shorten(values['deeper'])}: expected whole numbers that rise from depth {values['depth']} "
+                f"to {DEEPEST} at most, as 2,3"
+            )
+        found.append(number)
+    return tuple(found)
+
+
 def read_settings(algorithm: str, settings: list[str]) -> dict[str, Any]:
     """What `--set name=value ...` says."""
     known, found = of(algorithm), {}
@@ -143,6 +159,7 @@ def complete(algorithm: str, said: Mapping[str, Any], size: int, limit: Callable
             values[name] = make()
     if not values["pair_games"] and not values["random_matches"]:
         raise OptionError("pair_games and random_matches: 0: expected matches of at least one kind")
+    depths(values)
     if algorithm == CMA and values["lambda"] < 2:
         raise OptionError(f"lambda: {values['lambda']}: expected at least 2 candidates")
     return values

@@ -62,7 +62,12 @@ class Referee:
         """Games and points of `weights` (champions x all) against one opponent; `key` and `stage` name the streams."""
         seed = int(game_seeds(self.plan.seed, key, stage, opponent.purpose, opponent.terminal))
         contestants = Contestants(
-            self.plan.played, self.plan.network, weights, (opponent.purpose,), self.depth, opponent.terminal
+            self.plan.played,
+            self.plan.network,
+            weights,
+            (opponent.purpose,),
+            (self.depth,),
+            opponent.terminal,
         )
         field = Field(len(weights), pair_games=0, fixed=(opponent.purpose,), matches=matches)
         games = self.play(contestants, schedule(field, seed, 0))

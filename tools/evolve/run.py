@@ -51,6 +51,11 @@ class Plan:
         return int(self.values["generations"])
 
     @property
+    def depths(self) -> tuple[int, ...]:
+        """How far everybody looks ahead; against fixed opponents also the further ones."""
+        return options.depths(self.values)
+
+    @property
     def fixed(self) -> tuple[Purpose, ...]:
         """The fixed opponents."""
         if not self.values["random_matches"]:
@@ -208,6 +213,7 @@ def _step(plan: Plan, algorithm: Algorithm, here: Checkpoint, play: Play) -> Ste
         fixed=plan.fixed,
         matches=plan.values["random_matches"],
         common=plan.values["common"] == "yes",
+        levels=len(plan.depths),
     )
     matches = schedule(field, plan.seed, generation, ~np.isnan(population.known))
     contestants = contest(plan, np.vstack([population.genomes, here.hall]))
@@ -249,7 +255,7 @@ def contest(plan: Plan, genomes: Any) -> Contestants:
         plan.network,
         plan.coding.weights(genomes),
         plan.fixed,
-        plan.values["depth"],
+        plan.depths,
         plan.values["random_reading"] == "terminal",
     )
 
