@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from . import few_plies, one_ply
 from . import games as doors
-from . import one_ply
 from .evaluators.loaded import LOADED
 from .evaluators.networks import hingston2007_fast
 from .game import AnyVariant
@@ -61,7 +61,10 @@ def choose(s, w, player, params, nets):
         return random_move(s)
     if nets is not None:  # noqa: SIM102 - alone, so that the compiler drops the rest where there are none
         if nets[player.net].fits:
-            return one_ply.choose(s, w, params[player.params], nets[player.net])
+            if player.depth == 1:
+                return one_ply.choose(s, w, params[player.params], nets[player.net])
+            w.flat = player.flat
+            return few_plies.choose(s, w, params[player.params], nets[player.net], player.depth)
     w.flat = player.flat
     return minimax.choose(s, w, params[player.params], player.depth)
 
@@ -187,8 +190,8 @@ def _copy(record: Any, into: Any) -> None:
 
 
 def _follow(players: Any, params: Any, quick: bool) -> Any:
-    """Networks that follow the games of those who look one ply ahead; the first, of nobody, for all others."""
-    looks = (players["random"] == 0) & (players["depth"] == 1) & quick
+    """Networks that follow the games of those who look a few plies ahead; the first, of nobody, for all others."""
+    looks = (players["random"] == 0) & (players["depth"] <= few_plies.DEEPEST) & quick
     used = np.unique(players["params"][looks])
     nets = hingston2007_fast.new(len(used) + 1)
     for net, i in enumerate(used, start=1):

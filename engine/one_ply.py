@@ -141,6 +141,12 @@ def delicate(s):
 
 
 @kernel
+def careful_of(s):
+    """The same for the side to move: the attackers alone can shut the king in."""
+    return delicate(s) if s.side == 0 else 0
+
+
+@kernel
 def quiet(s, net, o, t, piece, prey, careful, repeatable):
     """Whether a move surely captures nothing and ends nothing; says no where it is not sure."""
     for d in DIRECTIONS:
@@ -162,8 +168,9 @@ def quiet(s, net, o, t, piece, prey, careful, repeatable):
 
 
 @kernel
-def loud(s, net, move, amount):
-    """The score of a move that may capture or end the game, whose piece has been lifted."""
+def loud(s, net, move, amount, kept):
+    """The score of a move that may capture or end the game, whose piece has been lifted; what changes besides is noted
+    behind number `kept`."""
     strike.make(s, move)
     outcome = decided(s)
     if outcome:
@@ -174,11 +181,14 @@ def loud(s, net, move, amount):
         for i in range(first, s.caught_top):
             sq = int(s.caught[i]) & 511
             fast.try_change(
-                net, 1 + i - first, sq, fast.seen(s.board[sq] & 15) - fast.seen((s.caught[i] >> 9) & 15)
+                net,
+                kept + 1 + i - first,
+                sq,
+                fast.seen(s.board[sq] & 15) - fast.seen((s.caught[i] >> 9) & 15),
             )
         x = fast.read_with(net, fast.with_raw(net, s), t, amount)
         for i in range(s.caught_top - 1, first - 1, -1):
-            fast.restore(net, 1 + i - first, int(s.caught[i]) & 511)
+            fast.restore(net, kept + 1 + i - first, int(s.caught[i]) & 511)
     strike.undo(s)
     return x
 
@@ -213,7 +223,7 @@ def score_all(s, w, net, end):
     side = s.side
     sign = 1.0 if side == 0 else -1.0
     prey = two_sided(s)
-    careful = delicate(s) if side == 0 else 0
+    careful = careful_of(s)
     repeatable = 0 < s.repetition < judge.FORBIDDEN
     if repeatable:
         note_history(s, net)
@@ -231,7 +241,7 @@ def score_all(s, w, net, end):
         while i < end and int(s.moves[i]) & 511 == o:
             t = int(s.moves[i]) >> 9
             if not (plain and quiet(s, net, o, t, piece, prey, careful, repeatable)):
-                w.root_values[i] = sign * loud(s, net, int(s.moves[i]), amount)
+                w.root_values[i] = sign * loud(s, net, int(s.moves[i]), amount, 0)
             elif waiting < 0:
                 waiting = i
             else:

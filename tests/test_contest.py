@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from hnefi.tools.bench_speed import find_compiler
 
 RANDOM = Contestant("random")
 TERMINAL = Contestant("minimax")
+TAFL = [variant for variant in games.everything() if variant.game == "tafl"]
 
 
 def simple(variant: Any, **settings: Any) -> Contestant:
@@ -146,7 +148,45 @@ def test_fast_games_are_the_slow_ones(name: str, spread: float | None) -> None:
     )
 
 
-TAFL = [variant for variant in games.everything() if variant.game == "tafl"]
+@pytest.mark.parametrize(
+    ("name", "spread", "depth", "count"),
+    [
+        ("hingston-original", None, 2, 2),
+        ("hingston-alternative", 1.0, 2, 2),
+        ("copenhagen", 0.05, 2, 1),
+        ("brandubh", None, 3, 4),
+        ("brandubh", 1.0, 4, 1),
+        ("brandubh", 0.05, 3, 4),
+    ],
+)
+def test_fast_games_some_plies_deep_are_the_slow_ones(
+    name: str, spread: float | None, depth: int, count: int
+) -> None:
+    """All but the number of positions valued: both prune, each in its own order."""
+    variant = games.find(name).with_switches(move_limit="120", move_limit_unit="plies")  # type: ignore[union-attr]
+    one, other = (replace(evolved(variant, spread, seed), depth=depth) for seed in (5, 6))
+    for pair in ((one, other), (one, RANDOM)):
+        quick, slow = played(variant, *pair, count), played(variant, *pair, count, quick=False)
+        for field in ("outcome", "plies", "taken"):
+            np.testing.assert_array_equal(quick[field], slow[field])
+
+
+@pytest.mark.parametrize(("depth", "plies"), [(2, 16), (3, 4)])
+def test_fast_networks_some_plies_deep_move_as_the_search_does(depth: int, plies: int) -> None:
+    """Every rule set, random ones too; equal moves, which transpositions make common, are drawn alike."""
+    draw_rules = random.Random(43)
+    small = [variant for variant in TAFL if variant.files <= 11]
+    for number, variant in enumerate([*small, *(random_variant(draw_rules, 7) for _ in range(10))]):
+        net = network.parse("hingston2007")
+        genome = np.random.default_rng(number).normal(0, 0.2, net.count(variant))
+        if number % 3 == 0:
+            genome = np.round(4 * genome) / 4  # many positions are worth the same
+        player = Contestant("minimax", depth=depth, params=net.record(variant, genome), flat=number % 4 == 0)
+        limited = variant.with_switches(move_limit=str(plies), move_limit_unit="plies")
+        quick = played(limited, player, player, 2)
+        slow = played(limited, player, player, 2, quick=False)
+        for field in ("outcome", "plies", "taken"):
+            np.testing.assert_array_equal(quick[field], slow[field], variant.name)
 
 
 @pytest.mark.parametrize("spread", [None, 0.02, 0.3, 1.0])

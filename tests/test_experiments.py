@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hnefi.tools.experiments import hingston, hingston_report, paper_hingston
-from hnefi.tools.experiments.hingston import Cell, ExperimentError, Log, Plan, prepare
+from hnefi.tools.experiments import command, hingston, hingston_report, measuring, paper_hingston, studies
+from hnefi.tools.experiments.hingston import Plan
+from hnefi.tools.experiments.measuring import Cell, ExperimentError, Log, prepare
 from hnefi.tools.experiments.spread import bootstrap, foreseen
 from hnefi.tools.experiments.tally import Count, Tally, count, seed, total
 
@@ -122,7 +123,7 @@ def test_a_folder_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert log.read(SMALL) == {cell: results[cell] for cell in cells[:-1]}
     log.append(cells[-1], results[cells[-1]])
     assert log.read(SMALL) == results
-    assert hingston.pending(SMALL, results) == []
+    assert measuring.pending(SMALL, results) == []
 
 
 def test_a_foreign_line_is_refused(tmp_path: Path) -> None:
@@ -181,3 +182,36 @@ def test_figures_are_drawn(tmp_path: Path) -> None:
     drawn = hingston_report.draw(tmp_path, plan, made_up(plan))
     assert len(drawn) == 2 * 6  # figures 4 to 7, those against Random in both readings
     assert all(path.stat().st_size > 5000 for path in drawn)
+
+
+@pytest.mark.parametrize("name", ["hingston", "readings", "scaling"])
+def test_the_whole_chain(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Evolution, tests, report; the same command again plays nothing and writes the same."""
+    out = tmp_path / name
+    assert command.main([name, "--quick", "--jobs", "2", "--plain", "--out", str(out)]) == 0
+    assert f"report {out / 'report.md'}" in capsys.readouterr().out
+    text = (out / "report.md").read_text()
+    assert "QUICK" in text
+    tests = (out / "tests.jsonl").read_bytes()
+    plan = hingston.QUICK if name == "hingston" else studies.quick(studies.STUDIES[name])
+    assert tests.count(b"\n") == len(list(plan.cells()))
+    assert command.main(["resume", str(out), "--jobs", "1", "--plain"]) == 0
+    assert (out / "tests.jsonl").read_bytes() == tests
+    assert (out / "report.md").read_text() == text
+
+
+def test_a_study_of_another_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = studies.quick(studies.SCALING)
+    prepare(tmp_path, study)
+    assert studies.read_study(tmp_path) == study
+    assert command.main(["scaling", "--out", str(tmp_path)]) == 2
+    assert "expected another --out" in capsys.readouterr().err
+    (tmp_path / "plan.json").write_text('{"study": "nothing"}')
+    assert command.main(["resume", str(tmp_path)]) == 2
+    assert "expected the plan of a study" in capsys.readouterr().err
+
+
+def test_games_of_a_generation_are_those_played() -> None:
+    assert studies.games_a_generation({}) == 290
+    assert studies.games_a_generation(studies.SCALING.ways["500+500"]) == 20_000
+    assert studies.games_a_generation({"hall": 16}) == 290 + 10 * 16 * 2

@@ -12,29 +12,41 @@ from pathlib import Path
 from .. import arguments
 from ..arena.live import Live
 from ..evolve.progress import PAUSE, duration
-from . import hingston, hingston_report
-from .hingston import ExperimentError, Plan
+from . import hingston, hingston_report, measuring, studies, studies_report
+from .hingston import Plan
+from .measuring import ExperimentError
+from .studies import Study
 
 INTERRUPTED, USAGE = 1, 2
 EXAMPLES = (
     "hingston --quick --out quick",
     "hingston --out hingston",
     "hingston --seeds 10 --jobs 8 --out more",
+    "readings --out readings",
+    "scaling --jobs 8 --out scaling",
     "resume hingston",
 )
+NAMES = {
+    "hingston": "Evolving Players for an Ancient Game",
+    "readings": "the same with one reading of its text changed at a time",
+    "scaling": "populations from 5 to 500 parents",
+    "resume": "go on with a folder",
+}
 
 
 def main(argv: list[str]) -> int:
     """Run or resume an experiment; 0 when its report is written, 1 when interrupted, 2 for what cannot be done."""
     parser = arguments.parser("experiments", __doc__.splitlines()[0].partition(": ")[2], EXAMPLES)
     parser.add_argument(
-        "name", choices=("hingston", "resume"), help="hingston: Evolving Players for an Ancient Game"
+        "name", choices=NAMES, help="; ".join(f"{name}: {text}" for name, text in NAMES.items())
     )
     parser.add_argument("folder", nargs="?", metavar="DIR", help="with resume: the folder to go on with")
     parser.add_argument(
         "--out", metavar="DIR", help="the experiment's folder (its name); one that is there goes on"
     )
-    parser.add_argument("--seeds", type=arguments.positive, metavar="K", help="evolutions of each kind (5)")
+    parser.add_argument(
+        "--seeds", type=arguments.positive, metavar="K", help="evolutions of each kind (5; scaling: 3)"
+    )
     parser.add_argument(
         "--quick", action="store_true", help="a small version of the whole chain, in about a minute"
     )
@@ -42,42 +54,66 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
     given = parser.parse_args(argv)
     if (given.name == "resume") != (given.folder is not None):
-        parser.error("expected: resume DIR, or hingston [--out DIR]")
+        parser.error("expected: resume DIR, or the name of an experiment [--out DIR]")
     if given.name == "resume" and (given.quick or given.seeds or given.out):
         parser.error("resume: expected no --quick, --seeds or --out: the folder says what is run")
     if given.seeds == 1:
         parser.error("--seeds 1: expected at least 2, one run says nothing of the spread")
     try:
         if given.folder is not None:
-            folder, plan = Path(given.folder), hingston.read_plan(Path(given.folder))
+            folder = Path(given.folder)
+            plan = _read(folder)
         else:
-            plan = hingston.QUICK if given.quick else Plan()
+            plan = _plan(given.name, given.quick)
             if given.seeds:
                 plan = replace(plan, seeds=tuple(range(plan.seeds[0], plan.seeds[0] + given.seeds)))
-            folder = Path(given.out or ("hingston-quick" if given.quick else "hingston"))
-            hingston.prepare(folder, plan)
+            folder = Path(given.out or (f"{given.name}-quick" if given.quick else given.name))
+            measuring.prepare(folder, plan)
         return _conduct(folder, plan, given.jobs or len(os.sched_getaffinity(0)), given.plain)
     except ExperimentError as error:
         print(f"hnefi experiments: {error}", file=sys.stderr)
         return USAGE
 
 
-def _conduct(folder: Path, plan: Plan, jobs: int, plain: bool) -> int:
+def _plan(name: str, quick: bool) -> Plan | Study:
+    if name in studies.STUDIES:
+        study = studies.STUDIES[name]
+        return studies.quick(study) if quick else study
+    return hingston.QUICK if quick else Plan()
+
+
+def _read(folder: Path) -> Plan | Study:
+    return (
+        studies.read_study(folder) if "study" in measuring.read_json(folder) else hingston.read_plan(folder)
+    )
+
+
+def _conduct(folder: Path, plan: Plan | Study, jobs: int, plain: bool) -> int:
     """Everything that is missing, then the report."""
     resume = f"hnefi experiments resume {shlex.quote(str(folder))}"
     live = Live(sys.stdout, plain=plain)
     try:
-        if not hingston.evolve(folder, plan, jobs, plain=plain):
+        if isinstance(plan, Study):
+            evolved = studies.evolve(folder, plan, jobs, plain=plain)
+        else:
+            evolved = hingston.evolve(folder, plan, jobs, plain=plain)
+        if not evolved:
             return _interrupted(resume)
-        results = hingston.measure(folder, plan, jobs, _Progress(live))
+        results = measuring.measure(folder, plan, jobs, _Progress(live))
     except KeyboardInterrupt:
         live.close()
         return _interrupted(resume)
     live.close()
-    drawn = hingston_report.draw(folder, plan, results)
+    name = plan.name if isinstance(plan, Study) else "hingston"
     size = "--quick" if plan.quick else f"--seeds {len(plan.seeds)}"
-    command = f"hnefi experiments hingston {size} --out {folder.name}"
-    print(f"report {hingston_report.write(folder, plan, results, drawn, command)}")
+    command = f"hnefi experiments {name} {size} --out {folder.name}"
+    if isinstance(plan, Study):
+        drawn = studies_report.draw(folder, plan, results)
+        report = studies_report.write(folder, plan, results, drawn, command)
+    else:
+        drawn = hingston_report.draw(folder, plan, results)
+        report = hingston_report.write(folder, plan, results, drawn, command)
+    print(f"report {report}")
     if not drawn:
         print(
             "no figures: they need matplotlib: pip install 'hnefi[plots]', then the same command draws them"

@@ -9,7 +9,8 @@ from statistics import mean
 from typing import NamedTuple
 
 from . import paper_hingston as paper
-from .hingston import OPPONENTS, Cell, Plan, Results, Run
+from .hingston import OPPONENTS, Plan, Run
+from .measuring import Cell, Results
 from .spread import as_columns, bootstrap, foreseen
 from .tally import Tally, total
 

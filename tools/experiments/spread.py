@@ -19,6 +19,19 @@ def bootstrap(values: Sequence[float], coverage: float = 0.95) -> tuple[float, f
     return float(low), float(high)
 
 
+def difference(ours: Sequence[float], theirs: Sequence[float], coverage: float = 0.95) -> tuple[float, float]:
+    """The interval of the difference of two means, the seeds of both drawn again."""
+    import numpy as np
+
+    random = np.random.default_rng(2007)
+    one, other = (
+        random.choice(np.asarray(values, float), (SAMPLES, len(values))).mean(axis=1)
+        for values in (ours, theirs)
+    )
+    low, high = np.quantile(one - other, [(1 - coverage) / 2, (1 + coverage) / 2])
+    return float(low), float(high)
+
+
 def foreseen(shares: Sequence[float], n: int, coverage: float = 0.95) -> tuple[int, int]:
     """Between which counts out of `n` a single run would come: one of our seeds by chance, then n games by chance.
 

@@ -37,8 +37,11 @@ MOST_HIDDEN = WIDTH
 V, H, P = 8, 32, 56
 FEATURES = 512
 SEEN = 16
-KEPT = 80
-"""Most squares that change in one move that is looked at and taken back."""
+CHANGES = 80
+"""Most squares that change in one move."""
+PLIES = 4
+"""Most moves ahead that are looked at and taken back."""
+KEPT = CHANGES * PLIES
 FRESH = 128
 """Moves after which the sums are made anew."""
 
@@ -205,6 +208,32 @@ def restore(net, n, sq):
     put_triples(net.sums, v, h, p, load(net.kept, at))
     put_triples(net.features, v, h, p, load(net.kept, at + WIDTH))
     store(net.hidden, 0, load(net.kept, at + 2 * WIDTH))
+
+
+@inline
+def try_move(net, n, s):
+    """As `follow`, noting from number `n` on what `restore_move` takes back; the number behind."""
+    move = int(s.u_move[s.ply])
+    amount = seen(s.board[move >> 9] & 15)
+    try_change(net, n, move & 511, -amount)
+    try_change(net, n + 1, move >> 9, amount)
+    n += 2
+    for i in range(int(s.u_caught[s.ply]), s.caught_top):
+        sq = int(s.caught[i]) & 511
+        try_change(net, n, sq, seen(s.board[sq] & 15) - seen((s.caught[i] >> 9) & 15))
+        n += 1
+    return n
+
+
+@inline
+def restore_move(net, n, s):
+    """Take back what `try_move` noted from number `n` on, before `s` takes the move back."""
+    move = int(s.u_move[s.ply])
+    first = int(s.u_caught[s.ply])
+    for i in range(s.caught_top - 1, first - 1, -1):
+        restore(net, n + 2 + i - first, int(s.caught[i]) & 511)
+    restore(net, n + 1, move >> 9)
+    restore(net, n, move & 511)
 
 
 @inline

@@ -1,0 +1,165 @@
+"""Studies beyond the paper of 2007: the same evolution in several ways, side by side over the same seeds.
+
+`readings`: does it matter how the paper is read? One option at a time is not as printed. `scaling`: what do larger
+populations and more generations bring? Tests are of the fittest of a generation, at one ply.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .measuring import Cell, ExperimentError, read_json
+
+OPPONENTS = ("random-blind", "random-terminal", "simple")
+Way = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is run, a way being the options of `hnefi evolve es` that differ from its defaults, and what is tested."""
+
+    name: str
+    title: str
+    ways: Mapping[str, Way]
+    """The first is what the others are compared with."""
+    seeds: tuple[int, ...]
+    """At least two, each one more than the one before."""
+    generations: int
+    tested: tuple[int, ...]
+    """Generations, rising; the last one is the last of a run."""
+    number: int
+    """Matches of a test."""
+    rules: str = "hingston-original"
+    quick: bool = False
+
+    def runs(self) -> Iterator[Run]:
+        for way in self.ways:
+            for seed in self.seeds:
+                yield Run(self.rules, way, seed)
+
+    def cells(self) -> Iterator[Cell]:
+        """Every test."""
+        for run in self.runs():
+            for generation in self.tested:
+                for opponent in OPPONENTS:
+                    yield Cell(run, generation, opponent, 1)
+
+    def matches(self, cell: Cell) -> int:  # noqa: ARG002 - all tests are alike
+        """How many matches a test has."""
+        return self.number
+
+    def as_json(self) -> dict[str, Any]:
+        """What the results follow from."""
+        found: dict[str, Any] = json.loads(
+            json.dumps(
+                {
+                    "study": self.name, "ways": self.ways, "seeds": self.seeds, "generations": self.generations,
+                    "tested": self.tested, "number": self.number, "rules": self.rules, "quick": self.quick,
+                }
+            )
+        )  # fmt: skip
+        return found
+
+
+class Run(NamedTuple):
+    """One evolution."""
+
+    rules: str
+    way: str
+    seed: int
+
+    @property
+    def folder(self) -> str:
+        return f"runs/{self.way}/seed-{self.seed}"
+
+
+READINGS = Study(
+    "readings",
+    "Hingston 2007: one reading at a time",
+    {
+        "as-printed": {},
+        "weights-2862": {"network": "hingston2007-2862"},
+        "tau-schwefel": {"tau": "schwefel"},
+        "inherit-first": {"inherit": "first"},
+        "inherit-mean": {"inherit": "mean"},
+        "step-vector": {"step": "vector"},
+        "random-terminal": {"random_reading": "terminal"},
+        "plies-200": {"ply_limit": 200},
+        "tied-weights": {"symmetric": "tied"},
+        "average-hall": {"average": 0.05, "hall": 16},
+    },
+    seeds=(201, 202, 203, 204, 205),
+    generations=300,
+    tested=(0, 50, 100, 150, 200, 250, 300),
+    number=200,
+)
+SCALING = Study(
+    "scaling",
+    "Evolution from 5 to 500 parents",
+    {
+        f"{mu}+{mu}": {"mu": mu, "lambda": mu, "opponent": "simple", "pair_games": 0}
+        for mu in (5, 16, 50, 158, 500)
+    },
+    seeds=(301, 302, 303),
+    generations=40,
+    tested=(0, 1, 2, 5, 10, 20, 40),
+    number=200,
+)
+STUDIES = {study.name: study for study in (READINGS, SCALING)}
+
+
+def quick(study: Study) -> Study:
+    """The whole chain in seconds; it says nothing."""
+    few = dict(list(study.ways.items())[:2])
+    return replace(
+        study, ways=few, seeds=study.seeds[:2], generations=4, tested=(0, 2, 4), number=10, quick=True
+    )
+
+
+def read_study(folder: Path) -> Study:
+    """The study of a folder; ExperimentError if there is none."""
+    read = read_json(folder)
+    try:
+        study = STUDIES[read["study"]]
+        return replace(
+            study,
+            ways={str(name): dict(way) for name, way in read["ways"].items()},
+            seeds=tuple(map(int, read["seeds"])),
+            generations=int(read["generations"]),
+            tested=tuple(map(int, read["tested"])),
+            number=int(read["number"]),
+            rules=str(read["rules"]),
+            quick=bool(read["quick"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ExperimentError(f"{folder / 'plan.json'}: expected the plan of a study ({error})") from None
+
+
+def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False) -> bool:
+    """Run, or finish, every evolution; whether all came to their end. They tell themselves how they go."""
+    from hnefi.tools.evolve import command
+
+    for name, way in study.ways.items():
+        arguments = ["es", "--variant", study.rules, "--generations", str(study.generations)]
+        arguments += ["--seed", str(study.seeds[0]), "--seeds", str(len(study.seeds)), "--jobs", str(jobs)]
+        arguments += ["--out", str(folder / "runs" / name), *(("--plain",) if plain else ())]
+        for option, value in way.items():
+            arguments += ["--set", f"{option}={value}"]
+        if command.main(arguments):
+            return False
+    return True
+
+
+def games_a_generation(way: Way) -> int:
+    """Games that a way plays in each generation."""
+    from hnefi.tools.evolve.options import of
+
+    said = {name: option.default for name, option in of("es").items()} | dict(way)
+    size = said["mu"] + (said["lambda"] or 5)
+    peers = size * (size - 1) // 2 * said["pair_games"]
+    fixed = said["random_matches"] * (2 if said["opponent"] == "both" else 1)
+    return int(2 * (peers + size * (fixed + said["hall"])))
