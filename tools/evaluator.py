@@ -1,4 +1,4 @@
-"""`hnefi evaluator show|verify|diff`: files of evaluators, looked at, checked and compared."""
+"""`hnefi evaluator show|verify|diff|match`: files of evaluators, looked at, checked, compared, played."""
 
 from __future__ import annotations
 
@@ -22,24 +22,31 @@ TOLERANCE = 1e-9
 
 def main(argv: list[str]) -> int:
     """Run one of the subcommands."""
-    commands = {"show": show, "verify": verify, "diff": diff}
+    commands = {"show": show, "verify": verify, "diff": diff, "match": match}
     if argv and argv[0] in commands:
         return commands[argv[0]](argv[1:])
     options = parser(
         "evaluator",
         "Evaluators are files: arrays of weights in the .safetensors format, with a document that says what they are. "
         "show prints what is in them, verify checks them and compares the kernel with the slow form of the same "
-        "network, diff compares two.",
+        "network, diff compares two, match lets two play each other.",
         [
             "show best.safetensors",
             "show best.safetensors --picture",
             "verify *.safetensors --positions 2000",
             "diff gen-0000.safetensors gen-0300.safetensors",
+            "match best.safetensors simple --depths 1,2,3 --matches 200",
         ],
     )
     options.add_argument("what", choices=commands, help="what to do; each has --help of its own")
     options.parse_args(argv[:1])
     return 0
+
+
+def match(argv: list[str]) -> int:
+    from .evaluator_match import main as play
+
+    return play(argv)
 
 
 # show

@@ -70,8 +70,10 @@ class Tally:
         return cls(**values)
 
 
-def play(variant: AnyVariant, ours: Contestant, theirs: Contestant, matches: int, key: str) -> Tally:
-    """So many matches, whose random streams follow from `key` alone; the first n of them are those of n matches."""
+def play(
+    variant: AnyVariant, ours: Contestant, theirs: Contestant, matches: int, key: str, first: int = 0
+) -> Tally:
+    """So many matches from number `first` on; a match's random streams follow from `key` and its number alone."""
     import numpy as np
 
     from hnefi.engine import contest
@@ -79,7 +81,7 @@ def play(variant: AnyVariant, ours: Contestant, theirs: Contestant, matches: int
     games = np.zeros(2 * matches, contest.GAME)
     games["attackers"] = np.arange(2 * matches) % 2
     games["defenders"] = 1 - games["attackers"]
-    games["seed"] = [seed(key, number) for number in range(2 * matches)]
+    games["seed"] = [seed(key, number) for number in range(2 * first, 2 * (first + matches))]
     contest.play(variant, (ours, theirs), games)
     return count(games)
 

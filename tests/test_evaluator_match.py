@@ -1,0 +1,69 @@
+"""`hnefi evaluator match`: two evaluators play in kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hnefi.engine.evaluators import files, network
+from hnefi.engine.games import find
+from hnefi.tools import evaluator, evaluator_match
+
+
+def said(capsys: pytest.CaptureFixture[str], *argv: str) -> list[list[str]]:
+    """The table's rows."""
+    assert evaluator.main(["match", *argv]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[:3] == ["plies", "matches", "won"]
+    return [line.replace(" %", "").split() for line in lines[2:]]
+
+
+def test_who_sees_something_beats_who_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+    shallow, deep = said(
+        capsys, "simple", "random", "--variant", "brandubh", "--depths", "1,2", "--matches", "40"
+    )
+    assert shallow[:2] == ["1", "40"]
+    assert deep[0] == "2"
+    won, drawn, lost = map(float, shallow[2:5])
+    assert won > 90
+    assert won + drawn + lost == pytest.approx(100)
+    low, high = map(float, shallow[5].split("-"))
+    assert low < won <= high + 0.1
+    assert sum(map(int, shallow[7].split("/"))) == 40
+
+
+def test_jobs_change_nothing_and_the_seed_does(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("simple", "default", "--variant", "brandubh", "--depths", "1", "--matches", "23")
+    one = said(capsys, *words, "--jobs", "1")
+    assert one == said(capsys, *words, "--jobs", "3")
+    assert one != said(capsys, *words, "--jobs", "3", "--seed", "2")
+
+
+def test_a_file_names_its_variant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    variant, net = find("brandubh"), network.parse("hingston2007")
+    path = str(tmp_path / "random.safetensors")
+    files.save(path, files.make(net, variant, np.random.default_rng(1).normal(0, 0.1, net.count(variant))))
+    (row,) = said(capsys, path, "zero", "--depths", "1", "--matches", "2", "--plies", "30")
+    assert row[1] == "2"
+    assert float(row[-1]) <= 30
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["simple", "zero"], "expected --variant"),
+        (["simple", "nobody", "--variant", "brandubh"], "'nobody': expected a .safetensors file, or one of"),
+        (["simple", "gone.safetensors", "--variant", "brandubh"], "gone.safetensors"),
+        (["simple", "zero", "--variant", "brandubh", "--depths", "0"], "--depths '0'"),
+        (["simple", "zero", "--variant", "brandubh", "--depths", "1,,2"], "--depths '1,,2'"),
+        (["simple", "zero", "--variant", "hex:5"], "expected a tafl variant"),
+    ],
+)
+def test_what_cannot_be_played_is_said(
+    argv: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        evaluator_match.main(argv)
+    assert expected in capsys.readouterr().err
