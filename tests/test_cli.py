@@ -169,12 +169,6 @@ def test_rules(capsys: pytest.CaptureFixture[str]) -> None:
     assert " 4 t t T K T t t 4\n" in out
 
 
-def test_play_is_polite(capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = call(capsys, "play")
-    assert status == 0
-    assert "hnefi engine" in out
-
-
 def test_perft(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = call(capsys, "perft", "brandubh", "2")
     assert status == 0

@@ -15,6 +15,7 @@ MEASUREMENTS = {
     "hex": "hnefi.tools.bench_hex",
     "oneply": "hnefi.tools.bench_oneply",
     "mcts": "hnefi.tools.bench_mcts",
+    "terminal": "hnefi.tools.bench_terminal",
 }
 
 
@@ -34,7 +35,8 @@ def main(argv: list[str]) -> int:
         "  hnefi bench scale     what a centipawn is worth, from games against itself\n"
         "  hnefi bench hex       every opening of a small board of hex, solved\n"
         "  hnefi bench oneply    games of one-ply players with an evolved network\n"
-        "  hnefi bench mcts      simulations of the tree search against random games in C, by CPU time",
+        "  hnefi bench mcts      simulations of the tree search against random games in C, by CPU time\n"
+        "  hnefi bench terminal  first board and key presses of `hnefi play`",
         ["", "6", "speed --help", "latency --json"],
     )
     options.add_argument(

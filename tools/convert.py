@@ -18,9 +18,10 @@ from .arguments import add_variant_path, find_variant, parser
 if TYPE_CHECKING:
     from hnefi.engine.records.check import Checker
     from hnefi.engine.records.formats import Reading
-    from hnefi.engine.records.text import Losses, Stream
+    from hnefi.engine.records.text import Game, Losses, Stream
 
 STANDARD = "-"
+JOURNAL = "journal"
 FAULT = 1
 UNREADABLE = 2
 _REPORT_EVERY = 0.5
@@ -98,7 +99,10 @@ def _parser() -> argparse.ArgumentParser:
         "--variant", metavar="V", help="the rules of games that do not name theirs, as in CSV"
     )
     options.add_argument(
-        "--from", dest="read_as", choices=formats, help="the format of IN, whatever its name"
+        "--from",
+        dest="read_as",
+        choices=(*formats, JOURNAL),
+        help="the format of IN, whatever its name; journal: what play and the adapters write ply by ply",
     )
     options.add_argument(
         "--to", dest="write_as", choices=formats, help="the format of OUT, whatever its name"
@@ -133,14 +137,14 @@ def _convert(
     strict: bool,
 ) -> int:
     """Convert game after game; how many disagree with their rules."""
-    from hnefi.engine.records.formats import read, write
+    from hnefi.engine.records.formats import write
     from hnefi.engine.records.text import RecordError
 
     checker = _checker(how) if strict else None
     progress = _Progress()
     faults = 0
     try:
-        for number, game in enumerate(read(source, name, read_as, how, losses), start=1):
+        for number, game in enumerate(_games(source, name, read_as, how, losses), start=1):
             fault = checker.fault(game) if checker else None
             if fault is not None:
                 faults += 1
@@ -155,6 +159,18 @@ def _convert(
     finally:
         progress.clear()
     return faults
+
+
+def _games(source: Stream, name: str, read_as: str, how: Reading, losses: Losses) -> Iterator[Game]:
+    """The games of a file in one of the formats, or of a journal."""
+    from hnefi.engine.records.formats import read
+    from hnefi.engine.records.text import Game
+
+    if read_as != JOURNAL:
+        return read(source, name, read_as, how, losses)
+    from hnefi.protocol.journal import read_stream
+
+    return (Game(record, 1) for record in read_stream(source, name))
 
 
 def _checker(how: Reading) -> Checker:

@@ -1,0 +1,381 @@
+"""`hnefi play`: the command line, and which face of the game it opens."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import secrets
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hnefi.engine.game import AnyVariant
+
+    from .controller import Controller
+    from .opponents import Spec
+    from .settings import Settings
+
+USAGE: Final = 2
+OTHER_SIDE: Final = 3
+FIRST_SCREEN: Final = 0.1
+"""Seconds after which the engines are started behind the full screen."""
+SCRIPT_SEED: Final = 1
+"""Scripts play the same game each time."""
+
+_EPILOG = """\
+examples:
+  hnefi play                                        the variant and level of your settings, you have the attackers
+  hnefi play --variant brandubh --side d --level 3
+  hnefi play --variant hex:11 --against uct-1k
+  hnefi play --side both --clock 10+5               two persons, one keyboard
+  hnefi play --side none --level 4 --level 6        watch: level 4 has the attackers, level 6 the defenders
+  hnefi play --engine "other-engine --fast"         any program that speaks uti, uci or ugi
+  hnefi play --load game.tafl
+  hnefi play --script moves.txt --strict            also: hnefi play < moves.txt
+
+In the game `help` lists every word, `help level` says what the levels are. Exit status: 0 left, 1 interrupted,
+2 called wrongly or a file that cannot be read, 3 the other engine failed, 4 ours did."""
+
+
+class _Rival(argparse.Action):
+    """Appends (kind, text) to `rivals`, in the order of the command line."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        if len(namespace.rivals) == 2:
+            parser.error(
+                f"{option_string} {values}: expected at most two opponents, attackers before defenders"
+            )
+        namespace.rivals.append(((option_string or "").removeprefix("--"), str(values)))
+
+
+def main(argv: list[str]) -> int:
+    """Play; returns the exit status."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    from . import settings as preferences
+
+    settings, complaints = preferences.load()
+    for complaint in complaints:
+        print(f"hnefi play: {complaint}", file=sys.stderr)
+    settings = _overridden(parser, settings, arguments)
+    with ExitStack() as stack:
+        source = _source(parser, arguments, stack)
+        controller = _controller(parser, settings, arguments, stack, scripted=source is not None)
+        return asyncio.run(_play(parser, controller, arguments, source))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hnefi play",
+        description="A game at the terminal: against our engine or any other, between two persons, or between engines.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(rivals=[])
+    parser.add_argument(
+        "--variant", metavar="V", help="game or rule set: a name (`hnefi variants`), hex:11, a .toml file"
+    )
+    parser.add_argument("--side", choices=("a", "d", "both", "none"), help="which side you play")
+    parser.add_argument("--level", action=_Rival, metavar="1..10", help="our engine, as strong as this")
+    parser.add_argument(
+        "--against",
+        action=_Rival,
+        metavar="NAME",
+        help="one of our players (`hnefi players`), or a player's file",
+    )
+    parser.add_argument(
+        "--engine", action=_Rival, metavar="CMD", help="any engine process; given twice: attackers, defenders"
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the engine; repeatable",
+    )
+    parser.add_argument(
+        "--movetime", type=_milliseconds, metavar="MS", help="how long an engine thinks about a move"
+    )
+    parser.add_argument("--clock", metavar="M+S", help="minutes for the game, seconds for each move; or off")
+    parser.add_argument("--seed", type=_seed, metavar="N", help="for players that choose at random")
+    parser.add_argument("--tui", action="store_true", help="the full screen instead of the prompt")
+    parser.add_argument("--ascii", action="store_true", help="nothing but ASCII on screen")
+    parser.add_argument("--zoom", choices=("1", "2", "3"), help="how large the squares are")
+    parser.add_argument("--load", metavar="FILE", help="go on with a recorded game, or with one of a journal")
+    parser.add_argument(
+        "--continue",
+        dest="go_on",
+        action="store_true",
+        help="go on with the unfinished game that was saved by itself",
+    )
+    parser.add_argument(
+        "--watch", metavar="RUN", help="follow the games of an arena run (its folder, with live.jsonl)"
+    )
+    parser.add_argument(
+        "--screenshot", metavar="FILE", help="write the screen of the first board (.svg or .txt), and leave"
+    )
+    parser.add_argument(
+        "--script", metavar="FILE", help="carry out the lines of a file (- for standard input)"
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="in a script: stop at the first error, with exit status 2"
+    )
+    parser.add_argument("--path", metavar="PATH", help="a file or folder of further variants (TOML)")
+    parser.add_argument("--record-dir", metavar="DIR", help="where games are written down, ply by ply")
+    parser.add_argument("--no-record", action="store_true", help="write no game down")
+    parser.add_argument("--trace", metavar="FILE", help="write down every line from and to the engines")
+    return parser
+
+
+def _milliseconds(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < len(text) < 9 and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected milliseconds, at least 1")
+
+
+def _seed(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) < 11 and int(text) < 2**32:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected a whole number below 4294967296")
+
+
+def _overridden(
+    parser: argparse.ArgumentParser, settings: Settings, arguments: argparse.Namespace
+) -> Settings:
+    """The person's settings, where the command line says nothing else."""
+    from .settings import SettingsError
+
+    try:
+        if arguments.ascii:
+            settings = settings.with_value("glyphs", "ascii")
+        if arguments.zoom:
+            settings = settings.with_value("zoom", arguments.zoom)
+    except SettingsError as error:
+        parser.error(str(error))
+    return settings
+
+
+def _source(
+    parser: argparse.ArgumentParser, arguments: argparse.Namespace, stack: ExitStack
+) -> IO[bytes] | None:
+    """Where a script's lines come from; None where a person sits at a terminal."""
+    if arguments.script not in (None, "-"):
+        try:
+            return stack.enter_context(Path(arguments.script).open("rb"))
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            parser.error(f"--script {arguments.script[:200]!r}: {reason}: expected a readable file")
+    if arguments.script == "-" or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        if arguments.tui:
+            parser.error("--tui: expected a terminal: standard input and output are no terminal here")
+        return sys.stdin.buffer
+    return None
+
+
+def _controller(
+    parser: argparse.ArgumentParser,
+    settings: Settings,
+    arguments: argparse.Namespace,
+    stack: ExitStack,
+    *,
+    scripted: bool,
+) -> Controller:
+    from hnefi.engine.records.rule_sets import finder
+
+    from . import clock
+    from .controller import Controller
+    from .files import Files
+    from .handlers_play import SIDES
+
+    variant = _variant(parser, arguments.variant or settings.variant, arguments.path)
+    rivals = _rivals(parser, arguments, variant, settings.level)
+    folder = Path(arguments.record_dir) if arguments.record_dir else None
+    find = finder(arguments.path)
+    if scripted:
+        settings = settings.with_value("glyphs", "ascii")
+    seed = arguments.seed
+    if seed is None:
+        seed = SCRIPT_SEED if scripted else secrets.randbelow(2**32)
+    files = Files(find, keep=not arguments.no_record, autosave=not scripted, folder=folder)
+    controller = Controller(
+        variant,
+        settings,
+        find,
+        files=files,
+        rival=rivals[-1],
+        seed=seed,
+        interactive=not scripted,
+        traffic=_trace(parser, arguments.trace, stack),
+    )
+    side = arguments.side or settings.side
+    for letter, spec in zip("ad", (rivals[0], rivals[-1]), strict=True):
+        controller.sit("a" if letter == "a" else "d", None if letter in SIDES[side] else spec)
+    try:
+        controller.table.set_clock(clock.read(arguments.clock or settings.clock))
+    except ValueError as error:
+        parser.error(f"--clock: {error}")
+    return controller
+
+
+def _variant(parser: argparse.ArgumentParser, word: str, path: str | None) -> AnyVariant:
+    from hnefi.engine.game import VariantError
+    from hnefi.engine.games import find
+    from hnefi.engine.variant import load
+
+    try:
+        return load(word) if word.endswith(".toml") else find(word, path)
+    except VariantError as error:
+        parser.error(str(error))
+
+
+def _rivals(
+    parser: argparse.ArgumentParser, arguments: argparse.Namespace, variant: AnyVariant, level: int
+) -> list[Spec]:
+    """The opponents of the command line; our engine at the level of the settings where none is named."""
+    from dataclasses import replace
+
+    from . import opponents
+
+    options = {}
+    for text in arguments.option:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            parser.error(f"--option {text[:80]!r}: expected NAME=VALUE")
+        options[name.strip()] = value.strip()
+    specs = []
+    for kind, text in arguments.rivals or [("level", str(level))]:
+        try:
+            if kind == "level":
+                spec = opponents.at_level(text)
+            elif kind == "against":
+                spec = opponents.by_name(text, variant)
+            else:
+                spec = opponents.by_command(text)
+        except ValueError as error:
+            parser.error(f"--{kind}: {error}")
+        specs.append(replace(spec, options=options, movetime=arguments.movetime))
+    return specs
+
+
+def _trace(
+    parser: argparse.ArgumentParser, name: str | None, stack: ExitStack
+) -> Callable[[float, str, bytes], None] | None:
+    """Writes every line in both directions, with the microseconds since the start."""
+    if name is None:
+        return None
+    try:
+        file = stack.enter_context(Path(name).open("wb"))  # noqa: SIM115 - the stack closes it
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        parser.error(f"--trace {name[:200]!r}: {reason}: expected a file that can be written")
+    began = time.monotonic()
+
+    def note(stamp: float, arrow: str, line: bytes) -> None:
+        file.write(b"%.6f %s %s\n" % (stamp - began, arrow.encode(), line))
+
+    return note
+
+
+def _first(
+    parser: argparse.ArgumentParser, controller: Controller, arguments: argparse.Namespace
+) -> str | None:
+    """The line that takes up a game, if one was asked for; a file that cannot be read ends the program here."""
+    from . import saving
+
+    if arguments.load is not None:
+        path = Path(arguments.load).expanduser().absolute()
+        try:
+            saving.load(path, None, controller.find, controller.table.variant)
+        except saving.SavingError as error:
+            parser.error(f"--load: {error}")
+        return f"load {path}"
+    if arguments.watch is not None:
+        from .watching import Watcher
+
+        run = Path(arguments.watch).expanduser().absolute()
+        try:
+            Watcher(controller, run).look()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            parser.error(f"--watch {arguments.watch[:200]!r}: {reason}: expected a run with live.jsonl in it")
+        return f"watch {Path(arguments.watch).expanduser().absolute()}"
+    if arguments.go_on:
+        if controller.files.autosave.unfinished() is None:
+            parser.error("--continue: no unfinished game is saved")
+        return "continue"
+    return None
+
+
+async def _play(
+    parser: argparse.ArgumentParser,
+    controller: Controller,
+    arguments: argparse.Namespace,
+    source: IO[bytes] | None,
+) -> int:
+    first = _first(parser, controller, arguments)
+    if arguments.screenshot is not None:
+        return await _screenshot(parser, controller, arguments.screenshot, first)
+    if source is not None:
+        from .script import Script
+
+        return await Script(controller, source, sys.stdout, strict=arguments.strict).run(first)
+    if arguments.tui:
+        return await _full_screen(controller, first)
+    from . import repl
+
+    return await repl.run(controller, first)
+
+
+async def _full_screen(controller: Controller, first: str | None) -> int:
+    from . import tui
+    from .completion import WordCompleter
+    from .handlers_keep import goodbye
+
+    async def begin() -> None:
+        """Behind the first screen, which needs the processor for itself."""
+        await asyncio.sleep(FIRST_SCREEN)
+        controller.start()
+        if first is not None:
+            await controller.submit(first)
+
+    beginning = asyncio.ensure_future(begin())
+    try:
+        await tui.run(controller, WordCompleter(lambda: controller.view))
+    finally:
+        beginning.cancel()
+        farewell = goodbye(controller)
+        await controller.close()
+    print(*farewell, sep="\n", end="\n" if farewell else "")
+    return controller.status
+
+
+async def _screenshot(
+    parser: argparse.ArgumentParser, controller: Controller, name: str, first: str | None
+) -> int:
+    """The screen as a file; the rules are waited for, the engines are not."""
+    from . import screenshot
+
+    controller.table.paused = True
+    controller.start()
+    try:
+        if first is not None:
+            await controller.submit(first)
+        await controller.settled()
+        screenshot.write(controller.view, name)
+    except (OSError, ValueError) as error:
+        parser.error(f"--screenshot {name[:200]!r}: {getattr(error, 'strerror', None) or error}")
+    finally:
+        await controller.close()
+    return controller.status

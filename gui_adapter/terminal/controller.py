@@ -1,0 +1,400 @@
+"""One task that owns the game: typed lines, what engines say and the ticking of the clock reach it through one queue.
+
+A face (prompt, full screen, script) submits lines, shows replies, and draws `view` whenever it is told of a change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from hnefi.engine.game import AnyVariant
+from hnefi.engine.records.rule_sets import Find
+from hnefi.protocol.client import EngineError
+
+from . import strength, words
+from .arguments import WordError
+from .files import Files
+from .opponents import Spec, plain
+from .positions import typed_move
+from .questions import Event
+from .rulebook import IllegalPosition, Rulebook, Traffic
+from .saving import SavingError
+from .settings import Settings
+from .table import Table
+from .values import LineKind, LogLine, Reply, SideLetter, View
+from .viewing import view_of
+
+if TYPE_CHECKING:
+    from .watching import Watcher
+
+LOG_LINES: Final = 2000
+LINE_LIMIT: Final = 64 * 1024
+"""Characters of a typed line at most."""
+WITHOUT_RULES: Final = frozenset(
+    {"help", "quit", "rules", "variants", "settings", "set", "board", "flip", "speed"}
+)
+"""Words that need not wait until the rules are loaded."""
+
+GONE: Final = Reply(("the program ends",), failed=True, quit=True)
+T = TypeVar("T")
+
+
+class Controller:
+    """`interactive` is false in scripts: everything is limited there, so that each line has an answer and an end."""
+
+    def __init__(
+        self,
+        variant: AnyVariant,
+        settings: Settings,
+        find: Find,
+        *,
+        files: Files,
+        rival: Spec | None = None,
+        seed: int | None = None,
+        interactive: bool = True,
+        traffic: Traffic | None = None,
+        rules: Rulebook | None = None,
+    ) -> None:
+        self.settings = settings
+        self.find = find
+        self.files = files
+        self.interactive = interactive
+        self.flipped = False
+        self.interrupted = False
+        self._queue: asyncio.Queue[Event] = asyncio.Queue()
+        self._held: deque[Event] = deque()
+        self._log: deque[LogLine] = deque(maxlen=LOG_LINES)
+        self._said = 0
+        self._question: tuple[str, Callable[[], Awaitable[Reply]]] | None = None
+        self._listeners: list[Callable[[], None]] = []
+        self._view: View | None = None
+        self._dirty = True
+        self._in_event = False
+        self._news = asyncio.Event()
+        self._owner: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
+        self._broken: str | None = None
+        self._told: str | None = None
+        self.closed = False
+        self.table = Table(
+            variant,
+            rules=rules or Rulebook(traffic=traffic),
+            files=files,
+            post=self._queue.put_nowait,
+            say=self.say,
+            changed=self._changed,
+            seed=seed,
+            traffic=traffic,
+            speed=settings.speed if interactive else 0.0,
+        )
+        if rival is not None:
+            self.table.seats.rival = rival
+        if not interactive:
+            self.table.limits_of_analysis = strength.ANALYSIS
+        self.waiting = files.autosave.unfinished() if files.autosaves else None
+
+    # For faces
+
+    @property
+    def view(self) -> View:
+        """Everything that can be seen, as it was when the last event had been dealt with."""
+        if self._view is None or (self._dirty and not self._in_event):
+            self._view = self.fresh_view()
+            self._dirty = False
+        return self._view
+
+    def fresh_view(self) -> View:
+        """Everything that can be seen, in the middle of an event, too."""
+        return view_of(
+            self.table,
+            self.settings,
+            log=self._log,
+            question=None if self._question is None else self._question[0],
+            flipped=self.flipped,
+            closed=self.closed or self._broken is not None,
+            waiting=self.waiting is not None,
+        )
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Call `callback` after every change; in the loop, and possibly often."""
+        self._listeners.append(callback)
+
+    def start(self) -> None:
+        """Begin to work, and to load the rules; the first board can be shown before."""
+        self._owner = asyncio.ensure_future(self._own())
+        self._loading = asyncio.ensure_future(self._load())
+
+    async def submit(self, line: str) -> Reply:
+        """Carry out one line of text; the answer says whether it failed."""
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+        async def event() -> None:
+            reply = self._noted(await self._carry_out(line))
+            if not future.done():
+                future.set_result(reply)
+
+        if self.table.ready or (not self._held and self._needs_no_rules(line)):
+            self._queue.put_nowait(event)
+        elif self._broken is not None:
+            return Reply((self._broken,), failed=True)
+        else:
+            self._held.append(event)
+        return await self._outlived(future, GONE)
+
+    async def interrupt(self) -> Reply:
+        """What Ctrl-C means: it stops what runs; where nothing runs it asks whether to leave, and then leaves."""
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+        async def event() -> None:
+            reply = self._noted(await self._interrupted())
+            if not future.done():
+                future.set_result(reply)
+
+        self._queue.put_nowait(event)
+        return await self._outlived(future, GONE)
+
+    async def why_not(self, text: str) -> str:
+        """Why a move that is being typed is illegal, in the words of the rules; empty if it is not, or not now."""
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        async def event() -> None:
+            why = ""
+            table = self.table
+            if table.ready and table.legal(text) is None:
+                with contextlib.suppress(EngineError, IllegalPosition):
+                    why = await table.rules.why_not(table.variant, table.game.start, table.game.moves, text)
+            if not future.done():
+                future.set_result(why)
+
+        self._queue.put_nowait(event)
+        return await self._outlived(future, "")
+
+    async def settled(self) -> None:
+        """Returns when nothing goes on any more that would end by itself."""
+        while True:
+            self._news.clear()
+            if await self._is_settled():
+                return
+            news = asyncio.ensure_future(self._news.wait())
+            await self._outlived(news, True)
+            news.cancel()
+
+    async def close(self) -> None:
+        """Save an unfinished game and end every engine; less than two seconds."""
+        if self.closed:
+            return
+        self.closed = True
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.gather(self._loading, return_exceptions=True)
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+        with contextlib.suppress(ValueError):
+            self.files.put_away(self.table.record() if self.table.unfinished else None, "the program ended")
+        await self.table.close()
+        if self._owner is not None:
+            self._owner.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._owner
+        self._dirty = True
+        self._tell()
+
+    @property
+    def status(self) -> int:
+        """The exit status: 0, 1 after an interruption, 3 where another engine failed for good, 4 where ours did."""
+        if self._broken is not None:
+            return 4
+        return 1 if self.interrupted else self.table.failure
+
+    # For the words
+
+    def say(self, text: str) -> None:
+        """Tell the person something that nobody has asked for."""
+        self._note(text, "news")
+
+    def ask(self, question: str, then: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Put a question; `then` happens if the next line is yes."""
+        self._question = (question, then)
+        return Reply((question,))
+
+    async def post(self, event: Event) -> None:
+        """Let an event happen in its turn; returns when it has."""
+        passed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        async def whole() -> None:
+            await event()
+            if not passed.done():
+                passed.set_result(True)
+
+        self._queue.put_nowait(whole)
+        await self._outlived(passed, False)
+
+    async def watch(self, watcher: Watcher) -> None:
+        """Follow a game that is played elsewhere, until the table is used for something else."""
+        self.table.watcher = watcher
+        if self._following is not None:
+            self._following.cancel()
+        self._following = asyncio.ensure_future(watcher.follow())
+
+    def warn_of_files(self) -> None:
+        """Say once that games are not kept, and why."""
+        failure = self.files.failure
+        if failure is not None and failure != self._told:
+            self._told = failure
+            self.say(failure)
+
+    def sit(self, side: SideLetter, spec: Spec | None) -> None:
+        """Seat an engine or a person; the game goes on with them."""
+        self.table.seat(side, spec)
+
+    # Inside
+
+    async def _outlived(self, future: asyncio.Future[T], otherwise: T) -> T:
+        """What is promised; `otherwise` after the end. If the task that owns the game has died, its error."""
+        waiting: set[asyncio.Future[Any]] = {future}
+        if self._owner is not None:
+            waiting.add(self._owner)
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if future.done():
+            return future.result()
+        if self._owner is not None and not self._owner.cancelled():
+            self._owner.result()
+        return otherwise
+
+    async def _is_settled(self) -> bool:
+        """Whether nothing goes on, asked behind everything that is in the queue now."""
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        async def event() -> None:
+            quiet = self.table.ready and not self.table.busy and not self._held
+            if not answer.done():
+                answer.set_result(quiet or self.closed or self._broken is not None)
+
+        self._queue.put_nowait(event)
+        return await self._outlived(answer, True)
+
+    async def _own(self) -> None:
+        while True:
+            event = await self._queue.get()
+            self._in_event = True
+            try:
+                await event()
+                self.warn_of_files()
+            finally:
+                self._in_event = False
+            if self._dirty:
+                self._tell()
+
+    async def _load(self) -> None:
+        """Start the rules and the engines behind the first board."""
+        self.table.warm_up()
+        try:
+            await self.table.load_rules()
+        except (EngineError, IllegalPosition) as error:
+            text = f"our engine cannot be asked for the rules: {plain(str(error))}"
+
+            async def broken() -> None:
+                self._broken = text
+                self.say(text)
+                await self._release()
+
+            self._queue.put_nowait(broken)
+            return
+
+        async def ready() -> None:
+            await self.table.open()
+            await self._release()
+
+        self._queue.put_nowait(ready)
+
+    async def _release(self) -> None:
+        """Lines that were typed before the rules were there."""
+        while self._held:
+            await self._held.popleft()()
+
+    def _needs_no_rules(self, line: str) -> bool:
+        if typed_move(line) is not None:
+            return False
+        try:
+            return words.find(line.split(maxsplit=1)[0]).name in WITHOUT_RULES
+        except (words.UnknownWord, IndexError):
+            return True
+
+    async def _carry_out(self, line: str) -> Reply:
+        text = plain(line[:LINE_LIMIT])
+        if not text or text.startswith("#"):
+            return Reply()
+        if len(line) > LINE_LIMIT:
+            return Reply((f"a line of {len(line)} characters: expected at most {LINE_LIMIT}",), failed=True)
+        try:
+            return await self._answer(text)
+        except (WordError, words.UnknownWord, SavingError) as error:
+            return Reply((plain(str(error)),), failed=True)
+        except IllegalPosition as error:
+            return Reply((plain(str(error)),), failed=True)
+        except EngineError as error:
+            self.table.failure = 4
+            return Reply((f"our engine failed: {plain(str(error))}",), failed=True)
+
+    async def _answer(self, text: str) -> Reply:
+        from .handlers import HANDLERS, play_move
+
+        question, self._question = self._question, None
+        move = typed_move(text)
+        if move is not None:
+            if self._broken is not None:
+                raise WordError(self._broken)
+            return await play_move(self, move)
+        first, _, rest = text.partition(" ")
+        word = words.find(first)
+        if word.name in ("yes", "no") and question is not None:
+            return await question[1]() if word.name == "yes" else Reply(("Nothing was done.",))
+        if self._broken is not None and word.name not in WITHOUT_RULES:
+            raise WordError(self._broken)
+        return await HANDLERS[word.name](self, rest.strip())
+
+    async def _interrupted(self) -> Reply:
+        if self.table.stoppable and await self.table.halt():
+            self._question = None
+            return Reply(("Stopped.",))
+        if self._question is not None:
+            self.interrupted = True
+            return Reply(quit=True)
+
+        async def leave() -> Reply:
+            return Reply(quit=True)
+
+        return self.ask("Leave? An unfinished game is saved. (yes or no; Ctrl-C again leaves)", leave)
+
+    def _noted(self, reply: Reply) -> Reply:
+        for text in reply.lines:
+            self._note(text, "error" if reply.failed else "reply")
+        self._changed()
+        return reply
+
+    def _note(self, text: str, kind: LineKind) -> None:
+        for line in text.split("\n"):
+            self._said += 1
+            self._log.append(LogLine(self._said, "".join(s if s.isprintable() else " " for s in line), kind))
+        self._changed()
+
+    def _changed(self) -> None:
+        """Something can be seen now; whoever listens is told when the event that did it is over."""
+        self._dirty = True
+        self._news.set()
+        if not self._in_event and self._queue.empty():
+            self._queue.put_nowait(_nothing)
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
+
+
+async def _nothing() -> None:
+    """An event that only lets faces see what has changed."""

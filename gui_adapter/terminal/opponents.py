@@ -1,0 +1,269 @@
+"""Who plays a side that no person plays: our engine at a level or as one of its players, or any engine process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from hnefi.engine.game import AnyVariant
+from hnefi.engine.search.types import Limits
+from hnefi.engine.wording import shorten
+from hnefi.players import PlayerError
+from hnefi.players import load as load_player
+from hnefi.protocol.client import Answer, Engine, EngineError, Search, own_command
+
+from .rulebook import Traffic, choose
+from .strength import HIGHEST, LEVELS, LOWEST
+from .values import SideLetter
+
+MOVETIME_MS = 1000
+"""How long a foreign engine thinks where nothing else limits it."""
+GRACE = 2.0
+"""Seconds an engine may be late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """An opponent as it is named. `player` and `level` are of our own engine, `command` is anybody's."""
+
+    player: str = "default"
+    level: int | None = None
+    command: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    movetime: int | None = None
+
+    @property
+    def own(self) -> bool:
+        return not self.command
+
+    @property
+    def name(self) -> str:
+        """What it is called on screen."""
+        if self.command:
+            return Path(self.command[0]).name
+        if self.level is not None:
+            return f"hnefi level {self.level}"
+        return f"hnefi {Path(self.player).stem}"
+
+    @property
+    def spelled(self) -> str:
+        """The line that seats it: `level 5`, `player NAME`, `engine COMMAND`."""
+        if self.command:
+            return f"engine {shlex.join(self.command)}"
+        return f"level {self.level}" if self.level is not None else f"player {self.player}"
+
+    @property
+    def limits(self) -> Limits:
+        """What ends a search of it where no clock does."""
+        if self.movetime is not None:
+            return Limits(movetime=self.movetime)
+        if self.level is not None:
+            return LEVELS[self.level].limits
+        if self.own:
+            given = load_player(self.player).limits
+            return given if given.bounded else LEVELS[HIGHEST].limits
+        return Limits(movetime=MOVETIME_MS)
+
+
+def at_level(text: str) -> Spec:
+    """Our engine at a level; ValueError saying what was expected."""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
+    if not LOWEST <= number <= HIGHEST:
+        raise ValueError(f"level {shorten(text)}: expected a number from {LOWEST} to {HIGHEST}")
+    return Spec(LEVELS[number].player, number)
+
+
+def by_name(name: str, variant: AnyVariant) -> Spec:
+    """A shipped player or a player's file; ValueError if there is none, or it does not play this variant."""
+    try:
+        player = load_player(name)
+    except PlayerError as error:
+        raise ValueError(str(error)) from None
+    misfit = player.misfit(variant)
+    if misfit is not None:
+        raise ValueError(misfit)
+    return Spec(str(Path(name).absolute()) if name.endswith(".toml") else name)
+
+
+def by_command(text: str) -> Spec:
+    """Any engine process; ValueError if the command cannot be read."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ValueError(f"engine {shorten(text)}: {error}: expected a program and its arguments") from None
+    if not words:
+        raise ValueError("engine: expected a program and its arguments, as in `engine my-engine --fast`")
+    return Spec(command=tuple(words))
+
+
+class Asked(Protocol):
+    """What an opponent has to know of a question."""
+
+    @property
+    def side(self) -> SideLetter: ...
+    @property
+    def variant(self) -> AnyVariant: ...
+    @property
+    def game(self) -> int: ...
+    @property
+    def start(self) -> str | None: ...
+    @property
+    def moves(self) -> Sequence[str]: ...
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def seed(self) -> int | None: ...
+    @property
+    def lines(self) -> int: ...
+
+
+class Opponent:
+    """The process behind a `Spec`: started when it is needed, told the whole game with every question."""
+
+    def __init__(self, spec: Spec, traffic: Traffic | None = None) -> None:
+        self.spec = spec
+        self.failures = 0
+        self._traffic = traffic
+        self._engine: Engine | None = None
+        self._set_up_as: Spec | None = None
+        self._prepared: tuple[AnyVariant, int] | None = None
+        self._busy = asyncio.Lock()
+        self._search: Search | None = None
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """What it calls itself, once it has; ours is called by its level."""
+        if self.spec.own or self._engine is None:
+            return self.spec.name
+        return plain(self._engine.name)[:40] or self.spec.name
+
+    def become(self, spec: Spec) -> bool:
+        """Play as `spec` from the next question on; False if that needs another process."""
+        if not (self.spec.own and spec.own):
+            return False
+        self.spec = spec
+        return True
+
+    async def prepare(
+        self, variant: AnyVariant, game: int, side: SideLetter, seed: int | None = None
+    ) -> None:
+        """Have a process ready to play `side` in game number `game`; EngineError if there is none."""
+        async with self._busy:
+            await self._ready(variant, game, side, seed)
+
+    async def _ready(self, variant: AnyVariant, game: int, side: SideLetter, seed: int | None) -> Engine:
+        if self._engine is not None and self._engine.failure is not None:
+            await self._drop()
+        if self._engine is None:
+            # Whoever closes while it starts finds nothing to end: the flag is looked at again behind the start.
+            command: Sequence[str] = self.spec.command or own_command()
+            proto = "uti" if self.spec.own else "auto"
+            self._engine = await Engine.start(command, proto, on_traffic=self._traffic)
+            if self._closed:
+                await self._drop()
+                raise EngineError(f"{self.spec.name} is not wanted any more")
+            self._prepared = self._set_up_as = None
+        if self._set_up_as != self.spec:
+            await self._set_up(self._engine, seed)
+        if self._prepared is None or self._prepared[0] is not variant:
+            await choose(self._engine, variant)
+        if self._prepared != (variant, game):
+            # Wrappers of other programs must know their side before the clock runs.
+            await self._set("Side", side)
+            await self._engine.new_game()
+            self._prepared = (variant, game)
+        return self._engine
+
+    async def _set_up(self, engine: Engine, seed: int | None) -> None:
+        if self.spec.own:
+            await engine.set_option("Player", self.spec.player)
+        for name, value in self.spec.options.items():
+            await engine.set_option(name, value)
+        announced = engine.options.get("seed")
+        if seed is not None and announced is not None and announced.type == "spin":
+            low, high = announced.minimum or 0, announced.maximum or seed
+            await engine.set_option("Seed", low + seed % max(1, high - low + 1))
+        self._set_up_as = self.spec
+
+    async def _set(self, name: str, value: str | int | bool) -> None:
+        """Set an option where the engine has it; one without it is left as it is."""
+        if self._engine is not None and name.casefold() in self._engine.options:
+            await self._engine.set_option(name, value)
+
+    async def think(
+        self, asked: Asked, wanted: Callable[[], bool], begun: Callable[[Search], None]
+    ) -> Answer | None:
+        """Ask for a move; `begun` is called when the question has been sent.
+
+        None if the answer is not `wanted` any more before that. EngineError if there is no answer; the process is
+        ended then, and the next question starts another.
+        """
+        async with self._busy:
+            try:
+                return await self._think(asked, wanted, begun)
+            except EngineError:
+                await self._drop()
+                raise
+
+    async def _think(
+        self, asked: Asked, wanted: Callable[[], bool], begun: Callable[[Search], None]
+    ) -> Answer | None:
+        if not wanted():
+            return None
+        engine = await self._ready(asked.variant, asked.game, asked.side, asked.seed)
+        await self._set("MultiPV", asked.lines)
+        await self._set("UCI_ShowWDL", True)
+        if not wanted():
+            return None
+        engine.position("startpos" if asked.start is None else f"fen {asked.start}", asked.moves)
+        self._search = await engine.go(asked.limits, timeout=_patience(asked.limits))
+        if not wanted():
+            await self._search.stop()
+            return None
+        begun(self._search)
+        return await self._search
+
+    async def halt(self) -> None:
+        """End the running search; its answer comes to whoever asked. Never fails."""
+        search = self._search
+        if search is not None and not search.done:
+            with contextlib.suppress(EngineError):
+                await search.stop()
+
+    async def _drop(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.quit(grace=0.2)
+
+    async def rest(self) -> None:
+        """End the process, if need be in the middle of a search; the next question starts another. Never fails."""
+        with contextlib.suppress(EngineError):
+            await self._drop()
+
+    async def close(self) -> None:
+        """End the process, also one that is just being started; there will be no other."""
+        self._closed = True
+        await self.rest()
+
+    async def idle(self) -> None:
+        """Returns when nothing is asked any more."""
+        async with self._busy:
+            pass
+
+
+def _patience(limits: Limits) -> float | None:
+    """How long an answer may take; None for the client's own measure."""
+    if limits.movetime is not None:
+        return limits.movetime / 1000 + GRACE
+    return None
+
+
+def plain(text: str) -> str:
+    """Text from outside as it may be shown: nothing that a terminal obeys."""
+    return "".join(sign if sign.isprintable() else " " for sign in text).strip()

@@ -1,0 +1,267 @@
+"""The prompt: lines are typed, answers and the board are printed above the line that is being typed."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Final
+
+from prompt_toolkit import PromptSession, print_formatted_text
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.styles import Style
+
+from . import drawing, panes, screen, theme, words
+from .completion import WordCompleter
+from .controller import Controller
+from .handlers_keep import goodbye
+from .positions import typed_move
+from .values import View
+
+NEW_LINE: Final = ("", "\n")
+_WELCOME: Final = (
+    "Type a move such as {move}, `help` for the words, Tab for what is possible, `quit` to leave."
+)
+
+
+class Repl:
+    """One person at one terminal. `first` is carried out before anything is typed."""
+
+    def __init__(self, controller: Controller, first: str | None = None) -> None:
+        self._controller = controller
+        self._first = first
+        self._said = 0
+        self._shown: object = None
+        self._drawn = 0
+        self._leaving = False
+        self._why = ("", "")
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._session: PromptSession[str] = PromptSession(
+            message=self._message,
+            completer=WordCompleter(lambda: controller.view),
+            complete_while_typing=False,
+            bottom_toolbar=self._toolbar,
+            key_bindings=self._keys(),
+            history=InMemoryHistory(),
+        )
+        self._session.default_buffer.on_text_changed += lambda _: self._look_up()
+
+    async def run(self) -> int:
+        """Talk until the person leaves; returns the exit status."""
+        controller = self._controller
+        controller.on_change(self._changed)
+        self._catch_signals()
+        if self._first is None:
+            self._draw(controller.view)
+            columns = shutil.get_terminal_size().columns - 1
+            for text in (*_signs(controller.view), _welcome(controller.view)):
+                self._print(
+                    [part for row in screen.wrapped(text, columns) for part in (("class:dim", row), NEW_LINE)]
+                )
+        if controller.waiting is not None:
+            waiting = "An unfinished game is saved: `continue` goes on with it."
+            self._print([("class:news", waiting), NEW_LINE])
+        controller.start()
+        try:
+            if self._first is not None:
+                await self._carry_out(self._first)
+            await self._talk()
+        finally:
+            farewell = goodbye(controller)
+            await controller.close()
+            for line in farewell:
+                self._print([("class:reply", line), NEW_LINE])
+        return controller.status
+
+    async def _talk(self) -> None:
+        controller = self._controller
+        while not (controller.view.closed or self._leaving):
+            try:
+                line = await self._session.prompt_async(
+                    style=self._style(), color_depth=self._depth(), handle_sigint=False
+                )
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                continue
+            if await self._carry_out(line):
+                return
+
+    async def _carry_out(self, line: str) -> bool:
+        """Submit a line; whether it was the last one."""
+        drawn = self._drawn
+        reply = await self._controller.submit(line)
+        self._flush()
+        if reply.show and drawn == self._drawn:
+            self._draw(self._controller.view)
+        return reply.quit
+
+    # What is printed
+
+    def _changed(self) -> None:
+        """Something has happened: say what, and show the board where somebody waits for it."""
+        view = self._controller.view
+        self._flush()
+        if view.ready and _picture(view) != self._shown and _worth_showing(view):
+            self._draw(view)
+        app = self._session.app
+        if app.is_running:
+            if view.closed:
+                app.exit(exception=EOFError)
+            else:
+                app.invalidate()
+
+    def _flush(self) -> None:
+        """Print what was said since the last time."""
+        lines = [line for line in self._controller.view.log if line.number > self._said]
+        if lines:
+            self._said = lines[-1].number
+            rows = screen.talk_rows(lines, shutil.get_terminal_size().columns - 1)
+            self._print([fragment for row in rows for fragment in (*row, NEW_LINE)])
+
+    def _draw(self, view: View) -> None:
+        self._shown = _picture(view)
+        self._drawn += 1
+        columns, rows = shutil.get_terminal_size()
+        self._print(drawing.draw(view, columns - 1, max(4, rows - 2)))
+
+    def _print(self, fragments: list[tuple[str, str]]) -> None:
+        print_formatted_text(
+            FormattedText(fragments), end="", style=self._style(), color_depth=self._depth(), flush=True
+        )
+
+    def _style(self) -> Style:
+        settings = self._controller.settings
+        return Style.from_dict(theme.style(settings) if theme.colourful(settings) else theme.plain_style())
+
+    def _depth(self) -> ColorDepth | None:
+        return None if theme.colourful(self._controller.settings) else ColorDepth.DEPTH_1_BIT
+
+    # The line that is being typed
+
+    def _message(self) -> FormattedText:
+        return FormattedText([("class:prompt", f"{self._controller.view.prompt}> ")])
+
+    def _toolbar(self) -> FormattedText:
+        """One line: about what is typed, else what is thought, and the clock."""
+        view = self._controller.view
+        columns = shutil.get_terminal_size().columns
+        parts = []
+        about = self._about(self._session.default_buffer.text.strip())
+        if about:
+            parts.append(about)
+        elif not view.ready:
+            parts.append("the rules are being loaded")
+        elif view.thinking is not None and view.thinking.running:
+            parts += panes.thinking_lines(view, columns)[:2] or [f"{view.thinking.who} thinks"]
+        else:
+            parts.append(panes.headline(view))
+        if view.clock is not None:
+            parts.append(theme.plain(panes.clocks(view.clock, view.sides)))
+        return FormattedText([("class:status", theme.clip("   ".join(parts), columns))])
+
+    def _about(self, text: str) -> str:
+        """What there is to say about a line before it is sent."""
+        if not text:
+            return ""
+        move = typed_move(text)
+        if move is not None:
+            return self._why[1] if self._why[0] == move else ""
+        try:
+            word = words.find(text.split(maxsplit=1)[0])
+        except words.UnknownWord:
+            return ""
+        return f"{word.name} {word.takes}".strip() + f": {word.help}"
+
+    def _look_up(self) -> None:
+        """A move is typed: ask the rules why it is illegal, if it is."""
+        text = typed_move(self._session.default_buffer.text.strip())
+        view = self._controller.view
+        if text is None or text == self._why[0] or not view.ready or len(text) < 4:
+            return
+        legal = next((move for move in view.legal if move.text == text), None)
+        if legal is not None:
+            taken = len(legal.captures)
+            self._why = (text, f"{text}: takes {taken} on {' '.join(legal.captures)}" if taken else "")
+            return
+
+        async def ask() -> None:
+            why = await self._controller.why_not(text)
+            self._why = (text, f"{text}: {why}" if why else "")
+            self._session.app.invalidate()
+
+        self._spawn(ask())
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("c-c")
+        def _(event: KeyPressEvent) -> None:
+            """Stop what runs; else empty the line; else ask whether to leave."""
+            buffer = event.app.current_buffer
+            if buffer.text and "stop" not in self._controller.view.words:
+                buffer.reset()
+                return
+            self._spawn(self._interrupt())
+
+        return keys
+
+    async def _interrupt(self) -> None:
+        reply = await self._controller.interrupt()
+        self._flush()
+        if reply.quit:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._leaving = True
+        with suppress(Exception):
+            self._session.app.exit(exception=EOFError)
+
+    def _catch_signals(self) -> None:
+        """Told to end: the game is saved, and the program ends. An interruption from elsewhere is a Ctrl-C."""
+
+        def end() -> None:
+            self._controller.interrupted = True
+            self._leave()
+
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, end)
+            loop.add_signal_handler(signal.SIGINT, lambda: self._spawn(self._interrupt()))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _worth_showing(view: View) -> bool:
+    """Whether somebody waits for the board: not while an engine is about to answer a person."""
+    return view.mode != "play" or view.persons_turn or view.end is not None or view.paused
+
+
+def _signs(view: View) -> list[str]:
+    """What the signs on the board mean."""
+    return drawing.legend(view, colour=theme.colourful(view.settings), signs=theme.glyphs(view.settings))
+
+
+def _picture(view: View) -> object:
+    """What the board shows: equal for two views that would be drawn alike."""
+    return view.variant, view.board, view.ply, view.end, view.flipped
+
+
+def _welcome(view: View) -> str:
+    """The first thing that is said."""
+    example = {"tafl": "d1d3", "hex": "c3", "hexapawn": "a1a2"}[view.game]
+    return _WELCOME.format(move=example)
+
+
+async def run(controller: Controller, first: str | None = None) -> int:
+    """The prompt, until the person leaves; returns the exit status."""
+    return await Repl(controller, first).run()

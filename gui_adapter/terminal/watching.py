@@ -1,0 +1,184 @@
+"""A game of an arena run, followed while it is played: the run's `live.jsonl` is read as it grows.
+
+The file is written best effort and renewed when it is large, so whatever does not fit is passed over, and the next game
+that begins is followed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hnefi.engine.game import VariantError
+from hnefi.engine.sides import Reason
+
+from .opponents import plain
+from .rulebook import IllegalPosition
+from .values import SideLetter
+
+if TYPE_CHECKING:
+    from .controller import Controller
+
+FILE: Final = "live.jsonl"
+POLL: Final = 0.2
+"""Seconds between two looks at the file."""
+LINE_LIMIT: Final = 1 << 20
+GAMES_KEPT: Final = 1000
+
+
+@dataclass(slots=True)
+class Running:
+    """A game that has begun and not ended, as far as the file says."""
+
+    facts: dict[str, Any]
+    moves: list[str]
+    end: tuple[str | None, str] | None = None
+    """Winner and reason, once it is over."""
+
+
+@dataclass(slots=True)
+class Boards:
+    """What the lines of a run say, one after the other."""
+
+    running: dict[str, Running] = field(default_factory=dict)
+
+    def take(self, line: bytes) -> None:
+        """Take note of a line; what is not understood is passed over."""
+        try:
+            event = json.loads(line)
+            kind, name = event["event"], event["id"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return
+        if not isinstance(name, str):
+            return
+        game = self.running.get(name)
+        if kind == "start" and _is_start(event):
+            if game is None:
+                if len(self.running) >= GAMES_KEPT:
+                    del self.running[next(iter(self.running))]
+                self.running[name] = Running(event, [*event["opening"], *event["moves"]])
+        elif game is not None and kind == "ply" and isinstance(event.get("move"), str):
+            game.moves.append(event["move"])
+        elif game is not None and kind == "end":
+            game.end = (event.get("winner"), str(event.get("reason")))
+            del self.running[name]
+
+    def newest(self) -> Running | None:
+        """The game that began last."""
+        return next(reversed(self.running.values()), None)
+
+
+def _is_start(event: dict[str, Any]) -> bool:
+    lists = [event.get("opening"), event.get("moves")]
+    return isinstance(event.get("variant"), str) and all(
+        isinstance(moves, list) and all(isinstance(move, str) for move in moves) for moves in lists
+    )
+
+
+class Tail:
+    """The lines of a file that grows, and that may be replaced by a new one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rest = b""
+        self._identity: tuple[int, int] | None = None
+        self._at = 0
+
+    def read(self) -> list[bytes]:
+        """The whole lines that were added since; OSError if there is no such file."""
+        with self._path.open("rb") as stream:
+            found = os.fstat(stream.fileno())
+            if (found.st_dev, found.st_ino) != self._identity or found.st_size < self._at:
+                self._identity, self._at, self._rest = (found.st_dev, found.st_ino), 0, b""
+            stream.seek(self._at)
+            data = self._rest + stream.read(LINE_LIMIT)
+            self._at = stream.tell()
+        *lines, self._rest = data.split(b"\n")
+        if len(self._rest) > LINE_LIMIT:
+            self._rest = b""
+        return lines
+
+
+class Watcher:
+    """Follows one game after the other until the table is used for something else."""
+
+    def __init__(self, controller: Controller, run: Path) -> None:
+        self.path = run / FILE if run.is_dir() else run
+        self._controller = controller
+        self._tail = Tail(self.path)
+        self._boards = Boards()
+        self._game: Running | None = None
+        self._played = 0
+        self._plies: deque[str] = deque()
+
+    def look(self) -> None:
+        """Read what there is; OSError if there is nothing."""
+        while lines := self._tail.read():
+            for line in lines:
+                self._boards.take(line)
+
+    async def follow(self) -> None:
+        """Look at the file and bring the board up to date, again and again."""
+        table = self._controller.table
+        while table.watcher is self:
+            with suppress(OSError):
+                self.look()
+            await self._controller.post(self.catch_up)
+            await asyncio.sleep(POLL)
+
+    async def catch_up(self) -> None:
+        """The board is as the file says, unless somebody looks at another place."""
+        table = self._controller.table
+        if table.watcher is not self or table.looking or table.analysing or table.replaying is not None:
+            return
+        if self._game is None or (table.end is not None and self._game.end is not None):
+            await self._begin()
+        game = self._game
+        if game is None:
+            return
+        for text in game.moves[self._played :]:
+            self._played += 1
+            move = table.legal(text)
+            if table.end is not None or move is None:
+                self._controller.say(
+                    f"This game cannot be followed any more: {plain(text)[:40]} is not legal here."
+                )
+                self._boards.running.pop(str(game.facts["id"]), None)
+                self._game = None
+                return
+            self._controller.say(f"{table.side_word(table.side)} ({self._name(table.side)}): {move.long}")
+            await table.play(move)
+        if game.end is not None and table.end is None:
+            winner, reason = game.end
+            known = reason if reason in set(Reason) else Reason.INTERRUPTED.value
+            await table.declare(winner if winner in ("a", "d") else "draw", Reason(known))
+
+    async def _begin(self) -> None:
+        """Go over to the game that began last, if there is another."""
+        game = self._boards.newest()
+        if game is None or game is self._game:
+            return
+        table = self._controller.table
+        facts = game.facts
+        start = facts.get("start") if isinstance(facts.get("start"), str) else None
+        moves = tuple(game.moves)
+        try:
+            await table.begin(self._controller.find(facts["variant"]), start, moves, watcher=self)
+        except (VariantError, IllegalPosition) as error:
+            self._controller.say(f"Game {plain(str(facts['id']))[:40]} cannot be followed: {error}")
+            self._boards.running.pop(str(facts["id"]), None)
+            return
+        self._game, self._played = game, len(moves)
+        table.guests = (self._name("a"), self._name("d"))
+        who = f"{table.guests[0]} against {table.guests[1]}"
+        self._controller.say(f"Game {plain(str(facts['id']))[:40]} of {table.variant.name}: {who}.")
+
+    def _name(self, side: SideLetter) -> str:
+        facts = {} if self._game is None else self._game.facts
+        return plain(str(facts.get("attackers" if side == "a" else "defenders", "?")))[:40]

@@ -1,0 +1,262 @@
+"""Every game that passes through a door of ours, ply by ply, so that nothing is lost with a process.
+
+One file a day for each adapter, `<user data>/hnefi/games/<adapter>/<date>.jsonl`, one JSON object a line, each
+written at once and whole, so that several processes may share a file:
+
+    {"game": "…", "event": "begin", "at": "2026-02-03T10:11:12Z", "variant": "brandubh", "attackers": "anna"}
+    {"game": "…", "ply": 1, "move": "a4a2", "captures": [], "clock": 299000}
+    {"game": "…", "event": "undo", "plies": 0}
+    {"game": "…", "event": "end", "result": "d", "reason": "king_escaped"}
+
+A game without an `end` was torn off with its process; one that was left is closed with the reason `interrupted` and,
+as `why`, a sentence. `read` makes records of a file. A journal that cannot be written harms no game: `failure` says
+why it went silent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from hnefi.engine import squares as board
+from hnefi.engine.moves_text import MoveTextError, parse_move_word
+from hnefi.engine.record import PLY_LIMIT, GameRecord, Ply, RuleSet, sorted_squares
+from hnefi.engine.records.text import RecordError, Stream
+from hnefi.engine.sides import Outcome, Reason, Side
+from hnefi.engine.wording import shorten
+
+LINE_LIMIT: Final = 1 << 20
+"""Bytes of one line."""
+GAMES_LIMIT: Final = 100_000
+"""Games of one file."""
+
+
+class JournalError(RecordError):
+    """A journal that cannot be read; names the file, the line and what was expected."""
+
+
+def data_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """Where this program keeps what it writes by itself, by the customs of the system."""
+    named = (os.environ if environment is None else environment).get("XDG_DATA_HOME", "")
+    base = Path(named) if Path(named).is_absolute() else Path.home() / ".local" / "share"
+    return base / "hnefi"
+
+
+class Journal:
+    """The journal of one adapter; files appear with the first ply."""
+
+    def __init__(self, adapter: str, folder: Path | None = None) -> None:
+        self._folder = (data_folder() / "games" / adapter) if folder is None else folder
+        self.failure: str | None = None
+
+    def begin(self, header: GameRecord) -> GameLog:
+        """A log for a game that begins as `header` says: variant, start, players, tags; its plies are written, too."""
+        return GameLog(self, header)
+
+    def write(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Append objects, in one write; after a failure nothing more is tried."""
+        if self.failure is not None:
+            return
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        day = datetime.now(UTC).strftime("%Y-%m-%d")
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with (self._folder / f"{day}.jsonl").open("ab", buffering=0) as file:
+                file.write(text.encode("utf-8", "replace"))
+        except OSError as error:
+            self.failure = f"{self._folder}: {error.strerror or error}: this game is not written down there"
+
+
+class GameLog:
+    """One game in a journal. Nothing is written before its first ply."""
+
+    def __init__(self, journal: Journal, header: GameRecord) -> None:
+        self._journal = journal
+        self._id = secrets.token_hex(8)
+        self._begun = False
+        self._ended = False
+        self._header = header
+        self.plies = 0
+        if header.plies:
+            self._open()
+            self._journal.write([self._ply(number, ply) for number, ply in enumerate(header.plies, start=1)])
+            self.plies = len(header.plies)
+
+    def ply(
+        self, move: str, captures: Sequence[str], clock: int | None = None, time: int | None = None
+    ) -> None:
+        """The next ply: its bare move, what it took, what its mover has left and what it took of that (ms)."""
+        if self._ended:
+            return
+        self._open()
+        self.plies += 1
+        entry: dict[str, Any] = {
+            "game": self._id,
+            "ply": self.plies,
+            "move": move,
+            "captures": list(captures),
+        }
+        self._journal.write([_without_none({**entry, "clock": clock, "time": time})])
+
+    def undo(self, plies: int) -> None:
+        """The game is back after its first `plies` plies."""
+        if self._begun and not self._ended and plies < self.plies:
+            self._journal.write([{"game": self._id, "event": "undo", "plies": plies}])
+            self.plies = plies
+
+    def end(self, result: str | None, reason: str, why: str = "") -> None:
+        """The game is over: `a`, `d` or `draw`, or None for one that was left (`interrupted`)."""
+        if self._begun and not self._ended:
+            line = {"game": self._id, "event": "end", "result": result, "reason": reason, "why": why or None}
+            self._journal.write([_without_none(line)])
+        self._ended = True
+
+    def _open(self) -> None:
+        if self._begun:
+            return
+        self._begun = True
+        header = self._header
+        rules = header.rules and {"start": header.rules.rows, "switches": list(header.rules.switches)}
+        line = {
+            "game": self._id,
+            "event": "begin",
+            "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "variant": header.variant,
+            "rules_hash": header.rules_hash,
+            "rules": rules or None,
+            "start": header.start,
+            "attackers": header.players[0] or None,
+            "defenders": header.players[1] or None,
+            "tags": list(header.tags) or None,
+        }
+        self._journal.write([_without_none(line)])
+
+    def _ply(self, number: int, ply: Ply) -> dict[str, Any]:
+        captures = None if ply.captures is None else [board.name(sq) for sq in ply.captures]
+        move = board.move_name(ply.move)
+        line = {"game": self._id, "ply": number, "move": move, "captures": captures}
+        return _without_none({**line, "clock": ply.clock, "time": ply.time})
+
+
+def _without_none(line: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in line.items() if value is not None}
+
+
+def is_journal(line: bytes) -> bool:
+    """Whether a file that begins with this line is a journal."""
+    try:
+        first = json.loads(line[:LINE_LIMIT])
+    except (ValueError, RecursionError):
+        return False
+    return (
+        isinstance(first, dict)
+        and isinstance(first.get("game"), str)
+        and ("event" in first or "ply" in first)
+    )
+
+
+def read(path: str | os.PathLike[str]) -> Iterator[GameRecord]:
+    """The games of a journal in the order in which they began, unfinished ones without an outcome.
+
+    A last line that was torn off is left out; JournalError at any other that cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            yield from read_stream(stream, os.fspath(path))
+    except OSError as error:
+        raise JournalError(f"{os.fspath(path)}: {error.strerror or error}: expected a journal") from None
+
+
+def read_stream(stream: Stream, where: str) -> Iterator[GameRecord]:
+    """As `read`, from an open file; `where` begins every error."""
+    games: dict[str, GameRecord] = {}
+    plies: dict[str, list[Ply]] = {}
+    number = 0
+    try:
+        while data := stream.readline(LINE_LIMIT + 1):
+            number += 1
+            if not data.endswith(b"\n"):
+                if len(data) > LINE_LIMIT:
+                    raise JournalError(f"expected lines of at most {LINE_LIMIT} bytes")
+                break
+            if data.strip():
+                _take(json.loads(data), games, plies)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        problem = f"expected the key {error}" if isinstance(error, KeyError) else error
+        raise JournalError(f"{where}:{number}: {problem}") from None
+    for name, header in games.items():
+        yield replace(header, plies=tuple(plies[name]))
+
+
+def _take(line: Any, games: dict[str, GameRecord], plies: dict[str, list[Ply]]) -> None:
+    if not isinstance(line, dict):
+        raise ValueError(f"{shorten(line)}: expected an object")
+    name, event = line["game"], line.get("event")
+    if not isinstance(name, str):
+        raise ValueError(f"game {shorten(name)}: expected a text")
+    if event == "begin":
+        if len(games) >= GAMES_LIMIT:
+            raise ValueError(f"expected at most {GAMES_LIMIT} games")
+        games[name], plies[name] = _header(line), []
+    elif name not in games:
+        raise ValueError(f"game {shorten(name)}: expected its beginning before")
+    elif event == "undo":
+        del plies[name][_number(line, "plies") :]
+    elif event == "end":
+        games[name] = replace(games[name], outcome=_outcome(line))
+    elif event is None:
+        _add(line, plies[name])
+
+
+def _header(line: Mapping[str, Any]) -> GameRecord:
+    rules = line.get("rules")
+    return GameRecord(
+        _text(line, "variant"),
+        start=_text(line, "start") or None,
+        players=(_text(line, "attackers"), _text(line, "defenders")),
+        rules_hash=_text(line, "rules_hash") or None,
+        rules=rules
+        and RuleSet(rules["start"], tuple((str(key), str(text)) for key, text in rules["switches"])),
+        tags=tuple((str(key), str(text)) for key, text in line.get("tags") or ()),
+    )
+
+
+def _add(line: Mapping[str, Any], plies: list[Ply]) -> None:
+    number = _number(line, "ply")
+    if not 1 <= number <= min(len(plies) + 1, PLY_LIMIT):
+        raise ValueError(f"ply {number}: expected {len(plies) + 1}")
+    del plies[number - 1 :]
+    try:
+        move = parse_move_word(_text(line, "move"), board.MAX_SIZE)[0]
+    except MoveTextError as error:
+        raise ValueError(f"move {shorten(line.get('move'))}: {error}") from None
+    taken = line.get("captures")
+    captures = None if taken is None else sorted_squares(board.parse(str(sq), board.MAX_SIZE) for sq in taken)
+    plies.append(Ply(move, captures, line.get("clock"), line.get("time")))
+
+
+def _outcome(line: Mapping[str, Any]) -> Outcome | None:
+    result, reason = line.get("result"), Reason(_text(line, "reason"))
+    if result is None:
+        return None
+    return Outcome(None if result == "draw" else Side.of(str(result)), reason)
+
+
+def _text(line: Mapping[str, Any], key: str) -> str:
+    value = line.get(key, "")
+    if not isinstance(value, str):
+        raise ValueError(f"{key} {shorten(value)}: expected a text")
+    return value
+
+
+def _number(line: Mapping[str, Any], key: str) -> int:
+    value = line.get(key)
+    if type(value) is not int or not 0 <= value <= PLY_LIMIT:
+        raise ValueError(f"{key} {shorten(value)}: expected a whole number from 0 to {PLY_LIMIT}")
+    return value

@@ -1,0 +1,128 @@
+"""Games of an arena run, followed at the terminal while they are played."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from terminal_parts import GAME, House, Person, moves_of
+
+from hnefi.gui_adapter.terminal.watching import Boards, Tail
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    built = House(tmp_path_factory.mktemp("watching"))
+    yield built
+    built.close()
+
+
+def start(name: str, opening: tuple[str, ...] = (), moves: tuple[str, ...] = (), **more: Any) -> bytes:
+    facts = {"variant": "brandubh", "attackers": "anna", "defenders": "b\x1b[1mo", "start": None, "slot": 0}
+    return line("start", id=name, opening=opening, moves=moves, **{**facts, **more})
+
+
+def line(event: str, **facts: Any) -> bytes:
+    return json.dumps({"event": event, "at": 1.0, **facts}).encode() + b"\n"
+
+
+def plies(name: str, *moves: str) -> bytes:
+    return b"".join(line("ply", id=name, slot=0, number=0, move=move, captures=[]) for move in moves)
+
+
+def test_a_game_is_followed_to_its_end_and_then_the_next(house: House, tmp_path: Path) -> None:
+    file = tmp_path / "live.jsonl"
+    file.write_bytes(
+        start("1.1") + plies("1.1", *GAME[:2]) + line("end", id="1.1", winner="d", reason="crash")
+    )
+
+    def add(*data: bytes) -> None:
+        with file.open("ab") as stream:
+            stream.write(b"".join(data))
+
+    async def story(person: Person) -> None:
+        assert "No game runs there now" in (await person.types(f"watch {tmp_path}")).lines[0]
+        add(start("1.2", GAME[:1], GAME[1:2]), plies("1.2", GAME[2]))
+        view = await person.sees(lambda view: view.ply == 3)
+        assert (view.mode, view.names, view.kinds) == ("watch", ("anna", "b [1mo"), ("engine", "engine"))
+        assert view.prompt == "watching"
+        assert "played elsewhere" in await person.fails("d4c4")
+        assert "played elsewhere" in await person.fails("pause")
+        await person.types("goto 1")
+        add(plies("1.2", *GAME[3:5]))
+        assert person.view.ply == 1
+        await person.types("goto end")
+        await person.sees(lambda view: view.ply == 5)
+        add(plies("1.2", *GAME[5:]), line("end", id="1.2", winner="d", reason="king_escaped"))
+        view = await person.sees(lambda view: view.end is not None)
+        assert moves_of(view) == list(GAME)
+        add(b"garbage\n[]\n\xff\n", start("1.3"), plies("1.3", "a4a2"))
+        await person.sees(lambda view: view.ply == 1 and view.history[0].text == "a4a2")
+        add(line("end", id="1.3", winner="a", reason="time"))
+        view = await person.sees(lambda view: view.end is not None)
+        assert view.end is not None
+        assert (view.end.result, view.end.reason) == ("a", "time")
+        await person.types("stop", "undo")
+        assert person.view.kinds == ("person", "person")
+        assert not (person.folder / "journal").exists()
+
+    house.talk(story)
+
+
+def test_what_cannot_be_followed_is_said(house: House, tmp_path: Path) -> None:
+    file = tmp_path / "live.jsonl"
+    file.write_bytes(start("1", variant="no-such-game") + start("2", moves=("a1a1",)))
+
+    async def story(person: Person) -> None:
+        assert "No such file" in await person.fails(f"watch {tmp_path}/nowhere")
+        assert "expected the folder" in await person.fails("watch")
+        await person.types(f"watch {file}")
+        await person.hears("Game 2 cannot be followed")
+        await person.hears("Game 1 cannot be followed")
+        with file.open("ab") as stream:
+            stream.write(start("3") + plies("3", "a4a2"))
+        await person.sees(lambda view: view.ply == 1)
+        with file.open("ab") as stream:
+            stream.write(plies("3", "\x1b[2J"))
+        await person.hears("cannot be followed any more")
+        await person.types("new", "a4a2")
+        assert person.view.kinds == ("person", "person")
+
+    house.talk(story)
+
+
+def test_a_file_that_is_renewed(tmp_path: Path) -> None:
+    path = tmp_path / "live.jsonl"
+    tail = Tail(path)
+    with pytest.raises(OSError, match="No such file"):
+        tail.read()
+    path.write_bytes(b"one\ntw")
+    assert tail.read() == [b"one"]
+    with path.open("ab") as stream:
+        stream.write(b"o\n")
+    assert tail.read() == [b"two"]
+    path.rename(tmp_path / "live.1.jsonl")
+    path.write_bytes(b"three\n")
+    assert tail.read() == [b"three"]
+    assert tail.read() == []
+
+
+def test_lines_that_are_no_events_are_passed_over() -> None:
+    boards = Boards()
+    for bad in (
+        b"",
+        b"{}",
+        b"[" * 100_000,
+        b'{"event": "start", "id": 3}',
+        b'{"event": "ply", "id": "x"}',
+        b"\xff",
+    ):
+        boards.take(bad)
+    boards.take(line("start", id="x", variant="brandubh", opening=[1], moves=[]))
+    assert boards.newest() is None
+    for number in range(1500):
+        boards.take(start(str(number)))
+    assert len(boards.running) == 1000
