@@ -28,7 +28,9 @@ UNPLAYED = [
     "docs/evaluators.md",
     "docs/players.md",
     "docs/records.md",
+    "docs/mqtt.md",
     "docs/search-mcts.md",
+    "docs/terminal.md",
     "docs/variants.md",
     "engine/README.md",
 ]

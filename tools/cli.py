@@ -14,7 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "hnefi.protocol.server",
         "the engine on standard input and output, for programs and curious people",
     ),
-    "play": ("hnefi.tools.play", "a game at the terminal"),
+    "play": ("hnefi.gui_adapter.terminal.command", "a game at the terminal, against an engine or a person"),
     "variants": ("hnefi.tools.variants", "the rule sets there are, with board, pieces, aliases and source"),
     "players": (
         "hnefi.tools.players",
@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "hnefi.tools.arena.command",
         "engines play each other: which is stronger, and which side is easier",
     ),
+    "mqtt": ("hnefi.gui_adapter.mqtt.command", "the engine as a service behind an MQTT broker"),
     "evolve": ("hnefi.tools.evolve.command", "evaluators that learn by playing against each other"),
     "experiments": (
         "hnefi.tools.experiments.command",

@@ -1,0 +1,312 @@
+"""`hnefi mqtt arena RUN`: a run of the arena for viewers behind a broker.
+
+The run is only read: its live file is followed and what has changed is published, so that neither a broker that is
+slow, hangs or is gone nor we ourselves can hold a game up. Behind a slow broker, viewers see fewer states between.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hnefi.engine.wording import shorten
+
+from . import topics
+from .arguments import access, add_connection, parser
+from .client import Access, Link, LinkError, Message, Offline, Will
+from .endings import INTERRUPTED, asked_to_end
+from .picture import KEEP, Picture
+from .tail import Tail
+
+LIVE, CONFIG, SUMMARY, LOCK = "live.jsonl", "config.toml", "summary.json", "lock"
+PAUSE = 0.2
+"""Seconds between two looks at the live file: no document is published more often."""
+LOOK = 2.0
+"""Seconds between two looks at the run's other files."""
+LEFTOVERS = 0.5
+"""So many seconds after its subscription a client has all that a broker retained."""
+DOCUMENT_LIMIT = 512 * 1024
+"""Larger documents are not published: many brokers refuse them."""
+FILE_LIMIT = 4 << 20
+LIMITS = ("tc", "movetime", "depth", "nodes")
+MISSING, FAILED = 2, 3
+
+
+class NoRun(Exception):
+    """There is nothing to publish; the text is a sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A run's folder, as another process fills it."""
+
+    path: Path
+
+    def config(self) -> dict[str, Any]:
+        """What was asked of the arena; NoRun if this is no run's folder, or one without live file."""
+        try:
+            found = tomllib.loads(self._text(CONFIG))
+        except (OSError, ValueError) as error:
+            raise NoRun(
+                f"{shorten(str(self.path))}: expected the folder of a run of hnefi arena ({error})"
+            ) from None
+        if not (self.path / LIVE).exists() and not _table(found, "output").get("live"):
+            raise NoRun(f"{shorten(str(self.path))}: no {LIVE}: expected a run with --live")
+        return found
+
+    def summary(self) -> dict[str, Any] | None:
+        """The final tables, once the arena that plays now has written them."""
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            if (self.path / SUMMARY).stat().st_mtime_ns >= (self.path / LOCK).stat().st_mtime_ns:
+                found = json.loads(self._text(SUMMARY))
+                return found if isinstance(found, dict) else None
+        return None
+
+    def abandoned(self) -> bool:
+        """Whether the arena ended without a word. The lock itself is never tried: that could keep an arena out."""
+        with contextlib.suppress(OSError):
+            words = self._text(LOCK).split()
+            if len(words) > 3 and words[0] == "process" and words[3] == socket.gethostname():
+                try:
+                    os.kill(int(words[1]), 0)
+                except ProcessLookupError:
+                    return True
+                except (ValueError, OverflowError, PermissionError):
+                    pass
+        return False
+
+    def _text(self, name: str) -> str:
+        with (self.path / name).open(encoding="utf-8") as file:
+            return file.read(FILE_LIMIT)
+
+
+class Publisher:
+    """Publishes one run until it has ended and its last games have been taken away."""
+
+    def __init__(self, folder: Folder, run: str, way: Access, *, keep: float = KEEP) -> None:
+        self.picture = Picture(keep=keep)
+        self._folder = folder
+        self._run = run
+        self._about = describe(folder.config(), folder.path.name, run)
+        self._tail = Tail(folder.path / LIVE)
+        self._ending = ""
+        # Whoever comes late learns from it that nobody tells any more what happens.
+        offline = json.dumps({**self._about, "state": "unknown", "publisher": "offline"}).encode()
+        self.link = Link(
+            way, f"arena-{run}", will=Will(topics.arena_meta(run), offline), on_up=self._show_all
+        )
+        self._again = False
+        self._told: set[str] = set()
+
+    async def work(self, asked: asyncio.Event) -> None:
+        """Until the end of the run, or until it is `asked` to end. LinkError if the broker refuses us."""
+        async with self.link:
+            telling = asyncio.create_task(self._tell())
+            waiting = asyncio.create_task(asked.wait())
+            ended = asyncio.create_task(self.link.closed())
+            try:
+                await asyncio.wait([telling, waiting, ended], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                # A broker that hangs does not hold us either.
+                for task in (telling, waiting, ended):
+                    task.cancel()
+                await asyncio.wait([telling, waiting, ended])
+                self._tail.close()
+            if not telling.cancelled():
+                telling.result()
+            if not ended.cancelled():
+                raise ended.result() or LinkError("the connection was closed")
+            await self._say_goodbye()
+
+    async def _tell(self) -> None:
+        """Everything, as it happens; returns when the run has ended and its games have been taken away."""
+        await self._take_leftovers()
+        looked = -LOOK
+        while True:
+            more = self._read()
+            now = asyncio.get_running_loop().time()
+            if not more and now - looked >= LOOK:
+                looked = now
+                self._look()
+            self.picture.tick()
+            await self._publish()
+            if not more:
+                if self._ending and not self.picture.games and self.link.up:
+                    return
+                await asyncio.sleep(PAUSE)
+
+    def _read(self) -> bool:
+        events = self._tail.read()
+        for event in events:
+            self.picture.take(event)
+        return bool(events)
+
+    def _look(self) -> None:
+        """Whether the run has ended, and with which tables."""
+        summary = self._folder.summary()
+        if summary is not None:
+            self._ending = str(_table(summary, "state").get("ending") or "ended")
+            # A command for its administrator, with a path of this machine.
+            _table(summary, "facts").pop("command", None)
+            if len(json.dumps(summary)) <= DOCUMENT_LIMIT:
+                self._show("standings", summary)
+        else:
+            self._ending = "abandoned" if self._folder.abandoned() else ""
+        if self._ending:
+            self.picture.end_all()
+        self._show("meta", {**self._about, "state": self._ending or "running", "publisher": "online"})
+
+    def _show(self, topic: str, document: Mapping[str, Any]) -> None:
+        if self.picture.documents.get(topic) != document:
+            self.picture.show(topic, document)
+
+    async def _show_all(self) -> None:
+        """A broker that was gone may have forgotten everything."""
+        self._again = True
+
+    async def _publish(self) -> None:
+        """What has changed; what does not reach the broker is published after the next connection."""
+        if not self.link.up:
+            return
+        if self._again:
+            self._again = False
+            self.picture.touch_all()
+        with contextlib.suppress(Offline):
+            for topic, report in self.picture.thoughts():
+                await self.link.publish(self._topic(topic), report, qos=0)
+            for topic in list(self.picture.changed):
+                document = self.picture.payload(topic)
+                if (document or topic in self._told) and len(document) <= DOCUMENT_LIMIT:
+                    self._told.add(topic)
+                    await self.link.publish(self._topic(topic), document, retain=True)
+                    if not document:
+                        self._told.discard(topic)
+                self.picture.changed.pop(topic)
+
+    async def _take_leftovers(self) -> None:
+        """Take away the games of a publisher of the same run that could not do so itself."""
+        found: set[str] = set()
+
+        def note(message: Message) -> None:
+            if message.retain and message.payload:
+                found.add(message.topic)
+
+        everything = topics.arena_state(self._run, topics.ANY)
+        with contextlib.suppress(Offline):
+            await self.link.subscribe(everything, note)
+            await asyncio.sleep(LEFTOVERS)
+            await self.link.unsubscribe(everything)
+            for topic in found:
+                await self.link.publish(topic, b"", retain=True)
+
+    async def _say_goodbye(self) -> None:
+        """Nothing that seems to go on stays behind."""
+        for name in self.picture.games:
+            self.picture.drop(name)
+        state = self._ending or "unknown"
+        self._show("meta", {**self._about, "state": state, "publisher": "offline"})
+        if self.link.up:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(2.0):
+                    await self._publish()
+
+    def _topic(self, part: str) -> str:
+        return f"{topics.ROOT}/arena/{self._run}/{part}"
+
+
+def describe(config: Mapping[str, Any], folder: str, run: str) -> dict[str, Any]:
+    """What a viewer has to know of a run before its first game: of the engines names and limits, never commands."""
+    plan, output = _table(config, "run"), config.get("engine")
+    engines = [engine for engine in output if isinstance(engine, dict)] if isinstance(output, list) else []
+    return {
+        "schema": 1,
+        "run": run,
+        "name": plan.get("name") or folder,
+        **{key: plan.get(key) for key in ("format", "variants", "pairs", "swap", "seed")},
+        "engines": [
+            {"name": engine.get("name"), **{key: engine[key] for key in LIMITS if engine.get(key)}}
+            for engine in engines
+        ],
+    }
+
+
+def _table(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = document.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def main(argv: list[str]) -> int:
+    """`hnefi mqtt arena`."""
+    options = parser(
+        "arena",
+        "Shows a run of `hnefi arena … --live` to viewers behind a broker: what is played, how it stands and\n"
+        "every board, retained, so that a late viewer sees all of it at once; and what the engines think. The\n"
+        "arena is never held up. Ends when the run has ended and its last games have been taken away.",
+        [
+            "arena-20260301-120000",
+            "cup --broker mqtts://broker.example --user hnefi-arena --password-file arena.password",
+            "cup --name spring-cup --keep 60",
+        ],
+    )
+    options.add_argument("run", metavar="RUN", help="the run's folder")
+    options.add_argument(
+        "--broker",
+        metavar="URL",
+        default=os.environ.get("HNEFI_BROKER") or "mqtt://127.0.0.1:1883",
+        help="where to publish (default: HNEFI_BROKER, else mqtt://127.0.0.1:1883)",
+    )
+    options.add_argument("--name", help="the run's name in topics (default: made of the folder's)")
+    options.add_argument(
+        "--keep",
+        type=_seconds,
+        default=KEEP,
+        metavar="S",
+        help="show ended games for so long (default: 600 s)",
+    )
+    add_connection(options)
+    arguments = options.parse_args(argv)
+    way = access(options, arguments, arguments.broker)
+    path = Path(arguments.run)
+    try:
+        run = topics.level(arguments.name, "--name") if arguments.name else topics.slug(path.resolve().name)
+    except ValueError as error:
+        options.error(str(error))
+    # The games have the processor first.
+    with contextlib.suppress(OSError):
+        os.nice(5)
+    try:
+        return asyncio.run(_publish(Folder(path), run, way, arguments.keep))
+    except NoRun as error:
+        print(f"hnefi mqtt arena: {error}", file=sys.stderr)
+        return MISSING
+    except LinkError as error:
+        print(f"hnefi mqtt arena: {error}", file=sys.stderr)
+        return FAILED
+
+
+async def _publish(folder: Folder, run: str, way: Access, keep: float) -> int:
+    asked = asked_to_end()
+    publisher = Publisher(folder, run, way, keep=keep)
+    print(f"publishing {topics.ROOT}/arena/{run}/ at {way.address}", flush=True)
+    await publisher.work(asked)
+    return INTERRUPTED if asked.is_set() else 0
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 86400:
+        raise argparse.ArgumentTypeError(f"{shorten(text)}: expected seconds from 0 to 86400")
+    return number

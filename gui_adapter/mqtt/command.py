@@ -1,0 +1,48 @@
+"""The command `hnefi mqtt`: a table from verb to module, imported when chosen. Without a verb it serves."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from hnefi.engine.wording import nearest, shorten
+
+VERBS: dict[str, tuple[str, str]] = {
+    "serve": ("serve", "engines behind a broker, one process per session (the verb if none is named)"),
+    "broker": ("brokers", "only a broker, on this machine alone"),
+    "connect": ("connect", "a remote session as a local engine on standard input and output"),
+    "arena": ("arena", "show a running tournament through a broker"),
+    "watch": ("watch", "watch such a tournament at a terminal"),
+    "check": ("check", "what a broker can do, and how fast it is"),
+    "bench": ("bench", "measure the service on this machine"),
+}
+USAGE = 2
+
+
+def main(argv: list[str]) -> int:
+    """Run one verb; 0 ended, 1 interrupted, 2 called wrongly, 3 the broker failed, 4 our engine failed."""
+    if argv and argv[0] in ("-h", "--help", "help"):
+        print(overview())
+        return 0
+    verb, rest = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("serve", argv)
+    if verb not in VERBS:
+        expected = f"expected one of {', '.join(VERBS)}{nearest(verb, VERBS)}"
+        print(f"hnefi mqtt: no verb {shorten(verb)}: {expected}", file=sys.stderr)
+        return USAGE
+    module = import_module(f".{VERBS[verb][0]}", __package__)
+    status: int = module.main(rest) if rest is not argv else module.main(rest, "")
+    return status
+
+
+def overview() -> str:
+    """What `hnefi mqtt --help` prints."""
+    lines = ["usage: hnefi mqtt [VERB] [...]   (hnefi mqtt VERB --help tells more)", ""]
+    lines += [f"  {verb:<8} {sentence}" for verb, (_, sentence) in VERBS.items()]
+    lines += [
+        "",
+        "examples:",
+        "  hnefi mqtt                                        a broker and an engine, on this machine",
+        "  hnefi mqtt serve --broker mqtts://club.example --user hnefi-engine --password-file F",
+        "  hnefi mqtt connect mqtt://127.0.0.1 --eid local   that engine, from here",
+    ]
+    return "\n".join(lines)

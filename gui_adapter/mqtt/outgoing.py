@@ -1,0 +1,188 @@
+"""What a session publishes: its lines in order and none lost, its thinking as fast as anybody can read, its state.
+
+Whoever has something to say only leaves it here and goes on; three tasks publish. A broker that is slow or gone fills
+a ring of bounded size and holds nobody up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from . import topics
+from .client import Link, Offline
+from .numbering import Ring
+from .requests import encode
+
+INFO_PAUSE = 0.1
+"""Seconds between two messages of thinking, at least."""
+STATE_PAUSE = 0.2
+"""Seconds between two states, at least."""
+KEPT_MULTIPV = 512
+
+_MULTIPV = re.compile(rb" multipv ([0-9]{1,6})")
+
+Facts = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+class Outgoing:
+    """The publishing half of the session `sid` of `user`. `facts` gives its state, without numbers of lines."""
+
+    def __init__(self, link: Link, user: str, sid: str, *, numbered: bool, facts: Facts) -> None:
+        self._link = link
+        self._numbered = numbered
+        self._facts = facts
+        self._out = topics.session(user, sid, "out")
+        self._info = topics.session(user, sid, "info")
+        self._state = topics.session(user, sid, "state")
+        self._ring = Ring()
+        self._sent = 0
+        self._news = asyncio.Event()
+        self._delivered = asyncio.Event()
+        self._reports: dict[bytes, bytes] = {}
+        self._fresh: dict[bytes, bytes] = {}
+        self._report_news = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._last_in = 0
+        self._known: Mapping[str, Any] = {}
+        self._tasks = [
+            asyncio.create_task(task, name=f"{sid} {name}")
+            for name, task in (
+                ("out", self._write_lines()),
+                ("info", self._write_reports()),
+                ("state", self._write_states()),
+            )
+        ]
+
+    @property
+    def last_out(self) -> int:
+        """The number of the last line."""
+        return self._ring.last
+
+    def say(self, text: str, answers: int = 0) -> None:
+        """A line for `out`; `answers` is the number of the line that it answers."""
+        if self._numbered:
+            number = self._ring.last + 1
+            text = f"#{number}:{answers} {text}" if answers else f"#{number} {text}"
+        self._ring.append(text.encode("utf-8", "replace"))
+        self._delivered.clear()
+        self._news.set()
+
+    def report(self, line: bytes) -> None:
+        """A line of thinking: the newest of each line of play is published now and then."""
+        found = _MULTIPV.search(line)
+        key = found[1] if found else b"1"
+        before = self._reports.get(key)
+        if before is None and len(self._reports) >= KEPT_MULTIPV:
+            return
+        # What only counts nodes says less than the last score.
+        if before is None or b" score " in line or b" score " not in before:
+            self._reports[key] = line
+        self._fresh[key] = line
+        self._report_news.set()
+
+    def end_reports(self) -> None:
+        """The search is over: its last thinking becomes lines, and nothing of it is published as thinking."""
+        for line in self._reports.values():
+            self.say(line.decode("utf-8", "replace"))
+        self._reports.clear()
+        self._fresh.clear()
+
+    def changed(self, last_in: int) -> None:
+        """The state is another; `last_in` is the number of the last line taken."""
+        self._last_in = last_in
+        self._changed.set()
+
+    def resend(self, start: int) -> bool:
+        """Publish the lines from number `start` on once more; False if they are forgotten."""
+        if start < self._ring.first:
+            return False
+        self._sent = min(self._sent, start - 1)
+        self._news.set()
+        return True
+
+    async def announce(self) -> None:
+        """Publish the state as it was known last; Offline."""
+        await self._link.publish(self._state, self._document(), retain=True)
+
+    async def flushed(self, timeout: float) -> bool:
+        """Wait until all lines are acknowledged; whether they are."""
+        if self._sent >= self._ring.last:
+            return True
+        try:
+            async with asyncio.timeout(timeout):
+                await self._delivered.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def close(self) -> bool:
+        """Publish nothing more, and clear the state; False if that could not be done."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+        try:
+            async with asyncio.timeout(1.0):
+                await self._link.publish(self._state, b"", retain=True)
+        except (Offline, TimeoutError):
+            return False
+        return True
+
+    @property
+    def state_topic(self) -> str:
+        return self._state
+
+    def _document(self) -> bytes:
+        return encode({**self._known, "last_in": self._last_in, "last_out": self._ring.last})
+
+    async def _write_lines(self) -> None:
+        while True:
+            if self._sent >= self._ring.last:
+                self._delivered.set()
+                self._news.clear()
+                await self._news.wait()
+            await self._link.wait_up()
+            number = max(self._sent + 1, self._ring.first)
+            line = self._ring.get(number)
+            if line is None:
+                continue
+            asked = self._sent
+            try:
+                await self._link.publish(self._out, line)
+            except Offline:
+                # Until the link is up again; then this line comes once more.
+                continue
+            # A resend that came meanwhile begins further back.
+            if self._sent == asked:
+                self._sent = number
+
+    async def _write_reports(self) -> None:
+        while True:
+            await self._report_news.wait()
+            self._report_news.clear()
+            if self._fresh and self._link.up:
+                payload = b"\n".join(self._fresh.values())
+                self._fresh.clear()
+                try:
+                    await self._link.publish(self._info, payload, qos=0)
+                except Offline:
+                    continue
+                await asyncio.sleep(INFO_PAUSE)
+            elif self._fresh:
+                await self._link.wait_up()
+                self._report_news.set()
+
+    async def _write_states(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            self._known = await self._facts()
+            await self._link.wait_up()
+            try:
+                await self.announce()
+            except Offline:
+                self._changed.set()
+                continue
+            await asyncio.sleep(STATE_PAUSE)

@@ -1,0 +1,243 @@
+"""Requests and their replies: JSON within limits, and an error code for everything that can be wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hnefi.engine.wording import nearest, shorten
+
+from . import topics
+from .client import Message
+
+PAYLOAD_LIMIT = 64 * 1024
+DEPTH_LIMIT = 8
+ID_LIMIT = 64
+OPTIONS_LIMIT = 64
+WORD_LIMIT = 1_024
+
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+
+OPERATIONS = ("open", "close", "list", "resend", "ping")
+CODES = (
+    "bad_json",
+    "bad_request",
+    "unknown_op",
+    "unknown_variant",
+    "bad_option",
+    "forbidden_reply",
+    "too_many",
+    "draining",
+    "no_session",
+    "sid_taken",
+    "gone",
+    "engine_failed",
+)
+
+
+class RequestError(Exception):
+    """A request that is not granted: one of `CODES`, a sentence, and where to say so."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that can be understood. `reply` is a topic of `user`, and `correlation` is echoed (MQTT 5).
+
+    What belongs to another operation than `op` has its default.
+    """
+
+    id: str
+    op: str
+    user: str
+    reply: str
+    correlation: bytes = b""
+    variant: str = ""
+    player: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    cid: str = ""
+    sid: str = ""
+    seq: bool = False
+    keep: bool = False
+    start: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A request that cannot be understood, with what is needed to say so."""
+
+    id: str
+    reply: str
+    correlation: bytes
+    error: RequestError
+
+
+def read(message: Message, user: str, variant: str = "") -> Request | Rejected:
+    """The request of `user` in a message; `variant` is that of the pool it came to."""
+    ident, reply = "", topics.reply(user)
+    try:
+        document = _document(message.payload)
+        ident = _ident(document)
+        reply = _reply(document, message, user)
+        return _request(document, ident, user, reply, message.correlation, variant)
+    except RequestError as error:
+        return Rejected(ident, reply, message.correlation, error)
+
+
+def success(ident: str, **facts: Any) -> bytes:
+    """The reply to a request that was granted."""
+    return encode({"id": ident, "ok": True, **facts})
+
+
+def failure(ident: str, error: RequestError) -> bytes:
+    """The reply to one that was not."""
+    return encode({"id": ident, "ok": False, "error": {"code": error.code, "text": str(error)}})
+
+
+def encode(document: Mapping[str, Any]) -> bytes:
+    """A JSON object as a payload."""
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+
+
+def decode(payload: bytes) -> dict[str, Any]:
+    """The JSON object in a payload, within the limits; ValueError with a sentence otherwise."""
+    if len(payload) > PAYLOAD_LIMIT:
+        raise ValueError(f"{len(payload)} bytes: expected at most {PAYLOAD_LIMIT}")
+    if _too_deep(payload):
+        raise ValueError(f"nested deeper than {DEPTH_LIMIT} levels")
+    try:
+        document = json.loads(payload.decode(), parse_constant=_no_constant)
+    except UnicodeDecodeError:
+        raise ValueError("expected UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{error.msg} at column {error.pos + 1}") from None
+    except ValueError as error:
+        raise ValueError(shorten(str(error))) from None
+    if not isinstance(document, dict):
+        raise ValueError(f"{shorten(document)}: expected an object")
+    return document
+
+
+def _no_constant(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _too_deep(payload: bytes) -> bool:
+    """Whether brackets outside strings nest deeper than the limit."""
+    if payload.count(b"[") + payload.count(b"{") <= DEPTH_LIMIT:
+        return False
+    depth = 0
+    for bracket in re.findall(rb"[\[\]{}]", _STRINGS.sub(b"", payload)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > DEPTH_LIMIT:
+            return True
+    return False
+
+
+def _document(payload: bytes) -> dict[str, Any]:
+    try:
+        return decode(payload)
+    except ValueError as error:
+        raise RequestError("bad_json", f"request: {error}") from None
+
+
+def _ident(document: Mapping[str, Any]) -> str:
+    value = document.get("id", "")
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**18:
+        return str(value)
+    if not isinstance(value, str) or len(value) > ID_LIMIT:
+        raise RequestError("bad_request", f"id {shorten(value)}: expected text of at most {ID_LIMIT} signs")
+    return value
+
+
+def _reply(document: Mapping[str, Any], message: Message, user: str) -> str:
+    value = document.get("reply") or message.reply_to or topics.reply(user)
+    if not isinstance(value, str) or not topics.is_reply_of(value, user):
+        raise RequestError(
+            "forbidden_reply", f"reply {shorten(value)}: expected {topics.reply(user, '<word>')}"
+        )
+    return value
+
+
+def _request(
+    document: Mapping[str, Any], ident: str, user: str, reply: str, correlation: bytes, variant: str
+) -> Request:
+    op = document.get("op")
+    if op not in OPERATIONS:
+        hint = nearest(op, OPERATIONS) if isinstance(op, str) else ""
+        raise RequestError("unknown_op", f"op {shorten(op)}: expected one of {', '.join(OPERATIONS)}{hint}")
+    start = document.get("from", 1)
+    if isinstance(start, bool) or not isinstance(start, int) or not 0 <= start < 10**15:
+        raise RequestError("bad_request", f"from {shorten(start)}: expected the number of a line")
+    request = Request(
+        id=ident,
+        op=op,
+        user=user,
+        reply=reply,
+        correlation=correlation,
+        variant=_word(document, "variant") or variant,
+        player=_word(document, "player"),
+        options=_options(document),
+        cid=_level(document, "cid"),
+        sid=_sid(document),
+        seq=_flag(document, "seq"),
+        keep=_flag(document, "keep"),
+        start=start,
+    )
+    if op in ("close", "resend") and not request.sid:
+        raise RequestError("bad_request", f"{op}: expected the sid of a session")
+    return request
+
+
+def _word(document: Mapping[str, Any], key: str) -> str:
+    value = document.get(key, "")
+    if not isinstance(value, str) or len(value) > WORD_LIMIT or not value.isprintable():
+        raise RequestError("bad_request", f"{key} {shorten(value)}: expected one line of text")
+    return value
+
+
+def _flag(document: Mapping[str, Any], key: str) -> bool:
+    value = document.get(key, False)
+    if not isinstance(value, bool):
+        raise RequestError("bad_request", f"{key} {shorten(value)}: expected true or false")
+    return value
+
+
+def _level(document: Mapping[str, Any], key: str) -> str:
+    value = _word(document, key)
+    try:
+        return topics.level(value, key) if value else ""
+    except topics.TopicError as error:
+        raise RequestError("bad_request", str(error)) from None
+
+
+def _sid(document: Mapping[str, Any]) -> str:
+    value = _word(document, "sid")
+    if value and not topics.is_session(value):
+        raise RequestError("bad_request", f"sid {shorten(value)}: expected 4 to 32 of a-z, 0-9 and '-'")
+    return value
+
+
+def _options(document: Mapping[str, Any]) -> dict[str, str]:
+    value = document.get("options", {})
+    if not isinstance(value, dict) or len(value) > OPTIONS_LIMIT:
+        raise RequestError(
+            "bad_request",
+            f"options {shorten(value)}: expected an object of at most {OPTIONS_LIMIT} names and values",
+        )
+    options = {}
+    for name, setting in value.items():
+        text = str(setting).lower() if isinstance(setting, bool) else setting
+        text = str(text) if isinstance(text, int) and abs(text) < 10**18 else text
+        if not isinstance(text, str) or len(text) > WORD_LIMIT or not (name + text).isprintable():
+            raise RequestError(
+                "bad_option", f"option {shorten(name)} {shorten(setting)}: expected one line of text"
+            )
+        options[name] = text
+    return options

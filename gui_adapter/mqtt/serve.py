@@ -1,0 +1,203 @@
+"""`hnefi mqtt serve`: the command line of the service."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import shlex
+import sys
+from dataclasses import dataclass
+
+from . import topics
+from .arguments import access, add_connection, parser
+
+LOG = logging.getLogger("hnefi.mqtt")
+
+USAGE, BROKER_FAILED, ENGINE_FAILED = 2, 3, 4
+
+EXAMPLES = (
+    "                                   a broker on this machine if there is none, and an engine",
+    "--sessions 16 --player simple-d3   more at once, and who plays",
+    "--broker mqtts://club.example --user hnefi-engine --password-file ~/.hnefi-password",
+)
+
+
+def main(argv: list[str], verb: str = "serve") -> int:
+    """Serve until SIGINT or SIGTERM; the exit code. `verb` is how it was called; it may be left out."""
+    options = _parser(verb)
+    arguments = options.parse_args(argv)
+    try:
+        topics.level(arguments.eid, "--eid")
+    except topics.TopicError as error:
+        options.error(str(error))
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=arguments.log_level.upper(),
+        format="%(asctime)s.%(msecs)03d %(levelname)s %(message)s",
+        datefmt="%Y-%m-%dT%H:%M:%S",
+    )
+    try:
+        return asyncio.run(_serve(options, arguments))
+    except KeyboardInterrupt:
+        return 1
+
+
+def _parser(verb: str) -> argparse.ArgumentParser:
+    options = parser(
+        verb,
+        "Engines behind an MQTT broker: whoever may publish and subscribe there can play, analyse and watch.\n"
+        "The first line on standard output says which broker, then a log goes to standard error.\n"
+        "SIGTERM ends it gently: searches answer, sessions close.",
+        EXAMPLES,
+    )
+    options.add_argument(
+        "--broker",
+        default="auto",
+        metavar="auto|URL",
+        help="auto: HNEFI_BROKER, else a Mosquitto of our own, else the embedded broker",
+    )
+    options.add_argument("--port", type=_count, help="port of a broker of our own (default 1883 if free)")
+    options.add_argument("--ws-port", type=_count, default=0, help="its port for WebSockets (default none)")
+    options.add_argument("--eid", default="local", help="name of the service in the topics (default local)")
+    options.add_argument("--sessions", type=_count, default=8, help="sessions at once (default 8)")
+    options.add_argument("--per-user", type=_count, default=4, help="of one user (default 4)")
+    options.add_argument(
+        "--idle", type=_seconds, default=1800.0, help="seconds until an unused one is closed"
+    )
+    options.add_argument(
+        "--max-search", type=_seconds, default=600.0, help="seconds of a search (default 600)"
+    )
+    options.add_argument("--pool", action="store_true", help="also answer requests to the pool of a variant")
+    options.add_argument("--allow-heavy", action="store_true", help="allow bench, perft and genfens")
+    options.add_argument("--max-hash", type=_count, default=256, help="MiB a session may have (default 256)")
+    options.add_argument("--max-threads", type=_count, default=1, help="threads it may have (default 1)")
+    engine = options.add_argument_group("engine")
+    engine.add_argument("--engine", metavar="CMD", help="its command line (default: our own)")
+    engine.add_argument("--player", default="", metavar="NAME", help="who plays, where a client says nothing")
+    engine.add_argument("--variant", default="", metavar="V", help="what is played, where it says nothing")
+    engine.add_argument(
+        "--option", action="append", default=[], type=_option, metavar="N=V", help="set first; repeatable"
+    )
+    add_connection(options)
+    options.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default info"
+    )
+    return options
+
+
+async def _serve(options: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    from hnefi.protocol.client import EngineError, own_command
+    from hnefi.protocol.filter import Filter
+
+    from .brokers import BrokerError, provide
+    from .check import short_check
+    from .client import LinkError
+    from .endings import asked_to_end
+    from .piped import Policy
+    from .service import Service, Settings
+
+    try:
+        command = tuple(shlex.split(arguments.engine)) if arguments.engine else tuple(own_command())
+    except ValueError as error:
+        options.error(f"--engine: {error}")
+    if not command:
+        options.error("--engine: expected a program and its arguments")
+    settings = Settings(
+        eid=arguments.eid,
+        policy=Policy(
+            command=command,
+            filter=Filter(arguments.allow_heavy, arguments.max_hash, arguments.max_threads),
+            options=tuple(arguments.option),
+            player=arguments.player,
+            variant=arguments.variant,
+            max_search=arguments.max_search,
+        ),
+        sessions=arguments.sessions,
+        per_user=arguments.per_user,
+        idle=arguments.idle,
+        pool=arguments.pool,
+    )
+    ending = asked_to_end()
+    try:
+        broker = await provide(arguments.broker, port=arguments.port, ws_port=arguments.ws_port)
+    except BrokerError as error:
+        print(f"hnefi mqtt serve: {error}", file=sys.stderr)
+        return error.status
+    outcome = _Outcome()
+    try:
+        way = access(options, arguments, broker.url)
+        print(f"broker {way.address}", flush=True)
+        shares = False
+        try:
+            report = await short_check(way)
+            shares = report.shares
+            for sentence in report.warnings:
+                if arguments.pool or "--pool" not in sentence:
+                    LOG.warning("%s", sentence)
+        except LinkError as error:
+            LOG.warning("%s", error)
+        if arguments.pool and not shares:
+            print(
+                "hnefi mqtt serve: --pool: this broker does not deliver shared subscriptions: "
+                "expected one that does, such as Mosquitto",
+                file=sys.stderr,
+            )
+            return BROKER_FAILED
+        service = Service(way, settings)
+
+        async def end() -> None:
+            gone = asyncio.create_task(broker.ended())
+            asked = asyncio.create_task(ending.wait())
+            try:
+                await asyncio.wait([gone, asked], return_when=asyncio.FIRST_COMPLETED)
+                if gone.done():
+                    outcome.failure = gone.result()
+            finally:
+                gone.cancel()
+                asked.cancel()
+
+        refused = await service.run(
+            end(),
+            lambda: print(f"ready {topics.requests(arguments.eid, '<user>')}", flush=True),
+            shares=shares,
+        )
+        if refused is not None:
+            outcome.failure = str(refused)
+    except EngineError as error:
+        print(f"hnefi mqtt serve: {error}", file=sys.stderr)
+        return ENGINE_FAILED
+    finally:
+        await broker.close()
+    if outcome.failure:
+        print(f"hnefi mqtt serve: {outcome.failure}", file=sys.stderr)
+        return BROKER_FAILED
+    return 0
+
+
+@dataclass(slots=True)
+class _Outcome:
+    failure: str = ""
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < len(text) <= 6 and int(text)):
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected a whole number from 1 on")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 10_000_000:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected a number of seconds")
+    return seconds
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected NAME=VALUE")
+    return name.strip(), value.strip()

@@ -1,0 +1,473 @@
+"""The service: requests in, sessions and replies out, presence, limits, and a clean end.
+
+One `Service` is one engine name (`eid`) at one broker. Sessions live in this process and know no connection: when the
+broker goes, engines think on, and when it comes back everything that is retained is published anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import secrets
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hnefi.engine import about
+
+from . import requests, topics
+from .client import Access, Link, LinkError, Message, Offline, Will
+from .numbering import RING_BYTES, RING_LINES
+from .piped import Policy, new_engine
+from .requests import Rejected, Request, RequestError
+from .session import QUEUE_BYTES, QUEUE_LINES, Session
+
+LOG = logging.getLogger("hnefi.mqtt.service")
+
+PENDING_PER_USER = 64
+"""Requests of one user that may wait for their replies; more are refused, and of the refusals one a second is said."""
+PRESENCE_PAUSE = 30.0
+"""Seconds from a client's `offline` to the end of its sessions."""
+DRAIN_LIMIT = 5.0
+"""Seconds from the first request to end until it is done in any case."""
+REPLY_PATIENCE = 30.0
+"""Seconds for which a reply waits for a broker that is gone."""
+SWEEP = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a service is. `idle` is in seconds."""
+
+    eid: str
+    policy: Policy
+    sessions: int = 8
+    per_user: int = 4
+    idle: float = 1800.0
+    pool: bool = False
+
+
+class Service:
+    """Made with `run`; everything else is internal."""
+
+    def __init__(self, access: Access, settings: Settings) -> None:
+        self.settings = settings
+        self.instance = secrets.token_hex(4)
+        self.sessions: dict[tuple[str, str], Session] = {}
+        self.link = Link(
+            access,
+            settings.eid,
+            will=Will(topics.status(settings.eid), self._status("offline")),
+            on_up=self._announce,
+            patient=True,
+        )
+        self._about: dict[str, Any] = {}
+        self._variants: tuple[str, ...] = ()
+        self._opening: Counter[str] = Counter()
+        self._reserved: set[tuple[str, str]] = set()
+        self._opened_by: dict[tuple[str, bytes], tuple[Session, bytes]] = {}
+        self._in_work: set[tuple[str, bytes]] = set()
+        self._pending: Counter[str] = Counter()
+        self._refused: dict[str, float] = {}
+        self._presence: dict[tuple[str, str], asyncio.TimerHandle] = {}
+        self._to_clear: set[str] = set()
+        self._status_news = asyncio.Event()
+        self._draining = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closings: set[asyncio.Task[None]] = set()
+
+    # Beginning and end
+
+    async def run(
+        self, ending: Awaitable[object], ready: Callable[[], None] | None = None, *, shares: bool = False
+    ) -> LinkError | None:
+        """Serve until `ending` comes true, then drain; what ended it otherwise, if the broker refuses us.
+
+        `ready` is called when the first connection stands. `shares`: the broker delivers shared subscriptions.
+        EngineError if the engine cannot be started at all.
+        """
+        await self._learn()
+        await self.link.subscribe(topics.requests(self.settings.eid), self._on_request)
+        await self.link.subscribe(topics.status(self.settings.eid), self._on_status)
+        await self.link.subscribe(topics.presence(), self._on_presence)
+        if self.settings.pool and shares:
+            for variant in self._variants:
+                if topics.is_level(variant):
+                    await self.link.subscribe(topics.shared(topics.pool_requests(variant)), self._on_request)
+        end = asyncio.ensure_future(ending)
+        opening = asyncio.create_task(self.link.open())
+        lost: asyncio.Task[LinkError | None] | None = None
+        try:
+            await asyncio.wait([end, opening], return_when=asyncio.FIRST_COMPLETED)
+            if not opening.done():
+                return None
+            opening.result()
+            if ready is not None:
+                ready()
+            self._spawn(self._sweep())
+            self._spawn(self._write_status())
+            lost = asyncio.create_task(self.link.closed())
+            await asyncio.wait([end, lost], return_when=asyncio.FIRST_COMPLETED)
+            return lost.result() if lost.done() else None
+        except LinkError as error:
+            return error
+        finally:
+            end.cancel()
+            opening.cancel()
+            await self._drain()
+            if lost is not None:
+                lost.cancel()
+
+    async def _learn(self) -> None:
+        """Start one engine to see what it can do."""
+        policy = self.settings.policy
+        engine = await new_engine(policy)
+        try:
+            await engine.is_ready()
+            lines = [] if engine.proto != "uti" else await engine.ask("variants", timeout=30.0)
+            names = [line.split()[3] for line in lines if line.startswith("info string variant ")]
+            option = engine.options.get("variant") or engine.options.get("uci_variant")
+            self._variants = tuple(names or (option.values if option else ()))
+            self._about = {
+                "name": engine.name,
+                "author": engine.author,
+                "service": f"{about.NAME} {about.VERSION}",
+                "protocol": engine.proto,
+                "topics": topics.ROOT,
+                "variants": list(self._variants),
+                "options": [_option(option) for option in engine.options.values()],
+                "limits": {
+                    "sessions": self.settings.sessions,
+                    "sessions_per_user": self.settings.per_user,
+                    "idle_s": self.settings.idle,
+                    "max_search_s": policy.max_search,
+                    "payload_bytes": requests.PAYLOAD_LIMIT,
+                    "json_depth": requests.DEPTH_LIMIT,
+                    "queue_lines": QUEUE_LINES,
+                    "queue_bytes": QUEUE_BYTES,
+                    "resend_lines": RING_LINES,
+                    "resend_bytes": RING_BYTES,
+                    "hash_mib": policy.filter.hash_mib,
+                    "threads": policy.filter.threads,
+                },
+            }
+        finally:
+            await engine.quit()
+
+    async def _drain(self) -> None:
+        """Take no more sessions, let searches answer, end; within `DRAIN_LIMIT` and a little."""
+        self._draining = True
+        LOG.info("draining sessions=%d", len(self.sessions))
+        for task in list(self._tasks):
+            task.cancel()
+        with contextlib.suppress(Offline, TimeoutError):
+            async with asyncio.timeout(1.0):
+                await self.link.publish(
+                    topics.status(self.settings.eid), self._status("draining"), retain=True
+                )
+        sessions = [*self.sessions.values()]
+        for session in sessions:
+            session.outgoing.say("info string closing")
+        await asyncio.gather(*(session.stop() for session in sessions))
+        deadline = time.monotonic() + DRAIN_LIMIT - 2.0
+        while any(session.searching for session in sessions) and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+        for session in sessions:
+            self._begin_close(session, "draining")
+        if self._closings:
+            await asyncio.wait(self._closings)
+        with contextlib.suppress(Offline, TimeoutError):
+            async with asyncio.timeout(1.0):
+                await self.link.publish(
+                    topics.status(self.settings.eid), self._status("offline"), retain=True
+                )
+        await self.link.close()
+        for handle in self._presence.values():
+            handle.cancel()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # What everybody may see
+
+    def _status(self, state: str = "") -> bytes:
+        if not state:
+            full = len(self.sessions) + sum(self._opening.values()) >= self.settings.sessions
+            state = "draining" if self._draining else "busy" if full else "ready"
+        return requests.encode(
+            {
+                "state": state,
+                "sessions": 0 if state == "offline" else len(self.sessions),
+                "max": self.settings.sessions,
+                "instance": self.instance,
+            }
+        )
+
+    async def _announce(self) -> None:
+        """After each connection: everything that is retained, before any line of a session."""
+        LOG.info(
+            "connected broker=%s version=%s id=%s",
+            self.link.access.address,
+            "5" if self.link.version == 5 else "3.1.1",
+            self.link.identifier,
+        )
+        await self.link.publish(topics.status(self.settings.eid), self._status(), retain=True)
+        await self.link.publish(topics.about(self.settings.eid), requests.encode(self._about), retain=True)
+        for topic in list(self._to_clear):
+            await self.link.publish(topic, b"", retain=True)
+            self._to_clear.discard(topic)
+        for session in list(self.sessions.values()):
+            await session.outgoing.announce()
+
+    async def _write_status(self) -> None:
+        while True:
+            await self._status_news.wait()
+            self._status_news.clear()
+            await self.link.wait_up()
+            with contextlib.suppress(Offline):  # the next connection announces it
+                await self.link.publish(topics.status(self.settings.eid), self._status(), retain=True)
+
+    def _on_status(self, message: Message) -> None:
+        """Somebody says what state we are in: an old will of ours, or another service that has our name."""
+        try:
+            said = json.loads(message.payload)
+            state, instance = said["state"], said["instance"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            state, instance = "offline", ""
+        if self._draining or not self.link.up:
+            return
+        if state == "offline":
+            self._status_news.set()
+        elif instance != self.instance and not message.retain:
+            LOG.warning(
+                "another service is called %s too: clients are answered by both; choose another --eid",
+                self.settings.eid,
+            )
+
+    # Requests
+
+    def _on_request(self, message: Message) -> None:
+        user = topics.owner(message.topic)
+        if message.retain or not topics.is_level(user):
+            return
+        if self._pending[user] >= PENDING_PER_USER:
+            self._refuse_flood(user)
+            return
+        levels = message.topic.split("/")
+        variant = levels[3] if levels[2] == "pool" else ""
+        request = requests.read(message, user, variant)
+        self._pending[user] += 1
+        self._spawn(self._answer(request, user, message.payload))
+
+    def _refuse_flood(self, user: str) -> None:
+        now = time.monotonic()
+        if now - self._refused.get(user, -1.0) >= 1.0:
+            self._refused[user] = now
+            error = RequestError("too_many", f"more than {PENDING_PER_USER} requests at once")
+            self._spawn(self._reply(topics.reply(user), requests.failure("", error), b""))
+
+    async def _answer(self, request: Request | Rejected, user: str, payload: bytes) -> None:
+        try:
+            if isinstance(request, Rejected):
+                LOG.info("request user=%s refused=%s", user, request.error.code)
+                document = requests.failure(request.id, request.error)
+            else:
+                answer = await self._granted(request, payload)
+                if answer is None:
+                    return
+                document = answer
+            await self._reply(request.reply, document, request.correlation)
+        finally:
+            self._pending[user] -= 1
+            if not self._pending[user]:
+                del self._pending[user]
+
+    async def _reply(self, topic: str, document: bytes, correlation: bytes) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(REPLY_PATIENCE):
+                while True:
+                    await self.link.wait_up()
+                    with contextlib.suppress(Offline):
+                        await self.link.publish(topic, document, correlation=correlation)
+                        return
+
+    async def _granted(self, request: Request, payload: bytes) -> bytes | None:
+        """The reply; None if this request has come before and is being worked on."""
+        key = (request.user, payload)
+        try:
+            match request.op:
+                case "open":
+                    # Delivered twice it must not open two: the same again is answered by the same.
+                    known = self._opened_by.get(key)
+                    if known is not None and request.id:
+                        return known[1]
+                    if key in self._in_work and request.id:
+                        return None
+                    self._in_work.add(key)
+                    try:
+                        return await self._open(request, key)
+                    finally:
+                        self._in_work.discard(key)
+                case "close":
+                    session = self._session(request)
+                    session.on_end = None
+                    last_out = await self._close(session, "closed by the client")
+                    return requests.success(request.id, sid=request.sid, last_out=last_out)
+                case "list":
+                    own = [
+                        session.facts_of()
+                        for session in self.sessions.values()
+                        if session.user == request.user
+                    ]
+                    return requests.success(request.id, sessions=own)
+                case "resend":
+                    session = self._session(request)
+                    if not session.outgoing.resend(max(1, request.start)):
+                        raise RequestError("gone", f"line {request.start} is no longer there")
+                    return requests.success(request.id, sid=request.sid, last_out=session.outgoing.last_out)
+            return requests.success(
+                request.id,
+                time=round(time.time(), 3),
+                load=round(os.getloadavg()[0], 2),
+                sessions=len(self.sessions),
+                max=self.settings.sessions,
+                instance=self.instance,
+            )
+        except RequestError as error:
+            LOG.info("request user=%s op=%s refused=%s", request.user, request.op, error.code)
+            return requests.failure(request.id, error)
+
+    def _session(self, request: Request) -> Session:
+        session = self.sessions.get((request.user, request.sid))
+        if session is None:
+            raise RequestError("no_session", f"there is no session {request.sid} of {request.user}")
+        return session
+
+    async def _open(self, request: Request, key: tuple[str, bytes]) -> bytes:
+        user = request.user
+        sid = request.sid or f"s-{secrets.token_hex(6)}"
+        if self._draining:
+            raise RequestError("draining", "the service is closing and takes no more sessions")
+        if (user, sid) in self.sessions or (user, sid) in self._reserved:
+            raise RequestError("sid_taken", f"session {sid} exists: expected another sid, or a close before")
+        settings = self.settings
+        if len(self.sessions) + sum(self._opening.values()) >= settings.sessions:
+            raise RequestError("too_many", f"all {settings.sessions} sessions of this service are taken")
+        own = sum(session.user == user for session in self.sessions.values()) + self._opening[user]
+        if own >= settings.per_user:
+            raise RequestError("too_many", f"{user} has {own} sessions: close one before")
+        self._opening[user] += 1
+        self._reserved.add((user, sid))
+        session = Session(request, sid, settings.policy, self.link)
+        try:
+            await session.start()
+            self.sessions[user, sid] = session
+        finally:
+            self._reserved.discard((user, sid))
+            self._opening[user] -= 1
+            if not self._opening[user]:
+                del self._opening[user]
+        session.on_end = self._on_session_end
+
+        def receive(message: Message) -> None:
+            if not message.retain:
+                session.receive(message.payload)
+
+        await self.link.subscribe(topics.session(user, sid, "in"), receive)
+        LOG.info("open user=%s sid=%s variant=%s pid=%d", user, sid, request.variant, session.engine.pid)
+        self._status_news.set()
+        document = requests.success(
+            request.id,
+            sid=sid,
+            eid=settings.eid,
+            engine=session.engine.name,
+            variant=session.variant.name if session.variant else None,
+            seq=request.seq,
+            topics={leaf: topics.session(user, sid, leaf) for leaf in ("in", "out", "info", "state")},
+        )
+        self._opened_by[key] = (session, document)
+        return document
+
+    def _on_session_end(self, session: Session, reason: str) -> None:
+        self._begin_close(session, reason)
+
+    def _begin_close(self, session: Session, reason: str) -> asyncio.Task[None]:
+        """End a session; once begun this is not broken off, so that no engine is left."""
+        task = asyncio.create_task(self._close_whole(session, reason))
+        self._closings.add(task)
+        task.add_done_callback(self._closings.discard)
+        return task
+
+    async def _close(self, session: Session, reason: str) -> int:
+        """End a session; the number of its last line."""
+        await asyncio.shield(self._begin_close(session, reason))
+        return session.outgoing.last_out
+
+    async def _close_whole(self, session: Session, reason: str) -> None:
+        if self.sessions.pop((session.user, session.sid), None) is None:
+            return
+        for key in [key for key, (known, _) in self._opened_by.items() if known is session]:
+            del self._opened_by[key]
+        await self.link.unsubscribe(topics.session(session.user, session.sid, "in"))
+        if not await session.close():
+            self._to_clear.add(session.outgoing.state_topic)
+        LOG.info(
+            "close user=%s sid=%s reason=%s lines=%d",
+            session.user,
+            session.sid,
+            json.dumps(reason),
+            session.outgoing.last_out,
+        )
+        self._status_news.set()
+
+    # Clients that go
+
+    def _on_presence(self, message: Message) -> None:
+        levels = message.topic.split("/")
+        who = (levels[3], levels[5])
+        handle = self._presence.pop(who, None)
+        if handle is not None:
+            handle.cancel()
+        if message.payload.strip() == b"offline" and self._of_client(who):
+            loop = asyncio.get_running_loop()
+            self._presence[who] = loop.call_later(PRESENCE_PAUSE, self._client_gone, who)
+
+    def _client_gone(self, who: tuple[str, str]) -> None:
+        self._presence.pop(who, None)
+        for session in self._of_client(who):
+            session.end("its client is gone")
+
+    def _of_client(self, who: tuple[str, str]) -> Sequence[Session]:
+        user, cid = who
+        return [
+            session
+            for session in self.sessions.values()
+            if session.user == user and session.request.cid == cid and not session.request.keep
+        ]
+
+    async def _sweep(self) -> None:
+        """End sessions that nobody uses."""
+        while True:
+            await asyncio.sleep(min(SWEEP, self.settings.idle / 2))
+            now = time.monotonic()
+            for session in list(self.sessions.values()):
+                if not session.searching and now - session.touched > self.settings.idle:
+                    session.outgoing.say(f"info string closing: idle for {self.settings.idle:g} s")
+                    session.end("idle")
+
+
+def _option(option: Any) -> dict[str, Any]:
+    """An option as `about` shows it."""
+    shown = {"name": option.name, "type": option.type, "default": option.default}
+    if option.type == "spin":
+        shown |= {"min": option.minimum, "max": option.maximum}
+    if option.type == "combo":
+        shown["values"] = list(option.values)
+    return shown

@@ -1,0 +1,477 @@
+"""One session: one engine process, the lines that go to it, and the lines that come from it.
+
+Lines pass as they are. What a session adds is order and bounds: numbers, the filter for strangers, one search at a
+time, a queue that never grows without end, and a second process with the same game where the first one dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hnefi.engine.session import SessionError
+from hnefi.protocol.answers import VariantLine, parse_variant
+from hnefi.protocol.client import EngineError
+from hnefi.protocol.commands import TABLE
+from hnefi.protocol.format import error_line, shown
+from hnefi.protocol.messages import Go, command_of, parse_go, words_of
+
+from .client import Link
+from .memory import Memory
+from .numbering import Incoming, split_number
+from .outgoing import Outgoing
+from .piped import GRACE, Piped, Policy, new_engine, set_up
+from .requests import PAYLOAD_LIMIT, Request
+
+QUEUE_LINES = 256
+QUEUE_BYTES = 256 * 1024
+COMPLAINT_PAUSE = 1.0
+"""Seconds between two complaints of the same kind, at least: a flood is not answered by a flood."""
+FACTS_TIMEOUT = 5.0
+STATEFUL = frozenset(
+    {"position", "play", "undo", "variant", "rules", "setoption", "go", "stop", "ponderhit"}
+    | {"utinewgame", "ucinewgame", "uginewgame"}
+)
+"""Words after which the state is another."""
+OURS = -1
+"""Instead of a number: a question of our own, whose answer is not for the client."""
+
+
+@dataclass(slots=True)
+class Running:
+    """The search that is on: the number and text of its `go`, and until when (monotonic) it may take."""
+
+    number: int
+    line: str
+    began: float
+    deadline: float
+    stopping: bool = False
+
+
+class Session:
+    """Made by `open_session`; ends by `close`, or by itself, and then calls `on_end` with the reason."""
+
+    def __init__(self, request: Request, sid: str, policy: Policy, link: Link) -> None:
+        self.request = request
+        self.user = request.user
+        self.sid = sid
+        self.policy = policy
+        self.opened = time.time()
+        self.touched = time.monotonic()
+        self.on_end: Callable[[Session, str], None] | None = None
+        self.engine: Piped
+        self.memory: Memory
+        self.variant: VariantLine | None = None
+        self.last_bestmove = ""
+        self.restarts = 0
+        self._link = link
+        self._incoming = Incoming()
+        self._queue: deque[tuple[int, str]] = deque()
+        self._queued_bytes = 0
+        self._dropped = 0
+        self._arrived = asyncio.Event()
+        self._complained: dict[str, tuple[int, float]] = {}
+        self._search: Running | None = None
+        self._clock: Mapping[str, int] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._readies: deque[int] = deque()
+        self._asked: asyncio.Future[list[str]] | None = None
+        self._reason = ""
+        self._collecting: list[str] | None = None
+        self._queries = True
+        self._deaths = 0
+        self._writing = asyncio.Lock()
+        self._closing = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.outgoing: Outgoing
+
+    # Beginning and end
+
+    async def start(self) -> None:
+        """Start and set up the engine; RequestError with the code of what is wrong."""
+        ready = await set_up(self.policy, self.request)
+        self.engine, self.variant, self._queries = ready.engine, ready.variant, ready.queries
+        self.memory = Memory(ready.settings)
+        self.outgoing = Outgoing(
+            self._link, self.user, self.sid, numbered=self.request.seq, facts=self._facts
+        )
+        self._attach()
+        self._spawn(self._feed())
+        self.outgoing.changed(0)
+
+    def _attach(self) -> None:
+        engine = self.engine
+        engine.heard = self._heard
+        engine.ended = lambda how: self._ended(engine, how)
+
+    async def close(self, grace: float = 0.5) -> bool:
+        """End the engine, publish what is left and clear the state; False if the state could not be cleared."""
+        self._closing = True
+        self.engine.heard = self.engine.ended = None
+        if self._timer is not None:
+            self._timer.cancel()
+        # A task may close the session it works for.
+        others = {task for task in self._tasks if task is not asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others)
+        await asyncio.gather(self.engine.quit(grace), self.outgoing.flushed(1.0))
+        return await self.outgoing.close()
+
+    def end(self, reason: str) -> None:
+        """Tell the owner that this session is over; it closes it."""
+        if not self._closing and self.on_end is not None:
+            self._closing = True
+            self.on_end(self, reason)
+
+    @property
+    def searching(self) -> bool:
+        return self._search is not None
+
+    @property
+    def last_in(self) -> int:
+        return self._incoming.last
+
+    def facts_of(self) -> dict[str, Any]:
+        """What the operation `list` says."""
+        return {
+            "sid": self.sid,
+            "variant": self.variant.name if self.variant else self.request.variant or None,
+            "cid": self.request.cid or None,
+            "searching": self.searching,
+            "last_in": self.last_in,
+            "last_out": self.outgoing.last_out,
+            "idle": round(time.monotonic() - self.touched),
+        }
+
+    # Lines in
+
+    def receive(self, payload: bytes) -> None:
+        """A message on `in`: one or more lines."""
+        if self._closing:
+            return
+        self.touched = time.monotonic()
+        if len(payload) > PAYLOAD_LIMIT:
+            self._complain(
+                "size",
+                f"message of {len(payload)} bytes: expected at most {PAYLOAD_LIMIT}, none of it is used",
+            )
+            return
+        for line in payload.decode("utf-8", "replace").split("\n"):
+            self._receive_line(line.replace("\r", " ").strip())
+
+    def _receive_line(self, line: str) -> None:
+        number, text = split_number(line)
+        if number is not None:
+            verdict = self._incoming.judge(number)
+            if verdict == "gap":
+                self._complain("gap", f"gap: expected #{self._incoming.last + 1}", self._incoming.last)
+            if verdict != "next":
+                return
+        elif not text:
+            return
+        if len(self._queue) >= QUEUE_LINES or self._queued_bytes + len(line) > QUEUE_BYTES:
+            self._dropped += 1
+            self._complain("busy", "busy: line dropped")
+            return
+        if number is not None:
+            self._incoming.take(number)
+        if text:
+            self._queue.append((number or 0, text))
+            self._queued_bytes += len(text)
+            self._arrived.set()
+
+    def _complain(self, kind: str, text: str, about: int = 0) -> None:
+        """An error line, but not the same one again and again."""
+        known = self._complained.get(kind)
+        now = time.monotonic()
+        if known is None or known[0] != about or now - known[1] >= COMPLAINT_PAUSE:
+            self._complained[kind] = (about, now)
+            self.outgoing.say(f"info string error {text}")
+
+    async def _feed(self) -> None:
+        """Hand the lines on, one after the other."""
+        while True:
+            while not self._queue:
+                self._arrived.clear()
+                await self._arrived.wait()
+            number, text = self._queue.popleft()
+            self._queued_bytes -= len(text)
+            try:
+                await self._pass_on(number, text)
+            except EngineError as error:
+                # Its end is told by itself; one that only does not read any more has to be ended.
+                if self.engine.failure is None:
+                    self._give_engine_up(str(error))
+
+    async def _pass_on(self, number: int, text: str) -> None:
+        words = command_of(words_of(text.encode()), TABLE)
+        command = words[0] if words else ""
+        if command == "quit":
+            self.end("quit")
+            return
+        refusal = self.policy.filter.refusal(text)
+        if refusal is not None:
+            self.outgoing.say(refusal)
+            return
+        search = self._search
+        if search is not None and search.stopping and not (command and TABLE[command].always):
+            # An engine holds back what follows a stop until it has answered; not all engines do.
+            await self._idle.wait()
+        is_search = command == "go" and words[1:2] != ["perft"]
+        if is_search and self._search is not None:
+            self.outgoing.say(error_line(text, "a search is running: expected stop before"))
+            return
+        async with self._writing:
+            if is_search:
+                self._begin(number, text, words)
+            elif command == "isready":
+                self._readies.append(number)
+            elif command in ("stop", "ponderhit") and self._search is not None:
+                self._hurry(command)
+            self.memory.note(words, text)
+            await self.engine.send(text)
+        if command in STATEFUL:
+            self.outgoing.changed(self.last_in)
+
+    def _begin(self, number: int, line: str, words: list[str]) -> None:
+        now = time.monotonic()
+        go = _parsed(words)
+        if go is not None:
+            names = ("atime", "dtime", "ainc", "dinc")
+            numbers = (*go.limits.clock, *go.limits.inc)
+            self._clock = {name: value for name, value in zip(names, numbers, strict=True) if value}
+            if go.limits.movetime is not None:
+                self._clock = {**self._clock, "movetime": go.limits.movetime}
+        held = go is None or go.limits.infinite or go.limits.ponder
+        allowed = None if go is None or held else _allowed(go)
+        limit = now + self.policy.max_search
+        self._search = Running(
+            number, line, now, limit if allowed is None else min(limit, now + allowed + GRACE)
+        )
+        self._idle.clear()
+        self._set_timer()
+
+    def _hurry(self, command: str) -> None:
+        search = self._search
+        assert search is not None
+        now = time.monotonic()
+        if command == "stop":
+            search.stopping = True
+            search.deadline = min(search.deadline, now + GRACE) if search.deadline > now else now + GRACE
+        else:
+            go = _parsed(command_of(words_of(search.line.encode()), TABLE))
+            allowed = None if go is None or go.limits.infinite else _allowed(go)
+            if allowed is not None:
+                search.deadline = min(search.deadline, now + allowed + GRACE)
+        self._set_timer()
+
+    # Lines out
+
+    def _heard(self, line: bytes) -> None:
+        if line.startswith(b"info ") and not line.startswith(b"info string") and self._search is not None:
+            self.outgoing.report(line)
+            return
+        text = line.decode("utf-8", "replace").strip()
+        word = text.partition(" ")[0]
+        if word == "bestmove":
+            self._answered(text)
+        elif word == "readyok":
+            self._ready(text)
+        elif self._collecting is not None and word == "response":
+            self._collecting.append(text.partition(" ")[2])
+        elif text:
+            if text.startswith("info string variant "):
+                self.variant = parse_variant(text) or self.variant
+            self.outgoing.say(text)
+
+    def _answered(self, text: str) -> None:
+        search, self._search = self._search, None
+        if search is None:
+            return  # an answer to a question that nobody asked
+        self._deaths = 0
+        self.touched = time.monotonic()
+        self.last_bestmove = text.partition(" ")[2]
+        self.outgoing.end_reports()
+        self.outgoing.say(text, search.number)
+        self._idle.set()
+        self._set_timer()
+        self.outgoing.changed(self.last_in)
+
+    def _ready(self, text: str) -> None:
+        number = self._readies.popleft() if self._readies else 0
+        if number != OURS:
+            self.outgoing.say(text, number)
+        elif self._collecting is None:
+            self._collecting = []
+        else:
+            answers, self._collecting = self._collecting, None
+            if self._asked is not None and not self._asked.done():
+                self._asked.set_result(answers)
+            self._asked = None
+
+    # The state
+
+    async def _facts(self) -> Mapping[str, Any]:
+        """The state for late joiners; what the engine does not say is null."""
+        answers = await self._ask("query history", "query turn")
+        history, side = answers if len(answers) == 2 else ("", "")
+        start, _, moves = history.partition(" moves ")
+        if start == "startpos":
+            start = self.variant.startpos if self.variant else ""
+        return {
+            "engine": self.engine.name,
+            "variant": self.variant.name if self.variant else self.request.variant or None,
+            "start": start.removeprefix("fen ") or None,
+            "moves": moves.split(),
+            "side": side or None,
+            "searching": self.searching,
+            "clock": self._clock,
+            "bestmove": self.last_bestmove or None,
+        }
+
+    async def _ask(self, *questions: str) -> list[str]:
+        """The answers of the engine to our own questions, between two marks; none if it does not answer such."""
+        if not self._queries or self._asked is not None or self.engine.failure is not None:
+            return []
+        asked: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
+        try:
+            async with self._writing, asyncio.timeout(FACTS_TIMEOUT):
+                self._asked = asked
+                self._readies += (OURS, OURS)
+                for line in ("isready", *questions, "isready"):
+                    await self.engine.send(line)
+            async with asyncio.timeout(FACTS_TIMEOUT):
+                return await asked
+        except (EngineError, TimeoutError):
+            return []
+
+    # Time, and what engines do wrong
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._search is not None:
+            pause = max(0.0, self._search.deadline - time.monotonic())
+            self._timer = asyncio.get_running_loop().call_later(pause, self._overdue)
+
+    def _overdue(self) -> None:
+        search = self._search
+        if search is None:
+            return
+        self.engine.look()
+        if self._search is not search:
+            return
+        if not search.stopping and time.monotonic() - search.began >= self.policy.max_search:
+            self.outgoing.say(f"info string search stopped after {self.policy.max_search:g} s")
+            search.stopping = True
+            search.deadline = time.monotonic() + GRACE
+            self._spawn(self._stop())
+            self._set_timer()
+        else:
+            self._give_engine_up(f"{self.engine.name} did not answer in time")
+
+    async def _stop(self) -> None:
+        async with self._writing:
+            with contextlib.suppress(EngineError):
+                await self.engine.send("stop")
+
+    async def stop(self) -> None:
+        """End the search, if there is one, as a `stop` of the client does."""
+        if self._search is not None and not self._search.stopping:
+            self._hurry("stop")
+            await self._stop()
+
+    def _give_engine_up(self, why: str) -> None:
+        self._reason = why
+        self.engine.kill()
+
+    def _ended(self, engine: Piped, how: str) -> None:
+        """The engine's process is no more, or of no use any more."""
+        if self._closing or engine is not self.engine:
+            return
+        engine.heard = engine.ended = None
+        why, self._reason = self._reason or f"{engine.name} has ended: {how}", ""
+        self._deaths += 1
+        if self._deaths > 1 or not self.memory.complete:
+            self.outgoing.say(f"info string error engine failed: {shown(why, 200)}: the session is closed")
+            self.end("engine failed")
+        else:
+            self._spawn(self._restart(engine, why))
+
+    async def _restart(self, dead: Piped, why: str) -> None:
+        """Another engine, brought to where the first one was, with the search and the questions that are open."""
+        self.restarts += 1
+        async with self._writing:
+            dead.kill()
+            self._collecting = None
+            if self._asked is not None:
+                self._asked.cancel()
+                self._asked = None
+            self._readies = deque(number for number in self._readies if number != OURS)
+            try:
+                engine = await new_engine(self.policy)
+            except EngineError as error:
+                self.outgoing.say(f"info string error engine failed: {shown(str(error), 200)}")
+                self.end("engine failed")
+                return
+            self.engine = engine
+            if self._closing:
+                await engine.quit(grace=0.0)
+                return
+            self.outgoing.say(f"info string error {shown(why, 200)}: started again, the game goes on")
+            try:
+                for line in self.memory.lines():
+                    await engine.send(line)
+                # What the replay says has been said before.
+                await engine.is_ready()
+                self._attach()
+                for _ in self._readies:
+                    await engine.send("isready")
+                await self._search_again()
+            except EngineError:
+                self._attach()
+                self._ended(engine, "in its second beginning")
+
+    async def _search_again(self) -> None:
+        search = self._search
+        if search is None:
+            return
+        await self.engine.send(search.line)
+        now = time.monotonic()
+        allowed = search.deadline - search.began
+        search.began, search.deadline = now, now + allowed
+        if search.stopping:
+            await self.engine.send("stop")
+            search.deadline = now + GRACE
+        self._set_timer()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name=f"session {self.sid}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _parsed(words: list[str]) -> Go | None:
+    """What a `go` says; None if it cannot be understood."""
+    try:
+        return parse_go(words)
+    except SessionError:
+        return None
+
+
+def _allowed(go: Go) -> float | None:
+    """How long the limits of a `go` let it last, in seconds; None if they do not say."""
+    limits = go.limits
+    times = [limits.movetime, *limits.clock]
+    known = [max(0, milliseconds) / 1000 for milliseconds in times if milliseconds is not None]
+    return max(known) if known else None

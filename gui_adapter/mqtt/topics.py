@@ -1,0 +1,127 @@
+"""The names of all topics, and what may stand in them.
+
+Everything lies below `tafl/v1/`. A level is made of `a-z`, `0-9`, `.` and `-`, 1 to 32 signs. A client's user name is
+part of every topic it writes, so that a broker can hold rights by user; whoever receives reads the user there.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hnefi.engine.wording import shorten
+
+ROOT = "tafl/v1"
+ANY = "+"
+"""Stands for one level in a filter."""
+SHARE = "$share/engines"
+"""Subscribers below it share the messages among themselves, where the broker can do that."""
+
+_LEVEL = re.compile(r"[a-z0-9.-]{1,32}")
+_SESSION = re.compile(r"[a-z0-9-]{4,32}")
+
+
+class TopicError(ValueError):
+    """A word cannot be a level of a topic; the text says what was expected."""
+
+
+def level(word: str, what: str) -> str:
+    """`word` if it may be a level; TopicError with `what` it was to be (`user`, `name of the engine`) otherwise."""
+    if not _LEVEL.fullmatch(word):
+        raise TopicError(f"{what} {shorten(word)}: expected 1 to 32 of a-z, 0-9, '.' and '-'")
+    return word
+
+
+def is_level(word: str) -> bool:
+    return _LEVEL.fullmatch(word) is not None
+
+
+def is_session(word: str) -> bool:
+    """Whether `word` may name a session: 4 to 32 of a-z, 0-9 and '-'."""
+    return _SESSION.fullmatch(word) is not None
+
+
+def slug(text: str) -> str:
+    """The level nearest to any text: small letters, other signs as '-'; `x` if nothing is left."""
+    return re.sub(r"[^a-z0-9.-]+", "-", text.lower())[:32].strip("-") or "x"
+
+
+def status(eid: str) -> str:
+    return f"{ROOT}/engine/{eid}/status"
+
+
+def about(eid: str) -> str:
+    return f"{ROOT}/engine/{eid}/about"
+
+
+def requests(eid: str, user: str = ANY) -> str:
+    return f"{ROOT}/engine/{eid}/req/{user}"
+
+
+def pool_requests(variant: str, user: str = ANY) -> str:
+    return f"{ROOT}/pool/{variant}/req/{user}"
+
+
+def shared(topic_filter: str) -> str:
+    """The filter under which several engines share what matches `topic_filter`."""
+    return f"{SHARE}/{topic_filter}"
+
+
+def reply(user: str, cid: str = "default") -> str:
+    return f"{ROOT}/user/{user}/reply/{cid}"
+
+
+def presence(user: str = ANY, cid: str = ANY) -> str:
+    return f"{ROOT}/user/{user}/presence/{cid}"
+
+
+def session(user: str, sid: str, leaf: str) -> str:
+    """One of a session's topics: `leaf` is `in`, `out`, `info` or `state`."""
+    return f"{ROOT}/session/{user}/{sid}/{leaf}"
+
+
+def arena_meta(run: str) -> str:
+    return f"{ROOT}/arena/{run}/meta"
+
+
+def arena_standings(run: str) -> str:
+    return f"{ROOT}/arena/{run}/standings"
+
+
+def arena_state(run: str, game: str) -> str:
+    return f"{ROOT}/arena/{run}/game/{game}/state"
+
+
+def arena_info(run: str, game: str, side: str) -> str:
+    return f"{ROOT}/arena/{run}/game/{game}/info/{side}"
+
+
+def owner(topic: str) -> str:
+    """The user of a request, reply, presence or session topic, empty if there is none."""
+    levels = topic.split("/")
+    if len(levels) < 5:
+        return ""
+    match levels[2]:
+        case "user" | "session":
+            return levels[3]
+        case "engine" | "pool" if len(levels) == 6:
+            return levels[5]
+    return ""
+
+
+def is_reply_of(topic: str, user: str) -> bool:
+    """Whether `topic` is a reply topic of `user`, and nothing else."""
+    head = reply(user, "")
+    return topic.startswith(head) and is_level(topic[len(head) :])
+
+
+def matches(topic_filter: str, topic: str) -> bool:
+    """Whether a subscription to `topic_filter` (`+` and a final `#` stand for levels) brings `topic`."""
+    if topic_filter.startswith("$share/"):
+        topic_filter = topic_filter.split("/", 2)[2]
+    wanted, given = topic_filter.split("/"), topic.split("/")
+    if wanted[-1] == "#":
+        wanted.pop()
+        given = given[: len(wanted)]
+    return len(wanted) == len(given) and all(
+        want in (ANY, have) for want, have in zip(wanted, given, strict=True)
+    )

@@ -1,0 +1,293 @@
+"""The connection to a broker: how it comes about, how fast it is, how it falls and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from mqtt_brokers import TestBroker, free_port, password
+from mqtt_parts import until
+
+from hnefi.gui_adapter.mqtt import arguments, client, topics
+from hnefi.gui_adapter.mqtt.client import (
+    Access,
+    Link,
+    Message,
+    Offline,
+    Refused,
+    Unreachable,
+    Will,
+    parse_url,
+)
+
+pytest_plugins = ["mqtt_brokers"]
+
+PING = "tafl/v1/user/guest/reply/ping"
+NAGLE = 0.040
+"""What Nagle's algorithm costs at least on each way, in seconds."""
+
+
+def way(broker: TestBroker, user: str = "", secret: str | None = None, protocol: str = "auto") -> Access:
+    return Access(parse_url(broker.url), user, secret, None, protocol)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("mqtt://127.0.0.1", "mqtt://127.0.0.1:1883"),
+        ("mqtts://alice@club.example:9000", "mqtts://alice@club.example:9000"),
+        ("ws://host", "ws://host:80/mqtt"),
+        ("wss://host/a/b", "wss://host:443/a/b"),
+        ("mqtt://[::1]:7", "mqtt://[::1]:7"),
+        ("mqtt://host/", "mqtt://host:1883"),
+    ],
+)
+def test_addresses_are_read(text: str, shown: str) -> None:
+    assert str(parse_url(text)) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "host", "http://host", "mqtt://", "mqtt://host:0", "mqtt://host:99999", "mqtt://host:x"),
+        *("mqtt://host/path", "mqtt://host?x=1", "tcp://host", "mqtt://[::1"),
+    ],
+)
+def test_what_is_no_address_is_said(text: str) -> None:
+    with pytest.raises(ValueError, match="expected mqtt://HOST"):
+        parse_url(text)
+
+
+def test_a_password_in_a_url_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ValueError, match="password has no place") as error:
+        parse_url("mqtt://alice:hunter2@host")
+    assert "hunter2" not in str(error.value)
+    assert "hunter2" not in repr(Access(parse_url("mqtt://alice@host"), password="hunter2"))
+
+
+def test_passwords_come_from_a_file_or_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "secret"
+    file.write_text("hunter2\nmore\n")
+    file.chmod(0o600)
+    monkeypatch.setenv("HNEFI_PASSWORD", "other")
+    assert arguments.password(str(file)) == "hunter2"
+    assert capsys.readouterr().err == ""
+    assert arguments.password(None) == "other"
+    file.chmod(0o644)
+    assert arguments.password(str(file)) == "hunter2"
+    assert "chmod 600" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="No such file"):
+        arguments.password(str(tmp_path / "none"))
+
+
+def test_the_protocol_is_negotiated(broker: TestBroker) -> None:
+    async def connect() -> None:
+        async with Link(way(broker), "test") as link:
+            assert link.version == (5 if broker.kind == "mosquitto" else 4)
+        async with Link(way(broker, protocol="3"), "test") as link:
+            assert link.version == 4
+        if broker.kind == "amqtt":
+            with pytest.raises(Refused, match="does not speak MQTT 5"):
+                await Link(way(broker, protocol="5"), "test").open()
+
+    asyncio.run(connect())
+
+
+@pytest.mark.parametrize("door", ["tcp", "websocket"])
+def test_a_round_trip_is_not_held_up_by_nagle(broker: TestBroker, door: str) -> None:
+    async def echo() -> float:
+        came = asyncio.Event()
+        url = broker.url if door == "tcp" else broker.ws_url
+        times = []
+        async with Link(Access(parse_url(url)), "test") as link:
+            await link.subscribe(PING, lambda _: came.set())
+            for _ in range(21):
+                came.clear()
+                began = time.perf_counter()
+                await link.publish(PING, b"x")
+                await came.wait()
+                times.append(time.perf_counter() - began)
+        return statistics.median(times)
+
+    assert asyncio.run(echo()) < NAGLE / 2
+
+
+def test_messages_come_in_order_and_all_of_them(broker: TestBroker) -> None:
+    async def flood() -> None:
+        heard: list[Message] = []
+        async with Link(way(broker), "test") as link:
+            await link.subscribe(PING, heard.append)
+            await asyncio.gather(*(link.publish(PING, b"%d" % number) for number in range(2_000)))
+            await until(lambda: len(heard) == 2_000, "all messages")
+        assert [int(message.payload) for message in heard] == list(range(2_000))
+
+    asyncio.run(flood())
+
+
+def test_a_connection_comes_back_with_its_subscriptions(own_broker: TestBroker) -> None:
+    async def play() -> None:
+        heard: list[Message] = []
+        greeted: list[int] = []
+
+        async def greet() -> None:
+            greeted.append(link.version)
+
+        link = Link(way(own_broker), "test", on_up=greet)
+        async with link:
+            await link.subscribe(PING, heard.append)
+            own_broker.kill()
+            await until(lambda: not link.up, "the loss of the connection")
+            with pytest.raises(Offline):
+                await link.publish(PING, b"nobody")
+            own_broker.start()
+            await asyncio.wait_for(link.wait_up(), 20)
+            await link.publish(PING, b"back")
+            await until(lambda: [message.payload for message in heard] == [b"back"], "the message")
+            assert link.connections == len(greeted) == 2
+
+    asyncio.run(play())
+
+
+def test_a_publication_that_nobody_acknowledges_ends_with_the_connection(own_broker: TestBroker) -> None:
+    async def play() -> None:
+        async with Link(way(own_broker), "test") as link:
+            own_broker.pause()
+            waiting = [asyncio.create_task(link.publish(PING, b"x")) for _ in range(300)]
+            await asyncio.sleep(0.05)
+            assert not any(task.done() for task in waiting)
+            own_broker.kill()
+            results = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 10)
+            assert {type(result) for result in results} == {Offline}
+
+    asyncio.run(play())
+
+
+def test_a_hung_broker_does_not_hold_the_end_up(
+    own_broker: TestBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "TIMEOUT", 1.0)
+
+    async def play() -> None:
+        link = Link(way(own_broker), "test")
+        await link.open()
+        own_broker.pause()
+        began = time.monotonic()
+        await link.close()
+        assert time.monotonic() - began < 4
+        with pytest.raises(Unreachable):
+            async with asyncio.timeout(20):
+                await Link(way(own_broker, protocol="3"), "test").open()
+
+    asyncio.run(play())
+    own_broker.resume()
+
+
+def test_the_will_is_published_when_we_die_and_not_when_we_leave(broker: TestBroker) -> None:
+    async def play(goodbye: bool) -> None:
+        topic = topics.status(f"will-{goodbye}".lower())
+        heard: list[bytes] = []
+        async with Link(way(broker), "watch") as watch:
+            await watch.subscribe(topic, lambda message: heard.append(message.payload))
+            mortal = Link(way(broker, protocol="3"), "mortal", will=Will(topic, b"gone"))
+            await mortal.open()
+            await mortal.close(goodbye=goodbye)
+            if goodbye:
+                await watch.publish(topic, b"after")
+                await until(lambda: b"after" in heard, "what is published later")
+                assert heard == [b"after"]
+            else:
+                await until(lambda: heard == [b"gone"], "the will")
+
+    for goodbye in (True, False):
+        asyncio.run(play(goodbye))
+
+
+def test_a_refused_login_is_final(club: TestBroker) -> None:
+    async def play() -> None:
+        for user, secret in (("alice", "wrong"), ("nobody", "x"), ("", None)):
+            with pytest.raises(Refused, match="refuses"):
+                await asyncio.wait_for(Link(way(club, user, secret), "test", patient=True).open(), 10)
+        async with Link(way(club, "alice", password("alice")), "test") as link:
+            assert link.up
+
+    asyncio.run(play())
+
+
+def test_where_no_broker_is_a_sentence_says_so() -> None:
+    async def play() -> None:
+        url = f"mqtt://127.0.0.1:{free_port()}"
+        with pytest.raises(Unreachable, match=f"no MQTT broker at {url}: Connection refused"):
+            await Link(Access(parse_url(url)), "test").open()
+        with pytest.raises(Unreachable, match="no MQTT broker at"):
+            await Link(Access(parse_url(url.replace("mqtt", "ws"))), "test").open()
+
+    asyncio.run(play())
+
+
+def test_what_is_no_broker_is_not_waited_for_long() -> None:
+    async def noise(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n" + b"\xff" * 4096)
+        writer.close()
+
+    async def play() -> None:
+        server = await asyncio.start_server(noise, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server:
+            with pytest.raises(Unreachable):
+                await asyncio.wait_for(Link(Access(parse_url(f"mqtt://127.0.0.1:{port}")), "test").open(), 5)
+
+    asyncio.run(play())
+
+
+def test_a_certificate_file_that_is_none_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_text("nothing")
+
+    async def play() -> None:
+        for name in (str(file), str(tmp_path / "none")):
+            access = Access(parse_url("mqtts://127.0.0.1:1"), cafile=name)
+            with pytest.raises(Refused, match="certificate file"):
+                await Link(access, "test").open()
+
+    asyncio.run(play())
+
+
+def test_many_links_leave_nothing_behind(broker: TestBroker) -> None:
+    descriptors = Path("/proc/self/fd")
+
+    async def play() -> None:
+        for _ in range(3):
+            async with Link(way(broker), "test"):
+                pass
+        before = len(list(descriptors.iterdir())) if descriptors.is_dir() else 0
+        for goodbye in (True, False) * 10:
+            link = Link(way(broker), "test")
+            await link.open()
+            await link.close(goodbye=goodbye)
+        await asyncio.sleep(0.05)
+        if descriptors.is_dir():
+            assert len(list(descriptors.iterdir())) <= before + 1
+        assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(play())
+
+
+def test_the_room_is_light_and_no_adapter_loads_the_compiler() -> None:
+    script = """
+import sys
+import hnefi.gui_adapter.mqtt
+import hnefi.gui_adapter.mqtt.command as command
+assert not {"aiomqtt", "paho", "amqtt", "asyncio", "numpy", "numba"} & set(sys.modules), "the door is heavy"
+import hnefi.gui_adapter.mqtt.serve, hnefi.gui_adapter.mqtt.service, hnefi.gui_adapter.mqtt.connect
+import hnefi.gui_adapter.mqtt.remote
+assert not {"amqtt", "numpy", "numba", "aiohttp", "prompt_toolkit"} & set(sys.modules), sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

@@ -1,0 +1,239 @@
+"""A remote session as a local engine, and the class behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+from mqtt_brokers import TestBroker, free_port
+from mqtt_parts import fake, serving, until
+
+from hnefi.gui_adapter.mqtt import remote_session, topics
+from hnefi.gui_adapter.mqtt.client import Access, Message, parse_url
+from hnefi.gui_adapter.mqtt.piped import Policy
+from hnefi.gui_adapter.mqtt.remote import Remote, RemoteError
+from hnefi.gui_adapter.mqtt.remote_session import RemoteSession, SessionEnded
+from hnefi.protocol.client import Engine, own_command
+from hnefi.tools.arena import command as arena
+
+pytest_plugins = ["mqtt_brokers"]
+
+OURS = Policy(tuple(own_command()))
+STEPS = """greeting isready-search stop-at-once double-go ponder bad-bytes quit-search end-of-input-search
+    closed-output no-orphans
+"""
+
+
+def connect(url: str, *flags: str) -> list[str]:
+    return [sys.executable, "-m", "hnefi.tools.cli", "mqtt", "connect", url, "--mqtt", "3", *flags]
+
+
+def remote(broker: TestBroker) -> Remote:
+    return Remote(Access(parse_url(broker.url), protocol="3"))
+
+
+def test_it_passes_the_check_of_engines(broker: TestBroker, capfd: pytest.CaptureFixture[str]) -> None:
+    async def play() -> int:
+        async with serving(broker.url, policy=OURS) as service:
+            only = [word for step in STEPS.split() for word in ("--only", step)]
+            words = ["check", *only, *connect(broker.url, "--eid", service.settings.eid)]
+            return await asyncio.to_thread(arena.main, words)
+
+    status = asyncio.run(play())
+    said = capfd.readouterr()
+    assert status == 0, said.out + said.err
+    assert " fail " not in said.out
+
+
+def test_it_is_driven_like_any_engine(broker: TestBroker) -> None:
+    async def play() -> None:
+        async with serving(broker.url, policy=OURS) as service:
+            words = connect(
+                broker.url, "--eid", service.settings.eid, "--variant", "brandubh", "--option", "Hash=8"
+            )
+            async with await Engine.start(words, "uti") as engine:
+                assert engine.name.startswith("hnefi")
+                engine.position("startpos", ["a4a2"])
+                search = await engine.go()
+                answer = await search.stop()
+                assert answer.move
+                assert await engine.ask("query turn") == ["response d"]
+                assert service.sessions
+            await until(lambda: not service.sessions, "the end of the session")
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("flags", "status", "words"),
+    [
+        (["mqtt://127.0.0.1:{port}"], 3, "no MQTT broker at"),
+        (["mqtt://u:p@127.0.0.1"], 2, "password has no place"),
+        (["mqtt://127.0.0.1", "--eid", "A B"], 2, "expected 1 to 32"),
+        (["mqtt://127.0.0.1", "--option", "x"], 2, "expected NAME=VALUE"),
+        ([], 2, "URL"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(flags: list[str], status: int, words: str) -> None:
+    flags = [flag.format(port=free_port()) for flag in flags]
+    command = [sys.executable, "-m", "hnefi.tools.cli", "mqtt", "connect", *flags]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, input="uti\nquit\n"
+    )
+    assert (done.returncode, words in done.stderr, "Traceback" in done.stderr) == (status, True, False), (
+        done.stderr
+    )
+
+
+def test_without_a_service_it_says_so_soon(broker: TestBroker) -> None:
+    async def play() -> None:
+        async with remote(broker) as here:
+            with pytest.raises(RemoteError, match=r"no reply from nobody within .* or guest is not"):
+                await here.request("nobody", "ping", timeout=0.3)
+
+    asyncio.run(play())
+
+
+def test_a_game_in_few_lines(broker: TestBroker) -> None:
+    async def play() -> None:
+        thinking: list[str] = []
+        async with serving(broker.url, policy=OURS) as service, remote(broker) as here:
+            services = await here.services(0.2)
+            assert services[service.settings.eid]["state"] == "ready"
+            async with await here.open(
+                service.settings.eid, variant="brandubh", on_info=thinking.append
+            ) as session:
+                assert (session.engine[:5], session.variant) == ("hnefi", "brandubh")
+                moves: list[str] = []
+                for _ in range(4):
+                    await session.send(
+                        f"position startpos moves {' '.join(moves)}" if moves else "position startpos"
+                    )
+                    moves.append((await session.best_move("go depth 2")).split()[0])
+                await session.ready()
+                await session.send("query history")
+                async for line in session:
+                    if line.startswith("response"):
+                        assert line == f"response startpos moves {' '.join(moves[:3])}"
+                        break
+            assert not service.sessions
+            with pytest.raises(RemoteError, match="nonsense") as error:
+                await here.open(service.settings.eid, variant="nonsense")
+            assert error.value.code == "unknown_variant"
+            with pytest.raises(RemoteError) as error:
+                await here.open(service.settings.eid, options={"DebugLogFile": "x"})
+            assert error.value.code == "bad_option"
+
+    asyncio.run(play())
+
+
+def test_many_lines_wait_for_the_engine_and_none_is_lost(broker: TestBroker) -> None:
+    async def play() -> None:
+        async with (
+            serving(broker.url) as service,
+            remote(broker) as here,
+            await here.open(service.settings.eid) as session,
+        ):
+            for number in range(400):
+                await session.send(f"echo {number}")
+            await session.ready()
+            heard = [line async for line in limited(session, 400)]
+            assert heard == [str(number) for number in range(400)]
+
+    asyncio.run(play())
+
+
+async def limited(session: RemoteSession, count: int) -> AsyncIterator[str]:
+    async for line in session:
+        yield line
+        count -= 1
+        if not count:
+            return
+
+
+def test_lines_that_are_lost_or_doubled_on_the_way_are_asked_for(
+    broker: TestBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_session, "PATIENCE", 0.05)
+
+    async def play() -> None:
+        async with (
+            serving(broker.url) as service,
+            remote(broker) as here,
+            await here.open(service.settings.eid) as session,
+        ):
+            inside = service.sessions["guest", session.sid]
+            receive, count = inside.receive, 0
+
+            def lossy(payload: bytes) -> None:
+                nonlocal count
+                count += 1
+                if count % 14:
+                    receive(payload)
+                if count % 2:
+                    receive(payload)
+
+            handlers = service.link._handlers
+            topic = topics.session("guest", session.sid, "in")
+            handlers[topic] = (lambda message: lossy(message.payload), 1)
+            hear, deaf = here.link._handlers[topics.session("guest", session.sid, "out")][0], 0
+
+            def forgetful(message: Message) -> None:
+                nonlocal deaf
+                deaf += 1
+                if deaf % 16:
+                    hear(message)
+
+            here.link._handlers[topics.session("guest", session.sid, "out")] = (forgetful, 1)
+            for number in range(60):
+                await session.send(f"echo {number}")
+            assert await session.best_move("go depth 1") == "a1a2 ponder a2a1"
+            await session.ready()
+            heard = [line async for line in limited(session, 63)]
+            assert heard[:60] == [str(number) for number in range(60)]
+            assert sum("bestmove" in line for line in heard) == 1
+
+    asyncio.run(asyncio.wait_for(play(), 60))
+
+
+def test_broker_and_client_come_back_in_mid_search(own_broker: TestBroker) -> None:
+    async def play() -> None:
+        async with (
+            serving(own_broker.url) as service,
+            remote(own_broker) as here,
+            await here.open(service.settings.eid) as session,
+        ):
+            await session.send("position startpos")
+            move = asyncio.create_task(session.best_move("go infinite"))
+            inside = service.sessions["guest", session.sid]
+            await until(lambda: inside.searching, "the search")
+            own_broker.kill()
+            await until(lambda: not service.link.up and not here.link.up, "the loss")
+            await session.send("stop")
+            await session.send("echo still here")
+            own_broker.start()
+            assert await asyncio.wait_for(move, 30) == "b1b2"
+            await session.ready()
+            heard = [line async for line in limited(session, 3)]
+            assert sum("bestmove" in line for line in heard) == 1
+            assert heard[-1] == "still here"
+
+    asyncio.run(play())
+
+
+def test_a_session_that_the_service_ends_says_why(broker: TestBroker) -> None:
+    async def play() -> None:
+        async with serving(broker.url, fake("segv")) as service, remote(broker) as here:
+            session = await here.open(service.settings.eid)
+            with pytest.raises(SessionEnded, match="the service has closed the session"):
+                await session.best_move("go depth 1")
+            heard = [line async for line in session]
+            assert "engine failed" in heard[-1]
+            with pytest.raises(SessionEnded):
+                await session.send("isready")
+            await session.close()
+
+    asyncio.run(play())
