@@ -19,7 +19,7 @@ import fake_arena
 import pytest
 from arena_results import facts, game, new_run, pairs, summary
 
-from hnefi.tools.arena.columns import width
+from hnefi.protocol.columns import width
 from hnefi.tools.arena.live import REDRAW, Live, LiveLog, duration, game_line, live_line, live_view
 from hnefi.tools.arena.run import Loop
 from hnefi.tools.arena.screen import Screen

@@ -14,7 +14,8 @@ import fake_arena
 import pytest
 from arena_results import facts, game, new_run, pairs, summary
 
-from hnefi.tools.arena import columns, report
+from hnefi.protocol import columns
+from hnefi.tools.arena import report
 from hnefi.tools.arena.rating import Model
 from hnefi.tools.arena.report import block, final
 from hnefi.tools.arena.sprt import Sprt

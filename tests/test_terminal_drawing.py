@@ -22,6 +22,7 @@ from hnefi.gui_adapter.terminal.values import (
     LogLine,
     Move,
 )
+from hnefi.protocol.columns import clip, pad, safe, width
 
 VARIANTS = [variant.name for variant in everything()]
 BOARDS = [
@@ -173,7 +174,7 @@ def test_nothing_is_larger_than_the_screen(name: str, columns: int, rows: int, z
     for signs in (ASCII, UNICODE):
         shown = compose(seen, columns, rows, signs=signs, colour=False)
         assert len(shown.lines) == rows
-        assert all(theme.width(plain(line)) <= columns for line in shown.lines)
+        assert all(width(plain(line)) <= columns for line in shown.lines)
 
 
 def test_less_room_less_board() -> None:
@@ -384,11 +385,11 @@ def test_which_signs(glyphs: str, environment: dict[str, str], encoding: str, wa
 
 
 def test_foreign_text_moves_nothing() -> None:
-    assert theme.safe("a\x1b[31mb\u202ec\n") == "a?[31mb?c?"
-    assert theme.width("日本e\u0301") == 5
-    assert theme.clip("日本語", 5) == "日本…"
-    assert theme.clip("abc", 0) == ""
-    assert theme.pad("ab", 4) == "ab  "
+    assert safe("a\x1b[31mb\u202ec\n") == "a?[31mb?c?"
+    assert width("日本e\u0301") == 5
+    assert clip("日本語", 5) == "日本…"
+    assert clip("abc", 0) == ""
+    assert pad("ab", 4) == "ab  "
 
 
 def test_boards_know_their_letters() -> None:

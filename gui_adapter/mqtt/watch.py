@@ -12,12 +12,12 @@ import json
 import os
 import shutil
 import sys
-import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, TextIO, TypeGuard
 
 from hnefi.engine.wording import shorten
+from hnefi.protocol.columns import clip, safe
 
 from . import topics
 from .arguments import access, add_connection, parser
@@ -155,20 +155,7 @@ def text(value: object) -> str:
     """Whatever it is as a short line that cannot move a cursor."""
     if value is None:
         return ""
-    said = value if isinstance(value, str) else str(value)[:100]
-    return "".join(
-        sign if unicodedata.category(sign)[0] not in "CZ" or sign == " " else "?" for sign in said[:100]
-    )
-
-
-def clip(line: str, columns: int) -> str:
-    """At most so many columns; wide signs take two."""
-    used = 0
-    for index, sign in enumerate(line):
-        used += 2 if unicodedata.east_asian_width(sign) in "WF" else 1
-        if used > columns:
-            return line[: max(0, index - 1)] + "…"
-    return line
+    return safe((value if isinstance(value, str) else str(value))[:100])
 
 
 def last_ply(game: Mapping[str, Any]) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from hnefi.protocol.columns import clip
+
 from .layout import FILES, Layout, lay_out
 from .panes import captions
-from .theme import ASCII, Fragment, Glyphs, clip, colourful, glyphs, plain, role
+from .theme import ASCII, Fragment, Glyphs, colourful, glyphs, plain, role
 from .values import SWAP, Board, View
 
 __all__ = ["Picture", "draw", "legend", "picture", "plain"]

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from .theme import ASCII, Fragment, Glyphs, clip, glyphs, pad, width
+from hnefi.protocol.columns import clip, pad, width
+
+from .theme import ASCII, Fragment, Glyphs, glyphs
 from .values import Clock, Entry, Line, Thinking, View
 
 LOGISTIC: Final = math.log(64 / 36) / 100

@@ -16,6 +16,8 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
+from hnefi.protocol.columns import clip
+
 from . import drawing, panes, screen, theme, words
 from .completion import WordCompleter
 from .controller import Controller
@@ -163,7 +165,7 @@ class Repl:
             parts.append(panes.headline(view))
         if view.clock is not None:
             parts.append(theme.plain(panes.clocks(view.clock, view.sides)))
-        return FormattedText([("class:status", theme.clip("   ".join(parts), columns))])
+        return FormattedText([("class:status", clip("   ".join(parts), columns))])
 
     def _about(self, text: str) -> str:
         """What there is to say about a line before it is sent."""

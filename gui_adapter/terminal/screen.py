@@ -11,9 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hnefi.protocol.columns import clip, pad, safe, width
+
 from .drawing import Picture, meanings, picture
 from .panes import Row, captions, clock_rows, headline, history_pane, status, thinking_pane
-from .theme import ASCII, Glyphs, clip, pad, safe, width
+from .theme import ASCII, Glyphs
 from .values import LogLine, View
 
 SIDE: Final = 24

@@ -9,8 +9,10 @@ import re
 from pathlib import Path
 from typing import Final
 
+from hnefi.protocol.columns import width
+
 from .screen import Screen, compose
-from .theme import UNICODE, Ink, inked, width
+from .theme import UNICODE, Ink, inked
 from .values import View
 
 COLUMNS: Final = 80

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -233,44 +232,6 @@ def role(letter: str) -> str:
 
 
 # Text that comes from outside
-
-
-def safe(text: str) -> str:
-    """`text` without what could move a cursor or turn a line around: such characters become `?`."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join("?" if unicodedata.category(sign)[0] in "CZ" and sign != " " else sign for sign in text)
-
-
-def width(text: str) -> int:
-    """The columns that a safe text takes: wide characters two, combining ones none."""
-    if text.isascii():
-        return len(text)
-    marks = ("Mn", "Me")
-    return sum(
-        0 if unicodedata.category(sign) in marks else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
-        for sign in text
-    )
-
-
-def clip(text: str, columns: int, more: str = "…") -> str:
-    """A safe text in at most `columns`; `more` stands for what is missing."""
-    text = safe(text)
-    if width(text) <= columns:
-        return text
-    kept, used = "", 0
-    for sign in text:
-        used += width(sign)
-        if used > columns - 1:
-            break
-        kept += sign
-    return (kept + more)[: max(0, columns)]
-
-
-def pad(text: str, columns: int, more: str = "…") -> str:
-    """A text clipped or filled with blanks to exactly `columns`."""
-    text = clip(text, columns, more)
-    return text + " " * (columns - width(text))
 
 
 def plain(fragments: Iterable[Fragment]) -> str:

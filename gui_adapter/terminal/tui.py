@@ -35,9 +35,11 @@ from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import BaseStyle, DynamicStyle, Style
 
+from hnefi.protocol.columns import safe
+
 from .drawing import Picture
 from .screen import TALK, Screen, compose, reader, talk_rows
-from .theme import colourful, glyphs, plain_style, safe, style
+from .theme import colourful, glyphs, plain_style, style
 from .values import LogLine, Reply, View
 
 if TYPE_CHECKING:

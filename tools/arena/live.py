@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hnefi.engine.sides import Reason
+from hnefi.protocol.columns import WIDTH, clip, encodable, safe, width
 
-from .columns import WIDTH, clip, encodable, safe, width
 from .report import signed, standings
 from .summary import Summary
 from .values import GameResult, GameTask, PlyLog

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .columns import clip
+from hnefi.protocol.columns import clip
+
 from .match_rule import DOUBLED, Played
 from .report import ReportError
 from .summary import EngineLine, Summary

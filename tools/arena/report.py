@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import nearest, shorten
+from hnefi.protocol.columns import clip, flow, safe, table
 
-from .columns import clip, flow, safe, table
 from .rating import Fitted, Model
 from .stats_command import progress, strength
 from .summary import (
@@ -605,7 +605,7 @@ def _resamples(text: str) -> int:
 
 
 def _print_summary(summary: Summary, as_json: bool) -> None:
-    from .columns import encodable
+    from hnefi.protocol.columns import encodable
 
     if as_json:
         print(json.dumps(document(summary), indent=1))

@@ -24,10 +24,10 @@ from typing import Any, Protocol
 
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import shorten
+from hnefi.protocol.columns import safe
 from hnefi.protocol.process import kill_all
 
 from . import fingerprint, kinds, openings, reading, resolve, schedule
-from .columns import safe
 from .live import game_line
 from .log import LOG
 from .options import Config, ConfigError, Document

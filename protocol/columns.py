@@ -15,9 +15,7 @@ def safe(text: str) -> str:
     """`text` without what could move a cursor or turn the line around: such characters become `?`."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        "?" if unicodedata.category(sign)[0] == "C" or sign in "\u2028\u2029" else sign for sign in text
-    )
+    return "".join("?" if unicodedata.category(sign)[0] in "CZ" and sign != " " else sign for sign in text)
 
 
 def width(text: str) -> int:
@@ -34,8 +32,8 @@ def _wide(sign: str) -> bool:
     return unicodedata.east_asian_width(sign) in "WF"
 
 
-def clip(text: str, columns: int) -> str:
-    """A safe text in at most `columns`; what is missing shows as an ellipsis."""
+def clip(text: str, columns: int, more: str = ELLIPSIS) -> str:
+    """A safe text in at most `columns`; `more` stands for what is missing."""
     text = safe(text)
     if width(text) <= columns:
         return text
@@ -45,12 +43,12 @@ def clip(text: str, columns: int) -> str:
         if used > columns - 1:
             break
         kept.append(sign)
-    return "".join(kept) + ELLIPSIS
+    return ("".join(kept) + more)[: max(0, columns)]
 
 
-def pad(text: str, columns: int, *, right: bool = False) -> str:
+def pad(text: str, columns: int, more: str = ELLIPSIS, *, right: bool = False) -> str:
     """A text clipped or filled to exactly `columns`."""
-    text = clip(text, columns)
+    text = clip(text, columns, more)
     blanks = " " * (columns - width(text))
     return blanks + text if right else text + blanks
 
