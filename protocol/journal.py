@@ -15,11 +15,12 @@ why it went silent.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -48,11 +49,39 @@ def data_folder(environment: Mapping[str, str] | None = None) -> Path:
     return base / "hnefi"
 
 
-class Journal:
-    """The journal of one adapter; files appear with the first ply."""
+def add_flags(to: argparse._ActionsContainer) -> None:
+    """`--record-dir DIR` and `--no-record`, for an adapter whose games are written down."""
+    to.add_argument("--record-dir", metavar="DIR", help="where games are written down, ply by ply")
+    to.add_argument("--no-record", action="store_true", help="write no game down")
 
-    def __init__(self, adapter: str, folder: Path | None = None) -> None:
-        self._folder = (data_folder() / "games" / adapter) if folder is None else folder
+
+def chosen_folder(arguments: argparse.Namespace) -> Path | None:
+    """What `--record-dir` said; None for the user's own folder."""
+    return Path(arguments.record_dir) if arguments.record_dir else None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A ply as it is written: its bare move, what it took (None: not known), its mover's clock and time (ms)."""
+
+    move: str
+    captures: tuple[str, ...] | None = None
+    clock: int | None = None
+    time: int | None = None
+
+
+class Journal:
+    """The journal of one adapter; files appear with the first ply.
+
+    `on_failure` is told, once, why nothing more is written.
+    """
+
+    def __init__(
+        self, adapter: str, folder: Path | None = None, on_failure: Callable[[str], None] | None = None
+    ) -> None:
+        self._adapter = adapter
+        self._folder = folder
+        self._on_failure = on_failure
         self.failure: str | None = None
 
     def begin(self, header: GameRecord) -> GameLog:
@@ -66,11 +95,16 @@ class Journal:
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
         day = datetime.now(UTC).strftime("%Y-%m-%d")
         try:
+            if self._folder is None:
+                self._folder = data_folder() / "games" / self._adapter
             self._folder.mkdir(parents=True, exist_ok=True)
             with (self._folder / f"{day}.jsonl").open("ab", buffering=0) as file:
                 file.write(text.encode("utf-8", "replace"))
-        except OSError as error:
-            self.failure = f"{self._folder}: {error.strerror or error}: this game is not written down there"
+        except (OSError, RuntimeError) as error:  # the latter where the user has no home
+            reason = getattr(error, "strerror", None) or error
+            self.failure = f"{self._folder or 'games'}: {reason}: this game is not written down there"
+            if self._on_failure is not None:
+                self._on_failure(self.failure)
 
 
 class GameLog:
@@ -82,33 +116,31 @@ class GameLog:
         self._begun = False
         self._ended = False
         self._header = header
-        self.plies = 0
-        if header.plies:
-            self._open()
-            self._journal.write([self._ply(number, ply) for number, ply in enumerate(header.plies, start=1)])
-            self.plies = len(header.plies)
+        self._line: list[str] = []
+        self.follow([_entry(ply) for ply in header.plies])
+
+    @property
+    def plies(self) -> int:
+        """How many plies the game has."""
+        return len(self._line)
 
     def ply(
         self, move: str, captures: Sequence[str], clock: int | None = None, time: int | None = None
     ) -> None:
         """The next ply: its bare move, what it took, what its mover has left and what it took of that (ms)."""
-        if self._ended:
-            return
-        self._open()
-        self.plies += 1
-        entry: dict[str, Any] = {
-            "game": self._id,
-            "ply": self.plies,
-            "move": move,
-            "captures": list(captures),
-        }
-        self._journal.write([_without_none({**entry, "clock": clock, "time": time})])
+        self._add([Entry(move, tuple(captures), clock, time)])
+
+    def follow(self, line: Sequence[Entry]) -> None:
+        """The game now consists of these plies: what differs is taken back, what is new is written, at once."""
+        same = common(self._line, [entry.move for entry in line])
+        self.undo(same)
+        self._add(line[same:])
 
     def undo(self, plies: int) -> None:
         """The game is back after its first `plies` plies."""
         if self._begun and not self._ended and plies < self.plies:
             self._journal.write([{"game": self._id, "event": "undo", "plies": plies}])
-            self.plies = plies
+            del self._line[plies:]
 
     def end(self, result: str | None, reason: str, why: str = "") -> None:
         """The game is over: `a`, `d` or `draw`, or None for one that was left (`interrupted`)."""
@@ -137,11 +169,30 @@ class GameLog:
         }
         self._journal.write([_without_none(line)])
 
-    def _ply(self, number: int, ply: Ply) -> dict[str, Any]:
-        captures = None if ply.captures is None else [board.name(sq) for sq in ply.captures]
-        move = board.move_name(ply.move)
-        line = {"game": self._id, "ply": number, "move": move, "captures": captures}
-        return _without_none({**line, "clock": ply.clock, "time": ply.time})
+    def _add(self, entries: Sequence[Entry]) -> None:
+        # A game beyond the limit could not be read any more.
+        entries = entries[: PLY_LIMIT - self.plies]
+        if self._ended or not entries:
+            return
+        self._open()
+        lines = []
+        for entry in entries:
+            self._line.append(entry.move)
+            captures = None if entry.captures is None else list(entry.captures)
+            line = {"game": self._id, "ply": self.plies, "move": entry.move, "captures": captures}
+            lines.append(_without_none({**line, "clock": entry.clock, "time": entry.time}))
+        self._journal.write(lines)
+
+
+def common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many moves two lines have in common from their beginning."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
+
+
+def _entry(ply: Ply) -> Entry:
+    captures = None if ply.captures is None else tuple(board.name(sq) for sq in ply.captures)
+    return Entry(board.move_name(ply.move), captures, ply.clock, ply.time)
 
 
 def _without_none(line: Mapping[str, Any]) -> dict[str, Any]:

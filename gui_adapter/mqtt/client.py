@@ -34,7 +34,7 @@ from hnefi.engine.wording import shorten
 from . import topics
 from .address import Access, Address, Protocol, parse_url
 from .library import CLOSED, LIBRARY_LOG, enter, mend_writing, no_delay, part, plain
-from .values import LinkError, Message, Offline, Refused, Unreachable, Will
+from .values import LinkError, Message, Offline, Refused, Unreachable, Will, traced
 
 __all__ = [
     "Access",
@@ -82,7 +82,8 @@ class Link:
 
     `label` becomes part of the client id, which is fresh for each link. `on_up` runs after each (re)connection, when
     everything is subscribed and before `up`; it may publish. `on_down` is called when a connection has fallen.
-    A `patient` link waits for a broker that is not there at its beginning; others raise Unreachable.
+    A `patient` link waits for a broker that is not there at its beginning; others raise Unreachable. `trace` sees every
+    message: monotonic time, `>` sent or `<` received, topic with QoS and payload. Logins are no messages.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Link:
         on_up: Callable[[], Awaitable[None]] | None = None,
         on_down: Callable[[], None] | None = None,
         patient: bool = False,
+        trace: Callable[[float, str, bytes], None] | None = None,
     ) -> None:
         self.access = access
         self.version = 0
@@ -105,6 +107,7 @@ class Link:
         self._on_up = on_up
         self._on_down = on_down
         self._patient = patient
+        self._trace = trace
         self._tls: ssl.SSLContext | None = None
         self._identifier = self._fresh_identifier()
         self._handlers: dict[str, tuple[Handler, int]] = {}
@@ -203,6 +206,8 @@ class Link:
                 properties.ResponseTopic = reply_to
             if correlation:
                 properties.CorrelationData = correlation
+        if self._trace is not None:
+            self._trace(time.monotonic(), ">", traced(topic, payload, qos, retain))
         await self._call(client.publish(topic, payload, qos, retain, properties, timeout=math.inf))
 
     async def subscribe(self, topic_filter: str, handler: Handler, qos: int = 1) -> None:
@@ -275,6 +280,8 @@ class Link:
             getattr(properties, "ResponseTopic", ""),
             getattr(properties, "CorrelationData", b""),
         )
+        if self._trace is not None:
+            self._trace(time.monotonic(), "<", traced(topic, payload, message.qos, message.retain))
         for handler in handlers:
             try:
                 handler(said)

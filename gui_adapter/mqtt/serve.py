@@ -7,7 +7,10 @@ import asyncio
 import logging
 import shlex
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
+
+from hnefi.protocol import journal, trace
 
 from . import topics
 from .arguments import access, add_connection, parser
@@ -38,7 +41,9 @@ def main(argv: list[str], verb: str = "serve") -> int:
         datefmt="%Y-%m-%dT%H:%M:%S",
     )
     try:
-        return asyncio.run(_serve(options, arguments))
+        with ExitStack() as stack:
+            traffic = trace.opened(options, arguments.trace, stack)
+            return asyncio.run(_serve(options, arguments, traffic))
     except KeyboardInterrupt:
         return 1
 
@@ -79,6 +84,9 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     engine.add_argument(
         "--option", action="append", default=[], type=_option, metavar="N=V", help="set first; repeatable"
     )
+    keeping = options.add_argument_group("what is written down")
+    journal.add_flags(keeping)
+    trace.add_flag(keeping, "every message from and to the broker")
     add_connection(options)
     options.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default info"
@@ -86,7 +94,9 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     return options
 
 
-async def _serve(options: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+async def _serve(
+    options: argparse.ArgumentParser, arguments: argparse.Namespace, traffic: trace.Trace | None
+) -> int:
     from hnefi.protocol.client import EngineError, own_command
     from hnefi.protocol.filter import Filter
 
@@ -117,6 +127,8 @@ async def _serve(options: argparse.ArgumentParser, arguments: argparse.Namespace
         per_user=arguments.per_user,
         idle=arguments.idle,
         pool=arguments.pool,
+        journal=None if arguments.no_record else _journal(arguments),
+        trace=traffic,
     )
     ending = asked_to_end()
     try:
@@ -173,6 +185,13 @@ async def _serve(options: argparse.ArgumentParser, arguments: argparse.Namespace
         print(f"hnefi mqtt serve: {outcome.failure}", file=sys.stderr)
         return BROKER_FAILED
     return 0
+
+
+def _journal(arguments: argparse.Namespace) -> journal.Journal:
+    def warn(failure: str) -> None:
+        LOG.warning("games are no longer written down: %s", failure)
+
+    return journal.Journal("mqtt", journal.chosen_folder(arguments), warn)
 
 
 @dataclass(slots=True)

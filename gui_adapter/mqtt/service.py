@@ -19,11 +19,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from hnefi.engine import about
+from hnefi.protocol.journal import Journal
 
 from . import requests, topics
 from .client import Access, Link, LinkError, Message, Offline, Will
 from .numbering import RING_BYTES, RING_LINES
 from .piped import Policy, new_engine
+from .recording import Recording
 from .requests import Rejected, Request, RequestError
 from .session import QUEUE_BYTES, QUEUE_LINES, Session
 
@@ -42,7 +44,7 @@ SWEEP = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a service is. `idle` is in seconds."""
+    """What a service is. `idle` is in seconds, games are written to `journal`, `trace` is that of `Link`."""
 
     eid: str
     policy: Policy
@@ -50,6 +52,8 @@ class Settings:
     per_user: int = 4
     idle: float = 1800.0
     pool: bool = False
+    journal: Journal | None = None
+    trace: Callable[[float, str, bytes], None] | None = None
 
 
 class Service:
@@ -65,6 +69,7 @@ class Service:
             will=Will(topics.status(settings.eid), self._status("offline")),
             on_up=self._announce,
             patient=True,
+            trace=settings.trace,
         )
         self._about: dict[str, Any] = {}
         self._variants: tuple[str, ...] = ()
@@ -365,7 +370,12 @@ class Service:
             raise RequestError("too_many", f"{user} has {own} sessions: close one before")
         self._opening[user] += 1
         self._reserved.add((user, sid))
-        session = Session(request, sid, settings.policy, self.link)
+        recording = None
+        if settings.journal is not None:
+            recording = Recording(
+                settings.journal, (("Service", settings.eid), ("User", user), ("Session", sid))
+            )
+        session = Session(request, sid, settings.policy, self.link, recording)
         try:
             await session.start()
             self.sessions[user, sid] = session
@@ -416,7 +426,7 @@ class Service:
         for key in [key for key, (known, _) in self._opened_by.items() if known is session]:
             del self._opened_by[key]
         await self.link.unsubscribe(topics.session(session.user, session.sid, "in"))
-        if not await session.close():
+        if not await session.close(reason):
             self._to_clear.add(session.outgoing.state_topic)
         LOG.info(
             "close user=%s sid=%s reason=%s lines=%d",

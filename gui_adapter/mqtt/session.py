@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,8 @@ from .memory import Memory
 from .numbering import Incoming, split_number
 from .outgoing import Outgoing
 from .piped import GRACE, Piped, Policy, new_engine, set_up
+from .questions import OURS, Questions
+from .recording import Recording
 from .requests import PAYLOAD_LIMIT, Request
 
 QUEUE_LINES = 256
@@ -33,13 +35,13 @@ QUEUE_BYTES = 256 * 1024
 COMPLAINT_PAUSE = 1.0
 """Seconds between two complaints of the same kind, at least: a flood is not answered by a flood."""
 FACTS_TIMEOUT = 5.0
+LAST_ANSWERS = 0.5
+"""Seconds for which the end of a session waits for what the engine has to say of the last lines."""
 STATEFUL = frozenset(
     {"position", "play", "undo", "variant", "rules", "setoption", "go", "stop", "ponderhit"}
     | {"utinewgame", "ucinewgame", "uginewgame"}
 )
 """Words after which the state is another."""
-OURS = -1
-"""Instead of a number: a question of our own, whose answer is not for the client."""
 
 
 @dataclass(slots=True)
@@ -56,7 +58,9 @@ class Running:
 class Session:
     """Made by `open_session`; ends by `close`, or by itself, and then calls `on_end` with the reason."""
 
-    def __init__(self, request: Request, sid: str, policy: Policy, link: Link) -> None:
+    def __init__(
+        self, request: Request, sid: str, policy: Policy, link: Link, recording: Recording | None = None
+    ) -> None:
         self.request = request
         self.user = request.user
         self.sid = sid
@@ -70,6 +74,7 @@ class Session:
         self.last_bestmove = ""
         self.restarts = 0
         self._link = link
+        self._recording = recording
         self._incoming = Incoming()
         self._queue: deque[tuple[int, str]] = deque()
         self._queued_bytes = 0
@@ -80,10 +85,9 @@ class Session:
         self._clock: Mapping[str, int] = {}
         self._idle = asyncio.Event()
         self._idle.set()
-        self._readies: deque[int] = deque()
+        self._questions = Questions()
         self._asked: asyncio.Future[list[str]] | None = None
         self._reason = ""
-        self._collecting: list[str] | None = None
         self._queries = True
         self._deaths = 0
         self._writing = asyncio.Lock()
@@ -111,10 +115,9 @@ class Session:
         engine.heard = self._heard
         engine.ended = lambda how: self._ended(engine, how)
 
-    async def close(self, grace: float = 0.5) -> bool:
+    async def close(self, why: str, grace: float = 0.5) -> bool:
         """End the engine, publish what is left and clear the state; False if the state could not be cleared."""
         self._closing = True
-        self.engine.heard = self.engine.ended = None
         if self._timer is not None:
             self._timer.cancel()
         # A task may close the session it works for.
@@ -123,8 +126,18 @@ class Session:
             task.cancel()
         if others:
             await asyncio.wait(others)
+        await self._end_recording(why)
+        self.engine.heard = self.engine.ended = None
         await asyncio.gather(self.engine.quit(grace), self.outgoing.flushed(1.0))
         return await self.outgoing.close()
+
+    async def _end_recording(self, why: str) -> None:
+        """The game of the session is closed, with what its last lines have led to."""
+        if self._recording is None:
+            return
+        if self.engine.failure is None:
+            await self._questions.settled(LAST_ANSWERS)
+        self._recording.close(why)
 
     def end(self, reason: str) -> None:
         """Tell the owner that this session is over; it closes it."""
@@ -234,11 +247,12 @@ class Session:
             if is_search:
                 self._begin(number, text, words)
             elif command == "isready":
-                self._readies.append(number)
+                self._questions.client_asks(number)
             elif command in ("stop", "ponderhit") and self._search is not None:
                 self._hurry(command)
             self.memory.note(words, text)
             await self.engine.send(text)
+            await self._record(words)
         if command in STATEFUL:
             self.outgoing.changed(self.last_in)
 
@@ -286,9 +300,7 @@ class Session:
             self._answered(text)
         elif word == "readyok":
             self._ready(text)
-        elif self._collecting is not None and word == "response":
-            self._collecting.append(text.partition(" ")[2])
-        elif text:
+        elif text and not self._questions.takes(text):
             if text.startswith("info string variant "):
                 self.variant = parse_variant(text) or self.variant
             self.outgoing.say(text)
@@ -307,16 +319,9 @@ class Session:
         self.outgoing.changed(self.last_in)
 
     def _ready(self, text: str) -> None:
-        number = self._readies.popleft() if self._readies else 0
+        number = self._questions.ready()
         if number != OURS:
             self.outgoing.say(text, number)
-        elif self._collecting is None:
-            self._collecting = []
-        else:
-            answers, self._collecting = self._collecting, None
-            if self._asked is not None and not self._asked.done():
-                self._asked.set_result(answers)
-            self._asked = None
 
     # The state
 
@@ -346,13 +351,29 @@ class Session:
         try:
             async with self._writing, asyncio.timeout(FACTS_TIMEOUT):
                 self._asked = asked
-                self._readies += (OURS, OURS)
-                for line in ("isready", *questions, "isready"):
-                    await self.engine.send(line)
+                await self._questions.put(self.engine, questions, self._tell)
             async with asyncio.timeout(FACTS_TIMEOUT):
                 return await asked
         except (EngineError, TimeoutError):
             return []
+
+    def _tell(self, answers: list[str]) -> None:
+        """The answers for whoever waits in `_ask`."""
+        asked, self._asked = self._asked, None
+        if asked is not None and not asked.done():
+            asked.set_result(answers)
+
+    async def _record(self, words: Sequence[str]) -> None:
+        """After a line: what it made of the game goes to the journal; only while `_writing` is held."""
+        recording = self._recording
+        if recording is None:
+            return
+        if not self._queries:
+            recording.told(words, self.variant)
+        elif questions := recording.questions(words):
+            await self._questions.put(
+                self.engine, questions, lambda answers: recording.answered(words, self.variant, answers)
+            )
 
     # Time, and what engines do wrong
 
@@ -413,11 +434,8 @@ class Session:
         self.restarts += 1
         async with self._writing:
             dead.kill()
-            self._collecting = None
-            if self._asked is not None:
-                self._asked.cancel()
-                self._asked = None
-            self._readies = deque(number for number in self._readies if number != OURS)
+            open_ones = self._questions.forget()
+            self._tell([])
             try:
                 engine = await new_engine(self.policy)
             except EngineError as error:
@@ -435,8 +453,9 @@ class Session:
                 # What the replay says has been said before.
                 await engine.is_ready()
                 self._attach()
-                for _ in self._readies:
+                for _ in range(open_ones):
                     await engine.send("isready")
+                await self._record(["position"])
                 await self._search_again()
             except EngineError:
                 self._attach()

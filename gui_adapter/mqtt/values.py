@@ -39,3 +39,17 @@ class Message:
     retain: bool = False
     reply_to: str = ""
     correlation: bytes = b""
+
+
+def traced(topic: str, payload: bytes | str, qos: int, retain: bool) -> bytes:
+    """A message as one line: topic, ``[q1]`` or ``[q1 retained]``, and the payload with signs that are not printable as
+    escapes."""
+    text = payload if isinstance(payload, str) else payload.decode("utf-8", "backslashreplace")
+    line = f"{topic} [q{qos}{' retained' if retain else ''}] {text}"
+    if not line.isprintable():
+        line = "".join(sign if sign.isprintable() else _escape(sign) for sign in line)
+    return line.encode()
+
+
+def _escape(sign: str) -> str:
+    return sign.encode("unicode_escape").decode()

@@ -6,14 +6,11 @@ import argparse
 import asyncio
 import secrets
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hnefi.engine.game import AnyVariant
 
     from .controller import Controller
@@ -76,6 +73,8 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from hnefi.protocol import journal, trace
+
     parser = argparse.ArgumentParser(
         prog="hnefi play",
         description="A game at the terminal: against our engine or any other, between two persons, or between engines.",
@@ -133,9 +132,8 @@ def _parser() -> argparse.ArgumentParser:
         "--strict", action="store_true", help="in a script: stop at the first error, with exit status 2"
     )
     parser.add_argument("--path", metavar="PATH", help="a file or folder of further variants (TOML)")
-    parser.add_argument("--record-dir", metavar="DIR", help="where games are written down, ply by ply")
-    parser.add_argument("--no-record", action="store_true", help="write no game down")
-    parser.add_argument("--trace", metavar="FILE", help="write down every line from and to the engines")
+    journal.add_flags(parser)
+    trace.add_flag(parser, "every line from and to the engines")
     return parser
 
 
@@ -193,6 +191,7 @@ def _controller(
     scripted: bool,
 ) -> Controller:
     from hnefi.engine.records.rule_sets import finder
+    from hnefi.protocol import journal, trace
 
     from . import clock
     from .controller import Controller
@@ -201,14 +200,15 @@ def _controller(
 
     variant = _variant(parser, arguments.variant or settings.variant, arguments.path)
     rivals = _rivals(parser, arguments, variant, settings.level)
-    folder = Path(arguments.record_dir) if arguments.record_dir else None
     find = finder(arguments.path)
     if scripted:
         settings = settings.with_value("glyphs", "ascii")
     seed = arguments.seed
     if seed is None:
         seed = SCRIPT_SEED if scripted else secrets.randbelow(2**32)
-    files = Files(find, keep=not arguments.no_record, autosave=not scripted, folder=folder)
+    files = Files(
+        find, keep=not arguments.no_record, autosave=not scripted, folder=journal.chosen_folder(arguments)
+    )
     controller = Controller(
         variant,
         settings,
@@ -217,7 +217,7 @@ def _controller(
         rival=rivals[-1],
         seed=seed,
         interactive=not scripted,
-        traffic=_trace(parser, arguments.trace, stack),
+        traffic=trace.opened(parser, arguments.trace, stack),
     )
     side = arguments.side or settings.side
     for letter, spec in zip("ad", (rivals[0], rivals[-1]), strict=True):
@@ -267,25 +267,6 @@ def _rivals(
             parser.error(f"--{kind}: {error}")
         specs.append(replace(spec, options=options, movetime=arguments.movetime))
     return specs
-
-
-def _trace(
-    parser: argparse.ArgumentParser, name: str | None, stack: ExitStack
-) -> Callable[[float, str, bytes], None] | None:
-    """Writes every line in both directions, with the microseconds since the start."""
-    if name is None:
-        return None
-    try:
-        file = stack.enter_context(Path(name).open("wb"))  # noqa: SIM115 - the stack closes it
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        parser.error(f"--trace {name[:200]!r}: {reason}: expected a file that can be written")
-    began = time.monotonic()
-
-    def note(stamp: float, arrow: str, line: bytes) -> None:
-        file.write(b"%.6f %s %s\n" % (stamp - began, arrow.encode(), line))
-
-    return note
 
 
 def _first(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hnefi.engine.record import GameRecord
 from hnefi.engine.records.rule_sets import Find
-from hnefi.protocol.journal import GameLog, Journal
+from hnefi.protocol.journal import Entry, GameLog, Journal
 
 from .game import Node
 from .saving import Autosave
@@ -35,7 +35,6 @@ class Files:
         self.autosave = Autosave(unfinished)
         self.journal = Journal(ADAPTER, folder)
         self._log: GameLog | None = None
-        self._written: list[str] = []
 
     @property
     def saved(self) -> bool:
@@ -54,15 +53,9 @@ class Files:
         whole = record()
         if self._log is None:
             self._log = self.journal.begin(replace(whole, plies=(), outcome=None, comment=""))
-            self._written = []
-        line = node.line()
-        same = 0
-        while same < min(len(line), len(self._written)) and line[same].text == self._written[same]:
-            same += 1
-        self._log.undo(same)
-        for ply in line[same:]:
-            self._log.ply(ply.text, ply.captures or (), ply.clock, ply.time)
-        self._written = [ply.text for ply in line]
+        self._log.follow(
+            [Entry(ply.text, tuple(ply.captures or ()), ply.clock, ply.time) for ply in node.line()]
+        )
         if self.autosaves:
             self.autosave.write(whole, self.find)
 

@@ -1,0 +1,79 @@
+"""Questions of our own to the engine of a session, and whose `readyok` is whose.
+
+An answer has no end mark, so that each set of questions stands between two `isready`; what the engine says between
+their `readyok` is not for the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from .piped import Piped
+
+OURS = -1
+"""Instead of the number of a line: an `isready` of our own."""
+RULES = "info string rules "
+
+
+class Questions:
+    """What one engine has been asked and has not answered."""
+
+    def __init__(self) -> None:
+        self._readies: deque[int] = deque()
+        self._asks: deque[Callable[[list[str]], None]] = deque()
+        self._collecting: list[str] | None = None
+        self._answered = asyncio.Event()
+
+    def client_asks(self, number: int) -> None:
+        """The client's line `number` is an `isready`."""
+        self._readies.append(number)
+
+    async def put(self, engine: Piped, questions: Sequence[str], then: Callable[[list[str]], None]) -> None:
+        """Ask; `then` gets the lines that answer. Nothing else may be sent meanwhile. EngineError."""
+        self._readies += (OURS, OURS)
+        self._asks.append(then)
+        self._answered.clear()
+        for line in ("isready", *questions, "isready"):
+            await engine.send(line)
+
+    def takes(self, text: str) -> bool:
+        """Whether a line answers us; those to `query` are given on without `response`, those with the rules whole."""
+        word, _, rest = text.partition(" ")
+        if self._collecting is None or not (word == "response" or text.startswith(RULES)):
+            return False
+        self._collecting.append(rest if word == "response" else text)
+        return True
+
+    def ready(self) -> int:
+        """The engine has said `readyok`: the number of the line that it answers, 0 for none, `OURS`."""
+        number = self._readies.popleft() if self._readies else 0
+        if number == OURS:
+            if self._collecting is None:
+                self._collecting = []
+            else:
+                answers, self._collecting = self._collecting, None
+                self._asks.popleft()(answers)
+                if not self._asks:
+                    self._answered.set()
+        return number
+
+    def forget(self) -> int:
+        """The engine is dead; how many `isready` of the client it has not answered."""
+        self._collecting = None
+        self._asks.clear()
+        self._answered.set()
+        self._readies = deque(number for number in self._readies if number != OURS)
+        return len(self._readies)
+
+    async def settled(self, seconds: float) -> bool:
+        """Wait until everything of ours is answered; whether it is."""
+        if not self._asks:
+            return True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._answered.wait()
+        except TimeoutError:
+            return False
+        return True

@@ -1,0 +1,56 @@
+"""What is said in both directions, written to a file while it is said: `--trace FILE`."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from hnefi.engine.wording import shorten
+
+
+class Trace:
+    """A file with one line for each line that is said: seconds since the start, arrow (`>` sent, `<` received), text.
+
+    Every line is written at once. A file that cannot be written any more is left as it is and disturbs nobody.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Begin the file anew; OSError or ValueError if that cannot be done."""
+        self._file = path.open("wb", buffering=0)
+        self._began = time.monotonic()
+        self._failed = False
+
+    def __call__(self, stamp: float, arrow: str, line: bytes) -> None:
+        """`stamp` is monotonic time."""
+        if self._failed:
+            return
+        try:
+            self._file.write(b"%.6f %s %s\n" % (stamp - self._began, arrow.encode(), line))
+        except (OSError, ValueError):
+            self._failed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._failed = True
+        self._file.close()
+
+
+def add_flag(to: argparse._ActionsContainer, what: str) -> None:
+    """`--trace FILE`; `what` it writes down."""
+    to.add_argument("--trace", metavar="FILE", help=f"write down {what}")
+
+
+def opened(parser: argparse.ArgumentParser, name: str | None, stack: ExitStack) -> Trace | None:
+    """The trace that `--trace` asked for, closed by `stack`; a file that cannot be written ends the program with 2."""
+    if name is None:
+        return None
+    try:
+        return stack.enter_context(Trace(Path(name)))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        parser.error(f"--trace {shorten(name)}: {reason}: expected a file that can be written")
