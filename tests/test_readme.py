@@ -25,6 +25,8 @@ UNPLAYED = [
     "docs/decisions.md",
     "docs/evolve.md",
     "docs/experiments.md",
+    "docs/experiments/hingston.md",
+    "docs/experiments/beyond.md",
     "docs/evaluators.md",
     "docs/players.md",
     "docs/records.md",
