@@ -50,10 +50,28 @@ def test_a_file_names_its_variant(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert float(row[-1]) <= 30
 
 
+def test_results_are_noted_in_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    variant, net = find("brandubh"), network.parse("hingston2007")
+    path = str(tmp_path / "random.safetensors")
+    weights = np.random.default_rng(1).normal(0, 0.1, net.count(variant))
+    files.save(path, files.make(net, variant, weights, {"results": {"older": {"won": 1}}}))
+    said(capsys, path, "zero", "--depths", "1,2", "--matches", "3", "--plies", "30", "--note")
+    noted = files.load(path, variant)
+    assert set(noted.document["results"]) == {
+        "older",
+        "brandubh against zero, 1 ply",
+        "brandubh against zero, 2 ply",
+    }
+    deep = noted.document["results"]["brandubh against zero, 2 ply"]
+    assert deep["won"] + deep["drawn"] + deep["lost"] == 3
+    np.testing.assert_array_equal(files.genome(noted), weights)
+
+
 @pytest.mark.parametrize(
     ("argv", "expected"),
     [
         (["simple", "zero"], "expected --variant"),
+        (["simple", "zero", "--note"], "--note with 'simple'"),
         (["simple", "nobody", "--variant", "brandubh"], "'nobody': expected a .safetensors file, or one of"),
         (["simple", "gone.safetensors", "--variant", "brandubh"], "gone.safetensors"),
         (["simple", "zero", "--variant", "brandubh", "--depths", "0"], "--depths '0'"),

@@ -213,5 +213,5 @@ def test_a_study_of_another_folder_is_refused(tmp_path: Path, capsys: pytest.Cap
 
 def test_games_of_a_generation_are_those_played() -> None:
     assert studies.games_a_generation({}) == 290
-    assert studies.games_a_generation(studies.SCALING.ways["500+500"]) == 20_000
+    assert studies.games_a_generation(studies.SCALING.ways["250+250"]) == 10_000
     assert studies.games_a_generation({"hall": 16}) == 290 + 10 * 16 * 2

@@ -6,8 +6,9 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .arguments import add_variant_path, find_tafl_variant, natural, parser, positive
@@ -82,12 +83,17 @@ def main(argv: list[str]) -> int:
         "--plies", type=positive, metavar="N", help="a game's plies (the variant's own limit)"
     )
     options.add_argument("--seed", type=natural, default=1, metavar="S", help="of all games (1)")
+    options.add_argument(
+        "--note", action="store_true", help="write the results into the document of A, a file"
+    )
     options.add_argument("--jobs", type=positive, metavar="J", help="threads (as many as cores)")
     add_variant_path(options)
     given = options.parse_args(argv)
     depths = [int(word) if word.isascii() and word.isdigit() else 0 for word in given.depths[:40].split(",")]
     if not all(1 <= depth <= 8 for depth in depths):
         options.error(f"--depths {given.depths[:40]!r}: expected numbers from 1 to 8, as 1,2,3")
+    if given.note and not given.one.endswith(".safetensors"):
+        options.error(f"--note with {given.one[:80]!r}: expected a .safetensors file")
     word = given.variant or next((found for found in map(_home, (given.one, given.other)) if found), "")
     if not word:
         options.error("expected --variant: neither A nor B is a file that names one")
@@ -99,20 +105,38 @@ def main(argv: list[str]) -> int:
     except ValueError as error:
         options.error(str(error))
     print(f"{given.one} against {given.other}, {variant.name}, seed {given.seed}")
-    rows: list[tuple[str, ...]] = [HEAD]
+    rows: list[Row] = []
     try:
         for depth in depths:
             key = f"match {given.seed} {depth}"
             tally = _play(
                 variant, sides, depth, given.matches, key, given.jobs or len(os.sched_getaffinity(0))
             )
-            rows.append(Row(depth, tally).cells())
+            rows.append(Row(depth, tally))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 1
     finally:
-        print("\n".join(_aligned(rows)) if len(rows) > 1 else "no depth was finished")
+        print(
+            "\n".join(_aligned([HEAD, *(row.cells() for row in rows)])) if rows else "no depth was finished"
+        )
+    if given.note:
+        _note(given.one, Path(given.other).stem, variant.name, given.seed, rows)
     return 0
+
+
+def _note(file: str, other: str, variant: str, seed: int, rows: Sequence[Row]) -> None:
+    """Write results into a file's document: won, drawn and lost matches, and how many captures alone decided."""
+    from hnefi.engine.evaluators import files
+
+    evaluator = files.load(file, any_rules=True)
+    results = dict(evaluator.document.get("results") or {})
+    for row in rows:
+        results[f"{variant} against {other}, {row.depth} ply"] = {
+            "won": row.tally.matches.won, "drawn": row.tally.matches.drawn, "lost": row.tally.matches.lost,
+            "by_captures": row.tally.by_captures, "seed": seed,
+        }  # fmt: skip
+    files.save(file, replace(evaluator, document={**evaluator.document, "results": results}))
 
 
 def _home(name: str) -> str:

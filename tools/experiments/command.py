@@ -29,7 +29,7 @@ EXAMPLES = (
 NAMES = {
     "hingston": "Evolving Players for an Ancient Game",
     "readings": "the same with one reading of its text changed at a time",
-    "scaling": "populations from 5 to 500 parents",
+    "scaling": "populations of 10 to 500 individuals",
     "resume": "go on with a folder",
 }
 

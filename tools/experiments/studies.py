@@ -99,10 +99,10 @@ READINGS = Study(
 )
 SCALING = Study(
     "scaling",
-    "Evolution from 5 to 500 parents",
+    "Evolution with 10 to 500 individuals",
     {
         f"{mu}+{mu}": {"mu": mu, "lambda": mu, "opponent": "simple", "pair_games": 0}
-        for mu in (5, 16, 50, 158, 500)
+        for mu in (5, 16, 50, 125, 250)
     },
     seeds=(301, 302, 303),
     generations=40,
