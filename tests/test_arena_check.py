@@ -295,7 +295,7 @@ def test_ctrl_c_leaves_no_process() -> None:
     engine = child_of(checker.pid)
     time.sleep(0.3)
     checker.send_signal(signal.SIGINT)
-    checker.wait(5)
+    checker.wait(30)
     checker.stdout.close()
     with pytest.raises(ProcessLookupError):
         os.kill(engine, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -146,7 +147,11 @@ def test_side_by_side_runs_are_interrupted(tmp_path: Path) -> None:
     _, complaint = program.communicate(timeout=30)
     assert time.monotonic() - began < 5
     assert program.returncode == 1
-    assert "Traceback" not in complaint
+    # joblib's tracker of temporary folders may lose a race with itself when workers are killed; it says so, and goes.
+    ours = re.sub(
+        r"Traceback [^\n]*\n[^\n]*resource_tracker\.py.*?\n\w*Error: [^\n]*\n", "", complaint, flags=re.DOTALL
+    )
+    assert "Traceback" not in ours
     assert f"hnefi evolve resume {out}" in complaint
     until = time.monotonic() + 5
     while group_lives(program.pid) and time.monotonic() < until:

@@ -12,12 +12,14 @@ from conversation import Conversation
 
 from hnefi import players
 from hnefi.engine import games
-from hnefi.engine.evaluators import network
+from hnefi.engine.contest import Contestant
+from hnefi.engine.evaluators import files, network
 from hnefi.engine.search.types import Limits
 from hnefi.engine.session import Session
 from hnefi.tools.arena import resolve as arena
 from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.cli import main
+from hnefi.tools.experiments.tally import play
 
 GAMES = ("brandubh", "hex:4", "hexapawn:3x3")
 
@@ -68,13 +70,39 @@ def test_a_player_who_cannot_play_a_variant_says_so() -> None:
     """What a player's file says about games agrees with what its evaluator knows."""
     for player in players.everything():
         for variant in map(games.find, GAMES):
-            if player.evaluator in network.NAMES:
+            if player.variant is not None:
+                knows = variant.name == player.variant
+            elif player.evaluator in network.NAMES:
                 knows = variant.game in network.Network(player.evaluator).module.GAMES
             else:
                 knows = True
             assert (player.misfit(variant) is None) == knows, f"{player.name} {variant.name}"
     simple = players.load("simple")
     assert simple.misfit(games.find("hex:4")) == "simple plays tafl only, not hex:4"
+
+
+SHIPPED = sorted(path.stem for path in players.FOLDER.glob("*.safetensors"))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_evaluators_are_what_they_say(name: str) -> None:
+    """For the rules as they are, with where they come from and what was measured; and they do beat Simple."""
+    player = players.load(name)
+    assert player.variant is not None
+    variant = games.find(player.variant)
+    evaluator = files.load(players.FOLDER / f"{name}.safetensors", variant)
+    document = evaluator.document
+    assert document["trainer"]["name"].startswith("evolve ")
+    assert document["seed"]
+    noted = document["results"][f"{variant.name} against simple, 1 ply"]
+    ours, theirs = (
+        Contestant("minimax", params=params)
+        for params in (files.record(evaluator, variant), network.parse("simple").record(variant, ()))
+    )
+    won = play(variant, ours, theirs, 60, "shipped").matches.won / 60
+    share = noted["won"] / (noted["won"] + noted["drawn"] + noted["lost"])
+    assert abs(won - share) < 4 * (share * (1 - share) / 60) ** 0.5 + 0.02
+    assert share > 0.5
 
 
 def test_a_player_of_one_variant(tmp_path: Path) -> None:
@@ -130,9 +158,11 @@ def test_the_list(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(
         'description = "Mine."\nvariant = "brandubh"\n[rating]\nelo = 1180\nerror = 25.5\nsource = "a cup"\n'
     )
-    assert "\nmine                brandubh  1180 ± 25.5  Mine.\n" in shown(capsys, "--path", str(tmp_path))
+    lines = [" ".join(line.split()) for line in shown(capsys, "--path", str(tmp_path)).splitlines()]
+    assert "mine brandubh 1180 ± 25.5 Mine." in lines
     rows = json.loads(shown(capsys, "--json", "--path", str(tmp_path / "mine.toml"), "--variant", "brandubh"))
-    assert [row["name"] for row in rows] == [*players.names(), "mine"]
+    narrow = {name for name in players.names() if players.load(name).variant not in (None, "brandubh")}
+    assert [row["name"] for row in rows] == [*(n for n in players.names() if n not in narrow), "mine"]
     assert rows[-1]["rating"] == {"elo": 1180, "error": 25.5, "source": "a cup"}
     rows = json.loads(shown(capsys, "--json", "--path", str(tmp_path), "--variant", "hex:5"))
     assert {row["name"] for row in rows} == {
@@ -212,7 +242,7 @@ def test_a_broken_player_says_what_is_wrong(tmp_path: Path, text: str, complaint
 
 def test_unknown_players() -> None:
     with pytest.raises(
-        players.PlayerError, match=r"no player 'nobody': expected one of default, random-blind"
+        players.PlayerError, match=r"no player 'nobody': expected one of default, evolved-brandubh"
     ):
         players.load("nobody")
     with pytest.raises(players.PlayerError, match=r"nowhere\.toml: No such file"):

@@ -82,11 +82,11 @@ READINGS = Study(
     "Hingston 2007: one reading at a time",
     {
         "as-printed": {},
-        "weights-2862": {"network": "hingston2007-2862"},
         "tau-schwefel": {"tau": "schwefel"},
         "inherit-first": {"inherit": "first"},
         "inherit-mean": {"inherit": "mean"},
         "step-vector": {"step": "vector"},
+        "weights-2862": {"network": "hingston2007-2862"},
         "random-terminal": {"random_reading": "terminal"},
         "plies-200": {"ply_limit": 200},
         "tied-weights": {"symmetric": "tied"},
