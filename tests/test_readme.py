@@ -128,6 +128,8 @@ def test_programs(document: str, folder: Path, environment: dict[str, str]) -> N
     [
         *DOCUMENTS,
         "docs/architecture.md",
+        "docs/experiments/beyond.md",
+        "docs/experiments/hingston.md",
         "docs/arena.md",
         "docs/players.md",
         "docs/records.md",
