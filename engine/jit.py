@@ -50,6 +50,7 @@ def source_hash() -> str:
             "intrinsics.py",
             "squares.py",
             "state.py",
+            "features.py",
             "verbs.py",
         ):
             digest.update(str(path.relative_to(root)).encode())

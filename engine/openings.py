@@ -42,7 +42,8 @@ def generate(
     start = games.initial(variant)
     if start.outcome is not None:
         return
-    judge = judge or partial(_value, Searcher(Settings(hash_mib=1)))
+    # The textbook search: openings shall not change with every idea of ours.
+    judge = judge or partial(_value, Searcher(Settings(hash_mib=1, features="none")))
     usual = judge(start)
     seen: set[tuple[object, ...]] = set()
     found = failed = 0

@@ -7,6 +7,7 @@ two options that are about lines (`UCI_ShowWDL`, `DebugLogFile`).
 from __future__ import annotations
 
 from . import catalogue
+from .search import features
 
 EMPTY = "<empty>"
 """How an empty string is written in option lines."""
@@ -63,7 +64,10 @@ class Option:
                 if word.lower() == text.lower():
                     return word
             raise ValueError(f"expected one of {', '.join(self.words)}")
-        return "" if text == EMPTY else text
+        text = "" if text == EMPTY else text
+        if self.setting == "features":
+            features.read(text)
+        return text
 
     def line(self) -> str:
         """The option as the greeting announces it."""
@@ -100,6 +104,8 @@ TABLE = (
     Option("Wins", "combo", "near", words=("near", "flat"), setting="wins"),
     Option("MCTSLeaf", "combo", "auto", words=("auto", "playout", "evaluator"), setting="mcts_leaf"),
     Option("Exploration", "spin", "100", low=0, high=1000, setting="exploration"),
+    Option("SkillLevel", "spin", "10", low=1, high=10, setting="skill"),
+    Option("Features", "string", "all", setting="features"),
     Option("UCI_ShowWDL", "check", "false"),
     Option("ClearHash", "button"),
     Option("DebugLogFile", "string"),

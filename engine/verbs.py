@@ -71,6 +71,29 @@ def weight(state: Any, move: int) -> int:
     return KERNELS["weight", state.dtype](state, move)  # type: ignore[no-any-return]
 
 
+def win_at_once(state: Any, top: int) -> int:
+    """A move by which the side to move wins now, 0 if none is seen; `state.moves` from `top` on is scratch."""
+    return KERNELS["win_at_once", state.dtype](state, top)  # type: ignore[no-any-return]
+
+
+def looming(state: Any, top: int) -> int:
+    """How the other side would win if it were to move: 0 not that is seen, 1 perhaps, 2 whatever is done now.
+
+    Asked only where the side to move has no `win_at_once`; `state.moves` from `top` on is scratch.
+    """
+    return KERNELS["looming", state.dtype](state, top)  # type: ignore[no-any-return]
+
+
+def skip(state: Any) -> int:
+    """Let the side to move pass, which no rule allows but a search may ask for; 0 if that makes no sense here."""
+    return KERNELS["skip", state.dtype](state)  # type: ignore[no-any-return]
+
+
+def unskip(state: Any) -> None:
+    """Take a `skip` back."""
+    KERNELS["unskip", state.dtype](state)
+
+
 def random_move(state: Any) -> int:
     """A uniformly random legal move, 0 if there is none."""
     return KERNELS["random_move", state.dtype](state)  # type: ignore[no-any-return]

@@ -14,9 +14,10 @@ from hnefi.engine.catalogue import MEASURED
 from hnefi.engine.games.tafl import judge, noisy, strike
 from hnefi.engine.games.tafl.position import Position
 from hnefi.engine.search import alphabeta
-from hnefi.engine.search.alphabeta import BUCKET, EXACT, INFINITE, LOWER, MATE, QUIET_PLIES, UPPER
+from hnefi.engine.search.alphabeta import INFINITE, QUIET_PLIES
 from hnefi.engine.search.clock import budget
 from hnefi.engine.search.searcher import Searcher, score_of, win_draw_loss
+from hnefi.engine.search.table import BUCKET, EXACT, LOWER, MATE, UPPER
 from hnefi.engine.search.types import Info, Limits, Score, SearchResult, Settings
 from hnefi.engine.setup import parse_fen
 from hnefi.engine.sides import Side
@@ -126,7 +127,7 @@ def test_search_is_plain_alphabeta(name: str) -> None:
                 wanted = plain(state, params, depth, 0, int(state["ply"]), QUIET_PLIES, [20_000])
             except TooLarge:
                 continue
-            _, infos = think(position, Limits(depth=depth))
+            _, infos = think(position, Limits(depth=depth), features="none")
             assert infos[-1].score == score_of(wanted), f"{position.fen()} depth {depth}"
             compared += 1
     assert compared >= 3
@@ -142,8 +143,8 @@ def test_the_table_is_believed_only_as_far_as_it_goes(bound: int, value: int, de
     position = start("brandubh")
 
     def searched(poison: bool) -> int:
-        searcher = Searcher(Settings(hash_mib=1))
-        records = searcher._prepare(position)
+        searcher = Searcher(Settings(hash_mib=1, features="none"))
+        records = searcher._prepare(position)[0]
         work, table = records[1], records[2]
         moves = position.legal_moves()
         work["root_count"] = len(moves)
@@ -157,7 +158,7 @@ def test_the_table_is_believed_only_as_far_as_it_goes(bound: int, value: int, de
             for key in {known.key for known in children + grandchildren}:
                 at = (key & int(work["mask"])) * 2 * BUCKET
                 free = next((i for i in range(at, at + 2 * BUCKET, 2) if not table[i + 1]), at)
-                table[free], table[free + 1] = key, data
+                table[free], table[free + 1] = key ^ data, data
         return int(alphabeta.search_root(*records, 3, 0, -INFINITE, INFINITE))
 
     assert searched(poison=True) == searched(poison=False)

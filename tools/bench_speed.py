@@ -244,6 +244,7 @@ class _Bench:
         from hnefi.engine import evaluators
         from hnefi.engine.games.tafl import judge, verbs  # noqa: F401  binds the verbs of the search to tafl
         from hnefi.engine.search import alphabeta
+        from hnefi.engine.search.table import BUCKET
 
         state = record[0]
         weights = evaluators.parameters("default", self._variant)
@@ -255,7 +256,7 @@ class _Bench:
         fresh[0]["root_moves"][:count] = state["moves"][:count]
         fresh[0]["root_count"] = count
         fresh[0]["node_limit"] = 1 << 62
-        fresh[0]["mask"] = entries // alphabeta.BUCKET - 1
+        fresh[0]["mask"] = entries // BUCKET - 1
         fresh[0]["generation"] = 1
         fresh[0]["root"] = state["ply"]
         search = fresh.copy()

@@ -5,6 +5,8 @@ types of the records, so one source serves all of them at full speed.
 
 Values are centipawns for the side to move; a win in n plies is `MATE - n`. A side may be to move twice running
 (berserk turns): a child's value changes sign only where the side to move does.
+
+What is more than the textbook's search is a bit of `work.features`; `features.py` says what each of them does.
 """
 
 from __future__ import annotations
@@ -20,22 +22,54 @@ from ..verbs import (
     generate,
     generate_noisy,
     horizon,
+    looming,
     make,
+    skip,
     stuck,
     undo,
+    unskip,
     weight,
+    win_at_once,
+)
+from .features import (
+    CONTINUATION,
+    EXTENSIONS,
+    FORESIGHT,
+    INTERNAL,
+    NULL_MOVE,
+    PROVEN,
+    PRUNING,
+    REDUCTIONS,
+    SELECTIVE,
+)
+from .table import (
+    EXACT,
+    LOWER,
+    MATE,
+    MOVE_BITS,
+    UPPER,
+    WON,
+    from_table,
+    probe,
+    store,
+    to_table,
 )
 
-MATE = 30000
-WON = 29000
-"""Values beyond this are forced ends."""
 INFINITE = 32000
 MAX_PLY = 120
-BUCKET = 4
 ROOM = MOVES - 3 * MOST_MOVES
 HISTORY = 1 << 18
 QUIET_PLIES = 24
 """Quiescence goes at most so deep below the last full ply: turncoats could capture for ever."""
+
+VERIFIED = 8
+"""From this depth on a null move is verified by a search."""
+RESIGNED = 4
+"""Up to this depth a node far from the window is believed lost or won without a search."""
+HOPE = 100
+"""Centipawns that a ply may bring."""
+LATE = 4
+"""Up to this depth late quiet moves are left out."""
 
 SEARCH = np.dtype(
     [
@@ -45,6 +79,13 @@ SEARCH = np.dtype(
         ("aborted", "i8"),  # set by the search itself: values on the way up mean nothing
         ("seldepth", "i8"),
         ("root", "i8"),  # stack index of the root: positions since then count as repeated when they recur
+        ("features", "i8"),
+        ("longest", "i8"),  # no line is extended beyond this ply
+        ("no_null", "i8"),  # no passing above this ply: a null move is being verified
+        (
+            "strays",
+            "i8",
+        ),  # moves of the table that were not legal: equal keys of other positions, torn entries
         ("generation", "i8"),
         ("mask", "i8"),  # number of buckets of the table - 1
         ("root_count", "i8"),
@@ -56,75 +97,13 @@ SEARCH = np.dtype(
         ("pv", "i4", (MAX_PLY + 2, MAX_PLY + 2)),
         ("killers", "i4", (MAX_PLY + 2, 2)),
         ("history", "i2", (2, HISTORY)),
+        ("answers", "i2", (HISTORY,)),  # history by target of the move before and target
+        ("line", "i4", (MAX_PLY + 2,)),  # the move made at each ply, 0 for a pass
+        ("reduction", "u1", (64, 64)),  # plies by depth and number of the move
         ("order", "i4", (MOVES,)),
     ],
     align=True,
 )
-
-# A table entry is two words: key, and move | value << 18 | depth << 34 | bound << 42 | generation << 44.
-EXACT, LOWER, UPPER = 1, 2, 3
-_TABLE_MOVE = (1 << 18) - 1
-
-
-@inline
-def slot_of(w, key):
-    """Index of the first word of the bucket for a key."""
-    return np.int64(key & np.uint64(w.mask)) * (2 * BUCKET)
-
-
-@inline
-def probe(w, table, key):
-    """The data word stored for a key, 0 if there is none."""
-    base = slot_of(w, key)
-    for i in range(BUCKET):
-        if table[base + 2 * i] == key:
-            return np.int64(table[base + 2 * i + 1])
-    return 0
-
-
-@inline
-def store(w, table, key, move, value, depth, bound):
-    """Remember a result in the entry of the same key, or else in place of the shallowest and oldest."""
-    base = slot_of(w, key)
-    worst = base
-    worst_worth = 1 << 40
-    for i in range(BUCKET):
-        at = base + 2 * i
-        data = np.int64(table[at + 1])
-        if table[at] == key:
-            if move == 0:
-                move = data & _TABLE_MOVE
-            worst = at
-            break
-        age = (w.generation - (data >> 44)) & 63
-        worth = ((data >> 34) & 255) - 8 * age
-        if data == 0:
-            worth = -10000
-        if worth < worst_worth:
-            worst_worth = worth
-            worst = at
-    data = move | (value + 32768) << 18 | depth << 34 | bound << 42 | w.generation << 44
-    table[worst] = key
-    table[worst + 1] = np.uint64(data)
-
-
-@inline
-def to_table(value, ply):
-    """Forced ends are stored as distances from the node, not from the root."""
-    if value > WON:
-        return value + ply
-    if value < -WON:
-        return value - ply
-    return value
-
-
-@inline
-def from_table(value, ply):
-    if value > WON:
-        return value - ply
-    if value < -WON:
-        return value + ply
-    return value
 
 
 @inline
@@ -180,6 +159,19 @@ def next_best(s, w, i, end):
     return int(move)
 
 
+@inline
+def foresee(s, w, ply, top):
+    """The value of a node that needs no tree, 0 if it does: a win at once, or a loss that nothing parries."""
+    move = win_at_once(s, top)
+    if move:
+        w.pv_length[ply + 1] = ply + 1
+        remember_line(w, ply, move)
+        return MATE - ply - 1
+    if looming(s, top) == 2:
+        return ply + 2 - MATE
+    return 0
+
+
 @kernel
 def quiesce(s, w, params, alpha, beta, ply, bottom, top):
     """The value when only noisy moves are looked at; either side may stand on the evaluation instead."""
@@ -188,6 +180,10 @@ def quiesce(s, w, params, alpha, beta, ply, bottom, top):
     w.pv_length[ply] = ply
     if ply > w.seldepth:
         w.seldepth = ply
+    if w.features & FORESIGHT:
+        foreseen = foresee(s, w, ply, top)
+        if foreseen:
+            return foreseen
     value = evaluate(params, s)
     if value >= beta or ply >= bottom or top > ROOM:
         return value
@@ -223,16 +219,105 @@ def quiesce(s, w, params, alpha, beta, ply, bottom, top):
     return best
 
 
-@kernel
+@inline
 def reward(w, side, move, bonus):
     """Move a history counter towards the bonus; it can never leave +-16384."""
     old = int(w.history[side, move])
     w.history[side, move] = old + bonus - old * abs(bonus) // 16384
 
 
+@inline
+def reward_answer(w, index, bonus):
+    """The same for a counter of answers."""
+    old = int(w.answers[index])
+    w.answers[index] = old + bonus - old * abs(bonus) // 16384
+
+
+@inline
+def table_cut(w, data, depth, alpha, beta, ply):
+    """What the table says, if it settles a null window around `alpha`; else INFINITE."""
+    value = from_table(((data >> 18) & 65535) - 32768, ply)
+    bound = (data >> 42) & 3
+    known = (data >> 34) & 255 >= depth
+    if w.features & PROVEN and (value > WON or value < -WON):
+        # A forced win is a lower bound and a forced loss an upper bound whatever the depth.
+        known = known or (value > WON and bound != UPPER) or (value < -WON and bound != LOWER)
+    if known and (
+        bound == EXACT or (bound == LOWER and value >= beta) or (bound == UPPER and value <= alpha)
+    ):
+        return value
+    return INFINITE
+
+
+@inline
+def answer(w, ply, move):
+    """Index of the counter of a move as an answer to the one before."""
+    return (w.line[ply - 1] >> 9) << 9 | move >> 9
+
+
+@kernel
+def score_moves(s, w, ply, top, end, table_move):
+    """Write into `w.order` what each move promises: the table's, captures, killers, history."""
+    side = s.side
+    first_killer = w.killers[ply, 0]
+    second_killer = w.killers[ply, 1]
+    continuation = w.features & CONTINUATION
+    stray = 1 if table_move else 0
+    for i in range(top, end):
+        move = int(s.moves[i])
+        if move == table_move:
+            order = 1 << 24
+            stray = 0
+        else:
+            order = weight(s, move) << 16
+            if move == first_killer:
+                order += 60001
+            elif move == second_killer:
+                order += 60000
+            elif continuation:
+                order += 26000 + int(w.history[side, move]) + int(w.answers[answer(w, ply, move)]) // 2
+            else:
+                order += 20000 + int(w.history[side, move])
+        w.order[i] = order
+    w.strays += stray
+
+
+@kernel
+def learn(s, w, ply, depth, top, i):
+    """The quiet move at `i` cut its node off: it becomes a killer, and counts for more than those tried before."""
+    side = s.side
+    move = int(s.moves[i])
+    if w.killers[ply, 0] != move:
+        w.killers[ply, 1] = w.killers[ply, 0]
+        w.killers[ply, 0] = move
+    bonus = min(32 * depth * depth, 4096)
+    reward(w, side, move, bonus)
+    for j in range(top, i):
+        reward(w, side, int(s.moves[j]), -bonus)
+    if w.features & CONTINUATION and w.line[ply - 1]:
+        reward_answer(w, answer(w, ply, move), bonus)
+        for j in range(top, i):
+            reward_answer(w, answer(w, ply, int(s.moves[j])), -bonus)
+
+
 @kernel
 def search(s, w, table, params, depth, alpha, beta, ply, top):
     """The value of an undecided position within (alpha, beta), searched `depth` plies deep."""
+    features = w.features
+    threat = 0
+    if features & (FORESIGHT | EXTENSIONS | SELECTIVE):
+        if depth > 0:
+            # Quiescence looks for itself.
+            move = win_at_once(s, top)
+            if move:
+                if tick(w):
+                    return 0
+                w.pv_length[ply + 1] = ply + 1
+                remember_line(w, ply, move)
+                return MATE - ply - 1
+        threat = looming(s, top)
+        if threat == 1 and features & EXTENSIONS and ply < w.longest:
+            depth += 1
     if depth <= 0 or ply >= MAX_PLY - QUIET_PLIES - 1 or top > ROOM:
         return quiesce(s, w, params, alpha, beta, ply, ply + QUIET_PLIES, top)
     if tick(w):
@@ -240,6 +325,8 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
     w.pv_length[ply] = ply
     if ply > w.seldepth:
         w.seldepth = ply
+    if threat == 2 and features & FORESIGHT:
+        return ply + 2 - MATE
     # A shorter win is known already, or a shorter loss cannot be avoided any more.
     alpha = max(alpha, ply - MATE)
     beta = min(beta, MATE - ply - 1)
@@ -250,37 +337,64 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
     data = probe(w, table, key)
     table_move = 0
     if data:
-        table_move = data & _TABLE_MOVE
+        table_move = data & MOVE_BITS
         # Lines of the principal variation are searched out: a cut there would leave it short.
-        if not pv_node and (data >> 34) & 255 >= depth:
-            value = from_table(((data >> 18) & 65535) - 32768, ply)
-            bound = (data >> 42) & 3
-            if bound == EXACT or (bound == LOWER and value >= beta) or (bound == UPPER and value <= alpha):
+        if not pv_node:
+            value = table_cut(w, data, depth, alpha, beta, ply)
+            if value != INFINITE:
                 return value
     side = s.side
+    calm = not pv_node and threat == 0 and alpha > -WON and beta < WON
+    static = 0
+    if calm and features & (NULL_MOVE | PRUNING):
+        static = evaluate(params, s)
+        if features & PRUNING and depth <= RESIGNED and static - HOPE * depth >= beta:
+            return static
+        if (
+            features & NULL_MOVE
+            and depth >= 3
+            and static >= beta
+            and ply > w.no_null
+            and w.line[ply - 1]
+            and skip(s)
+        ):
+            shallower = max(0, depth - 4 - depth // 4 - min((static - beta) // 200, 2))
+            w.line[ply] = 0
+            value = -search(s, w, table, params, shallower, -beta, 1 - beta, ply + 1, top)
+            unskip(s)
+            if value >= beta and depth >= VERIFIED and not w.aborted:
+                # Having to move can be a misfortune: once more, without passing in the upper part of the tree.
+                before = w.no_null
+                w.no_null = ply + 3 * shallower // 4
+                value = search(s, w, table, params, shallower, beta - 1, beta, ply, top)
+                w.no_null = before
+            if w.aborted:
+                return 0
+            if value >= beta:
+                return beta
+    if features & INTERNAL and table_move == 0 and depth >= 4:
+        depth -= 1
     end = generate(s, top)
     if end == top:
         return settled(stuck(s), side, ply)
-    first_killer = w.killers[ply, 0]
-    second_killer = w.killers[ply, 1]
-    for i in range(top, end):
-        move = int(s.moves[i])
-        if move == table_move:
-            order = 1 << 24
-        else:
-            order = weight(s, move) << 16
-            if move == first_killer:
-                order += 60001
-            elif move == second_killer:
-                order += 60000
-            else:
-                order += 20000 + int(w.history[side, move])
-        w.order[i] = order
+    score_moves(s, w, ply, top, end, table_move)
+    middle = 26000 if features & CONTINUATION else 20000
+    hopeless = calm and features & PRUNING and depth <= RESIGNED and static + HOPE * depth <= alpha
     best = -INFINITE
     best_move = 0
     old_alpha = alpha
     for i in range(top, end):
         move = next_best(s, w, i, end)
+        order = w.order[i]
+        quiet = order < 1 << 16
+        number = i - top
+        if quiet and features & PRUNING and calm and best > -WON:
+            # Moves come in order: those behind a quiet one are quiet, and promise less.
+            if number and hopeless:
+                break
+            if depth <= LATE and number >= 4 + 3 * depth * depth:
+                break
+        w.line[ply] = move
         make(s, move)
         outcome = s.outcome
         if outcome == 0:
@@ -293,8 +407,20 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
         elif i == top:
             value = -search(s, w, table, params, depth - 1, -beta, -alpha, ply + 1, end)
         else:
-            value = -search(s, w, table, params, depth - 1, -alpha - 1, -alpha, ply + 1, end)
-            if alpha < value < beta:
+            less = 0
+            if features & REDUCTIONS and quiet and threat == 0 and depth >= 3 and number >= 2:
+                less = int(w.reduction[min(depth, 63), min(number, 63)])
+                less -= (order - middle) // 8192
+                if pv_node or order >= 60000:
+                    less -= 1
+                # A move that threatens to win is looked at in full.
+                if less > 0 and looming(s, end):
+                    less = 0
+                less = max(0, min(less, depth - 2))
+            value = -search(s, w, table, params, depth - 1 - less, -alpha - 1, -alpha, ply + 1, end)
+            if less and value > alpha and not w.aborted:
+                value = -search(s, w, table, params, depth - 1, -alpha - 1, -alpha, ply + 1, end)
+            if alpha < value < beta and not w.aborted:
                 value = -search(s, w, table, params, depth - 1, -beta, -alpha, ply + 1, end)
         undo(s)
         if w.aborted:
@@ -307,13 +433,7 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
                 remember_line(w, ply, move)
                 if value >= beta:
                     if weight(s, move) == 0:
-                        if w.killers[ply, 0] != move:
-                            w.killers[ply, 1] = w.killers[ply, 0]
-                            w.killers[ply, 0] = move
-                        bonus = min(32 * depth * depth, 4096)
-                        reward(w, side, move, bonus)
-                        for j in range(top, i):
-                            reward(w, side, int(s.moves[j]), -bonus)
+                        learn(s, w, ply, depth, top, i)
                     break
     bound = EXACT
     if best >= beta:
@@ -341,6 +461,10 @@ def search_root(s, w, table, params, depth, first, alpha, beta):
     w.pv_length[0] = 0
     for i in range(first, w.root_count):
         move = int(w.root_moves[i])
+        w.line[0] = move
+        late = i - first
+        if weight(s, move) or not w.features & REDUCTIONS or depth < 3 or late < 4:
+            late = 0
         make(s, move)
         outcome = s.outcome
         if outcome == 0:
@@ -354,7 +478,12 @@ def search_root(s, w, table, params, depth, first, alpha, beta):
         elif i == first:
             value = -search(s, w, table, params, depth - 1, -beta, -alpha, ply, top)
         else:
-            value = -search(s, w, table, params, depth - 1, -alpha - 1, -alpha, ply, top)
+            less = 0
+            if late and looming(s, top) == 0:
+                less = max(0, min(int(w.reduction[min(depth, 63), min(late, 63)]) - 1, depth - 2))
+            value = -search(s, w, table, params, depth - 1 - less, -alpha - 1, -alpha, ply, top)
+            if less and value > alpha and not w.aborted:
+                value = -search(s, w, table, params, depth - 1, -alpha - 1, -alpha, ply, top)
             if value > alpha and not w.aborted:
                 value = -search(s, w, table, params, depth - 1, -beta, -alpha, ply, top)
         undo(s)
@@ -366,6 +495,8 @@ def search_root(s, w, table, params, depth, first, alpha, beta):
             w.root_best = i
             w.root_value = value
             remember_line(w, 0, move)
+            if value >= beta:
+                break
     return alpha
 
 
@@ -375,6 +506,8 @@ def age_history(w):
     for side in range(2):
         for i in range(HISTORY):
             w.history[side, i] //= 2
+    for i in range(HISTORY):
+        w.answers[i] //= 2
     for i in range(MAX_PLY):
         w.killers[i, 0] = 0
         w.killers[i, 1] = 0

@@ -35,9 +35,11 @@ class Budget:
     def timed(self) -> bool:
         return self.hard is not None
 
-    def spent(self) -> bool:
-        """Whether another depth is not worth beginning."""
-        return self.soft is not None and self.elapsed() >= self.soft
+    def spent(self, part: float = 1.0) -> bool:
+        """Whether another depth is not worth beginning, for a move that deserves this part of its usual time."""
+        if self.soft is None or self.hard is None:
+            return False
+        return self.elapsed() >= (self.soft if self.soft == self.hard else min(self.soft * part, self.hard))
 
 
 def budget(limits: Limits, side: Side, overhead: int) -> Budget:

@@ -11,10 +11,10 @@ import numpy as np
 from .. import evaluators
 from ..position import Position
 from . import mcts
-from .alphabeta import MATE
 from .clock import budget
 from .mcts import DEEPEST, DRAWN, NODE, ONE, ROOT, TREE, WORK
 from .searcher import _Run, new_table, score_of, win_draw_loss
+from .table import MATE
 from .types import Info, Limits, SearchResult, Settings
 
 if TYPE_CHECKING:

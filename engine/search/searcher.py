@@ -12,15 +12,17 @@ import random
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import evaluators
 from ..position import Position
-from . import alphabeta, minimax
-from .alphabeta import BUCKET, INFINITE, MATE, SEARCH, WON
+from . import alphabeta, features, minimax, skill
+from .alphabeta import INFINITE, SEARCH
 from .clock import Budget, budget
+from .table import BUCKET, MATE, WON
 from .types import Info, Limits, Score, SearchResult, Settings
 
 if TYPE_CHECKING:
@@ -29,6 +31,12 @@ if TYPE_CHECKING:
 MAX_DEPTH = 90
 TREES = ("mcts", "puct")
 """Algorithms that grow a tree instead of deepening."""
+WINDOW = 24
+"""Centipawns on either side of the last depth's value, in which the next one begins."""
+NARROW = 4
+"""The first depth that begins so."""
+FALL = 30
+"""Centipawns that make a position worse than it seemed: worth more time."""
 _NO_LIMIT = 1 << 62
 _MOST = 9000
 """Centipawns that no report of an undecided position exceeds."""
@@ -43,7 +51,8 @@ class Searcher:
 
     def __init__(self, settings: Settings | None = None) -> None:
         self._settings = settings or Settings()
-        self._work = np.zeros(1, SEARCH).view(np.recarray)
+        self._works = [new_work()]
+        """One record for each thread of a search; the first is that of the thread that answers."""
         self._minimax = minimax.new_work()
         self._table: Any = None
         self._record: Any = None
@@ -78,9 +87,11 @@ class Searcher:
         if self._forest is not None:
             self._forest.clear()
         self._generation = 0
-        work = self._work[0]
-        work["history"] = 0
-        work["killers"] = 0
+        for works in self._works:
+            work = works[0]
+            work["history"] = 0
+            work["answers"] = 0
+            work["killers"] = 0
 
     def begin(self) -> None:
         """Take back an earlier `stop` or `ponderhit`; called before every search by the thread that sends them."""
@@ -144,24 +155,42 @@ class Searcher:
             position.load(self._record)
         return self._record[0], self._params[0]
 
-    def _prepare(self, position: Position) -> tuple[Any, Any, Any, Any]:
-        """What an alpha-beta search works on: state, work, table and parameters."""
+    def _prepare(self, position: Position, without: int = 0) -> list[tuple[Any, Any, Any, Any]]:
+        """What each thread of an alpha-beta search works on: state, work, table and parameters.
+
+        The table is one for all. `without` are bits of features that this search must do without.
+        """
         state, params = self._load(position)
         if self._table is None:
             buckets = 1 << max(
                 4, (self._settings.hash_mib * 1024 * 1024 // (_WORD * BUCKET)).bit_length() - 1
             )
             self._table = new_table(buckets)
-        work = self._work[0]
-        work["mask"] = len(self._table) // (BUCKET * 2) - 1
         self._generation = (self._generation + 1) & 63
-        work["generation"] = self._generation
-        work["nodes"] = 0
-        work["aborted"] = 0
-        work["seldepth"] = 0
-        work["root"] = state["ply"]
-        alphabeta.age_history(work)
-        return state, work, self._table, params
+        threads = self._settings.threads
+        while len(self._works) < threads:
+            self._works.append(new_work())
+        records = [(state, self._works[0][0], self._table, params)]
+        # Evaluators leave their terms in their record: each thread has one of its own.
+        records += [
+            (self._record.copy()[0], works[0], self._table, self._params.copy()[0])
+            for works in self._works[1:threads]
+        ]
+        for _, work, table, _ in records:
+            work["mask"] = len(table) // (BUCKET * 2) - 1
+            work["generation"] = self._generation
+            work["nodes"] = 0
+            work["aborted"] = 0
+            work["seldepth"] = 0
+            work["strays"] = 0
+            work["features"] = features.read(self._settings.features) & ~without
+            work["no_null"] = 0
+            work["root"] = state["ply"]
+            alphabeta.age_history(work)
+        # Whoever stopped the search before it began meant all of its threads.
+        for _, work, _, _ in records[1:]:
+            work["stop"] = records[0][1]["stop"]
+        return records
 
     def _watch(self, allowed: Budget) -> None:
         """Let a timer stop the search when its time is up."""
@@ -176,7 +205,8 @@ class Searcher:
 
     def _signal(self, stop: int) -> None:
         """Write the word that every node reads."""
-        self._work[0]["stop"] = stop
+        for works in self._works:
+            works[0]["stop"] = stop
         self._minimax[0]["stop"] = stop
         if self._forest is not None:
             self._forest.signal(stop)
@@ -206,6 +236,19 @@ def new_table(buckets: int) -> Any:
     return np.frombuffer(block, np.uint64)
 
 
+def new_work() -> Any:
+    """A record that one thread searches with, in a one-element recarray."""
+    record = np.zeros(1, SEARCH).view(np.recarray)
+    record[0]["reduction"] = reductions()
+    return record
+
+
+def reductions() -> Any:
+    """How many plies less a late move is searched, by depth and number of the move: uint8[64, 64]."""
+    depth, number = np.log(np.maximum(np.mgrid[0:64, 0:64], 1))
+    return (0.6 + depth * number / 2.2).astype(np.uint8)
+
+
 class _Run:
     """One search from start to answer, a depth after the other; how a depth is searched is the business of its kind."""
 
@@ -228,9 +271,13 @@ class _Run:
         self.records = self._prepare(position)
         self.work = self.records[1]
         self.work["root_count"] = len(moves)
-        self.work["root_moves"][: len(moves)] = moves
-        self.work["node_limit"] = max(1, min(limits.nodes or _NO_LIMIT, _NO_LIMIT))
-        self.pv: tuple[int, ...] = (moves[0],)
+        self.work["root_moves"][: len(moves)] = self.moves
+        self.work["node_limit"] = max(1, min(self.limits.nodes or _NO_LIMIT, _NO_LIMIT))
+        self.changed = 0
+        """The depth at which the best move last became another."""
+        self.falling = False
+        """Whether the best line is worth clearly less than it was."""
+        self.pv: tuple[int, ...] = (self.moves[0],)
         self.value = 0
         """What the best line is worth to the side to move, in centipawns; a win in n plies is MATE - n."""
 
@@ -281,22 +328,30 @@ class _Run:
         with self.searcher._lock:
             thinking = self.searcher._pondering is None
         if thinking and self.budget.timed:
-            return len(self.moves) == 1 or self.budget.spent()
+            return len(self.moves) == 1 or self.budget.spent(self._unrest(depth))
         return False
 
     def _decided(self, depth: int) -> bool:
         """Whether an end is forced that no further depth could change."""
         return MATE - abs(self.value) <= depth
 
+    def _unrest(self, depth: int) -> float:
+        """How much of its usual share of time a move deserves: more while the answer still changes."""
+        settled = max(0, depth - self.changed)
+        return max(0.5, 1.5 - 0.15 * settled) * (1.4 if self.falling else 1.0)
+
     def _seldepth(self, depth: int) -> int:
         return depth
+
+    def _nodes(self) -> int:
+        return int(self.work["nodes"])
 
     def _hashfull(self) -> int:
         return 0
 
-    def _report(self, depth: int, line: int, value: int, pv: tuple[int, ...]) -> None:
+    def _report(self, depth: int, line: int, value: int, pv: tuple[int, ...], bound: str = "") -> None:
         elapsed = self.budget.elapsed()
-        nodes = int(self.work["nodes"])
+        nodes = self._nodes()
         self.on_info(
             Info(
                 depth=depth,
@@ -309,15 +364,83 @@ class _Run:
                 time=int(elapsed),
                 pv=pv,
                 wdl=win_draw_loss(value),
+                bound=bound,
             )
         )
 
 
 class _AlphaBeta(_Run):
-    """The engine's own search."""
+    """The engine's own search.
+
+    Further threads search the same position on their own and meet in the table alone (lazy SMP): what one has found,
+    the others need not search. Odd ones begin a depth deeper. Only the first thread's findings are reported.
+    """
 
     def _prepare(self, position: Position) -> tuple[Any, ...]:
-        return self.searcher._prepare(position)
+        # That there is no win in so many moves is only known if no move was left out.
+        without = features.SELECTIVE if self.limits.mate is not None else 0
+        self.team = self.searcher._prepare(position, without)
+        self.found: list[_Line] = []
+        """What each line was found to be, at this depth or the one before."""
+        self.shown = self.lines
+        settings = self.searcher._settings
+        # An analysis wants to know the truth, however weak the engine plays.
+        self.weakness = None if self.limits.infinite else skill.weakness(settings.skill)
+        if self.weakness is not None:
+            self.lines = min(max(self.lines, self.weakness.lines), len(self.moves))
+            nodes = self.weakness.nodes
+            self.limits = replace(self.limits, nodes=min(self.limits.nodes or nodes, nodes))
+            self.draw = self.searcher._stream(position)
+            # The fewest nodes do not reach all moves: not always the same pieces shall be overlooked.
+            self.draw.shuffle(self.moves)
+        return self.team[0]
+
+    def result(self) -> SearchResult:
+        best = super().result()
+        if self.weakness is None or len(self.found) < 2:
+            return best
+        values = [line.value for line in self.found]
+        moves = self.found[skill.choose(values, self.weakness.temperature, self.draw)].moves
+        return SearchResult(moves[0], moves[1] if len(moves) > 1 else None)
+
+    def _report(self, depth: int, line: int, value: int, pv: tuple[int, ...], bound: str = "") -> None:
+        if line < self.shown:
+            super()._report(depth, line, value, pv, bound)
+
+    def _deepen(self) -> None:
+        helpers = [
+            threading.Thread(target=self._help, args=(records, 1 + number % 2), daemon=True)
+            for number, records in enumerate(self.team[1:], start=1)
+        ]
+        limit = self.limits.nodes
+        for number, (_, work, _, _) in enumerate(self.team):
+            if limit is not None:
+                work["node_limit"] = max(1, (limit + number) // len(self.team))
+            if number:
+                work["node_limit"] = self.work["node_limit"] if limit is None else work["node_limit"]
+                work["root_count"] = self.work["root_count"]
+                work["root_moves"] = self.work["root_moves"]
+        for helper in helpers:
+            helper.start()
+        try:
+            super()._deepen()
+        finally:
+            for _, work, _, _ in self.team[1:]:
+                work["stop"] = 1
+            for helper in helpers:
+                helper.join()
+
+    def _help(self, records: tuple[Any, ...], shallowest: int) -> None:
+        """Search deeper and deeper until stopped, for what it leaves in the table."""
+        work = records[1]
+        for depth in range(shallowest, MAX_DEPTH + 1):
+            work["longest"] = _longest(depth)
+            alphabeta.search_root(*records, depth, 0, -INFINITE, INFINITE)
+            if work["aborted"]:
+                return
+            best = int(work["root_best"])
+            if best > 0:
+                _bring_forward(work, best, 0)
 
     def _seldepth(self, depth: int) -> int:
         return max(depth, int(self.work["seldepth"]))
@@ -325,33 +448,91 @@ class _AlphaBeta(_Run):
     def _hashfull(self) -> int:
         return self.searcher._hashfull()
 
+    def _nodes(self) -> int:
+        return sum(int(work["nodes"]) for _, work, _, _ in self.team)
+
     def _iterate(self, depth: int) -> bool:
         """One depth, all lines; False if it was cut short."""
-        for line in range(self.lines):
-            alphabeta.search_root(*self.records, depth, line, -INFINITE, INFINITE)
+        self.work["longest"] = _longest(depth)
+        lines: list[_Line] = []
+        while len(lines) < self.lines and not self.work["aborted"]:
+            found = self._search_line(depth, len(lines))
+            if found is None:
+                break
+            lines.append(found)
+        # A later line may turn out to be worth more than was thought when an earlier one was chosen before it.
+        best_first = sorted(range(len(lines)), key=lambda i: -lines[i].value)
+        self.work["root_moves"][: len(lines)] = self.work["root_moves"][best_first]
+        for number, i in enumerate(best_first):
+            self._take(depth, number, lines[i])
+        if depth == 1 and not lines:
+            # Stopped before any move had a value: answer with the first, and say nothing it does not know.
+            self._report(depth, 0, 0, self.pv)
+        return not self.work["aborted"]
+
+    def _search_line(self, depth: int, line: int) -> _Line | None:
+        """The best of the moves that are not in a line before; None if the search was cut short before any was known.
+
+        Its move is brought forward to its place among the root moves.
+        """
+        low, high, width, guess = -INFINITE, INFINITE, WINDOW, 0
+        if depth >= NARROW and line < len(self.found) and self.work["features"] & features.ASPIRATION:
+            guess = self.found[line].value
+            if abs(guess) < WON:
+                low, high = guess - width, guess + width
+        while True:
+            alphabeta.search_root(*self.records, depth, line, low, high)
             best = int(self.work["root_best"])
+            found = None
             if best >= 0:
                 length = int(self.work["pv_length"][0])
-                found = tuple(int(m) for m in self.work["pv"][0][:length])
-                self._bring_forward(best, line)
+                moves = tuple(int(m) for m in self.work["pv"][0][:length])
                 value = int(self.work["root_value"])
+                found = _Line(value, moves, "" if value < high else "lowerbound")
+                _bring_forward(self.work, best, line)
+            if self.work["aborted"] or (found is not None and value < high):
+                return found
+            # Outside of the window: what is known is a bound, and the next window is wider on that side.
+            width *= 4
+            if found is None:
+                self.falling = True
+                low = guess - width if width < 20 * WINDOW else -INFINITE
+            else:
                 if line == 0:
-                    self.pv, self.value = found, value
-                self._report(depth, line, value, found)
-            elif depth == 1 and line == 0:
-                # Stopped before any move had a value: answer with the first, and say nothing it does not know.
-                self._report(depth, line, 0, self.pv)
-            if self.work["aborted"]:
-                return False
-        return True
+                    self._take(depth, 0, found)
+                high = guess + width if width < 20 * WINDOW else INFINITE
 
-    def _bring_forward(self, best: int, line: int) -> None:
-        """Put a line's best move in its place; the rest keeps its order behind."""
-        for name in ("root_moves", "root_values"):
-            part = self.work[name]
-            found = part[best]
-            part[line + 1 : best + 1] = part[line:best].copy()
-            part[line] = found
+    def _take(self, depth: int, line: int, found: _Line) -> None:
+        """Take over what a line was found to be worth, and report it."""
+        if line == 0:
+            self.changed = depth if found.moves[0] != self.pv[0] else self.changed
+            self.falling = found.value < self.value - FALL
+            self.pv, self.value = found.moves, found.value
+        self.found[line : line + 1] = [found]
+        self._report(depth, line, found.value, found.moves, found.bound)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What the moves of a line are worth to the side to move; `bound` as in `Info`."""
+
+    value: int
+    moves: tuple[int, ...]
+    bound: str
+
+
+def _longest(depth: int) -> int:
+    """The ply beyond which an iteration extends no line."""
+    return min(2 * depth, alphabeta.MAX_PLY - alphabeta.QUIET_PLIES - 2)
+
+
+def _bring_forward(work: Any, best: int, line: int) -> None:
+    """Put a line's best move in its place among the root moves; the rest keeps its order behind."""
+    for name in ("root_moves", "root_values"):
+        part = work[name]
+        found = part[best]
+        part[line + 1 : best + 1] = part[line:best].copy()
+        part[line] = found
 
 
 class _Minimax(_Run):

@@ -208,6 +208,29 @@ def whole_key(s):
     return key
 
 
+@inline
+def win_at_once(s, top):
+    """Not looked for: the evaluator counts the stones that are missing."""
+    return 0
+
+
+@inline
+def looming(s, top):
+    """Not looked for: the evaluator counts the stones that are missing."""
+    return 0
+
+
+@inline
+def skip(s):
+    """Whoever passes gives a stone away: nothing is learnt from it."""
+    return 0
+
+
+@inline
+def unskip(s):
+    """There is nothing to take back."""
+
+
 STATE = from_dtype(HEX)
 
 # Each overload must be a plain module-level function: one made by a factory never hits numba's disk cache.
@@ -267,6 +290,30 @@ def _weight(state, move):
         return lambda state, move: weight(state, move)
 
 
+@overload(verbs.win_at_once, jit_options=OPTIONS)
+def _win_at_once(state, top):
+    if state == STATE:
+        return lambda state, top: win_at_once(state, top)
+
+
+@overload(verbs.looming, jit_options=OPTIONS)
+def _looming(state, top):
+    if state == STATE:
+        return lambda state, top: looming(state, top)
+
+
+@overload(verbs.skip, jit_options=OPTIONS)
+def _skip(state):
+    if state == STATE:
+        return lambda state: skip(state)
+
+
+@overload(verbs.unskip, jit_options=OPTIONS)
+def _unskip(state):
+    if state == STATE:
+        return lambda state: unskip(state)
+
+
 @overload(verbs.random_move, jit_options=OPTIONS)
 def _random_move(state):
     if state == STATE:
@@ -284,6 +331,10 @@ verbs.KERNELS.update(
         ("can_move", HEX): can_move,
         ("horizon", HEX): horizon,
         ("weight", HEX): weight,
+        ("win_at_once", HEX): win_at_once,
+        ("looming", HEX): looming,
+        ("skip", HEX): skip,
+        ("unskip", HEX): unskip,
         ("random_move", HEX): random_move,
     }
 )

@@ -249,6 +249,29 @@ def random_move(s):
     return int(s.moves[below(s, end)])
 
 
+@inline
+def win_at_once(s, top):
+    """Not looked for: quiescence sees the far row."""
+    return 0
+
+
+@inline
+def looming(s, top):
+    """Not looked for: quiescence sees the far row."""
+    return 0
+
+
+@inline
+def skip(s):
+    """Having to move is what decides most endings."""
+    return 0
+
+
+@inline
+def unskip(s):
+    """There is nothing to take back."""
+
+
 STATE = from_dtype(HEXAPAWN)
 
 # Each overload must be a plain module-level function: one made by a factory never hits numba's disk cache.
@@ -308,6 +331,30 @@ def _weight(state, move):
         return lambda state, move: weight(state, move)
 
 
+@overload(verbs.win_at_once, jit_options=OPTIONS)
+def _win_at_once(state, top):
+    if state == STATE:
+        return lambda state, top: win_at_once(state, top)
+
+
+@overload(verbs.looming, jit_options=OPTIONS)
+def _looming(state, top):
+    if state == STATE:
+        return lambda state, top: looming(state, top)
+
+
+@overload(verbs.skip, jit_options=OPTIONS)
+def _skip(state):
+    if state == STATE:
+        return lambda state: skip(state)
+
+
+@overload(verbs.unskip, jit_options=OPTIONS)
+def _unskip(state):
+    if state == STATE:
+        return lambda state: unskip(state)
+
+
 @overload(verbs.random_move, jit_options=OPTIONS)
 def _random_move(state):
     if state == STATE:
@@ -325,6 +372,10 @@ verbs.KERNELS.update(
         ("can_move", HEXAPAWN): can_move,
         ("horizon", HEXAPAWN): horizon,
         ("weight", HEXAPAWN): weight,
+        ("win_at_once", HEXAPAWN): win_at_once,
+        ("looming", HEXAPAWN): looming,
+        ("skip", HEXAPAWN): skip,
+        ("unskip", HEXAPAWN): unskip,
         ("random_move", HEXAPAWN): random_move,
     }
 )

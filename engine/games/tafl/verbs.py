@@ -7,7 +7,7 @@ from numba.extending import overload
 
 from ... import verbs
 from ...jit import OPTIONS
-from . import draw, judge, noisy, strike
+from . import draw, judge, looming, noisy, strike
 from .state import TAFL
 
 STATE = from_dtype(TAFL)
@@ -69,6 +69,30 @@ def _weight(state, move):
         return lambda state, move: noisy.weight(state, move)
 
 
+@overload(verbs.win_at_once, jit_options=OPTIONS)
+def _win_at_once(state, top):
+    if state == STATE:
+        return lambda state, top: looming.win_at_once(state, top)
+
+
+@overload(verbs.looming, jit_options=OPTIONS)
+def _looming(state, top):
+    if state == STATE:
+        return lambda state, top: looming.looming(state, top)
+
+
+@overload(verbs.skip, jit_options=OPTIONS)
+def _skip(state):
+    if state == STATE:
+        return lambda state: looming.skip(state)
+
+
+@overload(verbs.unskip, jit_options=OPTIONS)
+def _unskip(state):
+    if state == STATE:
+        return lambda state: looming.unskip(state)
+
+
 @overload(verbs.random_move, jit_options=OPTIONS)
 def _random_move(state):
     if state == STATE:
@@ -86,6 +110,10 @@ verbs.KERNELS.update(
         ("can_move", TAFL): judge.can_move,
         ("horizon", TAFL): judge.horizon,
         ("weight", TAFL): noisy.weight,
+        ("win_at_once", TAFL): looming.win_at_once,
+        ("looming", TAFL): looming.looming,
+        ("skip", TAFL): looming.skip,
+        ("unskip", TAFL): looming.unskip,
         ("random_move", TAFL): draw.random_move,
     }
 )

@@ -1,0 +1,43 @@
+"""What alpha-beta does beyond the textbook, each part by a name so that any of them can be left out.
+
+Without any feature the search visits the textbook's tree to the node. Features called selective leave moves out or
+look at them less deeply; none of them does so before a move is known that does not lose, so that every forced end
+which is reported is proven.
+"""
+
+from __future__ import annotations
+
+NAMES = (
+    "foresight",  # wins at once and losses that nothing parries are seen without a tree
+    "proven",  # forced ends in the table hold at any depth
+    "extensions",  # a side that must parry a win gets a ply more
+    "nullmove",  # selective: who would be content to pass is not searched in full
+    "reductions",  # selective: late quiet moves are searched less deeply first
+    "pruning",  # selective: near the leaves, hopeless nodes and late quiet moves are left out
+    "continuation",  # quiet moves are ordered by what they answer, too
+    "internal",  # selective: a node that no search has seen before gets a ply less
+    "aspiration",  # a depth begins with a narrow window around the value of the one before
+)
+FORESIGHT, PROVEN, EXTENSIONS, NULL_MOVE, REDUCTIONS, PRUNING, CONTINUATION, INTERNAL, ASPIRATION = (
+    1 << bit for bit in range(len(NAMES))
+)
+SELECTIVE = NULL_MOVE | REDUCTIONS | PRUNING | INTERNAL
+ALL = (1 << len(NAMES)) - 1
+
+
+def read(text: str) -> int:
+    """The features meant by words like `all`, `none`, `all -nullmove`, `foresight proven`; ValueError if not clear.
+
+    A word adds a feature, one with a minus takes it away; words that only take away begin with all of them.
+    """
+    words = text.lower().replace(",", " ").split()
+    found = ALL if not words or words[0].startswith("-") else 0
+    for word in words:
+        name = word.removeprefix("-")
+        if name not in (*NAMES, "all", "none"):
+            raise ValueError(
+                f"expected all, none, or any of {', '.join(NAMES)}, each with or without a minus"
+            )
+        bits = ALL if name == "all" else 0 if name == "none" else 1 << NAMES.index(name)
+        found = found & ~bits if word.startswith("-") else found | bits
+    return found

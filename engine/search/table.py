@@ -1,0 +1,84 @@
+"""The transposition table: what earlier searches found, by position (kernels).
+
+An entry is two words: the key xor the data, and the data, which is
+move | value << 18 | depth << 34 | bound << 42 | generation << 44. Threads write without a lock: words of two writers
+that meet in one entry do not fit each other, and the entry is read as that of another position.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..jit import inline
+
+MATE = 30000
+"""A win in n plies is worth `MATE - n`."""
+WON = 29000
+"""Values beyond this are forced ends."""
+BUCKET = 4
+"""Entries that lie together, in one line of the processor's cache: a position may be in any of them."""
+
+EXACT, LOWER, UPPER = 1, 2, 3
+MOVE_BITS = (1 << 18) - 1
+
+
+@inline
+def slot_of(w, key):
+    """Index of the first word of the bucket for a key."""
+    return np.int64(key & np.uint64(w.mask)) * (2 * BUCKET)
+
+
+@inline
+def probe(w, table, key):
+    """The data word stored for a key, 0 if there is none."""
+    base = slot_of(w, key)
+    for i in range(BUCKET):
+        data = table[base + 2 * i + 1]
+        if table[base + 2 * i] ^ data == key and data != 0:
+            return np.int64(data)
+    return 0
+
+
+@inline
+def store(w, table, key, move, value, depth, bound):
+    """Remember a result in the entry of the same key, or else in place of the shallowest and oldest."""
+    base = slot_of(w, key)
+    worst = base
+    worst_worth = 1 << 40
+    for i in range(BUCKET):
+        at = base + 2 * i
+        data = np.int64(table[at + 1])
+        if table[at] ^ table[at + 1] == key:
+            if move == 0:
+                move = data & MOVE_BITS
+            worst = at
+            break
+        age = (w.generation - (data >> 44)) & 63
+        worth = ((data >> 34) & 255) - 8 * age
+        if data == 0:
+            worth = -10000
+        if worth < worst_worth:
+            worst_worth = worth
+            worst = at
+    data = move | (value + 32768) << 18 | depth << 34 | bound << 42 | w.generation << 44
+    table[worst] = key ^ np.uint64(data)
+    table[worst + 1] = np.uint64(data)
+
+
+@inline
+def to_table(value, ply):
+    """Forced ends are stored as distances from the node, not from the root."""
+    if value > WON:
+        return value + ply
+    if value < -WON:
+        return value - ply
+    return value
+
+
+@inline
+def from_table(value, ply):
+    if value > WON:
+        return value - ply
+    if value < -WON:
+        return value + ply
+    return value

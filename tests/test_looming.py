@@ -1,0 +1,103 @@
+"""What the search knows of the next move, against playing every move out."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from hnefi.engine import variant
+from hnefi.engine.games.tafl import looming, survey
+from hnefi.engine.games.tafl.position import Position
+from hnefi.engine.games.tafl.state import CORE
+from hnefi.engine.sides import Reason, Side
+
+NAMES = variant.names()
+LIVELY = ("brandubh", "tablut-linnaeus", "tablut-bologna", "hingston-original", "mini-six")
+"""Random games of these come near to an end within the walk."""
+SCRATCH = 0
+
+
+def positions(name: str, walks: int, seed: int = 1) -> list[Position]:
+    """Undecided positions of random games, those near the end above all: there somebody wins."""
+    draw = random.Random(f"{name} {seed}")
+    found = []
+    for _ in range(walks):
+        position, path = Position.initial(variant.find(name)), []
+        while position.outcome is None and len(path) < 120:
+            path.append(position)
+            position = position.play(draw.choice(position.legal_moves()))
+        found += path[-3:] + draw.sample(path, min(2, len(path)))
+    return found
+
+
+def winning(position: Position, side: Side, reasons: tuple[Reason, ...]) -> list[int]:
+    """The legal moves that end the game for a side at once."""
+    found = []
+    for move in position.legal_moves():
+        outcome = position.play(move).outcome
+        if outcome is not None and outcome.winner == side and outcome.reason in reasons:
+            found.append(move)
+    return found
+
+
+def state_of(position: Position) -> Any:
+    return position.new_record()[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_wins_at_once_are_wins_and_escapes_are_never_missed(name: str) -> None:
+    seen = 0
+    for position in positions(name, 12):
+        state = state_of(position)
+        if state["opentafl"]:
+            assert looming.win_at_once(state, SCRATCH) == 0
+            continue
+        before = state.tobytes()[CORE]
+        move = int(looming.win_at_once(state, SCRATCH))
+        assert state.tobytes()[CORE] == before
+        if move:
+            seen += 1
+            outcome = position.play(move).outcome
+            assert outcome is not None
+            assert outcome.winner == position.side
+        elif position.side == Side.DEFENDERS and not state["must_go"]:
+            assert not winning(position, Side.DEFENDERS, (Reason.KING_ESCAPED,)), position.fen()
+    assert seen or name not in LIVELY
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_nothing_parries_is_lost(name: str) -> None:
+    for position in positions(name, 12, seed=2):
+        state = state_of(position)
+        if looming.win_at_once(state, SCRATCH):
+            continue
+        threat = int(looming.looming(state, SCRATCH))
+        if threat == 2:
+            assert position.side == Side.ATTACKERS
+            for move in position.legal_moves():
+                after = position.play(move)
+                assert after.outcome is None or after.outcome.winner == Side.DEFENDERS, position.fen()
+                assert after.outcome is not None or winning(after, Side.DEFENDERS, (Reason.KING_ESCAPED,)), (
+                    position.fen()
+                )
+        # A threat is what the other side would do if it were to move.
+        if looming.skip(state):
+            assert bool(looming.win_at_once(state, SCRATCH)) <= bool(threat), position.fen()
+            if position.side == Side.ATTACKERS:
+                assert bool(threat) == bool(looming.win_at_once(state, SCRATCH)), position.fen()
+            looming.unskip(state)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_pass_is_taken_back_whole(name: str) -> None:
+    for position in positions(name, 2, seed=3):
+        state = state_of(position)
+        before = state.tobytes()[CORE]
+        if not looming.skip(state):
+            continue
+        assert int(state["side"]) == 1 - position.side
+        assert int(state["key"]) == int(survey.whole_key(state))
+        looming.unskip(state)
+        assert state.tobytes()[CORE] == before

@@ -1,0 +1,161 @@
+"""What the search does beyond the textbook: forced ends stay proven, parts can be left out, threads and levels work."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from test_search import start, think, wander
+
+from hnefi.engine import options, variant
+from hnefi.engine.search import features, skill
+from hnefi.engine.search.searcher import Searcher
+from hnefi.engine.search.types import Limits, Settings
+
+SMALL = ("brandubh", "tablut-linnaeus", "tablut-bologna", "hingston-original", "mini-six")
+
+
+def test_features_by_name() -> None:
+    assert features.read("all") == features.read("") == features.ALL
+    assert features.read("none") == 0
+    assert features.read("all -nullmove") == features.ALL & ~features.NULL_MOVE == features.read("-NullMove")
+    assert features.read("foresight, proven") == features.FORESIGHT | features.PROVEN
+    assert features.read("none pruning -pruning internal") == features.INTERNAL
+    with pytest.raises(ValueError, match="expected all, none, or any of foresight, proven"):
+        features.read("all -nullmoves")
+    option = options.find("features")
+    assert option is not None
+    with pytest.raises(ValueError, match="expected all, none"):
+        option.read("everything")
+    assert option.read("all -internal") == "all -internal"
+
+
+@pytest.mark.parametrize("name", features.NAMES)
+def test_every_feature_does_something(name: str) -> None:
+    """Left out, the same depth is another search somewhere."""
+    for place in (start("copenhagen"), wander("tablut-linnaeus", 3, 12), wander("brandubh", 5, 8)):
+        whole = think(place, Limits(depth=7))[1][-1]
+        without = think(place, Limits(depth=7), features=f"all -{name}")[1][-1]
+        if (whole.nodes, whole.pv) != (without.nodes, without.pv):
+            return
+    raise AssertionError(f"{name} changes nothing")
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if name != "hingston-original"])
+def test_forced_ends_are_proven(name: str) -> None:
+    """Whoever is said to win does win by the textbook's search, which leaves nothing out."""
+    proven = 0
+    for seed in range(60):
+        place = wander(name, seed, 10 + seed % 17)
+        info = think(place, Limits(depth=6, nodes=40_000))[1][-1]
+        mate = info.score.mate
+        if mate is None or abs(mate) > 2:
+            continue
+        plies = 2 * mate - 1 if mate > 0 else -2 * mate
+        plain = think(place, Limits(depth=max(plies, 1)), features="none")[1][-1].score.mate
+        assert plain is not None, f"{place.fen()}: {info}"
+        assert (plain > 0) == (mate > 0), f"{place.fen()}: {info}"
+        proven += 1
+    assert proven >= 2
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_search_for_a_win_leaves_nothing_out(name: str) -> None:
+    for seed in range(8):
+        place = wander(name, 100 + seed, 14)
+        found = think(place, Limits(mate=2))[1][-1].score.mate
+        plain = think(place, Limits(depth=3), features="none")[1][-1].score.mate
+        won = plain is not None and 0 < plain <= 2
+        assert won == (found is not None and 0 < found <= 2), place.fen()
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_narrow_windows_and_pruned_windows_give_the_same_value(name: str) -> None:
+    for seed in range(4):
+        place = wander(name, 300 + seed, 8)
+        wide = think(place, Limits(depth=5), features="none")[1][-1]
+        narrow = think(place, Limits(depth=5), features="aspiration")[1][-1]
+        assert wide.score == narrow.score, place.fen()
+
+
+def test_lines_come_best_first() -> None:
+    for seed in range(4):
+        _, infos = think(wander("copenhagen", seed, 10), Limits(depth=5), multipv=5)
+        last = {info.multipv: info for info in infos if info.depth == 5}
+        values = [last[line].score.cp for line in range(1, 6)]
+        assert None not in values
+        assert values == sorted(values, reverse=True)  # type: ignore[type-var]
+        assert len({info.pv[0] for info in last.values()}) == 5
+
+
+@pytest.mark.parametrize("name", ["copenhagen", "brandubh"])
+def test_threads_share_a_table_and_tear_nothing(name: str) -> None:
+    searcher = Searcher(Settings(hash_mib=1, threads=3))
+    for seed in range(3):
+        place = wander(name, seed, 6)
+        result, infos = think(place, Limits(depth=7), searcher)
+        assert result.move in place.legal_moves()
+        assert infos[-1].depth >= 7 or infos[-1].score.mate is not None
+        works = [works[0] for works in searcher._works]
+        assert all(int(work["nodes"]) > 0 for work in works)
+        assert infos[-1].nodes <= sum(int(work["nodes"]) for work in works)
+        # A move of the table that is not legal where it was found would be a torn entry.
+        assert [int(work["strays"]) for work in works] == [0, 0, 0]
+
+
+def test_threads_keep_a_limit_of_nodes() -> None:
+    _, infos = think(start("brandubh"), Limits(nodes=10_001), threads=2)
+    assert 5000 <= infos[-1].nodes <= 10_001
+
+
+def test_levels_grow() -> None:
+    levels = [skill.weakness(level) for level in range(1, 11)]
+    assert levels[-1] is None
+    known = [level for level in levels if level is not None]
+    assert all(lower.nodes < higher.nodes for lower, higher in pairwise(known))
+    assert all(lower.temperature >= higher.temperature for lower, higher in pairwise(known))
+    assert known[-1].lines == 1 < known[0].lines
+    between = skill.weakness(4.5)
+    assert between is not None
+    assert known[3].nodes < between.nodes < known[4].nodes
+
+
+def test_moves_are_drawn_by_what_they_seem_to_be_worth() -> None:
+    draw = random.Random(1)
+    counts = Counter(skill.choose([100, 100, 0, -29_990], 100.0, draw) for _ in range(4000))
+    # exp(0), exp(0), exp(-1): 0.42, 0.42, 0.16; a lost game is not chosen.
+    assert abs(counts[0] / 4000 - 0.42) < 0.04
+    assert abs(counts[2] / 4000 - 0.155) < 0.03
+    assert counts[3] == 0
+    assert skill.choose([5, 4], 0.0, draw) == 0
+
+
+def test_a_level_plays_differently_by_seed_and_the_same_by_the_same() -> None:
+    place = wander("copenhagen", 2, 4)
+    moves = {
+        seed: think(place, Limits(depth=20), skill=1, seed=seed)[0].move for seed in (1, 2, 3, 4, 5, 6, 7, 8)
+    }
+    assert len(set(moves.values())) >= 3
+    assert moves[3] == think(place, Limits(depth=20), skill=1, seed=3)[0].move
+    result, infos = think(place, Limits(depth=20), skill=4)
+    assert result.move in place.legal_moves()
+    assert {info.multipv for info in infos} == {1}
+    wanted = skill.weakness(4)
+    assert wanted is not None
+    assert infos[-1].nodes <= wanted.nodes
+
+
+def test_an_analysis_is_as_strong_as_can_be() -> None:
+    place = start("brandubh")
+    assert (
+        think(place, Limits(infinite=True, nodes=20_000), skill=1)[1][-1].pv
+        == think(place, Limits(infinite=True, nodes=20_000))[1][-1].pv
+    )
+
+
+@pytest.mark.parametrize("name", variant.names()[::6])
+def test_levels_play_every_variant(name: str) -> None:
+    place = start(name)
+    assert think(place, Limits(depth=5), skill=3)[0].move in place.legal_moves()
