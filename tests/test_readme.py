@@ -18,6 +18,7 @@ DOCUMENTS = ["README.md", "docs/protocol-client.md"]
 UNPLAYED = [
     "CHANGELOG.md",
     "MEASUREMENTS.md",
+    "docs/analyze.md",
     "docs/architecture.md",
     "docs/arena-output.md",
     "docs/arena.md",
@@ -127,6 +128,7 @@ def test_programs(document: str, folder: Path, environment: dict[str, str]) -> N
     "document",
     [
         *DOCUMENTS,
+        "docs/analyze.md",
         "docs/architecture.md",
         "docs/experiments/beyond.md",
         "docs/experiments/hingston.md",

@@ -23,6 +23,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rules": ("hnefi.tools.rules", "every rule switch of one variant, in words, as OTN or as hash"),
     "replay": ("hnefi.tools.replay", "read recorded games and report every disagreement with the rules"),
     "convert": ("hnefi.tools.convert", "recorded games from one format into another, checked if you like"),
+    "analyze": (
+        "hnefi.tools.analyze.command",
+        "best lines of a position; recorded games with every mistake, annotated and as a chart",
+    ),
     "perft": ("hnefi.tools.perft", "count the positions a number of plies away"),
     "bench": ("hnefi.tools.bench", "the search's signature; `bench speed` and `bench latency` measure"),
     "evaluator": ("hnefi.tools.evaluator", "show, verify or compare evaluator files"),

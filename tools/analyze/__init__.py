@@ -1,0 +1,1 @@
+"""Analysis: what an engine thinks of a position, and of every move of a recorded game."""

@@ -1,0 +1,260 @@
+"""`hnefi analyze`: what an engine thinks of a position, or of every move of recorded games."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..arguments import add_variant_path, parser, positive
+
+if TYPE_CHECKING:
+    from .asking import Source
+    from .verdicts import Thresholds
+
+NODES = 500_000
+"""How far each position is searched where nothing limits it: fixed nodes repeat."""
+FORMATS = ("tafl", "otg", "csv", "jsonl")
+OF_GAMES = (
+    "game", "all", "output", "force", "fresh", "chart", "full", "thresholds", "backward", "read_as", "adjudicate",
+    "opentafl", "quiet",
+)  # fmt: skip
+"""Options that say nothing about a position."""
+
+
+def main(argv: list[str]) -> int:
+    """Analyse a position or games; 0 done, 1 interrupted, 2 called wrongly or a bad file, 3 or 4 the engine failed."""
+    options = _parser()
+    arguments = options.parse_args(argv)
+    target = " ".join(arguments.what)
+    path = _recorded(options, target, arguments)
+    source = _source(options, arguments, 3 if path is None and arguments.mate is None else 1)
+    if path is None:
+        from .positions import analyse_position
+
+        _expect_none(options, arguments, "position", *OF_GAMES)
+        return analyse_position(options, arguments, target, source)
+    from .recorded import analyse_games
+
+    _expect_none(options, arguments, "recorded game", "moves", "mate")
+    return analyse_games(options, arguments, path, source)
+
+
+def _recorded(options: argparse.ArgumentParser, target: str, arguments: argparse.Namespace) -> Path | None:
+    """The file of games that is meant, None where a position is; an error where it is neither."""
+    from hnefi.engine.wording import shorten
+
+    path = Path(target)
+    if target == "startpos":
+        return None
+    try:
+        there = path.is_file()
+    except (OSError, ValueError):
+        there = False
+    if there or arguments.read_as:
+        return path
+    if path.suffix.lower().removeprefix(".") in FORMATS:
+        options.error(f"{shorten(target)}: there is no such file: expected recorded games")
+    if "/" not in target:
+        options.error(
+            f"{shorten(target)}: expected startpos, a FEN, or a file ending in .{', .'.join(FORMATS)} that is there"
+        )
+    return None
+
+
+def _expect_none(options: argparse.ArgumentParser, given: argparse.Namespace, what: str, *names: str) -> None:
+    """An error if an option was given that says nothing about what is analysed."""
+    for name in names:
+        value = getattr(given, name)
+        if value not in (None, False, []):
+            flag = {"read_as": "from"}.get(name, name)
+            options.error(f"--{flag}: expected not to be given with a {what}")
+
+
+def _source(options: argparse.ArgumentParser, arguments: argparse.Namespace, lines: int) -> Source:
+    """Which engine is asked, and how; `lines` is how many lines where nothing is said about it."""
+    from hnefi.engine.search.types import Limits
+    from hnefi.engine.wording import shorten
+
+    from .asking import Source, command_words
+
+    command = None
+    if arguments.engine is not None:
+        try:
+            command = command_words(arguments.engine)
+        except ValueError as error:
+            options.error(f"--engine {shorten(arguments.engine)}: {error}")
+    movetime = None if arguments.time is None else max(1, round(1000 * arguments.time))
+    limits = Limits(arguments.depth, arguments.nodes, arguments.mate, movetime)
+    if not limits.bounded:
+        limits = Limits(nodes=NODES)
+    named = (
+        ("Threads", arguments.threads),
+        ("Hash", arguments.hash),
+        ("Algorithm", arguments.algorithm),
+        ("Evaluator", arguments.evaluator),
+    )
+    settings = [(name, str(value)) for name, value in named if value is not None]
+    if arguments.mate is not None and arguments.algorithm not in (None, "alphabeta", "minimax"):
+        options.error(
+            f"--algorithm {arguments.algorithm}: expected alphabeta or minimax with --mate: it refutes nothing"
+        )
+    return Source(
+        limits,
+        arguments.lines or lines,
+        command,
+        arguments.proto,
+        (*settings, *arguments.option),
+        arguments.patience,
+        arguments.independent,
+    )
+
+
+# The command line
+
+
+def seconds(text: str) -> float:
+    """Seconds above 0, as the type of an argument."""
+    try:
+        number = float(text) if len(text) <= 12 else math.nan
+    except ValueError:
+        number = math.nan
+    if not 0.0 < number <= 1e6:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected seconds above 0, such as 0.5")
+    return number
+
+
+def setting(text: str) -> tuple[str, str]:
+    """`NAME=VALUE`, as the type of an argument."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def thresholds(text: str) -> Thresholds:
+    """`5,10,20`, as the type of an argument."""
+    from .verdicts import read_thresholds
+
+    try:
+        return read_thresholds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: {error}") from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    options = parser(
+        "analyze",
+        "What an engine thinks. Of a position: the best lines, the evaluation term by term, and with --mate whether\n"
+        "a win in so many moves is there. Of recorded games: every position, how good each move was, accuracy,\n"
+        "turning points; written as an annotated game (-o) and as a chart (--chart).",
+        [
+            "startpos --variant brandubh --lines 3",
+            "4K2/7/7/7/t6/7/7 d 0 30 --variant brandubh --mate 1",
+            "game.tafl -o annotated.tafl --chart game.svg",
+            "games.csv --variant copenhagen --game 17 --time 0.5",
+            "cup.tafl --all --nodes 100000 -o cup-annotated.tafl",
+            "game.tafl --engine 'my-engine --fast' --depth 6",
+        ],
+    )
+    options.usage = "hnefi analyze FEN|startpos|FILE [flags]"
+    options.add_argument(
+        "what",
+        nargs="+",
+        metavar="FEN|startpos|FILE",
+        help="a position in any notation that is read, or a file of games",
+    )
+    options.add_argument(
+        "--variant", metavar="V", help="the rules; games mostly name theirs (positions: copenhagen)"
+    )
+    add_variant_path(options)
+    options.add_argument(
+        "--json", action="store_true", help="one JSON object instead of text; of games, one a line"
+    )
+
+    limits = options.add_argument_group("how far (the first limit reached ends a search)")
+    limits.add_argument(
+        "--nodes", type=positive, metavar="N", help=f"positions (without any limit: {NODES:,})"
+    )
+    limits.add_argument("--depth", type=positive, metavar="N", help="plies")
+    limits.add_argument("--time", type=seconds, metavar="S", help="seconds for each position")
+    limits.add_argument(
+        "--patience",
+        type=seconds,
+        default=3600.0,
+        metavar="S",
+        help="an engine without time limit that takes longer has failed (3600)",
+    )
+
+    engine = options.add_argument_group("the engine")
+    engine.add_argument("--lines", type=positive, metavar="N", help="best lines (a position: 3, games: 1)")
+    engine.add_argument("--threads", type=positive, metavar="N", help="threads; 1 repeats to the node")
+    engine.add_argument("--hash", type=positive, metavar="MIB", help="memory of its table")
+    engine.add_argument("--algorithm", metavar="A", help="alphabeta, mcts, puct, minimax")
+    engine.add_argument("--evaluator", metavar="E", help="a name, or a .safetensors file")
+    engine.add_argument("--engine", metavar="CMD", help="another program that speaks the protocol")
+    engine.add_argument(
+        "--proto", choices=("auto", "uti", "uci", "ugi"), default="auto", help="its dialect (auto)"
+    )
+    engine.add_argument(
+        "--option",
+        type=setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any option of it; repeatable",
+    )
+    engine.add_argument("--independent", action="store_true", help="the engine forgets before every position")
+
+    one = options.add_argument_group("a position")
+    one.add_argument("--moves", nargs="+", metavar="M", help="moves from there on")
+    one.add_argument(
+        "--mate",
+        type=positive,
+        metavar="N",
+        help="is there a win in N own moves? without other limits until that is known",
+    )
+
+    games = options.add_argument_group("recorded games")
+    which = games.add_mutually_exclusive_group()
+    which.add_argument("--game", type=positive, metavar="N", help="the N-th of the file (1)")
+    which.add_argument("--all", action="store_true", help="every game of the file, and a summary")
+    games.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the annotated game, a .tafl file; an interrupted analysis goes on there",
+    )
+    games.add_argument("--force", action="store_true", help="replace FILE if it is there")
+    games.add_argument(
+        "--fresh", action="store_true", help="begin anew, whatever an interrupted analysis has left"
+    )
+    games.add_argument(
+        "--chart",
+        metavar="FILE",
+        help="the chances as a picture, .svg or .png (with --all one for each game)",
+    )
+    games.add_argument("--full", action="store_true", help="list every move, not only the mistakes")
+    games.add_argument(
+        "--thresholds",
+        type=thresholds,
+        metavar="I,M,B",
+        help="lost points from which a move is an inaccuracy, a mistake, a blunder (5,10,20)",
+    )
+    games.add_argument(
+        "--backward",
+        action="store_true",
+        help="begin at the end: early positions profit from what is known of late ones",
+    )
+    games.add_argument(
+        "--from", dest="read_as", choices=FORMATS, help="the format of the file, whatever its name"
+    )
+    games.add_argument(
+        "--adjudicate",
+        action="store_true",
+        help="CSV games were ended by repetition and limits, as the variant says",
+    )
+    games.add_argument("--opentafl", action="store_true", help="read OTN rules as the program OpenTafl does")
+    games.add_argument("--quiet", action="store_true", help="say nothing about progress")
+    return options

@@ -1,0 +1,120 @@
+"""The work on recorded games: position after position, with progress, what is known already, and a clean end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ..arena.live import Live
+from ..evolve.progress import duration
+from .asking import Asker
+from .store import Progress
+from .values import Analysed, Look, Walk
+from .verdicts import Thresholds, analysed
+
+if TYPE_CHECKING:
+    from ..arena.live import Stream
+
+SPEAK: Final = 10.0
+"""Seconds between two lines about progress, where nobody sees a live one."""
+GIVE_UP: Final = 3
+"""So many positions in a row that nothing is known of, and the engine is not asked any more."""
+
+
+class GaveUp(Exception):
+    """The engine fails at every position; the text is a sentence."""
+
+
+class Watch:
+    """Tells how far the analysis is, on standard error: a live line at a terminal, a line now and then elsewhere."""
+
+    def __init__(
+        self, stream: Stream, total: int, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._live = Live(stream, plain=quiet, clock=clock)
+        self._quiet = quiet
+        self._clock = clock
+        self._total = total
+        self._done = 0
+        self._asked = 0
+        self._began = self._spoke = clock()
+        self._at = ""
+
+    def step(self, at: str, *, asked: bool) -> None:
+        """One position more is known; `asked`: the engine was asked for it."""
+        self._at = at
+        self._done += 1
+        self._asked += asked
+        if self._quiet:
+            return
+        if self._live.terminal:
+            self._live.show(lambda: [self.line()])
+        elif asked and self._clock() - self._spoke >= SPEAK:
+            self._spoke = self._clock()
+            self._live.report([self.line()])
+
+    def skip(self, positions: int) -> None:
+        """So many positions will not be looked at."""
+        self._total -= positions
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._live.report([text])
+
+    def end(self) -> None:
+        """Nothing more happens."""
+        self._live.close()
+
+    def line(self) -> str:
+        """`game 2, ply 14 · 57 of 120 positions · 1.9 a second · ETA 0:00:33`"""
+        parts = [self._at, f"{self._done} of {self._total} positions"]
+        passed = self._clock() - self._began
+        if self._asked and passed > 0:
+            rate = self._asked / passed
+            parts.append(f"{rate:.1f} a second" if rate >= 1 else f"{1 / rate:.1f} s each")
+            parts.append(f"ETA {duration((self._total - self._done) / rate)}")
+        return " · ".join(parts)
+
+
+@dataclass(slots=True)
+class Work:
+    """Analyses games one after the other with one engine. A game that is left early keeps what was found in `looks`."""
+
+    asker: Asker
+    watch: Watch
+    thresholds: Thresholds
+    store: Progress | None = None
+    backward: bool = False
+    looks: list[Look | None] = field(default_factory=list)
+    _blind: int = 0
+
+    async def game(self, walk: Walk) -> Analysed:
+        """A whole game. GaveUp or EngineError where the engine cannot go on; cancelled, it leaves what it has."""
+        count = len(walk.positions)
+        known = self.store.known if self.store is not None else {}
+        self.looks = [known.get((walk.number, ply)) for ply in range(count)]
+        if None in self.looks:
+            await self.asker.new_game(walk.variant)
+        order: Sequence[int] = range(count)
+        for ply in reversed(order) if self.backward else order:
+            asked = self.looks[ply] is None
+            if asked:
+                look = await self.asker.look(walk.positions[ply])
+                self.looks[ply] = look
+                if self.store is not None and look.outcome is None and not look.problem:
+                    self.store.add(walk.number, ply, look)
+                self._count_blind(look)
+            self.watch.step(f"game {walk.number}, ply {ply}", asked=asked)
+        return self.result(walk)
+
+    def _count_blind(self, look: Look) -> None:
+        self._blind = self._blind + 1 if look.problem else 0
+        if self._blind == GIVE_UP:
+            raise GaveUp(f"{self.asker.name}: {GIVE_UP} positions in a row stay unknown: it is asked no more")
+
+    def result(self, walk: Walk) -> Analysed:
+        """What is known about the game now."""
+        looks = self.looks or [None] * len(walk.positions)
+        return analysed(walk, looks, self.thresholds)
