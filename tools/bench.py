@@ -9,6 +9,7 @@ from .arguments import let_interrupt_end_us, parser, positive
 MEASUREMENTS = {
     "speed": "hnefi.tools.bench_speed",
     "arena": "hnefi.tools.bench_arena",
+    "search": "hnefi.tools.bench_search",
     "latency": "hnefi.tools.bench_latency",
     "random": "hnefi.tools.bench_random",
     "scale": "hnefi.tools.bench_scale",
@@ -30,6 +31,7 @@ def main(argv: list[str]) -> int:
         "change of it is a change of how the engine plays.\n\n"
         "  hnefi bench speed     kernels against C, by CPU time\n"
         "  hnefi bench arena     what the arena itself spends on a ply\n"
+        "  hnefi bench search    nodes and time to depth with each part of the search on and off, and by threads\n"
         "  hnefi bench latency   how fast the process starts, stops and answers\n"
         "  hnefi bench random    games against a random mover, by variant and side\n"
         "  hnefi bench scale     what a centipawn is worth, from games against itself\n"
