@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import time
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from hnefi.engine import options
 from hnefi.engine.games import find
 from hnefi.engine.record import GameRecord
 from hnefi.engine.records.rule_sets import finder
@@ -50,16 +50,16 @@ def test_unique_beginnings() -> None:
         words.find("")
 
 
-def test_the_levels_grow_by_construction() -> None:
+def test_the_levels_are_those_of_the_engine() -> None:
     assert sorted(strength.LEVELS) == list(range(1, 11))
-    depths = [strength.LEVELS[number].limits.depth for number in (1, 2)]
-    assert depths == [1, 2]
-    nodes = [strength.LEVELS[number].limits.nodes or 0 for number in range(3, 10)]
-    assert all(later == 4 * earlier > 0 for earlier, later in pairwise(nodes))
-    assert strength.LEVELS[10].limits == Limits(movetime=strength.THINKING_MS)
-    for level in strength.LEVELS.values():
-        assert opponents.by_name(level.player, find("hex:5")).own
-    assert len(strength.table()) == 10
+    for number in strength.LEVELS:
+        spec = opponents.at_level(str(number))
+        assert (spec.own, spec.level, spec.limits) == (True, number, Limits(movetime=strength.THINKING_MS))
+    option = options.find(strength.OPTION)
+    assert option is not None
+    assert (option.low, option.high, option.default) == (1, 10, "10")
+    assert strength.table()[0].startswith("    1  searches 150 positions a move, often")
+    assert strength.table()[-1] == "   10  the whole engine, 5 seconds a move"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from hnefi.players import load as load_player
 from hnefi.protocol.client import Answer, Engine, EngineError, Search, own_command
 
 from .rulebook import Traffic, choose
-from .strength import HIGHEST, LEVELS, LOWEST
+from .strength import HIGHEST, LEVELS, LOWEST, OPTION
 from .values import SideLetter
 
 MOVETIME_MS = 1000
@@ -75,7 +75,7 @@ def at_level(text: str) -> Spec:
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
     if not LOWEST <= number <= HIGHEST:
         raise ValueError(f"level {shorten(text)}: expected a number from {LOWEST} to {HIGHEST}")
-    return Spec(LEVELS[number].player, number)
+    return Spec(level=number)
 
 
 def by_name(name: str, variant: AnyVariant) -> Spec:
@@ -219,6 +219,8 @@ class Opponent:
         engine = await self._ready(asked.variant, asked.game, asked.side, asked.seed)
         await self._set("MultiPV", asked.lines)
         await self._set("UCI_ShowWDL", True)
+        if self.spec.own:
+            await self._set(OPTION, self.spec.level or HIGHEST)
         if not wanted():
             return None
         engine.position("startpos" if asked.start is None else f"fen {asked.start}", asked.moves)

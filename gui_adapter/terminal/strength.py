@@ -1,8 +1,8 @@
 """How strong our own engine plays at a level, in one table.
 
-Every level searches at least as much as the one below it: the first two look one and two plies ahead and see nothing
-but wins and losses; from the third on it is the engine's own search with four times the positions of the level
-below; the tenth has no limit but time. With a clock, the time for the move limits every level as well.
+The levels are the engine's own (`SkillLevel`): each sees about two and a half times as many positions as the one
+below, and chooses less freely among moves that look almost as good. The tenth has no limit but time. With a clock,
+the time for the move limits every level as well.
 """
 
 from __future__ import annotations
@@ -10,36 +10,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from hnefi.engine.search.skill import weakness
 from hnefi.engine.search.types import Limits
 
 LOWEST, HIGHEST = 1, 10
 DEFAULT: Final = 5
 THINKING_MS: Final = 5000
-"""How long the highest level thinks about a move where there is no clock."""
+"""How long a move may take where there is no clock; only the highest level uses it all."""
+OPTION: Final = "SkillLevel"
+
+
+_LIMITS: Final = Limits(movetime=THINKING_MS)
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A shipped player, and limits that are added to its own."""
+    """A level in words, and how long it may think."""
 
-    player: str
-    limits: Limits
     words: str
+    limits: Limits = _LIMITS
 
 
-def _nodes(number: int) -> Level:
-    nodes = 200 * 4 ** (number - 3)
-    return Level("default", Limits(nodes=nodes), f"searches {nodes:,} positions a move")
+def _level(number: int) -> Level:
+    weak = weakness(number)
+    if weak is None:
+        return Level(f"the whole engine, {THINKING_MS // 1000} seconds a move")
+    choice = ", often the second-best move" if number < 4 else ", sometimes the second-best move"
+    return Level(f"searches {weak.nodes:,} positions a move{choice if weak.lines > 1 else ''}")
 
 
-LEVELS: Final[dict[int, Level]] = {
-    1: Level("random-terminal", Limits(depth=1), "any move, but wins where one move wins"),
-    2: Level("random-terminal-d2", Limits(depth=2), "any move, but sees wins and losses two plies ahead"),
-    **{number: _nodes(number) for number in range(3, 10)},
-    10: Level(
-        "default", Limits(movetime=THINKING_MS), f"the whole engine, {THINKING_MS // 1000} seconds a move"
-    ),
-}
+LEVELS: Final[dict[int, Level]] = {number: _level(number) for number in range(LOWEST, HIGHEST + 1)}
 
 HINT: Final = Limits(nodes=300_000)
 """What a hint costs: the same answer on every machine."""

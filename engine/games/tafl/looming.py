@@ -47,7 +47,7 @@ def win_at_once(s, top):
             end = arrivals(s, t, 0, MEN_OF_ATTACK, top, top)
             for i in range(top, end):
                 move = int(s.moves[i])
-                # `king_pressed` is a guess: the man may have come from a square that he must hold.
+                # `king_pressed` is a guess; only the move itself is a verdict.
                 make(s, move)
                 won = s.outcome >> 8 == 1
                 undo(s)
@@ -72,8 +72,8 @@ def looming(s, top):
         if ways < 2:
             return ways
         # One man shuts one way. What else could save the attackers: a king who falls in an uncommon manner, a draw.
-        odd = s.uncommon or s.commander_pair or s.turncoats or s.berserk or s.material_attackers >= 0
-        return 1 if odd or horizon(s) else 2
+        odd = s.capture_run or s.jumpers or s.commander_pair or s.turncoats or s.berserk
+        return 1 if odd or s.material_attackers >= 0 or horizon(s) else 2
     for d in DIRECTIONS:
         t = s.king + d
         if (

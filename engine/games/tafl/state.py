@@ -74,7 +74,7 @@ RULES: list[Any] = [
     ("berserk", _i),  # 0 off, 1 capture, 2 any
     ("king_on_edge", _i),  # 0 safe, 1 enclosed, 2 last
     ("king_with_one", _i),
-    ("commander_pair", _i),
+    ("commander_pair", _i),  # 1 if two commanders take the king and there may be any
     ("escape", _i),
     ("exit_fort", _i),
     ("encirclement", _i),  # 0 off, 1 apart, 2 ring

@@ -259,7 +259,7 @@ def template(rules: Rules, letters: str) -> bytes:
         "berserk": berserk,
         "king_on_edge": ("safe", "enclosed", "last").index(rules.king_on_edge),
         "king_with_one": rules.king_with_one,
-        "commander_pair": rules.commander_pair,
+        "commander_pair": rules.commander_pair and ("c" in letters or "n" in letters),
         "escape": ("corner", "edge", "none").index(rules.escape),
         "exit_fort": rules.exit_fort,
         "encirclement": ("off", "apart", "ring").index(rules.encirclement),
