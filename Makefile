@@ -6,6 +6,7 @@ MAKEFLAGS += --no-print-directory
 .PHONY: help setup run play test test-clusters check format bench warmup clean
 
 ARGS ?=
+WORKERS ?= 2
 BIN := .venv/bin
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
@@ -22,9 +23,10 @@ run: .venv/.ready ## the engine on standard input and output (type: help)
 play: .venv/.ready ## a game at the terminal
 	@exec $(BIN)/hnefi play $(ARGS)
 
-test: .venv/.ready-dev ## all tests
+# Whole files go to one process: tests of a file share what takes long to start. WORKERS=0 runs all in one.
+test: .venv/.ready-dev ## all tests, in two processes (WORKERS=2)
 	@$(BIN)/hnefi warmup --quiet # once, rather than by every process that a test starts
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
 test-clusters: .venv/.ready-clusters ## tournaments and evolution on local clusters of dask and ray
 	@HNEFI_CLUSTERS=1 $(BIN)/python -m pytest tests/test_arena_fanout.py tests/test_evolve_fanout.py $(ARGS)

@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from patience import PROMPTLY
+
 from hnefi.engine import games, squares
 from hnefi.tools.arena import slots
 from hnefi.tools.arena.values import EngineSpec, GameResult, GameTask, Opening, SideLimits
@@ -39,12 +41,15 @@ def by_heart(seed: int = 1, at_least: int = 20) -> tuple[str, ...]:
 
 
 def spec(name: str = "good", *words: str, moves: Sequence[str] = (), **fields: Any) -> EngineSpec:
-    """An engine that knows `moves` by heart (the whole game), with words for `fault_engine`; short of patience."""
+    """An engine that knows `moves` by heart (the whole game), with words for `fault_engine`.
+
+    Whoever plays a silent one says how long to wait for it: patience costs the others nothing.
+    """
     command = (sys.executable, "-I", "-S", SCRIPT, ",".join(moves or by_heart()), *words)
     plain = EngineSpec(
-        name, command, proto="uti", limits=(NODES, NODES), move_timeout=1.0, start=5.0, ready=1.0
+        name, command, proto="uti", limits=(NODES, NODES), move_timeout=30.0, start=30.0, ready=30.0
     )
-    return replace(plain, **{"env": ((MARK, f"{name}-{uuid.uuid4()}"),), "new_game": 1.0, **fields})
+    return replace(plain, **{"env": ((MARK, f"{name}-{uuid.uuid4()}"),), "new_game": 30.0, **fields})
 
 
 def pair(number: int = 1, engines: tuple[int, int] = (0, 1), opening: Opening = START) -> list[GameTask]:
@@ -57,7 +62,7 @@ def pair(number: int = 1, engines: tuple[int, int] = (0, 1), opening: Opening = 
 
 
 def collect(tasks: Iterable[GameTask], specs: Sequence[EngineSpec], **manner: Any) -> list[GameResult]:
-    """Play everything; no process may be left, and winding up may take no longer than two seconds."""
+    """Play everything; no process may be left, and winding up ends promptly."""
 
     async def run() -> tuple[list[GameResult], float]:
         results = [result async for result in stamped(slots.play(iter(tasks), specs, **manner))]
@@ -72,7 +77,7 @@ def collect(tasks: Iterable[GameTask], specs: Sequence[EngineSpec], **manner: An
             yield result
 
     results, ended = asyncio.run(asyncio.wait_for(run(), 60))
-    assert ended - last < 2.0
+    assert ended - last < PROMPTLY
     assert leftovers(specs) == []
     return results
 

@@ -5,6 +5,7 @@ Takes the place of `contest.Table` where a test is about evolution, not about ga
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -41,8 +42,8 @@ class Table:
 
 
 class SlowTable(Table):
-    """The same, but whoever plays can be killed meanwhile."""
+    """The same, but whoever plays can be killed meanwhile: `HNEFI_TEST_PACE` is how many seconds it takes."""
 
     def play(self, games: Any) -> None:
-        time.sleep(0.005)
+        time.sleep(float(os.environ["HNEFI_TEST_PACE"]))
         super().play(games)

@@ -10,6 +10,8 @@ Run as a program, with a configuration as JSON, it is an amqtt broker.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -33,13 +35,20 @@ USERS = ("hnefi-engine", "alice", "bob")
 """Who is known to a club's broker; the password is the name with `-secret` behind it."""
 EXAMPLES = Path(__file__).resolve().parent.parent / "docs" / "examples"
 LAUNCHER = Path(process.__file__).with_name("launch.py")
-WAIT = 10.0
+WAIT = 20.0
+
+
+_ports = itertools.count(os.getpid() * 1009)
 
 
 def free_port() -> int:
-    with socket.socket() as trial:
-        trial.bind((brokers.HOST, 0))
-        return int(trial.getsockname()[1])
+    """A port on which nobody listens: below those that the system gives to connections, so that none of them takes it
+    while its broker is down, and hardly one that another test process has in mind."""
+    while True:
+        port = 10_000 + next(_ports) % 20_000
+        with socket.socket() as trial, contextlib.suppress(OSError):
+            trial.bind((brokers.HOST, port))
+            return port
 
 
 def require(kind: str) -> None:

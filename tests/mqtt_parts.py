@@ -8,7 +8,7 @@ import json
 import secrets
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -129,6 +129,15 @@ class Watcher:
             return None
 
         return await until(there, "a state")
+
+
+async def quick(median: Callable[[], Awaitable[float]], limit: float) -> None:
+    """The median of some round trips is below `limit` in one of five tries: a busy machine is slow at times, whoever
+    waits for acknowledgements always."""
+    found: list[float] = []
+    while not found or found[-1] >= limit:
+        assert len(found) < 5, found
+        found.append(await median())
 
 
 async def until(there: Callable[[], Any], what: str, seconds: float = WAIT) -> Any:

@@ -59,7 +59,7 @@ def test_our_own_engine_passes_every_required_step(capsys: pytest.CaptureFixture
     targets = {step.name for step in STEPS if step.name.endswith(("-time", "-kept", "-rate"))}
     assert named(document, "advisory") <= targets
     assert len(document["steps"]) == len(STEPS) > 40
-    assert time.monotonic() - began < 120
+    assert time.monotonic() - began < 200
 
 
 def test_a_foreign_engine_passes_what_it_offers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,7 +117,7 @@ def test_an_engine_whose_game_is_unknown_is_asked_for_less(capsys: pytest.Captur
 def test_a_fault_is_found_by_the_steps_about_it(
     fault: str, found: set[str], passed: set[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, document = check(capsys, *foreign(fault), only=(*found, *passed), timeout=0.8)
+    status, document = check(capsys, *foreign(fault), only=(*found, *passed), timeout=2.0)
     assert status == 1
     assert (named(document, "fail"), named(document, "pass")) == (found, passed)
     for step in document["steps"]:
@@ -128,7 +128,7 @@ def test_after_uti_refusals_and_answers_are_demanded(capsys: pytest.CaptureFixtu
     silent = {"setoption-unknown", "setoption-range", "setoption-search", "variants", "variant-unknown", "bad-fen",
               "unknown-word", "leading-words", "double-go"}  # fmt: skip
     passed = {"go", "go-infinite", "stop", "stop-idle", "blank-lines", "newgame", "ponder", "isready-often"}
-    status, document = check(capsys, *FAKE, only=(*silent, *passed), timeout=0.8)
+    status, document = check(capsys, *FAKE, only=(*silent, *passed), timeout=2.0)
     assert status == 1
     assert (named(document, "fail"), named(document, "pass")) == (silent, passed)
 
@@ -153,20 +153,20 @@ def test_an_advisory_step_decides_nothing(fault: str, found: str, capsys: pytest
 @pytest.mark.parametrize(
     ("fault", "text"),
     [
-        ("hang", "no bestmove within 0.6 s"),
+        ("hang", "no bestmove within 1.5 s"),
         ("exit-on-go", "it ended (exit status 3) before bestmove"),
         ("segv", "it ended (killed by SIGSEGV) before bestmove"),
         ("close-stdout", "it closed its output before bestmove"),
         ("twice", "`bestmove a1a3` after the first one"),
-        ("endless", "no bestmove within 0.6 s"),
-        ("stopped", "no bestmove within 0.6 s"),
+        ("endless", "no bestmove within 1.5 s"),
+        ("stopped", "no bestmove within 1.5 s"),
     ],
 )
 def test_an_engine_that_cannot_answer_fails_one_step_and_the_walk_goes_on(
     fault: str, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     only = ("isready", "go", "go-depth", "stop", "blank-lines")
-    status, document = check(capsys, "--proto", "uci", *FAKE, "proto=uci", fault, only=only, timeout=0.6)
+    status, document = check(capsys, "--proto", "uci", *FAKE, "proto=uci", fault, only=only, timeout=1.5)
     assert status == 1
     steps = {step["name"]: step for step in document["steps"]}
     assert {name: step["status"] for name, step in steps.items()} == {
@@ -187,13 +187,13 @@ def test_without_a_greeting_nothing_else_is_waited_for(
     fault: str, failed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     began = time.monotonic()
-    status, document = check(capsys, *FAKE, fault, timeout=0.5)
+    status, document = check(capsys, *FAKE, fault, timeout=1.0)
     assert status == 1
     assert named(document, "fail") == {failed}
     assert {step["text"] for step in document["steps"] if step["status"] == "skipped"} == {
         f"it needs {failed}"
     }
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20
 
 
 # What people see
@@ -229,7 +229,7 @@ def test_a_first_step_s_time_begins_behind_the_greeting(capsys: pytest.CaptureFi
     lines = capsys.readouterr().out.splitlines()
     assert status == 1
     (asked,) = (line for line in lines if line.endswith("> go depth 1"))
-    assert float(asked.split()[0]) < 1000
+    assert float(asked.split()[0]) < 3000
     assert shlex.split(lines[-1])[3 : -len(FAKE) - 2] == ["--only", "go", "--proto", "uci", "--timeout", "5"]
 
 
@@ -303,7 +303,7 @@ def test_ctrl_c_leaves_no_process() -> None:
 
 def child_of(pid: int) -> int:
     """The first child that a process has, once it has one."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         found = subprocess.run(
             ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False

@@ -1,6 +1,6 @@
 """The arena killed at random moments while real engines play: none outlives it, and the run goes on to the same end.
 
-`HNEFI_KILLS` says how many moments (6). Each is a kill -9 of `hnefi arena resume` some games, and a part of a second,
+`HNEFI_KILLS` says how many moments (4). Each is a kill -9 of `hnefi arena resume` some games, and a part of a second,
 after its start; the first kinds of moments lie in the preparation, before anything is played.
 """
 
@@ -19,16 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PROMPTLY
 
 from hnefi.tools.arena.store import Store
 
-KILLS = int(os.environ.get("HNEFI_KILLS", "6"))
+KILLS = int(os.environ.get("HNEFI_KILLS", "4"))
 PAIRS = 3 * KILLS
 ARENA = [sys.executable, "-m", "hnefi.tools.arena.command"]
 MARK = "HNEFI_KILL_TEST"
-GONE = 2.0
-"""Seconds within which no engine is left."""
-
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
 
@@ -79,7 +77,7 @@ def kill_while_playing(words: list[str], games: int, seconds: float, mark: str) 
 
 
 def expect_nobody(mark: str) -> None:
-    end = time.monotonic() + GONE
+    end = time.monotonic() + PROMPTLY
     while left := marked(mark):
         assert time.monotonic() < end, left
         time.sleep(0.02)

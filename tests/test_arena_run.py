@@ -22,6 +22,7 @@ from typing import NamedTuple
 import fake_arena
 import pytest
 from fake_arena import FakePlay, Plain, config, play
+from patience import PROMPTLY
 
 from hnefi.tools.arena import command, report, run, store
 from hnefi.tools.arena.run import Loop
@@ -331,7 +332,7 @@ def test_one_interruption_breaks_games_off_and_says_how_to_go_on(tmp_path: Path,
 
 
 def test_games_may_be_finished_and_a_second_interruption_does_not_wait(tmp_path: Path) -> None:
-    words = ("pairs=500", "pace=3", "control__finish_games=true", "slots=3", "deaf=true")
+    words = ("pairs=500", "pace=30", "control__finish_games=true", "slots=3", "deaf=true")
     with fake_process(tmp_path / "run", *words) as process:
         process.send_signal(signal.SIGINT)
         assert process.stdout
@@ -341,7 +342,7 @@ def test_games_may_be_finished_and_a_second_interruption_does_not_wait(tmp_path:
         begun = time.monotonic()
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=20)
-    assert time.monotonic() - begun < 1.5
+    assert time.monotonic() - begun < PROMPTLY
     assert process.returncode == run.INTERRUPTED
     assert out.splitlines()[-1] == "hurried"
     assert out.splitlines()[-2] == f"hnefi arena resume {tmp_path / 'run'}"
@@ -467,7 +468,7 @@ def test_an_interrupted_compiler_is_ended(compiler: Path, monkeypatch: pytest.Mo
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         run.warm_up()
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
     assert started[0].returncode == -signal.SIGKILL
 
 
@@ -547,7 +548,7 @@ def test_killed_or_interrupted_nothing_is_left_and_the_run_goes_on(
         if signals[0] == signal.SIGINT:
             assert process.returncode == run.INTERRUPTED
             assert out.splitlines()[-1] == f"hnefi arena resume {tmp_path / 'run'}"
-        _wait_for(lambda: not engines_of(marker), 2)
+        _wait_for(lambda: not engines_of(marker))
         words = [*ARENA, "resume", str(tmp_path / "run")]
     done = arena("resume", tmp_path / "run", "--concurrency", 2)
     assert digest(done) == undisturbed
@@ -555,16 +556,21 @@ def test_killed_or_interrupted_nothing_is_left_and_the_run_goes_on(
     assert digest(arena("resume", tmp_path / "run")) == undisturbed
 
 
-def _wait_for(condition: object, seconds: float) -> None:
+def _wait_for(condition: object) -> None:
     assert callable(condition)
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PROMPTLY
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.02)
 
 
 STUBBORN = """
-import runpy, signal, subprocess, sys, time
+import pathlib, runpy, signal, subprocess, sys, time
+seen = pathlib.Path(__file__).with_suffix(".seen")
+if not seen.exists():  # looked at before the run
+    seen.touch()
+    runpy.run_path(sys.argv[1])
+    sys.exit()
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"])
 runpy.run_path(sys.argv[1])
@@ -579,18 +585,9 @@ def test_a_second_interruption_kills_engines_with_all_that_they_started(
     (tmp_path / "stubborn.py").write_text(STUBBORN)
     marker = f"HNEFI_TEST_STUBBORN_{os.getpid()}"
     shuffle = Path(__file__).parent / "shuffle_engine.py"
-    engine = f"cmd={sys.executable},args=-I -S {tmp_path / 'stubborn.py'} {shuffle},env.{marker}=1"
-    words = [
-        *small[4:],
-        "--engine",
-        engine,
-        "--engine",
-        engine,
-        "--out",
-        str(tmp_path / "run"),
-        "--wait",
-        "50",
-    ]
+    engine = f"cmd={sys.executable},args=-I -S {tmp_path / 'stubborn.py'} {shuffle},env.{marker}=1,quit=9"
+    engines = ["--engine", engine, "--engine", engine]
+    words = [*small[4:], *engines, "--out", str(tmp_path / "run"), "--wait", "50"]
     with subprocess.Popen([*ARENA, *words], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         for text in process.stdout:
@@ -602,9 +599,9 @@ def test_a_second_interruption_kills_engines_with_all_that_they_started(
             time.sleep(0.05)
         begun = time.monotonic()
         process.communicate(timeout=20)
-    assert time.monotonic() - begun < 1.0
+    assert time.monotonic() - begun < PROMPTLY  # in peace it takes those nine seconds
     assert process.returncode == run.INTERRUPTED
-    _wait_for(lambda: not engines_of(marker), 0.5)
+    _wait_for(lambda: not engines_of(marker))
     with Store.read(tmp_path / "run") as opened:
         assert opened.rows
         assert all(row.fault is None for row in opened.rows.values())

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from arena_parts import VARIANT, by_heart, collect, leftovers, pair, spec
+from patience import PROMPTLY
 
 from hnefi.tools.arena.seats import Seats
 from hnefi.tools.arena.slots import in_pairs, places, play, slots_for, threads_of, usable_cores
@@ -104,7 +105,9 @@ def test_only_engines_of_the_game_at_hand_hold_a_process() -> None:
         assert len(leftovers(specs[:2])) == 2
         for seat in seats.take((2, 1)):
             await seat.prepare(VARIANT, 0, 1)
-        await asyncio.sleep(0.3)
+        until = time.monotonic() + PROMPTLY
+        while leftovers(specs[:1]) and time.monotonic() < until:
+            await asyncio.sleep(0.01)
         assert (leftovers(specs[:1]), len(leftovers(specs[1:]))) == ([], 2)
         await seats.close()
         assert leftovers(specs) == []
@@ -135,7 +138,9 @@ def test_a_process_that_died_between_games_is_replaced() -> None:
                 await seat.prepare(VARIANT, side, 1)
                 pids.append(seat.process.pid)
                 os.kill(seat.process.pid, signal.SIGKILL)
-            await asyncio.sleep(0.1)
+            until = time.monotonic() + PROMPTLY
+            while leftovers(specs) and time.monotonic() < until:
+                await asyncio.sleep(0.01)
         await seats.close()
         assert len(set(pids)) == 4
 
@@ -150,14 +155,17 @@ def test_abort_hands_out_what_there_is_and_leaves_nothing() -> None:
         abort = asyncio.Event()
         began = 0.0
 
-        def stop() -> None:
+        def watch(event: str, facts: dict[str, Any]) -> None:
             nonlocal began
-            began = time.monotonic()
-            abort.set()
+            if event == "ply" and facts["number"] == 5:
+                thinking.add(facts["slot"])
+            if len(thinking) == 2 and not abort.is_set():
+                began = time.monotonic()
+                abort.set()
 
-        asyncio.get_running_loop().call_later(1.0, stop)
+        thinking: set[int] = set()
         tasks = (task for number in range(1, 100) for task in pair(number))
-        results = [result async for result in play(tasks, specs, concurrency=2, abort=abort)]
+        results = [result async for result in play(tasks, specs, concurrency=2, abort=abort, on_event=watch)]
         return results, time.monotonic() - began
 
     results, seconds = asyncio.run(run())
@@ -165,7 +173,7 @@ def test_abort_hands_out_what_there_is_and_leaves_nothing() -> None:
         ("interrupted", None, None)
     ] * 2
     assert all(result.plies for result in results)
-    assert seconds < 2.0
+    assert seconds < PROMPTLY
     assert leftovers(specs) == []
 
 

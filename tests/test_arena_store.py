@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import fake_arena
 import pytest
@@ -248,13 +249,17 @@ def nobody() -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_a_read_only_folder(tmp_path: Path) -> None:
-    tmp_path.chmod(0o555)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(0o755)
-    with nobody(), pytest.raises(StorageFailed, match="Permission denied: expected a folder to write into"):
-        Store.create(tmp_path / "run", FILES)
-    assert list(tmp_path.iterdir()) == []
+def test_a_read_only_folder() -> None:
+    """In a folder that everybody can reach: those that pytest makes are ours alone."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o555)
+        with (
+            nobody(),
+            pytest.raises(StorageFailed, match="Permission denied: expected a folder to write into"),
+        ):
+            Store.create(folder / "run", FILES)
+        assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("allowed", [0, 1, 2])

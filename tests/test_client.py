@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PROMPTLY
 
 from hnefi.engine.search.types import Score
 from hnefi.protocol import process as process_module
@@ -53,7 +55,7 @@ def with_engine(
         finally:
             began = time.monotonic()
             await engine.quit()
-            assert time.monotonic() - began < 2.0
+            assert time.monotonic() - began < PROMPTLY
         assert not alive(engine.pid)
 
     run(play(), seconds)
@@ -246,7 +248,7 @@ for line in sys.stdin:
     elif line.startswith("go"):
         asked += 1
         if "slow" in line:
-            time.sleep(0.4)
+            time.sleep(1.2)
         if "silent" not in line:
             sys.stdout.write(f"info depth {asked}\\nbestmove m{asked}\\ninfo depth 99\\nbestmove stray\\n")
             sys.stdout.flush()
@@ -296,12 +298,12 @@ def test_what_was_read_with_an_answer_answers_no_later_question() -> None:
 
 def test_every_question_has_its_own_deadline() -> None:
     began = time.monotonic()
-    found, _ = ask_counting(("go", 0.3), ("go slow", 5.0), ("go silent", 0.2))
+    found, _ = ask_counting(("go", 1.0), ("go slow", 5.0), ("go silent", 0.2))
     assert found[:2] == ["m1 [1]", "m2 [2]"]
     assert found[2:] == [
         f"EngineTimeout: {Path(sys.executable).name} did not answer: expected bestmove within 0.2 s"
     ]
-    assert 0.6 <= time.monotonic() - began < 3.0
+    assert 1.4 <= time.monotonic() - began < PROMPTLY
 
 
 def test_a_question_that_is_not_read() -> None:
@@ -312,7 +314,7 @@ def test_a_question_that_is_not_read() -> None:
             began = time.monotonic()
             (found,) = await chain(engine, ("go nodes 1", 0.3))
             assert "expected reading of our commands within 0.3 s" in found
-            assert time.monotonic() - began < 1.5
+            assert time.monotonic() - began < PROMPTLY
 
     run(work())
 
@@ -390,7 +392,7 @@ def test_a_crash_is_seen_at_once(fault: str, message: str) -> None:
         search = await engine.go(Limits(nodes=1))
         with pytest.raises(EngineCrashed, match=message):
             await search
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < PROMPTLY
         with pytest.raises(EngineCrashed, match=message):
             await engine.is_ready()
 
@@ -402,7 +404,8 @@ def test_grandchildren_end_with_the_engine() -> None:
     async def work(engine: Engine) -> None:
         with pytest.raises(EngineCrashed):
             await (await engine.go(Limits(nodes=1)))
-        for _ in range(100):
+        until = time.monotonic() + PROMPTLY
+        while time.monotonic() < until:
             if not group(engine.pid):
                 return
             await asyncio.sleep(0.01)
@@ -435,7 +438,7 @@ def test_silence_ends_at_the_deadline(fault: str) -> None:
         search = await engine.go(Limits(nodes=1), timeout=0.3)
         with pytest.raises(EngineTimeout, match=r"expected bestmove within 0\.3 s"):
             await search
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < PROMPTLY
 
     with_engine(work, fault, "no-term")
 
@@ -454,7 +457,9 @@ def test_a_late_answer_answers_nothing_else() -> None:
     async def work(engine: Engine) -> None:
         with pytest.raises(EngineTimeout):
             await (await engine.go(Limits(nodes=1), timeout=0.1))
-        await asyncio.sleep(0.7)
+        until = time.monotonic() + PROMPTLY
+        while not engine.stray_answers and time.monotonic() < until:
+            await asyncio.sleep(0.01)
         assert engine.stray_answers == 1
         assert (await (await engine.go(Limits(nodes=2)))).move == "a1a2"
 
@@ -478,9 +483,10 @@ def test_a_lying_timer_does_not_cost_the_game() -> None:
         search = await engine.go(Limits(nodes=1), timeout=0.2)
         await asyncio.sleep(0)
         time.sleep(0.5)
+        select.select([engine._process._stdout], [], [], PROMPTLY)
         answer = await search
         assert answer.move == "a1a2"
-        assert 0.2 < answer.lateness < 2
+        assert 0.2 < answer.lateness < PROMPTLY
 
     with_engine(work)
 
@@ -496,7 +502,7 @@ def test_it_stops_reading() -> None:
 
         with pytest.raises(EngineTimeout, match="reading of our commands"):
             await talk()
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < PROMPTLY
         assert not search.done
 
     with_engine(work, "deaf", "no-term")
@@ -603,7 +609,8 @@ def test_the_engine_dies_with_us() -> None:
         pid = int(parent.stdout.readline())
         assert alive(pid)
         parent.kill()
-    for _ in range(200):
+    until = time.monotonic() + PROMPTLY
+    while time.monotonic() < until:
         if not running(pid):
             return
         time.sleep(0.01)

@@ -18,7 +18,7 @@ from hnefi.engine.variant import names
 
 LINES = 100_000
 BATCH = 100
-PING_LIMIT = 1.0
+PING_LIMIT = 5.0
 """Seconds within which `isready` is answered, behind a whole batch of lines."""
 
 SEED = 20260

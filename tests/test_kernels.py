@@ -15,7 +15,7 @@ from hnefi.engine import variant
 from hnefi.engine.catalogue import MEASURED
 from hnefi.engine.games.tafl import draw, judge, noisy, strike, survey, tables
 from hnefi.engine.games.tafl.position import Line, Position
-from hnefi.engine.games.tafl.state import CORE, KING, PLIES
+from hnefi.engine.games.tafl.state import CORE, KING, PLIES, TAFL
 from hnefi.engine.perft import perft
 from hnefi.engine.replay import as_played
 from hnefi.engine.sides import Reason
@@ -33,24 +33,23 @@ def random_rules(number: int) -> list[Variant]:
 
 def core(record: Any) -> bytes:
     """The bytes of the position; places of the piece lists behind their ends mean nothing and read as 0."""
-    copy = record.copy()
-    state = copy[0]
-    for side in range(2):
-        state["pieces"][side, state["count"][side] :] = 0
-    return bytes(copy.view(np.uint8).reshape(-1)[CORE])
+    copy = bytearray(record.view(np.uint8).reshape(-1)[CORE])
+    kind, start = TAFL.fields["pieces"]
+    lists = np.frombuffer(copy, kind.base, kind.shape[0] * kind.shape[1], start - CORE.start)
+    for pieces, count in zip(lists.reshape(kind.shape), record["count"][0], strict=True):
+        pieces[count:] = 0
+    return bytes(copy)
 
 
 def check_lists(state: Any) -> None:
     """Board, piece lists, back-pointers and king agree."""
-    cells = state["board"] & 15
+    cells, slot = (state["board"] & 15).tolist(), state["slot"].tolist()
     for side in range(2):
-        listed = [int(sq) for sq in state["pieces"][side][: state["count"][side]]]
-        standing = [
-            sq for sq in range(len(cells)) if cells[sq] not in (0, 15) and int(cells[sq]) >> 3 == side
-        ]
+        listed = state["pieces"][side][: state["count"][side]].tolist()
+        standing = [sq for sq, cell in enumerate(cells) if cell not in (0, 15) and cell >> 3 == side]
         assert sorted(listed) == standing
-        assert all(state["slot"][sq] == place for place, sq in enumerate(listed))
-    kings = [sq for sq in range(len(cells)) if cells[sq] == KING]
+        assert [slot[sq] for sq in listed] == list(range(len(listed)))
+    kings = [sq for sq, cell in enumerate(cells) if cell == KING]
     assert kings == ([int(state["king"])] if state["king"] else [])
 
 
@@ -62,7 +61,7 @@ def walk(game: Variant, seed: int, plies: int) -> None:
     for _ in range(plies):
         check_lists(state)
         assert state["key"] == survey.whole_key(state)
-        end = judge.generate(state, 0)
+        end = judge.legal_moves(state)
         moves = [int(m) for m in state["moves"][:end]]
         if not moves:
             break
@@ -106,7 +105,7 @@ def test_whole_games_are_taken_back(seed: int) -> None:
     state = record[0]
     kept = [core(record)]
     while not state["outcome"] and len(kept) < 60:
-        moves = [int(m) for m in state["moves"][: judge.generate(state, 0)]]
+        moves = [int(m) for m in state["moves"][: judge.legal_moves(state)]]
         taking = []
         for m in moves:
             caught = state["caught_top"]

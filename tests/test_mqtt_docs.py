@@ -195,11 +195,11 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Club]:
         yield one
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(30)
 
 
 async def _connectable(access: Access) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             try:
                 async with Link(access, "try"):
@@ -304,6 +304,8 @@ def test_rights_by_what_is_delivered(town: Club, protocol: Literal["3", "5"]) ->
             for topic in [*READABLE, *FOREIGN, *WRITABLE]:
                 await direct.publish(full(topic), name)
             await _until(lambda: full(WRITABLE[-1]) in heard["engine"])
+            readable = set(map(full, READABLE))
+            await _until(lambda: all(heard[who] >= readable for who in ("direct", "wide", "root")))
             await asyncio.sleep(0.2)
 
     asyncio.run(talk())
@@ -332,7 +334,7 @@ def test_who_shows_tournaments_may_do_nothing_else(town: Club, protocol: Literal
 
 
 async def _until(true: object) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not true():  # type: ignore[operator]
             await asyncio.sleep(0.01)
 

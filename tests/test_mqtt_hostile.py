@@ -205,7 +205,7 @@ def test_a_client_that_does_not_read_holds_nobody_up(broker: TestBroker) -> None
             for _ in range(20):
                 await client.say(sid, "many 900")
             await alive(client, service, "calm-4")
-            await until(lambda: service.sessions["guest", sid].outgoing.last_out == 18_000, "all lines", 10)
+            await until(lambda: service.sessions["guest", sid].outgoing.last_out == 18_000, "all lines")
             deaf.close()
 
     asyncio.run(play())

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from mqtt_brokers import TestBroker, free_port, password
-from mqtt_parts import FAKE, Watcher, serving, until
+from mqtt_parts import FAKE, WAIT, Watcher, quick, serving, until
 
 from hnefi.gui_adapter.mqtt import service as service_module
 from hnefi.gui_adapter.mqtt import topics
@@ -159,7 +159,7 @@ def test_sessions_end_when_their_client_is_gone_or_nobody_uses_them(
 
     async def play() -> None:
         async with (
-            serving(broker.url, idle=0.6) as service,
+            serving(broker.url, idle=3.0) as service,
             Watcher(broker.url, service.settings.eid, "gone") as client,
         ):
             await client.open("mine-1", cid="tab1")
@@ -173,7 +173,7 @@ def test_sessions_end_when_their_client_is_gone_or_nobody_uses_them(
             await until(lambda: ("gone", "mine-1") not in service.sessions, "the end of mine")
             assert ("gone", "kept-1") in service.sessions
             await until(lambda: ("gone", "kept-1") not in service.sessions, "the end of the idle one")
-            assert "info string closing: idle for 0.6 s" in client.out("kept-1")
+            assert "info string closing: idle for 3 s" in client.out("kept-1")
             assert ("gone", "othr-1") in service.sessions, "one that thinks is not idle"
 
     asyncio.run(play())
@@ -278,14 +278,14 @@ def test_a_dead_broker_holds_no_engine_up(own_broker: TestBroker) -> None:
             sid = await client.open(f"alone-{hurt.__name__}", seq=True)
             session = service.sessions["guest", sid]
             hurt()
-            for number in range(1, 50):
+            for number in range(1, 20):
                 answered = session.outgoing.last_out
                 session.receive(b"#%d go depth 1" % number)
                 await asyncio.sleep(0)
                 while session.searching or session.outgoing.last_out == answered:
                     await asyncio.sleep(0.001)
-            session.receive(b"#50 many 5000")
-            await until(lambda: session.outgoing.last_out > 5_000, "5,000 lines", 10.0)
+            session.receive(b"#20 many 5000")
+            await until(lambda: session.outgoing.last_out > 5_000, "5,000 lines")
             if hurt.__name__ == "pause":
                 own_broker.resume()
             else:
@@ -298,7 +298,7 @@ def test_a_dead_broker_holds_no_engine_up(own_broker: TestBroker) -> None:
     asyncio.run(play(own_broker.kill))
 
 
-def test_a_hundred_sessions_leave_nothing_behind(broker: TestBroker) -> None:
+def test_many_sessions_leave_nothing_behind(broker: TestBroker) -> None:
     async def play() -> None:
         async with (
             serving(broker.url, sessions=20, per_user=20) as service,
@@ -306,7 +306,7 @@ def test_a_hundred_sessions_leave_nothing_behind(broker: TestBroker) -> None:
         ):
             before = None
             pids: list[int] = []
-            for turn in range(10):
+            for turn in range(4):
                 names = [f"turn-{turn}-{number}" for number in range(10)]
                 await asyncio.gather(*(client.open(name) for name in names))
                 pids += [session.engine.pid for session in service.sessions.values()]
@@ -319,7 +319,7 @@ def test_a_hundred_sessions_leave_nothing_behind(broker: TestBroker) -> None:
             assert before is not None
             assert after[0] <= before[0] + 2
             assert after[1] <= before[1] + 2
-            assert len(set(pids)) == 100
+            assert len(set(pids)) == 40
             assert not service.sessions
             assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
@@ -329,7 +329,7 @@ def test_a_hundred_sessions_leave_nothing_behind(broker: TestBroker) -> None:
 
 
 def test_stop_and_bestmove_are_not_held_up(broker: TestBroker) -> None:
-    async def play() -> float:
+    async def play() -> None:
         async with serving(broker.url, OURS) as service, Watcher(broker.url, service.settings.eid) as client:
             sid = await client.open("fast-1", variant="brandubh")
             answered = asyncio.Event()
@@ -342,19 +342,23 @@ def test_stop_and_bestmove_are_not_held_up(broker: TestBroker) -> None:
                     answered.set()
 
             client.link._handlers[session] = (hear, 1)
-            times = []
-            for _ in range(11):
-                answered.clear()
-                await client.say(sid, "go infinite")
-                await asyncio.sleep(0.05)
-                began = time.perf_counter()
-                await client.say(sid, "stop")
-                await asyncio.wait_for(answered.wait(), 10)
-                times.append(time.perf_counter() - began)
-            return statistics.median(times)
 
-    # Nagle's algorithm alone would make it 80 ms and more.
-    assert asyncio.run(play()) < 0.040
+            async def median() -> float:
+                times = []
+                for _ in range(11):
+                    answered.clear()
+                    await client.say(sid, "go infinite")
+                    await asyncio.sleep(0.05)
+                    began = time.perf_counter()
+                    await client.say(sid, "stop")
+                    await asyncio.wait_for(answered.wait(), WAIT)
+                    times.append(time.perf_counter() - began)
+                return statistics.median(times)
+
+            # Nagle's algorithm alone would make it 80 ms and more.
+            await quick(median, 0.040)
+
+    asyncio.run(play())
 
 
 def test_rights_hold_between_two_users(club: TestBroker) -> None:
@@ -432,7 +436,7 @@ def test_sigterm_drains(broker: TestBroker) -> None:
 
     with command(broker.url, "--eid", "drained", "--engine", ENGINE) as process:
         asyncio.run(play(process))
-        assert process.wait(10) == 0
+        assert process.wait(WAIT) == 0
 
 
 def test_a_killed_service_leaves_its_will_and_no_engine(broker: TestBroker) -> None:

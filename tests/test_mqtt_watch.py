@@ -251,7 +251,7 @@ def test_lines_until_the_run_is_over(broker: TestBroker) -> None:
     asyncio.run(publish(broker, run, game__1_1__state=ENDED))
     assert process.stdout.readline().endswith(b"1-0, king captured, ply 2\n")
     asyncio.run(publish(broker, run, meta=META | {"state": "complete", "publisher": "offline"}))
-    assert process.communicate(timeout=10)[0] == b"Spring Cup, match: complete\n"
+    assert process.communicate(timeout=30)[0] == b"Spring Cup, match: complete\n"
     assert process.returncode == 0
 
 
@@ -299,7 +299,7 @@ def test_a_screen_at_a_terminal(broker: TestBroker) -> None:
     until(seen("1-0, king captured, ply 1 "), terminal)
     assert not any("depth" in line for line in terminal.display)
     process.sendintr()
-    process.expect(pexpect.EOF, timeout=10)
+    process.expect(pexpect.EOF, timeout=30)
     process.close()
     assert process.exitstatus == 1
     asyncio.run(publish(broker, run, meta=None))

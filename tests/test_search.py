@@ -88,7 +88,7 @@ def plain(
     if quiet and (ply >= bottom or best >= beta):
         return best
     alpha = max(alpha, best)
-    end = noisy.generate_noisy(state, 0) if quiet else judge.generate(state, 0)
+    end = noisy.generate_noisy(state, 0) if quiet else judge.legal_moves(state)
     moves = [int(m) for m in state["moves"][:end]]
     if not moves and not quiet:
         return settled(int(judge.stuck(state)), side, ply)
