@@ -26,9 +26,7 @@ from hnefi.tools.analyze import asking, chart, command
 
 ROOT = Path(__file__).resolve().parent.parent
 GAME = ROOT / "docs/analyze/afternoon.tafl"
-RUN = (
-    "import sys; from hnefi.tools import cli; sys.exit(cli.run('hnefi.tools.analyze.command', sys.argv[1:]))"
-)
+RUN = "import sys; from hnefi.tools import cli; sys.exit(cli.main(['analyze', *sys.argv[1:]]))"
 SHORT = """[Variant "brandubh"]
 [Attackers "ann"]
 [Defenders "björn"]

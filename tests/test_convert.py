@@ -18,7 +18,7 @@ from test_records import HOSTILE, SHORT, SHORT_TEXT, from_text
 
 from hnefi.tools import convert
 
-RUN = "import sys; from hnefi.tools import cli; sys.exit(cli.run('hnefi.tools.convert', sys.argv[1:]))"
+RUN = "import sys; from hnefi.tools import cli; sys.exit(cli.main(['convert', *sys.argv[1:]]))"
 CSV = "a4-a2 d3-a3xa2,0,1,White\nd2-c2 d4-d3 timeout,0,0,White\n"
 
 Convert = Callable[..., tuple[object, str, str]]

@@ -50,27 +50,8 @@ INTERRUPTED = 130
 def main(argv: list[str] | None = None) -> int:
     """Run one subcommand; the exit status is 0 if all went well, 1 if it found fault, 2 if it was called wrongly."""
     arguments = sys.argv[1:] if argv is None else argv
-    command = arguments[0] if arguments else "--help"
-    if command in COMMANDS:
-        return run(COMMANDS[command][0], arguments[1:])
-    if command in ("-h", "--help", "help"):
-        print(overview())
-        return 0
-    if command in ("-V", "--version", "version"):
-        from hnefi.engine.about import NAME, VERSION
-
-        print(NAME, VERSION)
-        return 0
-    print(unknown(command), file=sys.stderr)
-    return USAGE
-
-
-def run(module: str, arguments: list[str]) -> int:
-    """Import `module` and run its `main`; interruption and a closed output end quietly."""
-    from importlib import import_module
-
     try:
-        status: int = import_module(module).main(arguments)
+        status = _run(arguments[0] if arguments else "--help", arguments[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -82,6 +63,25 @@ def run(module: str, arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return status
+
+
+def _run(command: str, arguments: list[str]) -> int:
+    """Import the subcommand's module and run its `main`, or say what the program itself is asked."""
+    if command in COMMANDS:
+        from importlib import import_module
+
+        status: int = import_module(COMMANDS[command][0]).main(arguments)
+        return status
+    if command in ("-h", "--help", "help"):
+        print(overview())
+        return 0
+    if command in ("-V", "--version", "version"):
+        from hnefi.engine.about import NAME, VERSION
+
+        print(NAME, VERSION)
+        return 0
+    print(unknown(command), file=sys.stderr)
+    return USAGE
 
 
 def overview() -> str:
