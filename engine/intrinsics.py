@@ -6,7 +6,8 @@ the time. No kernel uses negative indices (NUMBA_BOUNDSCHECK=1 shows it), so the
 a cast in every bracket.
 
 Threads that share a record change its counters by atomic additions, and publish what they have written by setting a
-word exactly once. Each comes as a plain function for Python and as instructions for kernels.
+word exactly once. Most processors count the bits of a word in one instruction. Each comes as a plain function for
+Python and as instructions for kernels.
 
 A called kernel stays in one piece. Left alone LLVM copies rare branches (shieldwalls, forts) into all of their
 callers and those into theirs: compiling takes three times as long, and the common path is no faster.
@@ -135,6 +136,11 @@ def set_once(record: Any, field: str, value: int) -> int:
     return before
 
 
+def ones(word: int) -> int:
+    """How many bits of a number from 0 on are set."""
+    return int(word).bit_count()
+
+
 def _member(context: Any, builder: Any, record: Any, value: Any, field: str) -> tuple[Any, Any]:
     """The numba type of a field, and the address of it."""
     kind = record.typeof(field)
@@ -170,6 +176,17 @@ def _set_once(_context, record, field, value):
     return types.int64(record, field, value), generate
 
 
+@intrinsic
+def _ones(_context, word):
+    if not isinstance(word, types.Integer):
+        return None
+
+    def generate(context, builder, _signature, arguments):
+        return builder.ctpop(context.cast(builder, arguments[0], word, types.int64))
+
+    return types.int64(word), generate
+
+
 @overload(fetch_add, prefer_literal=True)
 def _fetch_add_compiled(record, field, amount):  # noqa: ARG001 - numba matches names
     return lambda record, field, amount: _fetch_add(record, field, amount)  # noqa: PLW0108
@@ -178,3 +195,8 @@ def _fetch_add_compiled(record, field, amount):  # noqa: ARG001 - numba matches 
 @overload(set_once, prefer_literal=True)
 def _set_once_compiled(record, field, value):  # noqa: ARG001
     return lambda record, field, value: _set_once(record, field, value)  # noqa: PLW0108
+
+
+@overload(ones)
+def _ones_compiled(word):  # noqa: ARG001
+    return lambda word: _ones(word)  # noqa: PLW0108

@@ -12,7 +12,7 @@ from .position import Position
 from .search.searcher import Searcher
 from .search.types import Limits, Settings
 
-VERSION = 1
+VERSION = 2
 """Grows whenever the same seed would give other openings."""
 MAX_EVAL = 300
 """A position that a shallow search finds better for one side by more centipawns is no opening."""

@@ -42,6 +42,7 @@ FILES = [
     ("hingston2007", "brandubh"),
     ("linear", "copenhagen"),
     ("linear-tablut", "tablut-herr-7"),
+    ("linear-threats", "tablut-linnaeus"),
     ("mlp:6,4,tanh", "hexapawn:4x3"),
     ("mlp:5", "hex:4"),
     ("simple", "brandubh"),

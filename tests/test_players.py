@@ -105,6 +105,19 @@ def test_shipped_evaluators_are_what_they_say(name: str) -> None:
     assert share > 0.5
 
 
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name.startswith("evolved-")])
+def test_evolved_players_won_nine_of_ten_matches_at_every_depth(name: str) -> None:
+    """As their documents say, against Simple; and more than they lost against the paper's champion."""
+    variant = players.load(name).variant
+    noted = files.load(players.FOLDER / f"{name}.safetensors", any_rules=True).document["results"]
+    for plies in (1, 2, 3):
+        met = noted[f"{variant} against simple, {plies} ply"]
+        assert met["won"] >= 180
+        assert met["won"] + met["drawn"] + met["lost"] == 200
+        met = noted[f"{variant} against paper-{variant}, {plies} ply"]
+        assert met["won"] > 2 * met["lost"]
+
+
 def test_a_player_of_one_variant(tmp_path: Path) -> None:
     file = tmp_path / "narrow.toml"
     file.write_text('variant = "Brandubh"\n')

@@ -4,7 +4,7 @@
  * for undoing, and rules that are tables in the state, not code. A difference of speed is then one of compilers.
  *
  * `layout.h` is written by tools/bench_speed.py from the record types of the kernels (engine/games/tafl/state.py,
- * engine/search/alphabeta.py, engine/evaluators/default.py): the types State, Search and Weights. The files named on
+ * engine/search/alphabeta.py, engine/evaluators/tafl.py): the types State, Search and Weights. The files named on
  * the command line are such records, so both programs start from the very same bytes. What the rules mean is said
  * there, beside the kernels; names are the same here.
  *
@@ -811,59 +811,282 @@ static int generate_noisy(State *s, int top)
 
 /* ---- Evaluation ---------------------------------------------------------------------------------------------- */
 
-/* Whether the king, standing on sq, could slide in direction d onto a goal square. */
-static inline bool runs_to_goal(const State *s, int sq, int d)
+enum { ROWS = LENGTH(((Weights *)0)->inside) };
+
+/* What engine/evaluators/tafl_view.py counts, under the names it has there. */
+typedef struct {
+    int attackers_lost, defenders_lost, roads, ways, far_ways, goals, edges, region, room, pressure;
+    int near_attackers, far_attackers, beside_defenders, near_defenders, far_defenders, thin, empty;
+    int attackers_reach, defenders_reach;
+} Seen;
+
+static inline int ones(int32_t word) { return __builtin_popcount((uint32_t)word); }
+
+/* Where pieces of one row slide to within it. */
+static inline int32_t along(int32_t word, int32_t clear)
 {
-    for (int t = sq + d;; t += d) {
-        int c = s->board[t];
-        if (c & 15)
-            return false;
-        if (s->goal[t])
-            return s->stop[t] >> KING & 1;
-        if (c && !(s->pass_[t] >> KING & 1))
-            return false;
+    int32_t left = word, right = word, p = clear, q = clear;
+    /* Written out: compilers make vector instructions of it only so. */
+    left |= p & left << 1, p &= p << 1, right |= q & right >> 1, q &= q >> 1;
+    left |= p & left << 2, p &= p << 2, right |= q & right >> 2, q &= q >> 2;
+    left |= p & left << 4, p &= p << 4, right |= q & right >> 4, q &= q >> 4;
+    left |= p & left << 8, p &= p << 8, right |= q & right >> 8, q &= q >> 8;
+    left |= p & left << 16, right |= q & right >> 16;
+    return (left | right) & clear;
+}
+
+/* As along, for pieces that go at most `reach` steps. */
+static inline int32_t along_limited(int32_t word, int32_t clear, int reach)
+{
+    int32_t left = word, right = word;
+    for (int k = 0; k < reach; k++) {
+        left |= clear & left << 1;
+        right |= clear & right >> 1;
     }
+    return (left | right) & clear;
+}
+
+/* Set `to`: the squares of `clear` that pieces on `start` slide to, however far. */
+static void slide_set(const int32_t *restrict start, const int32_t *restrict clear, int32_t *restrict to, int n)
+{
+    for (int i = 0; i < ROWS; i++)
+        to[i] = along(start[i], clear[i]);
+    int32_t up = 0, down = 0;
+    for (int i = 3; i < n + 3; i++)
+        to[i] |= up = clear[i] & (up | start[i - 1]);
+    for (int i = n + 2; i > 2; i--)
+        to[i] |= down = clear[i] & (down | start[i + 1]);
+}
+
+/* As slide_set, for pieces that go at most `reach` steps. */
+static void step_set(const int32_t *start, const int32_t *clear, int32_t *to, int n, int reach)
+{
+    for (int i = 0; i < ROWS; i++)
+        to[i] = along_limited(start[i], clear[i], reach);
+    for (int i = 3; i < n + 3; i++) {
+        int32_t up = 0, down = 0, p = clear[i], q = p;
+        for (int k = 1; k <= reach; k++) {
+            if (i - k > 1) {
+                up |= p & start[i - k];
+                p &= clear[i - k];
+            }
+            if (i + k < n + 4) {
+                down |= q & start[i + k];
+                q &= clear[i + k];
+            }
+        }
+        to[i] |= up | down;
+    }
+}
+
+/* Let a set grow, square by square, as far as `clear` goes. */
+static void flood_set(int32_t *restrict grown, const int32_t *restrict clear, int n)
+{
+    for (bool first = true;; first = false) {
+        int32_t more = 0;
+        for (int i = 0; i < ROWS; i++) {
+            int32_t new = grown[i] | along(grown[i], clear[i]);
+            more |= grown[i] ^ new;
+            grown[i] = new;
+        }
+        if (more == 0 && !first)
+            return;
+        more = 0;
+        for (int i = 3; i < n + 3; i++) {
+            int32_t new = clear[i] & grown[i - 1] & ~grown[i];
+            more |= new;
+            grown[i] |= new;
+        }
+        for (int i = n + 2; i > 2; i--) {
+            int32_t new = clear[i] & grown[i + 1] & ~grown[i];
+            more |= new;
+            grown[i] |= new;
+        }
+        if (more == 0)
+            return;
+    }
+}
+
+static void go_set(const int32_t *start, const int32_t *clear, int32_t *to, int n, int reach)
+{
+    if (reach >= n)
+        slide_set(start, clear, to, n);
+    else
+        step_set(start, clear, to, n, reach);
+}
+
+static int size_of(const int32_t *set, int n)
+{
+    int total = 0;
+    for (int i = 3; i < n + 3; i++)
+        total += ones(set[i]);
+    return total;
+}
+
+static inline void place(const State *s, int side, int32_t *set, int32_t *across)
+{
+    for (int i = 0; i < s->count[side]; i++) {
+        int row = s->pieces[side][i] / STRIDE, column = s->pieces[side][i] % STRIDE;
+        set[row + 2] |= 1 << column;
+        across[column + 2] |= 1 << row;
+    }
+}
+
+/* Where the king slides to, who stands on the square `bit` of a row. */
+static inline void king_lines(const int32_t *open, int32_t *to, int row, int32_t bit)
+{
+    memset(to, 0, ROWS * sizeof *to);
+    to[row] = along(bit, open[row]);
+    for (int i = row + 1; open[i] & bit; i++)
+        to[i] = bit;
+    for (int i = row - 1; open[i] & bit; i--)
+        to[i] = bit;
+}
+
+/* How far one side's pieces could go at once, along rows and along columns, in 32nds of the board. */
+static int reach_of(const Weights *p, const int32_t *ours, const int32_t *across, const int32_t *theirs,
+                    const int32_t *theirs_across, int n, int reach)
+{
+    int32_t one[ROWS], two[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        one[i] = p->free[i] & ~(ours[i] | theirs[i]);
+        two[i] = p->free_across[i] & ~(across[i] | theirs_across[i]);
+    }
+    if (reach >= n)
+        for (int i = 0; i < ROWS; i++) {
+            one[i] = along(ours[i], one[i]);
+            two[i] = along(across[i], two[i]);
+        }
+    else
+        for (int i = 0; i < ROWS; i++) {
+            one[i] = along_limited(ours[i], one[i], reach);
+            two[i] = along_limited(across[i], two[i], reach);
+        }
+    return 32 * (size_of(one, n) + size_of(two, n)) / (n * n);
+}
+
+static void look(const Weights *p, const State *s, Seen *seen)
+{
+    int32_t attackers[ROWS] = {0}, defenders[ROWS] = {0}, attackers_across[ROWS] = {0}, defenders_across[ROWS] = {0};
+    int32_t open[ROWS], one[ROWS], two[ROWS], goalward[ROWS], net[ROWS] = {0};
+    int n = (int)s->width, king = (int)s->king, row = king / STRIDE + 2, column = king % STRIDE;
+    memset(seen, 0, sizeof *seen);
+    seen->attackers_lost = (int)(p->attackers - s->count[0]);
+    seen->defenders_lost = (int)(p->defenders + 1 - s->count[1]);
+    if (king == 0)
+        return;
+    place(s, 0, attackers, attackers_across);
+    place(s, 1, defenders, defenders_across);
+    /* Roads, ways of two and three moves, and room. */
+    for (int i = 0; i < ROWS; i++)
+        open[i] = p->inside[i] & ~(attackers[i] | defenders[i]);
+    net[row] = 1 << column;
+    if (s->reach[KING] >= n)
+        king_lines(open, one, row, net[row]);
+    else
+        step_set(net, open, one, n, s->reach[KING]);
+    go_set(p->goals, open, goalward, n, s->reach[KING]);
+    for (int i = 3; i < n + 3; i++)
+        seen->roads += ones(one[i] & p->goals[i]);
+    for (int i = 0; i < ROWS; i++) {
+        one[i] &= ~p->goals[i];
+        goalward[i] &= ~p->goals[i];
+    }
+    if (seen->roads == 0) {
+        go_set(one, open, two, n, s->reach[KING]);
+        for (int i = 3; i < n + 3; i++) {
+            seen->ways += ones(one[i] & goalward[i]);
+            seen->far_ways += ones(two[i] & ~one[i] & goalward[i]);
+        }
+    }
+    seen->roads = least(seen->roads, 3);
+    seen->ways = least(seen->ways, 5);
+    seen->far_ways = least(seen->far_ways, 16);
+    seen->room = least(size_of(one, n), 14);
+    /* Where the king could go if all attackers stood still for ever and his own men made way. */
+    for (int i = 0; i < ROWS; i++) {
+        net[i] |= one[i];
+        open[i] = p->inside[i] & ~attackers[i];
+    }
+    flood_set(net, open, n);
+    int goals = 0;
+    for (int i = 3; i < n + 3; i++)
+        goals += ones(net[i] & p->goals[i]);
+    seen->goals = s->escape ? (goals ? 4 : 0) : least(goals, 4);
+    seen->edges = s->escape ? 32 * goals / most_of((int)p->goal_squares, 1) : 0;
+    seen->region = 32 * size_of(net, n) / (n * n);
+    /* Who stands around the king. */
+    int beside_attackers = 0;
+    for (int k = 0; k < 4; k++) {
+        int q = piece_on(s, king + DIRECTIONS[k]);
+        seen->pressure += helps_take(s, king + DIRECTIONS[k], KING);
+        beside_attackers += 1 <= q && q <= 5;
+        seen->beside_defenders += 9 <= q && q <= 13;
+    }
+    int near_attackers = 0, near_defenders = 0, far_attackers = 0, far_defenders = 0;
+    for (int i = row - 2; i <= row + 2; i++) {
+        int a = attackers[i] << 2 >> column & 31, d = defenders[i] << 2 >> column & 31;
+        far_attackers += ones(a);
+        far_defenders += ones(d);
+        if (abs(i - row) < 2) {
+            near_attackers += ones(a & 14);
+            near_defenders += ones(d & 14);
+        }
+    }
+    seen->near_attackers = near_attackers - beside_attackers;
+    seen->far_attackers = far_attackers - near_attackers;
+    seen->near_defenders = near_defenders - seen->beside_defenders - 1;
+    seen->far_defenders = far_defenders - near_defenders;
+    int below = 0, above = 0, left = 0, right = 0;
+    for (int i = 3; i < n + 3; i++) {
+        int here = ones(attackers[i]);
+        below += i < row ? here : 0;
+        above += i > row ? here : 0;
+        left += ones(attackers[i] & ((1 << column) - 1));
+        right += ones(attackers[i] >> (column + 1));
+    }
+    seen->thin = least(least(least(below, above), least(left, right)), 8);
+    seen->empty = (below == 0) + (above == 0) + (left == 0) + (right == 0);
+    seen->attackers_reach = reach_of(p, attackers, attackers_across, defenders, defenders_across, n, s->reach[1]);
+    seen->defenders_reach = reach_of(p, defenders, defenders_across, attackers, attackers_across, n, s->reach[9]);
 }
 
 static int terms(Weights *p, const State *s)
 {
-    int64_t *out = p->terms;
-    int king = (int)s->king, roads = 0, lanes = 0, room = 0, pressure = 0, guards = 0;
-    out[0] = p->attacker * (s->count[0] - p->attackers) - p->defender * (s->count[1] - 1 - p->defenders);
+    int64_t *out = p->terms, total = 0;
+    int side = (int)s->side, king = (int)s->king;
+    int half_a = (int)p->attackers / 2, half_d = (int)p->defenders / 2;
+    Seen seen;
+    look(p, s, &seen);
+    memset(out, 0, sizeof p->terms);
+    out[0] = (p->lost[0][0] * least(seen.attackers_lost, half_a) +
+              p->lost[0][1] * most_of(seen.attackers_lost - half_a, 0) +
+              p->lost[1][0] * least(seen.defenders_lost, half_d) +
+              p->lost[1][1] * most_of(seen.defenders_lost - half_d, 0)) >> 4;
     if (king == 0)
         return (int)out[0];
-    for (int k = 0; k < 4; k++) {
-        int d = DIRECTIONS[k], across = UP + RIGHT - abs(d), reach = s->reach[KING];
-        pressure += helps_take(s, king + d, KING);
-        for (int t = king + d; reach; t += d, reach--) {
-            int c = s->board[t];
-            if (c & 15)
-                break;
-            bool stops = c == 0 || (s->stop[t] >> KING & 1);
-            if (s->goal[t]) {
-                roads += stops;
-                break;
-            }
-            if (stops) {
-                room++;
-                if (!s->edge[t] || s->escape == 0)
-                    lanes += runs_to_goal(s, t, across) + runs_to_goal(s, t, -across);
-            }
-            if (c && !(s->pass_[t] >> KING & 1))
-                break;
-        }
-    }
-    out[1] = p->road[least(roads, 3)] + p->lane * least(lanes, 8);
-    out[2] = p->distance * (s->goal_distance[king] - p->far);
-    out[3] = p->room * least(room, 12);
-    out[4] = p->pressure[pressure];
-    if (p->guard)
-        for (int i = 0; i < s->guards; i++)
-            guards += is_attacker(s, s->guard[i]);
-    out[5] = p->guard * guards;
-    out[6] = s->side == 0 ? p->tempo : -p->tempo;
-    int64_t total = 0;
-    for (int i = 0; i < 7; i++)
+    int64_t posts = -p->square[1][king], roads = p->road[side][seen.roads], company = 0;
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < s->count[k]; i++)
+            posts += p->square[k][s->pieces[k][i]];
+    out[1] = posts >> 4;
+    out[2] = p->square[2][king] >> 4;
+    if (seen.ways)
+        roads += p->way[side][0] + p->way[side][1] * (seen.ways - 1);
+    if (seen.far_ways)
+        roads += p->far_way[side][0] + p->far_way[side][1] * seen.far_ways;
+    out[3] = roads >> 4;
+    out[4] = (p->goal[seen.goals] + p->edge * seen.edges + p->region * seen.region) >> 4;
+    out[5] = p->pressure[seen.pressure] >> 4;
+    const int around[5] = {seen.near_attackers, seen.far_attackers, seen.beside_defenders, seen.near_defenders,
+                           seen.far_defenders};
+    for (int i = 0; i < 5; i++)
+        company += p->near[i] * around[i];
+    out[6] = company >> 4;
+    out[7] = (p->thin * seen.thin + p->empty * seen.empty) >> 4;
+    out[8] = (p->room * seen.room + p->reach[0] * seen.attackers_reach + p->reach[1] * seen.defenders_reach) >> 4;
+    out[9] = (p->level + (side ? -p->tempo : p->tempo)) >> 4;
+    for (int i = 0; i < 10; i++)
         total += out[i];
     return (int)total;
 }

@@ -36,6 +36,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "mqtt": ("hnefi.gui_adapter.mqtt.command", "the engine as a service behind an MQTT broker"),
     "evolve": ("hnefi.tools.evolve.command", "evaluators that learn by playing against each other"),
+    "tune": (
+        "hnefi.tools.tune.command",
+        "weights of the hand-written evaluator, fitted to games with itself",
+    ),
     "experiments": (
         "hnefi.tools.experiments.command",
         "what papers did, run anew with error bars: tables, figures, verdicts",

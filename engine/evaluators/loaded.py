@@ -16,7 +16,7 @@ from ..games.hex.state import HEX
 from ..games.hexapawn.kernels import HEXAPAWN
 from ..games.tafl.state import TAFL
 from ..jit import OPTIONS, entry, inline
-from .networks import hingston2007, hingston2007_2862, linear, linear_tablut, mlp, simple
+from .networks import hingston2007, hingston2007_2862, linear, linear_tablut, linear_threats, mlp, simple
 
 MOST_WEIGHTS = 1 << 15
 MOST_UNITS = 1 << 10
@@ -51,6 +51,8 @@ def tafl_value(p, s):
         return mlp.value(p, s)
     if a == 6:
         return linear_tablut.value(p, s)
+    if a == 13:
+        return linear_threats.value(p, s)
     if a == 12:
         return hingston2007_2862.value(p, s)
     return 0.0

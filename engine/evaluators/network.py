@@ -11,7 +11,16 @@ from typing import Any
 from ..game import AnyVariant
 from ..wording import shorten
 
-NAMES = ("zero", "simple", "hingston2007", "hingston2007-2862", "linear", "linear-tablut", "mlp")
+NAMES = (
+    "zero",
+    "simple",
+    "hingston2007",
+    "hingston2007-2862",
+    "linear",
+    "linear-tablut",
+    "linear-threats",
+    "mlp",
+)
 """The architectures that a file may ask for: nothing else is ever imported."""
 MOST_UNITS = 512
 

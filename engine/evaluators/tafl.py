@@ -1,7 +1,8 @@
-"""The hand-written evaluator of tafl: material, the king's ways out, guards of the corners.
+"""The hand-written evaluator of tafl: a weighted sum of what `tafl_view.look` counts and of squares men stand on.
 
-Parameters are one record of centipawn weights; positive terms are good for the attackers. It is generic over
-board sizes and goals: what counts as a goal, a guard square or a hostile neighbour comes from the rule tables.
+Parameters are one record of weights in sixteenths of a centipawn, read by `tafl_weights.py`; positive terms are good
+for the attackers. The kernels are generic over board sizes and goals: what a goal, a wall or a hostile neighbour is
+comes from the rule tables.
 """
 
 from __future__ import annotations
@@ -13,146 +14,138 @@ from numba import from_dtype
 from numba.extending import overload
 
 from .. import verbs
-from ..games.tafl.state import KING, TAFL
-from ..games.tafl.tables import goal_distance
-from ..games.tafl.walk import DIRECTIONS
-from ..jit import OPTIONS, entry, inline
+from ..games.tafl.state import CORE, KING, PIECE_CODES, TAFL
+from ..games.tafl.tables import template
+from ..jit import OPTIONS, entry
+from ..squares import CELLS, STRIDE, squares
 from ..variant import Variant
+from .tafl_view import ROWS, SEEN, look
+from .tafl_weights import squares_alike, weights_for
 
-TERMS = ("material", "roads", "distance", "king_room", "pressure", "guards", "tempo")
+TERMS = (
+    "material",
+    "posts",
+    "king",
+    "roads",
+    "net",
+    "pressure",
+    "company",
+    "sides",
+    "reach",
+    "tempo",
+)
 """Names of the terms, in the order in which `terms` writes them."""
+
+WEIGHTS: tuple[tuple[str, tuple[int, ...]], ...] = (
+    ("lost", (2, 2)),  # a man lost: attackers, defenders; each of the first half, each of the rest
+    ("post", (2, 15)),  # a man on each kind of square: attackers, defenders
+    ("king", (15,)),  # the king there
+    ("road", (2, 4)),  # attackers, defenders to move: 0, 1, 2, 3+ roads
+    ("way", (2, 2)),  # attackers, defenders to move: the first, each more
+    ("far_way", (2, 2)),  # attackers, defenders to move: the first, each
+    ("goal", (5,)),  # 0 to 4 goals within the king's reach
+    ("edge", ()),  # each 32nd of the edge within his reach
+    ("region", ()),  # each 32nd of the board within his reach
+    ("pressure", (5,)),  # 0 to 4 neighbour squares hostile to the king
+    ("near", (5,)),  # near and far attackers; defenders beside the king, near, far
+    ("thin", ()),  # each attacker on the king's emptiest side
+    ("empty", ()),  # each side of the king without attackers
+    ("room", ()),  # each square the king could go to
+    ("reach", (2,)),  # each 32nd of the board that attackers, defenders could go to
+    ("tempo", ()),  # to be to move
+    ("level", ()),  # always
+)
+"""Names of the weights with their shapes, as the files of weights have them."""
 
 DEFAULT = np.dtype(
     [
-        ("attacker", "i8"),  # worth of an attackers' man
-        ("defender", "i8"),  # worth of a defenders' man
-        ("attackers", "i8"),  # men at the start: material is 0 there
+        *((name, "i8", shape) if shape else (name, "i8") for name, shape in WEIGHTS),
+        ("attackers", "i8"),  # men at the start
         ("defenders", "i8"),
-        ("road", "i8", (4,)),  # 0, 1, 2, 3+ goal squares the king could reach with his next move
-        ("lane", "i8"),  # a square from which he could reach a goal the move after
-        ("distance", "i8"),  # per step from the king to the nearest goal, as against the start
-        ("far", "i8"),  # that distance at the start
-        ("room", "i8"),  # per square the king could go to, at most 12
-        ("pressure", "i8", (5,)),  # 0 to 4 neighbour squares of the king hostile to him
-        ("guard", "i8"),  # an attacker on a square that shuts a corner
-        ("tempo", "i8"),
-        ("terms", "i8", (8,)),
+        ("goal_squares", "i8"),
+        ("square", "i2", (3, CELLS)),  # what a square is worth: to attackers, defenders, the king
+        ("inside", "i4", (ROWS,)),  # squares where the king may stop, as `tafl_view` has sets
+        ("free", "i4", (ROWS,)),  # squares where men may
+        ("free_across", "i4", (ROWS,)),  # the same with rows and columns exchanged
+        ("goals", "i4", (ROWS,)),
+        ("terms", "i8", (len(TERMS),)),
     ],
     align=True,
 )
 
 
 def parameters(variant: Variant) -> Any:
-    """The weights for a variant, in a one-element recarray.
-
-    A side's men are worth what makes the start balanced: the fewer a side has, the dearer each is.
-    """
+    """The weights for a variant, in a one-element recarray."""
     record = np.zeros(1, DEFAULT).view(np.recarray)
     p = record[0]
-    attackers, defenders = max(1, variant.attackers), max(1, variant.defenders)
+    for name, values in weights_for(variant).items():
+        p[name] = values
     p["attackers"], p["defenders"] = variant.attackers, variant.defenders
-    # Twelve defenders on a Copenhagen board are worth 100 each; small armies lose more with each man.
-    whole = 1200 + 40 * (defenders - 12)
-    p["defender"] = max(60, whole // defenders)
-    p["attacker"] = max(30, whole // attackers)
-    edge = variant.rules.escape == "edge"
-    p["road"] = (0, -120, -900, -1200) if edge else (0, -300, -1500, -1800)
-    p["lane"] = -6 if edge else -35
-    p["distance"] = 8 if edge else 10
-    throne = next(sq for sq, letter in variant.start.pieces if letter == "K")
-    p["far"] = goal_distance(variant.rules, throne)
-    p["room"] = -4
-    needed = variant.rules.king_sides
-    p["pressure"] = (0, 25, 60, 120, 160) if needed == 2 else (0, 12, 35, 90, 120)
-    p["guard"] = 0 if edge else 18
-    p["tempo"] = 8
+    state = np.frombuffer(template(variant.rules, "tTK") + bytes(TAFL.itemsize - CORE.stop), TAFL)[0]
+    kinds = squares_alike(variant.size)
+    for sq in squares(variant.size):
+        for piece in range(2):
+            p["square"][piece, sq] = p["post"][piece, kinds[sq]]
+        p["square"][2, sq] = p["king"][kinds[sq]]
+        row, bit = sq // STRIDE + 2, 1 << sq % STRIDE
+        if _may_stop(state, sq, 1 << KING):
+            p["inside"][row] |= bit
+            p["goals"][row] |= bit * int(state["goal"][sq])
+            p["goal_squares"] += int(state["goal"][sq])
+        if _may_stop(state, sq, 1 << PIECE_CODES["t"]):
+            p["free"][row] |= bit
+            p["free_across"][sq % STRIDE + 2] |= 1 << sq // STRIDE
     return record
 
 
-@inline
-def runs_to_goal(s, sq, d):
-    """Whether the king, standing on `sq`, could slide in direction `d` onto a goal square."""
-    bit = 1 << KING
-    t = sq + d
-    while True:
-        c = s.board[t]
-        if c & 15:
-            return False
-        if s.goal[t]:
-            return s.stop[t] & bit != 0
-        if c and not s.pass_[t] & bit:
-            return False
-        t += d
-
-
-@inline
-def around(s, king):
-    """What the king sees from his square: roads, lanes, room and pressure, as `DEFAULT` counts them."""
-    roads = 0
-    lanes = 0
-    room = 0
-    pressure = 0
-    bit = 1 << KING
-    for d in DIRECTIONS:
-        c = s.board[king + d]
-        if (s.hostile[c] >> KING) & 1:
-            pressure += 1
-        t = king + d
-        reach = s.reach[KING]
-        # d and across are the two axes: a step sideways from the road leads along the other one.
-        across = 22 - abs(d)
-        while reach:
-            c = s.board[t]
-            if c & 15:
-                break
-            stops = c == 0 or (s.stop[t] & bit) != 0
-            if s.goal[t]:
-                if stops:
-                    roads += 1
-                break
-            if stops:
-                room += 1
-                if not s.edge[t] or s.escape == 0:
-                    if runs_to_goal(s, t, across):
-                        lanes += 1
-                    if runs_to_goal(s, t, -across):
-                        lanes += 1
-            if c and not s.pass_[t] & bit:
-                break
-            t += d
-            reach -= 1
-    return min(roads, 3), min(lanes, 8), min(room, 12), pressure
-
-
-@inline
-def standing_guards(s):
-    """Attackers on squares that shut a corner."""
-    guards = 0
-    for i in range(s.guards):
-        q = s.board[s.guard[i]] & 15
-        if 1 <= q <= 5:
-            guards += 1
-    return guards
+def _may_stop(state: Any, sq: int, piece: int) -> bool:
+    """Whether a piece that comes from an ordinary square may end its move on `sq`."""
+    entered = int(state["enter"][sq]) if state["region"][sq] else piece
+    return bool(int(state["stop"][sq]) & entered & piece)
 
 
 @entry
 def terms(p, s):
     """Write the terms into `p.terms`, in centipawns for the attackers; returns their sum."""
     out = p.terms
-    material = p.attacker * (s.count[0] - p.attackers) - p.defender * (s.count[1] - 1 - p.defenders)
-    out[0] = material
+    look(p, s)
+    w = s.moves
+    side = s.side
+    lost_a, lost_d = w[SEEN], w[SEEN + 1]
+    half_a, half_d = p.attackers // 2, p.defenders // 2
+    material = p.lost[0, 0] * min(lost_a, half_a) + p.lost[0, 1] * max(lost_a - half_a, 0)
+    material += p.lost[1, 0] * min(lost_d, half_d) + p.lost[1, 1] * max(lost_d - half_d, 0)
+    out[0] = material >> 4
     king = s.king
     if king == 0:
-        return material
-    roads, lanes, room, pressure = around(s, king)
-    out[1] = p.road[roads] + p.lane * lanes
-    out[2] = p.distance * (s.goal_distance[king] - p.far)
-    out[3] = p.room * room
-    out[4] = p.pressure[pressure]
-    out[5] = p.guard * standing_guards(s) if p.guard else 0
-    out[6] = p.tempo if s.side == 0 else -p.tempo
+        for i in range(1, 10):
+            out[i] = 0
+        return out[0]
+    posts = 0
+    for i in range(s.count[0]):
+        posts += p.square[0, s.pieces[0, i]]
+    for i in range(s.count[1]):
+        posts += p.square[1, s.pieces[1, i]]
+    out[1] = posts - p.square[1, king] >> 4
+    out[2] = int(p.square[2, king]) >> 4
+    ways, far = w[SEEN + 3], w[SEEN + 4]
+    roads = int(p.road[side, w[SEEN + 2]])
+    if ways:
+        roads += p.way[side, 0] + p.way[side, 1] * (ways - 1)
+    if far:
+        roads += p.far_way[side, 0] + p.far_way[side, 1] * far
+    out[3] = roads >> 4
+    out[4] = p.goal[w[SEEN + 5]] + p.edge * w[SEEN + 6] + p.region * w[SEEN + 7] >> 4
+    out[5] = p.pressure[w[SEEN + 9]] >> 4
+    company = 0
+    for i in range(5):
+        company += p.near[i] * w[SEEN + 10 + i]
+    out[6] = company >> 4
+    out[7] = p.thin * w[SEEN + 15] + p.empty * w[SEEN + 16] >> 4
+    out[8] = p.room * w[SEEN + 8] + p.reach[0] * w[SEEN + 17] + p.reach[1] * w[SEEN + 18] >> 4
+    out[9] = p.level + (p.tempo if side == 0 else -p.tempo) >> 4
     total = 0
-    for i in range(7):
+    for i in range(10):
         total += out[i]
     return total
 

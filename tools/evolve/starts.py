@@ -30,7 +30,9 @@ def read(text: str, network: Network, variant: AnyVariant, code: Coding) -> tupl
     if text == DEFAULT:
         made = getattr(network.module, "default", None)
         if made is None:
-            raise OptionError(f"start: 'default' with {network.name}: expected a file, or network linear")
+            raise OptionError(
+                f"start: 'default' with {network.name}: expected a file, or network linear or linear-threats"
+            )
         return text, network.join(variant, made(variant))
     name, _, noted = text.partition(MARK)
     path = Path(name)

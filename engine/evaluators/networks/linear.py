@@ -1,6 +1,6 @@
-"""A weighted sum of what the hand-written evaluator of tafl looks at (kernel).
+"""A weighted sum of what a king sees from his square, of material and of guarded corners (kernel).
 
-Source: the terms of `evaluators/tafl.py`, whose weights make this the same evaluator. Every weight is a weight of its
+Source: the counts of `evaluators/king_view.py`, with weights set by hand to begin with. Every weight is a weight of its
 own: each number of roads, each number of hostile neighbours, attackers and defenders apart.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...jit import kernel
-from ..tafl import around, standing_guards
+from ..king_view import around, hand_weights, standing_guards
 
 NUMBER = 4
-SOURCE = "the terms of the hand-written evaluator of tafl, weighed one by one"
+SOURCE = "what a king sees from his square, material and guarded corners, weighed one by one"
 GAMES = ("tafl",)
 SCALE = 1.0
 OUTPUT = "value"
@@ -45,70 +45,73 @@ def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def default(variant: Any) -> dict[str, Any]:
-    """The arrays that make this the hand-written evaluator."""
+    """Weights set by hand: where learning begins."""
     import numpy as np
 
-    from ..tafl import parameters
-
-    weights = parameters(variant)[0]
+    weights = hand_weights(variant)
     return {name: np.atleast_1d(np.array(weights[name], np.float64)) for name in FEATURES}
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    seen = counted(variant, position)
+    total = sum(float(arrays[name][0]) * number for name, number in seen.items() if FEATURES[name] == 1)
+    return total + float(arrays["road"][min(seen["road"], 3)]) + float(arrays["pressure"][seen["pressure"]])
+
+
+def counted(variant: Any, position: Any) -> dict[str, int]:
+    """What the features count, the slow way; roads are not cut off at 3."""
     from ...games.tafl.tables import goal_distance
 
-    attackers, defenders, far = layout(variant, options)
+    attackers, defenders, far = layout(variant, {})
     pieces = dict(position.pieces())
     men = "".join(pieces.values())
     state = position.new_record()[0]
-    board = {sq: int(cell) for sq, cell in enumerate(state["board"])}
     king = next(sq for sq, letter in pieces.items() if letter == "K")
-
-    def slide(start: int, step: int, reach: int) -> list[int]:
-        """The squares where the king may stop, up to the first goal."""
-        found = []
-        for sq in range(start + step, start + step * (reach + 1), step):
-            if board[sq] & 15 and sq != king:
-                break
-            free = board[sq] & ~15 == 0
-            if free or "K" in _letters(state["stop"][sq]):
-                found.append(sq)
-            if state["goal"][sq] or not (free or "K" in _letters(state["pass_"][sq])):
-                break
-        return found
-
     axes = (1, 21)
     reach = int(state["reach"][14])
     room, roads, lanes = 0, 0, 0
     for axis in axes:
         for step in (axis, -axis):
-            for sq in slide(king, step, reach):
+            for sq in king_way(state, king, step, reach):
                 if state["goal"][sq]:
                     roads += 1
                     continue
                 room += 1
                 if variant.rules.escape == "corner" or not state["edge"][sq]:
                     other = 22 - axis
-                    for way in (slide(sq, other, 19), slide(sq, -other, 19)):
+                    for way in (king_way(state, sq, other), king_way(state, sq, -other)):
                         lanes += bool(way) and bool(state["goal"][way[-1]])
-    hostile = [board[king + step] for axis in axes for step in (axis, -axis)]
-    seen = {
+    hostile = [state["board"][king + step] for axis in axes for step in (axis, -axis)]
+    return {
         "attacker": len([m for m in men if m.islower()]) - attackers,
         "defender": defenders - len([m for m in men if m.isupper() and m != "K"]),
+        "road": roads,
         "lane": min(lanes, 8),
         "distance": goal_distance(variant.rules, king) - far,
         "room": min(room, 12),
+        "pressure": sum("K" in letters_of(state["hostile"][c]) for c in hostile),
         "guard": sum(
             pieces.get(int(sq), "K").islower() for sq in state["guard"][: int(state["guards"])].tolist()
         ),
         "tempo": 1 if position.side == 0 else -1,
     }
-    total = sum(float(arrays[name][0]) * number for name, number in seen.items())
-    total += float(arrays["road"][min(roads, 3)])
-    return total + float(arrays["pressure"][sum("K" in _letters(state["hostile"][c]) for c in hostile)])
 
 
-def _letters(bits: Any) -> str:
+def king_way(state: Any, start: int, step: int, reach: int = 19) -> list[int]:
+    """The squares where the king may stop on his way from `start`, up to the first goal."""
+    found = []
+    for sq in range(start + step, start + step * (reach + 1), step):
+        cell = int(state["board"][sq])
+        if cell & 15:
+            break
+        if cell == 0 or "K" in letters_of(state["stop"][sq]):
+            found.append(sq)
+        if state["goal"][sq] or not (cell == 0 or "K" in letters_of(state["pass_"][sq])):
+            break
+    return found
+
+
+def letters_of(bits: Any) -> str:
     """The pieces of a set of piece codes."""
     from ...games.tafl.state import LETTERS
 
@@ -117,8 +120,13 @@ def _letters(bits: Any) -> str:
 
 def terms(options: Mapping[str, int], params: Any, state: Any) -> list[tuple[str, float]]:
     """What each feature adds to the value; the kernel has just left them in `inputs`."""
+    return parts(FEATURES, params)
+
+
+def parts(features: Mapping[str, int], params: Any) -> list[tuple[str, float]]:
+    """What each of the features, named with their number of weights, adds to a weighted sum."""
     found, at = [], 0
-    for name, weights in FEATURES.items():
+    for name, weights in features.items():
         part = slice(at, at + weights)
         found.append((name, float(params["weights"][part] @ params["inputs"][part])))
         at += weights

@@ -1,0 +1,72 @@
+"""Weights of the hand-written evaluator of tafl: which file a variant reads, and what stands in it.
+
+One file for each fitted rule set lies in `weights/`, named as the variant it was fitted on. A variant without one
+takes that of its nearest relative: the same kind of goal first, then the king's strength, then the size of the board,
+then the number of men.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..squares import file_of, rank_of, squares
+from ..variant import Variant
+
+FOLDER = Path(__file__).with_name("weights")
+KINDS = 15
+"""Kinds of squares: those alike under the symmetries of the board, five and more steps from an edge taken as one."""
+
+
+@lru_cache(maxsize=32)
+def squares_alike(size: int) -> Mapping[int, int]:
+    """Square -> its kind, by the distances from the nearest edge along both axes, each at most 4."""
+    kinds = {}
+    for sq in squares(size):
+        near, far = sorted(min(at, size - 1 - at, 4) for at in (file_of(sq), rank_of(sq)))
+        kinds[sq] = far * (far + 1) // 2 + near
+    return kinds
+
+
+@lru_cache(maxsize=1)
+def fitted() -> Mapping[str, tuple[int, ...]]:
+    """Names of the files of weights, each with what tells relatives apart: its first line says it."""
+    found = {}
+    for path in sorted(FOLDER.glob("*.toml")):
+        with path.open(encoding="ascii") as file:
+            found[path.stem] = tuple(map(int, file.readline().split()[1:]))
+    return found
+
+
+def family(variant: Variant) -> tuple[int, ...]:
+    """What tells relatives apart: edge as the goal, sides that take the king, size, attackers, defenders."""
+    rules = variant.rules
+    return (int(rules.escape == "edge"), rules.king_sides, rules.size, variant.attackers, variant.defenders)
+
+
+def file_for(variant: Variant) -> str:
+    """The name of the file whose weights a variant takes."""
+    own = family(variant)
+    files = fitted()
+    if files.get(variant.name) == own:
+        return variant.name
+    importance = (10_000, 1_000, 100, 2, 1)
+    return min(
+        files,
+        key=lambda name: sum(abs(a - b) * w for a, b, w in zip(files[name], own, importance, strict=True)),
+    )
+
+
+def weights_for(variant: Variant) -> Mapping[str, Any]:
+    """The weights for a variant, by name, in sixteenths of a centipawn."""
+    return read(file_for(variant))
+
+
+@lru_cache(maxsize=16)
+def read(name: str) -> Mapping[str, Any]:
+    """The weights in one file."""
+    import tomllib
+
+    return tomllib.loads((FOLDER / f"{name}.toml").read_text("ascii"))

@@ -1,0 +1,231 @@
+"""The hand-written evaluator of tafl against a slow and obvious form of itself, and its files of weights."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hnefi.engine import evaluators, games
+from hnefi.engine.catalogue import names
+from hnefi.engine.evaluators import tafl, tafl_weights
+from hnefi.engine.evaluators.tafl_view import COUNTS, SEEN
+from hnefi.engine.games.tafl.state import KING, PIECE_CODES
+from hnefi.engine.position import Position
+from hnefi.engine.squares import DIRECTIONS, file_of, rank_of, squares
+from hnefi.engine.variant import Variant
+
+TAFL = [name for name in names() if isinstance(games.find(name), Variant)]
+
+
+def wander(name: str, seed: int, plies: int) -> Position:
+    """An undecided position after at most so many random plies."""
+    draw = random.Random(f"{name} {seed}")
+    position = games.initial(games.find(name))
+    for _ in range(plies):
+        after = position.play(draw.choice(position.legal_moves()))
+        if after.outcome is not None:
+            break
+        position = after
+    return position
+
+
+class Twin:
+    """What there is to count in a position, by sets of squares."""
+
+    def __init__(self, position: Position) -> None:
+        self.variant: Any = position.variant
+        self.state = position.new_record()[0]
+        self.pieces = dict(position.pieces())
+        self.size = self.variant.size
+        self.king = next(sq for sq, letter in self.pieces.items() if letter == "K")
+        self.attackers = {sq for sq, letter in self.pieces.items() if letter.islower()}
+        self.defenders = set(self.pieces) - self.attackers - {self.king}
+
+    def may_stop(self, letter: str) -> set[int]:
+        """Squares of the board where a piece that comes from an ordinary square may end its move."""
+        bit = 1 << PIECE_CODES[letter]
+        stop, enter, region = (self.state[name] for name in ("stop", "enter", "region"))
+        return {
+            sq
+            for sq in squares(self.size)
+            if int(stop[sq]) & bit and (region[sq] == 0 or int(enter[sq]) & bit)
+        }
+
+    def moves(self, starts: set[int], free: set[int], letter: str) -> set[int]:
+        """Squares that pieces on `starts` could go to over squares of `free` alone."""
+        return self.slides(starts, free, letter, DIRECTIONS)
+
+    def slides(self, starts: set[int], free: set[int], letter: str, directions: tuple[int, ...]) -> set[int]:
+        reach = int(self.state["reach"][PIECE_CODES[letter]])
+        found = set()
+        for start in starts:
+            for d in directions:
+                sq, steps = start + d, 1
+                while sq in free and steps <= reach:
+                    found.add(sq)
+                    sq, steps = sq + d, steps + 1
+        return found
+
+    def reach(self, starts: set[int], free: set[int], letter: str) -> int:
+        """Squares in reach along rows, and once more those along columns."""
+        return sum(len(self.slides(starts, free, letter, (d, -d))) for d in DIRECTIONS[:2])
+
+    def counts(self) -> dict[str, int]:
+        state, king, size = self.state, self.king, self.size
+        cells = size * size
+        inside = self.may_stop("K")
+        goals = {sq for sq in inside if state["goal"][sq]}
+        empty = inside - set(self.pieces)
+        one = self.moves({king}, empty, "K")
+        goalward = self.moves(goals, empty, "K") - goals
+        roads = len(one & goals)
+        one -= goals
+        two = self.moves(one, empty, "K") if roads == 0 else set()
+        net, border = {king} | one, {king} | one
+        while border:
+            border = {sq + d for sq in border for d in DIRECTIONS} & (inside - self.attackers) - net
+            net |= border
+        corner = self.variant.rules.escape == "corner"
+        caught = len(net & goals)
+        near = {king + a + b for a in (-1, 0, 1) for b in (-21, 0, 21)} - {king}
+        far = {king + a + b * 21 for a in range(-2, 3) for b in range(-2, 3)} - near - {king}
+        beside = {king + d for d in DIRECTIONS}
+        # Two columns beside the edge of the mailbox there is the next row: no square of it is meant.
+        far = {sq for sq in far if abs(sq % 21 - king % 21) <= 2}
+        sides = [
+            sum(rank_of(sq) > rank_of(king) for sq in self.attackers),
+            sum(rank_of(sq) < rank_of(king) for sq in self.attackers),
+            sum(file_of(sq) > file_of(king) for sq in self.attackers),
+            sum(file_of(sq) < file_of(king) for sq in self.attackers),
+        ]
+        free = self.may_stop("t") - set(self.pieces)
+        return {
+            "attackers_lost": self.variant.attackers - len(self.attackers),
+            "defenders_lost": self.variant.defenders - len(self.defenders),
+            "roads": min(roads, 3),
+            "ways": min(len(one & goalward), 5) if roads == 0 else 0,
+            "far_ways": min(len((two - one) & goalward), 16),
+            "goals": min(caught, 4) if corner else 4 * bool(caught),
+            "edges": 0 if corner else 32 * caught // max(len(goals), 1),
+            "region": 32 * len(net) // cells,
+            "room": min(len(one), 14),
+            "pressure": sum(int(state["hostile"][int(state["board"][sq])]) >> KING & 1 for sq in beside),
+            "near_attackers": len(self.attackers & near - beside),
+            "far_attackers": len(self.attackers & far),
+            "beside_defenders": len(self.defenders & beside),
+            "near_defenders": len(self.defenders & near - beside),
+            "far_defenders": len(self.defenders & far),
+            "thin": min(*sides, 8),
+            "empty": sides.count(0),
+            "attackers_reach": 32 * self.reach(self.attackers, free, "t") // cells,
+            "defenders_reach": 32 * self.reach(self.defenders | {king}, free, "T") // cells,
+            "to_move": int(self.state["side"]),
+        }
+
+    def terms(self) -> list[int]:
+        """The terms in the order of `tafl.TERMS`, from the files of weights alone."""
+        w = tafl_weights.weights_for(self.variant)
+        seen = self.counts()
+        side = seen["to_move"]
+        material = 0
+        for k, (lost, start) in enumerate(
+            (("attackers_lost", self.variant.attackers), ("defenders_lost", self.variant.defenders))
+        ):
+            for man in range(abs(seen[lost])):
+                material += w["lost"][k][man >= start // 2] * (1 if seen[lost] > 0 else -1)
+        kind = {sq: self.kind(sq) for sq in squares(self.size)}
+        posts = sum(w["post"][0][kind[sq]] for sq in self.attackers)
+        posts += sum(w["post"][1][kind[sq]] for sq in self.defenders)
+        roads = w["road"][side][seen["roads"]]
+        if seen["ways"]:
+            roads += w["way"][side][0] + w["way"][side][1] * (seen["ways"] - 1)
+        if seen["far_ways"]:
+            roads += w["far_way"][side][0] + w["far_way"][side][1] * seen["far_ways"]
+        around = ("near_attackers", "far_attackers", "beside_defenders", "near_defenders", "far_defenders")
+        sums = (
+            material,
+            posts,
+            w["king"][kind[self.king]],
+            roads,
+            w["goal"][seen["goals"]] + w["edge"] * seen["edges"] + w["region"] * seen["region"],
+            w["pressure"][seen["pressure"]],
+            sum(weight * seen[name] for weight, name in zip(w["near"], around, strict=True)),
+            w["thin"] * seen["thin"] + w["empty"] * seen["empty"],
+            w["room"] * seen["room"]
+            + w["reach"][0] * seen["attackers_reach"]
+            + w["reach"][1] * seen["defenders_reach"],
+            w["level"] + (-w["tempo"] if side else w["tempo"]),
+        )
+        return [total // 16 for total in sums]
+
+    def kind(self, sq: int) -> int:
+        """The kind of a square by its two distances from the edges: (0 0), (0 1), (1 1), (0 2) and so on."""
+        distances = [min(at, self.size - 1 - at, 4) for at in (file_of(sq), rank_of(sq))]
+        pairs = [(near, far) for far in range(5) for near in range(far + 1)]
+        return pairs.index((min(distances), max(distances)))
+
+
+@pytest.mark.parametrize("name", TAFL)
+def test_kernel_equals_the_slow_form(name: str) -> None:
+    params = tafl.parameters(games.find(name))[0]
+    for seed in range(6):
+        position = wander(name, seed, 3 + 9 * seed)
+        state = position.new_record()[0]
+        total = int(tafl.terms(params, state))
+        twin = Twin(position)
+        seen = dict(zip(COUNTS, state["moves"][SEEN : SEEN + len(COUNTS)].tolist(), strict=True))
+        assert seen == twin.counts(), position.fen()
+        assert params["terms"].tolist() == twin.terms(), position.fen()
+        assert total == sum(twin.terms())
+
+
+def test_every_count_is_seen_to_change() -> None:
+    """The positions of the test above tell something: no count is the same everywhere."""
+    seen: dict[str, set[int]] = {name: set() for name in COUNTS}
+    for name in ("copenhagen", "brandubh", "tablut-linnaeus", "ard-ri-step"):
+        for seed in range(40):
+            for count, value in Twin(wander(name, seed, 10 + 2 * seed)).counts().items():
+                seen[count].add(value)
+    assert {name for name, values in seen.items() if len(values) < 2} == set()
+    assert {0, 1, 2} <= seen["roads"]
+
+
+def test_a_shut_net_is_seen() -> None:
+    game = games.find("brandubh")
+    shut = games.from_fen(game, "7/2ttt2/2t1t2/2tK1t1/2t1t2/3t3/7 d")
+    open_ = games.from_fen(game, "7/2ttt2/2t1t2/2tK1t1/2t1t2/7/7 d")
+    for position, goals in ((shut, 0), (open_, 4)):
+        state = position.new_record()[0]
+        tafl.terms(tafl.parameters(game)[0], state)
+        assert int(state["moves"][SEEN + COUNTS.index("goals")]) == goals == Twin(position).counts()["goals"]
+
+
+def test_terms_have_names() -> None:
+    position = wander("copenhagen", 1, 12)
+    found = evaluators.terms("default", position)
+    assert [name for name, _ in found] == [*tafl.TERMS, "total"]
+
+
+@pytest.mark.parametrize("name", sorted(tafl_weights.fitted()))
+def test_files_of_weights_are_whole(name: str) -> None:
+    assert tafl_weights.fitted()[name] == tafl_weights.family(games.find(name)), name  # type: ignore[arg-type]
+    found = tafl_weights.read(name)
+    assert list(found) == [weight for weight, _ in tafl.WEIGHTS]
+    for weight, shape in tafl.WEIGHTS:
+        values = np.array(found[weight])
+        assert values.shape == shape
+        assert values.dtype == np.int64
+        assert np.abs(values).max() <= 32000
+
+
+def test_relatives_share_weights() -> None:
+    assert tafl_weights.file_for(games.find("copenhagen")) == "copenhagen"  # type: ignore[arg-type]
+    assert tafl_weights.file_for(games.find("copenhagen-relaxed")) == "copenhagen"  # type: ignore[arg-type]
+    game = games.find("brandubh")
+    assert isinstance(game, Variant)
+    # A name alone is not enough: with other rules it is another game.
+    assert tafl_weights.file_for(game) == "brandubh"
+    assert tafl_weights.fitted()[tafl_weights.file_for(game.with_switches(escape="edge"))][0] == 1

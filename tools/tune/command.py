@@ -1,0 +1,265 @@
+"""`hnefi tune`: games of the engine with itself, weights fitted to them, and how well they tell results."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hnefi.engine.catalogue import MEASURED
+
+from .. import arguments
+
+if TYPE_CHECKING:
+    from hnefi.engine.variant import Variant
+
+INTERRUPTED, USAGE = 1, 2
+PART = 20
+"""Games in one file: what is lost when a series is cut short."""
+NODES = (200, 500, 1000, 2000)
+HELD_OUT = 5
+"""Fewer games than this cannot be split into those that are fitted and those that are held out."""
+COMMANDS = {
+    "games": "play games of the engine with itself and keep what the evaluator counts in them",
+    "fit": "fit the weights to such games and write them as files of weights",
+    "check": "how well the weights in force tell the results of such games",
+}
+EXAMPLES = {
+    "games": (
+        "brandubh --out tuning --games 600",
+        "copenhagen tablut-linnaeus --out tuning --jobs 2 --seed 2",
+    ),
+    "fit": ("tuning --out weights", "tuning brandubh --blend 0.5 --out engine/evaluators/weights"),
+    "check": ("tuning", "tuning brandubh copenhagen"),
+}
+
+
+def main(argv: list[str]) -> int:
+    """Carry out one command; the exit status."""
+    word = argv[0] if argv else "--help"
+    if word in ("-h", "--help"):
+        print(_overview())
+        return 0
+    if word not in COMMANDS:
+        from hnefi.engine.wording import shorten
+
+        print(f"hnefi tune: error: {shorten(word)}: expected one of {', '.join(COMMANDS)}", file=sys.stderr)
+        return USAGE
+    options = _parser(word)
+    chosen = options.parse_args(argv[1:])
+    carry_out = {"games": _games, "fit": _fit, "check": _check}[word]
+    return carry_out(options, chosen)
+
+
+def _overview() -> str:
+    lines = ["usage: hnefi tune COMMAND [...]   (hnefi tune COMMAND --help tells more)", ""]
+    lines += [f"  {name:<6} {sentence}" for name, sentence in COMMANDS.items()]
+    lines += ["", "examples:"]
+    lines += [f"  hnefi tune {name} {example}" for name, examples in EXAMPLES.items() for example in examples]
+    return "\n".join(lines)
+
+
+def _parser(word: str) -> argparse.ArgumentParser:
+    options = arguments.parser(
+        "tune", f"{COMMANDS[word].capitalize()}.", [f"{word} {e}" for e in EXAMPLES[word]]
+    )
+    options.prog = f"hnefi tune {word}"
+    if word != "games":
+        options.add_argument("folder", metavar="FOLDER", help="where the games are")
+    options.add_argument(
+        "variants",
+        nargs="*",
+        metavar="VARIANT",
+        help=f"tafl variants (default: {' '.join(MEASURED) if word == 'games' else 'all that have games'})",
+    )
+    if word == "games":
+        options.add_argument(
+            "--out", required=True, metavar="FOLDER", help="where the games go; what is there is kept"
+        )
+        options.add_argument(
+            "--games", type=arguments.positive, default=600, help="of each variant (default 600)"
+        )
+        options.add_argument("--seed", type=arguments.positive, default=1, help="of the series (default 1)")
+        options.add_argument("--jobs", type=arguments.positive, default=1, help="processes (default 1)")
+        options.add_argument(
+            "--nodes",
+            type=_budgets,
+            default=NODES,
+            metavar="N,N...",
+            help=f"a side's nodes a move, drawn for each game (default {','.join(map(str, NODES))})",
+        )
+    else:
+        options.add_argument(
+            "--blend",
+            type=_fraction,
+            metavar="B",
+            help="how much of the target is the search's score, 0 to 1 (default 0.75)",
+        )
+        options.add_argument(
+            "--ridge",
+            type=_ridge,
+            metavar="R",
+            help="pull towards the weights to begin with, per squared centipawn (default 0.002); more for fewer games",
+        )
+    if word == "fit":
+        options.add_argument("--out", required=True, metavar="FOLDER", help="where the files of weights go")
+        options.add_argument(
+            "--stretch",
+            type=_factor,
+            default=1.0,
+            metavar="K",
+            help="multiply all weights: what `hnefi bench scale` found (default 1)",
+        )
+    return options
+
+
+def _budgets(text: str) -> tuple[int, ...]:
+    return tuple(arguments.positive(word) for word in text.split(","))
+
+
+def _fraction(text: str) -> float:
+    return _number(text, 0.0, 1.0)
+
+
+def _ridge(text: str) -> float:
+    return _number(text, 1e-6, 1.0)
+
+
+def _factor(text: str) -> float:
+    return _number(text, 0.01, 100.0)
+
+
+def _number(text: str, least: float, most: float) -> float:
+    try:
+        number = float(text[:40])
+    except ValueError:
+        number = -1.0
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected a number from {least:g} to {most:g}")
+    return number
+
+
+# Games
+
+
+def _games(options: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
+    """Play what is missing, a part after the other; parts that are there are kept."""
+    from . import parts
+
+    variants = [arguments.find_tafl_variant(options, word) for word in chosen.variants or MEASURED]
+    folder = Path(chosen.out)
+    series = parts.Series(chosen.seed, chosen.nodes)
+    todo = [
+        (variant, first, min(PART, chosen.games - first))
+        for variant in variants
+        for first in range(0, chosen.games, PART)
+        if not parts.path(folder, variant.name, series, first).exists()
+    ]
+    try:
+        for variant in variants:
+            (folder / variant.name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        print(f"hnefi tune games: {folder}: {error.strerror}", file=sys.stderr)
+        return USAGE
+    if chosen.jobs == 1:
+        arguments.let_interrupt_end_us()
+    begun = time.monotonic()
+    total = sum(games for _, _, games in todo)
+    done = 0
+    for name, games, positions in _played(todo, folder, series, chosen.jobs):
+        done += games
+        left = (time.monotonic() - begun) / done * (total - done)
+        print(
+            f"{name:22} {games:4} games {positions:6} positions   {done} of {total}, {left / 60:.0f} min left",
+            flush=True,
+        )
+    print(f"{folder}: {chosen.games} games of {', '.join(variant.name for variant in variants)}")
+    return 0
+
+
+def _played(
+    todo: list[tuple[Variant, int, int]], folder: Path, series: Any, jobs: int
+) -> Iterator[tuple[str, int, int]]:
+    """Variant, games and positions of each part as it is finished."""
+    from . import parts
+
+    if jobs == 1:
+        yield from (
+            parts.play(variant.name, variant, first, games, folder, series) for variant, first, games in todo
+        )
+        return
+    import joblib
+
+    calls: Iterable[Any] = (
+        joblib.delayed(parts.play)(variant.name, variant, first, games, folder, series)
+        for variant, first, games in todo
+    )
+    yield from joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")(calls)
+
+
+# Weights
+
+
+def _chosen_rows(
+    options: argparse.ArgumentParser, chosen: argparse.Namespace
+) -> Iterator[tuple[Variant, Any]]:
+    """The variants with their games; the program ends with the reason where there are none."""
+    from . import parts
+
+    folder = Path(chosen.folder)
+    names = chosen.variants or parts.variants(folder)
+    if not names:
+        options.error(f"{chosen.folder[:200]!r}: expected a folder that `hnefi tune games` has filled")
+    for name in names:
+        variant = arguments.find_tafl_variant(options, name)
+        try:
+            rows = parts.read(folder, variant.name)
+        except ValueError as error:
+            options.error(str(error))
+        if len(set(rows["game"].tolist())) < HELD_OUT:
+            options.error(f"{variant.name}: expected at least {HELD_OUT} games in {chosen.folder[:200]!r}")
+        yield variant, rows
+
+
+def _fit(options: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
+    from . import files, regression
+
+    folder = Path(chosen.out)
+    blend = regression.BLEND if chosen.blend is None else chosen.blend
+    ridge = regression.RIDGE if chosen.ridge is None else chosen.ridge
+    folder_name = Path(chosen.folder).name
+    for variant, rows in _chosen_rows(options, chosen):
+        found = regression.fit(rows, variant, files.in_force(variant), blend, ridge)
+        command = f"hnefi tune fit {folder_name} {variant.name} --blend {blend:g} --ridge {ridge:g}"
+        if chosen.stretch != 1:
+            command += f" --stretch {chosen.stretch:g}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            files.write(folder, variant, found, chosen.stretch, command)
+        except OSError as error:
+            print(f"hnefi tune fit: {folder}: {error.strerror}", file=sys.stderr)
+            return USAGE
+        _say(variant, found)
+    return 0
+
+
+def _check(options: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
+    from . import files, regression
+
+    blend = regression.BLEND if chosen.blend is None else chosen.blend
+    ridge = regression.RIDGE if chosen.ridge is None else chosen.ridge
+    for variant, rows in _chosen_rows(options, chosen):
+        _say(variant, regression.fit(rows, variant, files.in_force(variant), blend, ridge))
+    return 0
+
+
+def _say(variant: Variant, found: Any) -> None:
+    print(
+        f"{variant.name:22} {found.positions:6} positions of {found.games:4} games   loss held out: nothing "
+        f"{found.loss_of_nothing:.4f}, in force {found.loss_before:.4f}, fitted {found.loss:.4f}   "
+        f"scale of the search {found.stretch:.2f}",
+        flush=True,
+    )

@@ -1,0 +1,78 @@
+"""The files of a tuning folder: FOLDER/VARIANT/SEED-FIRST.npy, the quiet positions of some games each.
+
+A file is written whole or not at all: a series that was cut short goes on with the parts that are missing.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from hnefi.engine.variant import Variant
+
+SERIES_GAMES = 1_000_000
+"""Games of different series never share a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What decides the games of a series, besides the variant."""
+
+    seed: int
+    nodes: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.seed}-{'-'.join(map(str, self.nodes))}"
+
+
+def path(folder: Path, variant: str, series: Series, first: int) -> Path:
+    """The file of the part that begins with game `first`."""
+    return folder / variant / f"{series.name}.{first}.npy"
+
+
+def play(
+    name: str, variant: Variant, first: int, games: int, folder: Path, series: Series
+) -> tuple[str, int, int]:
+    """Play and keep one part; its variant, games and positions."""
+    from . import selfplay
+
+    rows = selfplay.play(variant, games, first, series.seed, series.nodes)
+    target = path(folder, name, series, first)
+    partial = target.with_suffix(f".{os.getpid()}.part")
+    with partial.open("wb") as file:
+        np.save(file, rows, allow_pickle=False)
+    partial.replace(target)
+    return name, games, len(rows)
+
+
+def variants(folder: Path) -> list[str]:
+    """The names of the variants that have games, sorted."""
+    return sorted({found.parent.name for found in folder.glob("*/*.npy")})
+
+
+def read(folder: Path, variant: str) -> Any:
+    """All positions of a variant, its games numbered apart; ValueError if there are none or they are none of ours."""
+    from .selfplay import ROW
+
+    found = []
+    for part in sorted((folder / variant).glob("*.npy")):
+        try:
+            rows = np.load(part, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise ValueError(f"{part}: expected positions of `hnefi tune games`: {error}") from None
+        if rows.dtype != ROW:
+            raise ValueError(f"{part}: expected positions of `hnefi tune games` of this version")
+        rows["game"] += zlib.crc32(part.name.split(".")[0].encode()) % 2000 * SERIES_GAMES
+        found.append(rows)
+    if not found:
+        raise ValueError(
+            f"{folder}: expected games of {variant}: `hnefi tune games {variant} --out {folder}`"
+        )
+    return np.concatenate(found)
