@@ -10,7 +10,7 @@ from .search.types import Info, Limits, Settings
 from .squares import move_name
 from .variant import find
 
-DEPTH = 5
+DEPTH = 8
 POSITIONS = (
     ("copenhagen", ""),
     ("copenhagen", "d1d3 e5b5 a4c4 g5g3 h11h9 f4i4"),
