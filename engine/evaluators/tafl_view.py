@@ -168,7 +168,7 @@ def place(s, side):
         w[base + i] = 0
         w[across + i] = 0
     for i in range(s.count[side]):
-        sq = s.pieces[side, i]
+        sq = int(s.pieces[side, i])
         row = sq // STRIDE
         column = sq - row * STRIDE
         w[base + row + 2] |= 1 << column

@@ -160,7 +160,7 @@ def next_best(s, w, i, end):
 
 
 @inline
-def foresee(s, w, ply, top):
+def foresee(s, w, alpha, beta, ply, top):
     """The value of a node that needs no tree, 0 if it does: a win at once, or a loss that nothing parries."""
     move = win_at_once(s, top)
     if move:
@@ -168,8 +168,29 @@ def foresee(s, w, ply, top):
         remember_line(w, ply, move)
         return MATE - ply - 1
     if looming(s, top) == 2:
+        if beta - alpha > 1:
+            show_loss(s, w, ply, top)
         return ply + 2 - MATE
     return 0
+
+
+@kernel
+def show_loss(s, w, ply, top):
+    """A line to the end from a node that is lost whatever is done: any move, and the win."""
+    w.pv_length[ply] = ply
+    end = generate(s, top)
+    if end == top:
+        return
+    move = int(s.moves[top])
+    make(s, move)
+    w.pv_length[ply + 1] = ply + 1
+    if s.outcome == 0:
+        reply = win_at_once(s, end)
+        if reply:
+            w.pv_length[ply + 2] = ply + 2
+            remember_line(w, ply + 1, reply)
+    undo(s)
+    remember_line(w, ply, move)
 
 
 @kernel
@@ -181,7 +202,7 @@ def quiesce(s, w, params, alpha, beta, ply, bottom, top):
     if ply > w.seldepth:
         w.seldepth = ply
     if w.features & FORESIGHT:
-        foreseen = foresee(s, w, ply, top)
+        foreseen = foresee(s, w, alpha, beta, ply, top)
         if foreseen:
             return foreseen
     value = evaluate(params, s)
@@ -326,6 +347,8 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
     if ply > w.seldepth:
         w.seldepth = ply
     if threat == 2 and features & FORESIGHT:
+        if beta - alpha > 1:
+            show_loss(s, w, ply, top)
         return ply + 2 - MATE
     # A shorter win is known already, or a shorter loss cannot be avoided any more.
     alpha = max(alpha, ply - MATE)
