@@ -17,6 +17,7 @@ MEASUREMENTS = {
     "oneply": "hnefi.tools.bench_oneply",
     "mcts": "hnefi.tools.bench_mcts",
     "terminal": "hnefi.tools.bench_terminal",
+    "tactics": "hnefi.tools.tactics.bench",
 }
 
 
@@ -38,7 +39,8 @@ def main(argv: list[str]) -> int:
         "  hnefi bench hex       every opening of a small board of hex, solved\n"
         "  hnefi bench oneply    games of one-ply players with an evolved network\n"
         "  hnefi bench mcts      simulations of the tree search against random games in C, by CPU time\n"
-        "  hnefi bench terminal  first board and key presses of `hnefi play`",
+        "  hnefi bench terminal  first board and key presses of `hnefi play`\n"
+        "  hnefi bench tactics   proven wins and losses: how many the engine solves",
         ["", "6", "speed --help", "latency --json"],
     )
     options.add_argument(

@@ -44,6 +44,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "hnefi.tools.experiments.command",
         "what papers did, run anew with error bars: tables, figures, verdicts",
     ),
+    "tactics": (
+        "hnefi.tools.tactics.command",
+        "positions with proven wins and losses: solved by an engine, proven again, found",
+    ),
     "warmup": ("hnefi.tools.warmup", "compile every kernel now rather than at the first start"),
 }
 

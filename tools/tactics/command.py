@@ -1,0 +1,273 @@
+"""`hnefi tactics`: make a suite of proven positions, prove it again, let an engine solve it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import sys
+import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..arguments import find_tafl_variant, let_interrupt_end_us, natural, parser, positive
+from .suite import SHIPPED, Entry, SuiteError, read, write
+
+if TYPE_CHECKING:
+    from hnefi.engine.search.types import Limits
+
+    from .solve import Result
+
+FOUND_FAULT = 1
+OTHER_SIDE = 3
+MINIMAX_NODES = 3_000_000
+PROOF_NODES = 300_000_000
+NODES = 20_000
+
+
+def main(argv: list[str]) -> int:
+    """Run `find`, `verify` or `run`."""
+    commands = {"find": _find, "verify": _verify, "run": _run}
+    if argv and argv[0] in commands:
+        return commands[argv[0]](argv[1:])
+    options = parser(
+        "tactics",
+        "Positions with proven wins and losses.\n\n"
+        "  hnefi tactics run     an engine solves them: how many, how fast, by variant and length\n"
+        "  hnefi tactics verify  every position is proven again\n"
+        "  hnefi tactics find    positions of one variant from recorded games, or from games of the engine",
+        ["run --nodes 20000", "verify brandubh", "find brandubh --games games.csv --out mine.tsv"],
+    )
+    options.add_argument("command", choices=list(commands))
+    options.parse_args(argv)
+    return 2
+
+
+def _suite(options: ArgumentParser, arguments: Namespace) -> list[Entry]:
+    """The chosen entries; ends the program with the reason if there are none."""
+    try:
+        entries = read(Path(arguments.suite))
+    except SuiteError as error:
+        options.error(str(error))
+    known = {entry.variant for entry in entries}
+    for name in arguments.variants:
+        if name not in known:
+            options.error(f"{name[:80]!r}: expected a variant of the suite: {', '.join(sorted(known))}")
+    chosen = [entry for entry in entries if not arguments.variants or entry.variant in arguments.variants]
+    return sorted(chosen, key=lambda entry: entry.variant)
+
+
+def _add_suite(options: ArgumentParser) -> None:
+    options.add_argument("variants", nargs="*", metavar="VARIANT", help="only these (default: all)")
+    options.add_argument(
+        "--suite", metavar="FILE", default=str(SHIPPED), help="a suite (default: the shipped one)"
+    )
+
+
+def _progress(text: str, *, last: bool = False) -> None:
+    """One line that is written over, where somebody looks."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="\n" if last else "", file=sys.stderr, flush=True)
+
+
+def _eta(begun: float, done: int, total: int) -> str:
+    left = (time.monotonic() - begun) * (total - done) / max(1, done)
+    return f"{done}/{total}, {left:.0f} s left"
+
+
+def _find(argv: list[str]) -> int:
+    options = parser(
+        "tactics find",
+        "Goes back from the ends of decided games and keeps what it can prove. Without --games the engine plays "
+        "the games itself: a random opening, then few nodes a move.",
+        ["brandubh --games games.csv --out mine.tsv", "tablut-saami --self-play 40 --seed 1 --out mine.tsv"],
+    )
+    options.add_argument("variant", metavar="VARIANT")
+    options.add_argument("--games", metavar="FILE", help="recorded games: .csv or .jsonl")
+    options.add_argument("--self-play", metavar="N", type=positive, default=60, help="so many games (60)")
+    options.add_argument("--seed", metavar="N", type=natural, default=1, help="of the engine's games (1)")
+    options.add_argument("--count", metavar="N", type=positive, default=20, help="positions kept (20)")
+    options.add_argument("--enough", metavar="N", type=positive, help="candidates looked for (3 x count)")
+    options.add_argument("--plies", metavar="N", type=positive, default=9, help="longest win looked for (9)")
+    options.add_argument(
+        "--nodes", metavar="N", type=positive, default=1_000_000, help="for one position (1000000)"
+    )
+    options.add_argument("--out", metavar="FILE", required=True, help="the suite is written here")
+    arguments = options.parse_args(argv)
+    let_interrupt_end_us()
+    variant = find_tafl_variant(options, arguments.variant)
+    if not 1 <= arguments.plies <= 30:
+        options.error(f"--plies {arguments.plies}: expected 1 to 30")
+    from hnefi.engine.corpus import CorpusError
+
+    from . import find
+
+    source = (
+        find.self_play(variant, arguments.self_play, arguments.seed)
+        if arguments.games is None
+        else find.recorded(Path(arguments.games), variant)
+    )
+    enough = arguments.enough or 3 * arguments.count
+    try:
+        entries = find.find(variant, source, arguments.count, arguments.nodes, arguments.plies, enough)
+        write(Path(arguments.out), entries)
+    except (CorpusError, OSError) as error:
+        options.error(str(error))
+    print(f"{len(entries)} positions of {variant.name} in {arguments.out}")
+    return 0
+
+
+def _verify(argv: list[str]) -> int:
+    options = parser(
+        "tactics verify",
+        "Proves every position again: by plain minimax without a table where that is quick enough, else by walking "
+        "the proof by the rules to the letter. The exit status is 1 if anything is wrong.",
+        ["", "brandubh copenhagen", "--suite mine.tsv --minimax-nodes 100000000"],
+    )
+    _add_suite(options)
+    for name, value, what in (
+        ("minimax", MINIMAX_NODES, "before the proof is walked instead"),
+        ("proof", PROOF_NODES, "before a position counts as not settled"),
+    ):
+        options.add_argument(
+            f"--{name}-nodes", metavar="N", type=positive, default=value, help=f"{what} ({value})"
+        )
+    arguments = options.parse_args(argv)
+    entries = _suite(options, arguments)
+    let_interrupt_end_us()
+    from .verify import METHODS, Verifier
+
+    begun = time.monotonic()
+    methods: dict[str, int] = {}
+    faults = 0
+    verifier = None
+    for done, entry in enumerate(entries, start=1):
+        if verifier is None or verifier.variant.name != entry.variant:
+            variant = find_tafl_variant(options, entry.variant)
+            verifier = Verifier(variant, arguments.minimax_nodes, arguments.proof_nodes)
+        method, fault = verifier.check(entry)
+        methods[method] = methods.get(method, 0) + 1
+        if fault is not None:
+            faults += 1
+            print(f"{entry.id}: {fault}", flush=True)
+        _progress(f"{entry.id}: {_eta(begun, done, len(entries))}", last=done == len(entries))
+    ways = ", ".join(f"{methods.get(name, 0)} by {name}" for name in METHODS)
+    print(f"{len(entries)} positions, {ways}, {faults} wrong, {time.monotonic() - begun:.1f} s")
+    return FOUND_FAULT if faults else 0
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ArgumentTypeError(f"{text[:80]!r}: expected NAME=VALUE")
+    return name, value
+
+
+def _run(argv: list[str]) -> int:
+    options = parser(
+        "tactics run",
+        "Asks an engine about every position and counts what it solves: a proven move, or for lost positions that "
+        "it says so. At fixed nodes and one thread the answers are the same every time.",
+        [
+            "",
+            "--time 1000",
+            "copenhagen --nodes 200000 --option Hash=256",
+            "--engine 'my-engine --uci' --depth 6",
+        ],
+    )
+    _add_suite(options)
+    limit = options.add_mutually_exclusive_group()
+    limit.add_argument("--nodes", metavar="N", type=positive, help=f"for each position (default: {NODES})")
+    limit.add_argument("--time", metavar="MS", type=positive, help="milliseconds for each position")
+    limit.add_argument("--depth", metavar="N", type=positive, help="plies")
+    options.add_argument("--engine", metavar="CMD", help="the engine's command (default: ours)")
+    options.add_argument(
+        "--option", metavar="NAME=VALUE", type=_option, action="append", default=[], help="may be repeated"
+    )
+    options.add_argument("--threads", metavar="N", type=positive, help="the same as --option Threads=N")
+    options.add_argument("--json", action="store_true", help="every answer and the sums as one JSON document")
+    options.add_argument("--unsolved", action="store_true", help="list what was not solved")
+    arguments = options.parse_args(argv)
+    entries = _suite(options, arguments)
+    from hnefi.engine.search.types import Limits
+    from hnefi.protocol.client import own_command
+    from hnefi.protocol.failures import EngineError
+
+    from .solve import solve
+
+    nodes = NODES if (arguments.time or arguments.depth) is None else None
+    limits = Limits(nodes=arguments.nodes or nodes, movetime=arguments.time, depth=arguments.depth)
+    settings = [*arguments.option, *([("Threads", str(arguments.threads))] if arguments.threads else [])]
+    try:
+        command = own_command() if arguments.engine is None else shlex.split(arguments.engine)
+    except ValueError as error:
+        options.error(f"--engine {arguments.engine[:80]!r}: {error}")
+    if not command:
+        options.error("--engine: expected a command")
+    begun = time.monotonic()
+    done: list[Result] = []
+
+    def on_result(result: Result) -> None:
+        done.append(result)
+        _progress(
+            f"{sum(r.solved for r in done)} solved: {_eta(begun, len(done), len(entries))}",
+            last=len(done) == len(entries),
+        )
+
+    try:
+        results = asyncio.run(solve(command, settings, entries, limits, on_result))
+    except EngineError as error:
+        print(f"hnefi tactics run: {error}", file=sys.stderr)
+        return OTHER_SIDE
+    if arguments.json:
+        print(json.dumps(_as_json(results, limits, settings), indent=2))
+    else:
+        print("\n".join(_text(results, unsolved=arguments.unsolved)))
+    return 0
+
+
+def _text(results: Sequence[Result], *, unsolved: bool) -> list[str]:
+    from .solve import by_length, by_variant, table
+
+    lines = []
+    for head, key in (("variant", by_variant), ("kind and plies", by_length)):
+        lines.append(f"{head:24} {'positions':>9} {'solved':>12} {'announced':>9} {'seconds':>8}")
+        lines += [
+            f"{name:24} {count:>9} {solved:>4} {100 * solved / count:5.1f} % {said:>9} {seconds:>8.2f}"
+            for name, count, solved, said, seconds in table(results, key)
+        ]
+        lines.append("")
+    if unsolved:
+        lines += [
+            f"{r.entry.id}: {r.move}, not {' '.join(r.entry.moves) or 'seen as lost'}: {r.entry.fen}"
+            for r in results
+            if not r.solved
+        ]
+    return lines[:-1] if not unsolved else lines
+
+
+def _as_json(
+    results: Sequence[Result], limits: Limits, settings: Sequence[tuple[str, str]]
+) -> dict[str, object]:
+    from .solve import by_length, by_variant, table
+
+    head = ("name", "positions", "solved", "announced", "seconds")
+    return {
+        "limits": {"nodes": limits.nodes, "movetime": limits.movetime, "depth": limits.depth},
+        "options": dict(settings),
+        "variants": [dict(zip(head, row, strict=True)) for row in table(results, by_variant)],
+        "lengths": [dict(zip(head, row, strict=True)) for row in table(results, by_length)],
+        "answers": [
+            {
+                "id": r.entry.id,
+                "move": r.move,
+                "solved": r.solved,
+                "announced": r.announced,
+                "nodes": r.nodes,
+                "milliseconds": round(r.milliseconds, 1),
+            }
+            for r in results
+        ],
+    }
