@@ -23,7 +23,7 @@ def warm(report: Callable[[str], None] | None = None, everything: bool = False) 
     """Import and compile whatever a session of tafl can need; returns the seconds it took.
 
     `report` hears what is going on, a sentence a step. A process that finds the search in the cache is done in
-    half a second; on an empty cache it takes about a minute. Counting and random games, which no `go` needs, are
+    half a second; on an empty cache it takes a minute or two. Counting and random games, which no `go` needs, are
     loaded only on an empty cache or when `everything` is asked for: a tenth of a second for who starts often.
     `everything` includes the games that are not tafl.
     """
