@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from . import catalogue, evaluators, games, options, variant
 from .game import AnyVariant
+from .search import labels
 from .search.types import Info, Limits, SearchResult, Settings
 from .setup import format_fen
 from .variant import Variant, VariantError
@@ -176,6 +177,11 @@ class Session:
     def settings(self) -> Settings:
         """How the next search will search."""
         return self._settings
+
+    @property
+    def player_limits(self) -> Limits:
+        """What ends every search besides the limits of its `go`: those of the player."""
+        return self._player_limits
 
     @property
     def job(self) -> str:
@@ -409,6 +415,10 @@ class Session:
                 fields[option.setting] = value
         if "Evaluator" in values:
             fields["evaluator"] = values["Evaluator"]
+        if self._values["UCI_LimitStrength"]:
+            fields["skill"] = labels.level(int(self._values["UCI_Elo"]))
+        elif "UCI_LimitStrength" in values:
+            fields["skill"] = self._values["SkillLevel"]
         self._settings = replace(self._settings, **fields)
 
     # Searching
@@ -419,11 +429,11 @@ class Session:
 
         Tafl is warmed by `warmup.warm` before anybody asks, for the usual settings.
         """
-        kind = warm_kind(self._variant, self._effective)
+        kind = warm_kind(self._variant, self.effective)
         if self._game is games and kind not in self._warm_for:
             from .warmup import warm_game
 
-            warm_game(self._variant, self._effective)
+            warm_game(self._variant, self.effective)
             self._warm_for.add(kind)
 
     @property
@@ -433,7 +443,7 @@ class Session:
         return reason and f"{reason}; default is used instead"
 
     @property
-    def _effective(self) -> Settings:
+    def effective(self) -> Settings:
         """The settings, with an evaluator that fits the rules: who chose a wrong one must not lose a game by it."""
         return replace(self._settings, evaluator="default") if self.misfit else self._settings
 
@@ -500,12 +510,12 @@ class Session:
     def remarks(self) -> list[str]:
         """What there is to say about the evaluation of the current position besides its terms."""
         self._demand_idle("eval")
-        return evaluators.remarks(self._effective.evaluator, self.position)
+        return evaluators.remarks(self.effective.evaluator, self.position)
 
     def _ready_searcher(self) -> Searching:
         """The searcher, with the settings of now."""
         searcher = self._searcher
-        settings = self._effective
+        settings = self.effective
         if self._configured != settings:
             searcher.configure(settings)
             self._configured = settings

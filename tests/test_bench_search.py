@@ -28,9 +28,13 @@ def test_threads_are_compared_at_each_position() -> None:
 def test_every_feature_is_left_out_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert bench_search.main(["brandubh", "--depth", "4", "--positions", "2", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert list(document["features"]) == ["all", "none", *(f"all -{name}" for name in features.NAMES)]
+    assert list(document["features"]) == [
+        "default",
+        "none",
+        *(f"default {'' if name == 'nullmove' else '-'}{name}" for name in features.NAMES),
+    ]
     nodes = {way: sum(s["nodes"][-1] for s in searches) for way, searches in document["features"].items()}
-    assert nodes["none"] > nodes["all"]
+    assert nodes["none"] > nodes["default"]
     assert all(len(s["nodes"]) == 4 for searches in document["features"].values() for s in searches)
 
 
@@ -39,9 +43,9 @@ def test_a_search_that_costs_too_much_counts_to_the_depth_before(capsys: pytest.
     assert bench_search.main(arguments) == 0
     head, whole, *_, without = capsys.readouterr().out.splitlines()
     assert head.split()[:3] == ["features", "depth", "nodes"]
-    assert whole.split()[0] == "all"
+    assert whole.split()[0] == "default"
     assert 1 < int(whole.split()[1]) < 9
-    assert without.startswith("all -proven")
+    assert without.startswith("default -proven")
 
 
 def test_threads_and_stability(capsys: pytest.CaptureFixture[str]) -> None:

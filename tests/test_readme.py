@@ -29,6 +29,7 @@ UNPLAYED = [
     "docs/experiments/hingston.md",
     "docs/experiments/beyond.md",
     "docs/evaluators.md",
+    "docs/ladder.md",
     "docs/players.md",
     "docs/records.md",
     "docs/mqtt.md",

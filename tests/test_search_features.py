@@ -6,28 +6,36 @@ import random
 from collections import Counter
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from test_search import start, think, wander
 
 from hnefi.engine import options, variant
-from hnefi.engine.search import features, skill
+from hnefi.engine.search import alphabeta, features, skill
+from hnefi.engine.search.alphabeta import INFINITE
 from hnefi.engine.search.searcher import Searcher
+from hnefi.engine.search.table import BUCKET, BUSY
 from hnefi.engine.search.types import Limits, Settings
 
 SMALL = ("brandubh", "tablut-linnaeus", "tablut-bologna", "hingston-original", "mini-six")
 
 
 def test_features_by_name() -> None:
-    assert features.read("all") == features.read("") == features.ALL
+    assert features.read("all") == features.ALL
     assert features.read("none") == 0
-    assert features.read("all -nullmove") == features.ALL & ~features.NULL_MOVE == features.read("-NullMove")
+    assert features.read("default", 9) == features.read("", 9) == features.ALL
+    small = features.ALL & ~features.NULL_MOVE
+    assert features.read("default", 7) == features.read("", 7) == small
+    assert features.read("all -reductions", 7) == features.ALL & ~features.REDUCTIONS
+    assert features.read("-Reductions", 7) == small & ~features.REDUCTIONS
+    assert features.read("default nullmove", 7) == features.ALL
     assert features.read("foresight, proven") == features.FORESIGHT | features.PROVEN
     assert features.read("none pruning -pruning internal") == features.INTERNAL
-    with pytest.raises(ValueError, match="expected all, none, or any of foresight, proven"):
+    with pytest.raises(ValueError, match="expected default, all, none, or any of foresight, proven"):
         features.read("all -nullmoves")
     option = options.find("features")
     assert option is not None
-    with pytest.raises(ValueError, match="expected all, none"):
+    with pytest.raises(ValueError, match="expected default, all, none"):
         option.read("everything")
     assert option.read("all -internal") == "all -internal"
 
@@ -36,7 +44,7 @@ def test_features_by_name() -> None:
 def test_every_feature_does_something(name: str) -> None:
     """Left out, the same depth is another search somewhere."""
     for place in (start("copenhagen"), wander("tablut-linnaeus", 3, 12), wander("brandubh", 5, 8)):
-        whole = think(place, Limits(depth=7))[1][-1]
+        whole = think(place, Limits(depth=7), features="all")[1][-1]
         without = think(place, Limits(depth=7), features=f"all -{name}")[1][-1]
         if (whole.nodes, whole.pv) != (without.nodes, without.pv):
             return
@@ -103,6 +111,74 @@ def test_threads_share_a_table_and_tear_nothing(name: str) -> None:
         assert infos[-1].nodes <= sum(int(work["nodes"]) for work in works)
         # A move of the table that is not legal where it was found would be a torn entry.
         assert [int(work["strays"]) for work in works] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("limits", [Limits(depth=8), Limits(nodes=30_000)])
+def test_threads_leave_nothing_marked_as_busy(limits: Limits) -> None:
+    """A word that is left behind would put off its move for the rest of the game."""
+    searcher = Searcher(Settings(hash_mib=1, threads=2))
+    think(start("copenhagen"), limits, searcher)
+    table = searcher._table
+    assert len(table) == BUSY + 2 * BUCKET * (int(searcher._works[0][0]["mask"]) + 1)
+    assert not table[-BUSY:].any()
+
+
+def test_what_another_thread_is_busy_with_comes_later() -> None:
+    place = start("brandubh")
+    searcher = Searcher(Settings(hash_mib=1, threads=2))
+    state, work, table, _ = searcher._prepare(place)[0]
+    moves = place.legal_moves()
+    state["moves"][: len(moves)] = moves
+    key = np.uint64(12345)
+    words = {move: np.uint64(alphabeta.busy_with(key, np.int64(move))) for move in moves}
+    busy = set(random.Random(1).sample(moves, 12))
+    for move in busy:
+        table[alphabeta.busy_at(work, words[move])] = words[move]
+    order = {move: 20_000 + 7 * (move % 1000) for move in moves}
+    work["order"][: len(moves)] = [order[move] for move in moves]
+    found = []
+    for i in range(len(moves)):
+        alphabeta.next_best(state, work, i, len(moves))
+        place_of_word = alphabeta.claim(state, work, table, key, i, len(moves))
+        move = int(state["moves"][i])
+        assert table[place_of_word] == words[move]
+        assert (int(work["order"][i]) < 0) == (move in busy)
+        if move not in busy:
+            table[place_of_word] = 0
+        found.append(move)
+    free = sorted((m for m in moves if m not in busy), key=lambda m: -order[m])
+    put_off = sorted(busy, key=lambda m: -order[m])
+    assert [order[m] for m in found] == [order[m] for m in free + put_off]
+    assert set(found) == set(moves)
+
+
+def test_root_moves_that_others_search_come_in_a_second_round() -> None:
+    """The value is the same, and the moves put off are those that another thread is said to be busy with."""
+    place = wander("brandubh", 2, 6)
+    moves = place.legal_moves()
+
+    def searched(team: bool, busy: list[int]) -> tuple[int, list[bool]]:
+        searcher = Searcher(Settings(hash_mib=1, threads=2, features="none"))
+        records = searcher._prepare(place)[0]
+        _, work, table, _ = records
+        work["team"] = team
+        work["node_limit"] = 1 << 40
+        work["root_count"] = len(moves)
+        work["root_moves"][: len(moves)] = moves
+        for move in busy:
+            key = np.uint64(alphabeta.table_key(records[0]))
+            word = np.uint64(alphabeta.busy_with(key, np.int64(move)))
+            table[alphabeta.busy_at(work, word)] = word
+        value = alphabeta.search_root(*records, alphabeta.SHARED, 0, -INFINITE, INFINITE)
+        return int(value), work["root_later"][: len(moves)].astype(bool).tolist()
+
+    chosen = [moves[0], moves[3], moves[-1]]
+    alone, none = searched(False, chosen)
+    shared, later = searched(True, chosen)
+    assert shared == alone
+    assert not any(none)
+    # The first move is searched at once by everybody.
+    assert later == [number > 0 and move in chosen for number, move in enumerate(moves)]
 
 
 def test_threads_keep_a_limit_of_nodes() -> None:

@@ -106,11 +106,14 @@ def deepen(position: Position, name: str, depth: int, most: int, settings: dict[
     return Deepening(name, tuple(nodes[key] for key in sorted(nodes)), cpu, own)
 
 
-def ways(only: Sequence[str]) -> list[str]:
-    """The ways to search that are compared: all features, none, and all but one."""
+def ways(only: Sequence[str], size: int) -> list[str]:
+    """The ways to search that are compared: the default, no feature at all, and the default with one changed."""
     from hnefi.engine.search import features
 
-    return ["all", "none", *(f"all -{name}" for name in features.NAMES if not only or name in only)]
+    def changed(name: str) -> str:
+        return f"default {'-' if features.default(size) & features.read(name) else ''}{name}"
+
+    return ["default", "none", *(changed(name) for name in features.NAMES if not only or name in only)]
 
 
 def compare(
@@ -191,10 +194,10 @@ def _playable(position: Position, line: Sequence[int]) -> bool:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Ways of searching for people: nodes and time as against all features."""
+    """Ways of searching for people: nodes and time as against the default."""
     whole = rows[0]
     lines = [
-        f"{'features':22}{'depth':>6}{'nodes':>14}{'x':>8}{'CPU s':>9}{'x':>8}{'growth':>8}",
+        f"{'features':24}{'depth':>6}{'nodes':>14}{'x':>8}{'CPU s':>9}{'x':>8}{'growth':>8}",
     ]
     for row in rows:
         # Searches that were cut short are compared at the depth they reached.
@@ -204,7 +207,7 @@ def table(rows: Sequence[Row]) -> str:
         same = all(len(s.nodes) == len(w.nodes) for s, w in zip(row.searches, whole.searches, strict=True))
         cpu = f"{row.cpu / whole.cpu:8.2f}" if same else f"{'-':>8}"
         lines.append(
-            f"{row.name:22}{row.depth:>6}{row.nodes:>14,}{nodes / base:8.2f}{row.cpu:9.2f}{cpu}{row.growth:8.2f}"
+            f"{row.name:24}{row.depth:>6}{row.nodes:>14,}{nodes / base:8.2f}{row.cpu:9.2f}{cpu}{row.growth:8.2f}"
         )
     return "\n".join(lines)
 
@@ -222,7 +225,7 @@ def draw(rows: Sequence[Row], title: str, path: Path) -> None:
             statistics.geometric_mean(search.nodes[depth] for search in row.searches)
             for depth in range(row.depth)
         ]
-        strong = row.name in ("all", "none")
+        strong = row.name in ("default", "none")
         axes.plot(
             range(1, row.depth + 1),
             values,
@@ -245,10 +248,10 @@ def main(argv: list[str]) -> int:
     """Measure and print; the exit status is 1 if threads have torn something, 2 without matplotlib for a chart."""
     options = parser(
         "bench search",
-        "Searches positions of a variant to a depth with all features of alpha-beta, with none, and with all but one: "
-        "nodes, CPU time and by what factor a ply multiplies the nodes. With --threads the time to that depth by the "
-        "number of threads: CPU time of the thread that answers, so that other programs on the machine hardly count. "
-        "With --stability a long search with several threads, whose table and positions are checked.",
+        "Searches positions of a variant to a depth with the usual features of alpha-beta, with none, and with one of "
+        "them changed: nodes, CPU time and by what factor a ply multiplies the nodes. With --threads the time to that "
+        "depth by the number of threads: CPU time of the thread that answers, so that other programs on the machine "
+        "hardly count. With --stability a long search with several threads, whose table and positions are checked.",
         [
             "",
             "brandubh --depth 12 --chart nodes.svg",
@@ -268,7 +271,7 @@ def main(argv: list[str]) -> int:
         "--nodes", metavar="N", type=positive, default=MOST, help=f"the most a search may cost ({MOST})"
     )
     options.add_argument(
-        "--only", metavar="FEATURE", action="append", default=[], help="leave out only this one"
+        "--only", metavar="FEATURE", action="append", default=[], help="change only this one"
     )
     options.add_argument("--threads", metavar="A,B", help="compare these numbers of threads instead")
     options.add_argument(
@@ -308,7 +311,7 @@ def main(argv: list[str]) -> int:
             }
         text = "\n".join(lines)
     else:
-        rows = compare(places, arguments.depth, arguments.nodes, ways(arguments.only), note)
+        rows = compare(places, arguments.depth, arguments.nodes, ways(arguments.only, variant.files), note)
         document["features"] = {row.name: [asdict(search) for search in row.searches] for row in rows}
         text = table(rows)
         if arguments.chart is not None:

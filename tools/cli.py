@@ -34,6 +34,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "hnefi.tools.arena.command",
         "engines play each other: which is stronger, and which side is easier",
     ),
+    "ladder": (
+        "hnefi.tools.ladder.command",
+        "the scale of strength: ratings of all players, and where somebody new stands on it",
+    ),
+    "balance": (
+        "hnefi.tools.balance.command",
+        "which side a rule set favours, what a switch changes, what would make it fair",
+    ),
     "mqtt": ("hnefi.gui_adapter.mqtt.command", "the engine as a service behind an MQTT broker"),
     "evolve": ("hnefi.tools.evolve.command", "evaluators that learn by playing against each other"),
     "tune": (

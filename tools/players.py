@@ -6,11 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from .arguments import find_variant, parser
+from .ladder import published, showing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hnefi.players import Player
+    from hnefi.players import Player, Rating
 
 
 def main(argv: list[str]) -> int:
@@ -56,7 +57,8 @@ def table(found: Sequence[Player]) -> list[str]:
     """One line per player under a headline; then where to read more."""
     rows = [("name", "plays", "rating", "")]
     rows += [
-        (player.name, _plays(player) or "all", _rating(player) or "-", player.description) for player in found
+        (player.name, _plays(player) or "all", _rating(rating_of(player)) or "-", player.description)
+        for player in found
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [
@@ -67,34 +69,39 @@ def table(found: Sequence[Player]) -> list[str]:
         *(line.rstrip() for line in lines),
         "",
         "hnefi players NAME tells more. Ratings stand where they were measured; NAME then says by what.",
+        "hnefi ladder show is the whole scale, the engine at fixed nodes and its levels among it.",
     ]
 
 
 def portrait(player: Player, provenance: Mapping[str, Any]) -> list[str]:
     """Everything about one player, a line each."""
     limits = as_json(player)["limits"]
+    rating = rating_of(player)
     facts = [
         ("plays", _plays(player) or "every variant of every game"),
         ("algorithm", player.algorithm),
         ("limits", ", ".join(f"{name} {value}" for name, value in limits.items()) or "none of its own"),
         ("options", ", ".join(f"{name} {value}" for name, value in player.options.items()) or "as they come"),
-        ("rating", _rating(player) or "not measured"),
+        ("rating", _rating(rating) or "not measured"),
     ]
-    if player.rating is not None:
-        facts.append(("rated by", player.rating.source))
+    if rating is not None:
+        facts.append(("rated by", rating.source))
     facts.append(("evaluator", player.evaluator if player.algorithm != "random" else "none"))
     facts += [
         (name, value if isinstance(value, str) else json.dumps(value)) for name, value in provenance.items()
     ]
     facts.append(("file", str(player.file)))
     width = max(len(name) for name, _ in facts)
-    return [player.name, player.description, "", *(f"  {name:<{width}}  {text}" for name, text in facts)]
+    lines = [player.name, player.description, "", *(f"  {name:<{width}}  {text}" for name, text in facts)]
+    for name, entry in _measured(player).items():
+        lines += ["", f"{name} on {published.CURRENT}:", *showing.portrait(entry)]
+    return lines
 
 
 def as_json(player: Player) -> dict[str, Any]:
     """What programs want to know; `limits` are in the words of `go`."""
     limits = {name: getattr(player.limits, name) for name in ("depth", "nodes", "mate", "movetime")}
-    rating = player.rating
+    rating = rating_of(player)
     return {
         "name": player.name,
         "description": player.description,
@@ -105,8 +112,29 @@ def as_json(player: Player) -> dict[str, Any]:
         "limits": {name: value for name, value in limits.items() if value is not None},
         "options": dict(player.options),
         "rating": rating and {"elo": rating.elo, "error": rating.error, "source": rating.source},
+        "ladder": _measured(player),
         "file": str(player.file),
     }
+
+
+def rating_of(player: Player) -> Rating | None:
+    """What the player's file says of its strength; of a shipped one, else what the published ladder says."""
+    from hnefi.players import Rating
+
+    entry = _measured(player).get(player.name)
+    if player.rating is not None or entry is None:
+        return player.rating
+    source = f"{published.CURRENT}, {entry['games']:,} games (hnefi ladder show {player.name})"
+    return Rating(round(entry["elo"]), entry["error"] and round(entry["error"]), source)
+
+
+def _measured(player: Player) -> dict[str, dict[str, Any]]:
+    """The entries of a shipped player on the published ladder, by their names there."""
+    from hnefi import players
+
+    if player.file is None or player.file.parent != players.FOLDER:
+        return {}
+    return published.measured(player.name)
 
 
 def provenance(player: Player) -> dict[str, Any]:
@@ -134,8 +162,8 @@ def _plays(player: Player) -> str | None:
     return player.variant or player.game
 
 
-def _rating(player: Player) -> str | None:
-    if player.rating is None:
+def _rating(rating: Rating | None) -> str | None:
+    if rating is None:
         return None
-    error = "" if player.rating.error is None else f" ± {player.rating.error:g}"
-    return f"{player.rating.elo:g}{error}"
+    error = "" if rating.error is None else f" ± {rating.error:g}"
+    return f"{rating.elo:g}{error}"

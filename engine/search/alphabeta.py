@@ -49,6 +49,8 @@ from .table import (
     MOVE_BITS,
     UPPER,
     WON,
+    busy_at,
+    busy_with,
     from_table,
     probe,
     store,
@@ -70,6 +72,11 @@ HOPE = 100
 """Centipawns that a ply may bring."""
 LATE = 4
 """Up to this depth late quiet moves are left out."""
+SHARED = 5
+"""From this depth on threads leave a move for later while another thread is busy with it: above the depths at which
+the order of moves decides what is left out."""
+LATER = 1 << 27
+"""Taken off the order of a move that is left for later: only such orders are negative."""
 
 SEARCH = np.dtype(
     [
@@ -86,6 +93,7 @@ SEARCH = np.dtype(
             "strays",
             "i8",
         ),  # moves of the table that were not legal: equal keys of other positions, torn entries
+        ("team", "i8"),  # whether other threads search the same root
         ("generation", "i8"),
         ("mask", "i8"),  # number of buckets of the table - 1
         ("root_count", "i8"),
@@ -93,6 +101,7 @@ SEARCH = np.dtype(
         ("root_value", "i8"),
         ("root_moves", "i4", (MOST_MOVES,)),
         ("root_values", "i4", (MOST_MOVES,)),
+        ("root_later", "u1", (MOST_MOVES,)),
         ("pv_length", "i4", (MAX_PLY + 2,)),
         ("pv", "i4", (MAX_PLY + 2, MAX_PLY + 2)),
         ("killers", "i4", (MAX_PLY + 2, 2)),
@@ -322,6 +331,24 @@ def learn(s, w, ply, depth, top, i):
 
 
 @kernel
+def claim(s, w, table, key, i, end):
+    """Bring a move to place `i` that no other thread is busy with, if there is one, and say that this one is.
+
+    What others are busy with comes last, in the old order: by then the table often knows its value (T. Kerrigan's
+    simplified ABDADA). The index of the word that says so; the caller writes 0 there when it is done.
+    """
+    while True:
+        move = int(s.moves[i])
+        word = busy_with(key, move)
+        place = busy_at(w, word)
+        if w.order[i] < 0 or table[place] != word:
+            table[place] = word
+            return place
+        w.order[i] -= LATER
+        next_best(s, w, i, end)
+
+
+@kernel
 def search(s, w, table, params, depth, alpha, beta, ply, top):
     """The value of an undecided position within (alpha, beta), searched `depth` plies deep."""
     features = w.features
@@ -395,6 +422,7 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
                 return 0
             if value >= beta:
                 return beta
+    asked = depth
     if features & INTERNAL and table_move == 0 and depth >= 4:
         depth -= 1
     end = generate(s, top)
@@ -406,9 +434,16 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
     best = -INFINITE
     best_move = 0
     old_alpha = alpha
+    shared = w.team and depth >= SHARED
     for i in range(top, end):
         move = next_best(s, w, i, end)
+        place = 0
+        if shared and i > top:
+            place = claim(s, w, table, key, i, end)
+            move = int(s.moves[i])
         order = w.order[i]
+        if order < 0:
+            order += LATER
         quiet = order < 1 << 16
         number = i - top
         if quiet and features & PRUNING and calm and best > -WON:
@@ -446,6 +481,8 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
             if alpha < value < beta and not w.aborted:
                 value = -search(s, w, table, params, depth - 1, -beta, -alpha, ply + 1, end)
         undo(s)
+        if place:
+            table[place] = 0
         if w.aborted:
             return 0
         if value > best:
@@ -464,7 +501,7 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
     elif best <= old_alpha:
         bound = UPPER
         best_move = 0
-    store(w, table, key, best_move, to_table(best, ply), depth, bound)
+    store(w, table, key, best_move, to_table(best, ply), asked, bound)
     return best
 
 
@@ -482,8 +519,24 @@ def search_root(s, w, table, params, depth, first, alpha, beta):
     top = ply - 1
     w.root_best = -1
     w.pv_length[0] = 0
-    for i in range(first, w.root_count):
+    key = table_key(s)
+    shared = w.team and depth >= SHARED
+    count = w.root_count
+    # What other threads are busy with comes in a second round.
+    for step in range(first, 2 * count - first if shared else count):
+        i = step if step < count else step - count + first
         move = int(w.root_moves[i])
+        place = 0
+        if shared:
+            word = busy_with(key, move)
+            place = busy_at(w, word)
+            if step < count:
+                w.root_later[i] = step > first and table[place] == word
+                if w.root_later[i]:
+                    continue
+            elif not w.root_later[i]:
+                continue
+            table[place] = word
         w.line[0] = move
         late = i - first
         if weight(s, move) or not w.features & REDUCTIONS or depth < 3 or late < 4:
@@ -510,6 +563,8 @@ def search_root(s, w, table, params, depth, first, alpha, beta):
             if value > alpha and not w.aborted:
                 value = -search(s, w, table, params, depth - 1, -beta, -alpha, ply, top)
         undo(s)
+        if place:
+            table[place] = 0
         if w.aborted:
             break
         w.root_values[i] = value

@@ -23,21 +23,31 @@ FORESIGHT, PROVEN, EXTENSIONS, NULL_MOVE, REDUCTIONS, PRUNING, CONTINUATION, INT
 )
 SELECTIVE = NULL_MOVE | REDUCTIONS | PRUNING | INTERNAL
 ALL = (1 << len(NAMES)) - 1
+SMALL = 7
+"""Boards up to this size are searched without passing: on Brandubh it won no games (MEASUREMENTS.md), perhaps because
+where men are few, having to move is often a misfortune."""
 
 
-def read(text: str) -> int:
-    """The features meant by words like `all`, `none`, `all -nullmove`, `foresight proven`; ValueError if not clear.
+def default(size: int) -> int:
+    """The features used on a board of `size` files unless somebody says otherwise."""
+    return ALL & ~NULL_MOVE if size <= SMALL else ALL
 
-    A word adds a feature, one with a minus takes it away; words that only take away begin with all of them.
+
+def read(text: str, size: int = SMALL + 1) -> int:
+    """The features meant by `default`, `none`, `all -reductions`, `foresight proven`, …; ValueError if not clear.
+
+    A word adds a feature, or all features, or those of the default for a board of this size; one with a minus takes
+    them away. Words that only take away begin with the default, and so does no word at all.
     """
     words = text.lower().replace(",", " ").split()
-    found = ALL if not words or words[0].startswith("-") else 0
+    groups = {"all": ALL, "default": default(size), "none": 0}
+    found = default(size) if not words or words[0].startswith("-") else 0
     for word in words:
         name = word.removeprefix("-")
-        if name not in (*NAMES, "all", "none"):
+        if name not in (*NAMES, *groups):
             raise ValueError(
-                f"expected all, none, or any of {', '.join(NAMES)}, each with or without a minus"
+                f"expected default, all, none, or any of {', '.join(NAMES)}, each with or without a minus"
             )
-        bits = ALL if name == "all" else 0 if name == "none" else 1 << NAMES.index(name)
+        bits = groups[name] if name in groups else 1 << NAMES.index(name)
         found = found & ~bits if word.startswith("-") else found | bits
     return found

@@ -76,7 +76,7 @@ class TreeSearch:
         """
         tree = self.tree[0]
         if self.nodes is None:
-            self.nodes = new_table(settings.hash_mib << 14).view(NODE)[:_MOST_NODES].view(np.recarray)
+            self.nodes = new_table(settings.hash_mib << 20).view(NODE)[:_MOST_NODES].view(np.recarray)
         while len(self.works) < settings.threads:
             self.works.append(np.zeros(1, WORK).view(np.recarray))
         tree["nodes"] = tree["done"] = tree["seldepth"] = 0

@@ -22,7 +22,7 @@ from ..position import Position
 from . import alphabeta, features, minimax, skill
 from .alphabeta import INFINITE, SEARCH
 from .clock import Budget, budget
-from .table import BUCKET, MATE, WON
+from .table import BUCKET, BUSY, MATE, WON
 from .types import Info, Limits, Score, SearchResult, Settings
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Searcher:
             buckets = 1 << max(
                 4, (self._settings.hash_mib * 1024 * 1024 // (_WORD * BUCKET)).bit_length() - 1
             )
-            self._table = new_table(buckets)
+            self._table = new_table(buckets * BUCKET * _WORD + BUSY * 8)
         self._generation = (self._generation + 1) & 63
         threads = self._settings.threads
         while len(self._works) < threads:
@@ -176,14 +176,16 @@ class Searcher:
             (self._record.copy()[0], works[0], self._table, self._params.copy()[0])
             for works in self._works[1:threads]
         ]
+        wanted = features.read(self._settings.features, position.variant.files)
         for _, work, table, _ in records:
-            work["mask"] = len(table) // (BUCKET * 2) - 1
+            work["mask"] = (len(table) - BUSY) // (BUCKET * 2) - 1
+            work["team"] = threads > 1
             work["generation"] = self._generation
             work["nodes"] = 0
             work["aborted"] = 0
             work["seldepth"] = 0
             work["strays"] = 0
-            work["features"] = features.read(self._settings.features) & ~without
+            work["features"] = wanted & ~without
             work["no_null"] = 0
             work["root"] = state["ply"]
             alphabeta.age_history(work)
@@ -219,14 +221,13 @@ class Searcher:
         )
 
 
-def new_table(buckets: int) -> Any:
-    """An empty transposition table of `buckets` buckets, as words of 64 bits.
+def new_table(size: int) -> Any:
+    """A table of `size` bytes, all zero, as words of 64 bits.
 
     Its memory comes in small pages as a search touches it. With the huge pages that numpy asks for, the first
     search of a process stood still for a tenth of a second, which a short clock does not have; later ones are
     4 % faster with them.
     """
-    size = buckets * BUCKET * _WORD
     if sys.platform != "linux":
         return np.zeros(size // 8, np.uint64)
     block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -409,7 +410,7 @@ class _AlphaBeta(_Run):
 
     def _deepen(self) -> None:
         helpers = [
-            threading.Thread(target=self._help, args=(records, 1 + number % 2), daemon=True)
+            threading.Thread(target=self._help, args=(records, 1), daemon=True)
             for number, records in enumerate(self.team[1:], start=1)
         ]
         limit = self.limits.nodes
@@ -433,14 +434,25 @@ class _AlphaBeta(_Run):
     def _help(self, records: tuple[Any, ...], shallowest: int) -> None:
         """Search deeper and deeper until stopped, for what it leaves in the table."""
         work = records[1]
+        value = 0
         for depth in range(shallowest, MAX_DEPTH + 1):
             work["longest"] = _longest(depth)
-            alphabeta.search_root(*records, depth, 0, -INFINITE, INFINITE)
-            if work["aborted"]:
-                return
-            best = int(work["root_best"])
-            if best > 0:
+            low, high = -INFINITE, INFINITE
+            if depth >= NARROW and abs(value) < WON:
+                low, high = value - WINDOW, value + WINDOW
+            while True:
+                alphabeta.search_root(*records, depth, 0, low, high)
+                if work["aborted"]:
+                    return
+                best = int(work["root_best"])
+                if best < 0:
+                    low = -INFINITE
+                    continue
+                value = int(work["root_value"])
                 _bring_forward(work, best, 0)
+                if value < high:
+                    break
+                high = INFINITE
 
     def _seldepth(self, depth: int) -> int:
         return max(depth, int(self.work["seldepth"]))

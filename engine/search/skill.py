@@ -15,11 +15,13 @@ from dataclasses import dataclass
 LOWEST, FULL = 1.0, 10.0
 """Levels; the highest is the whole engine."""
 LINES = 6
-"""Moves among which a weak level chooses."""
-_FEWEST, _GROWTH = 150, 2.5
-_WARMEST = 150.0
-"""Centipawns; the temperature falls evenly to 0 at level `_COLD`."""
+"""Moves among which the weakest levels choose."""
+_FEWEST, _GROWTH = 10, 3.0
+_WARMEST = 300.0
+"""Centipawns; the temperature falls to 0 at level `_COLD`, fast at first."""
 _COLD = 9.0
+_APART = 20.0
+"""Centipawns of temperature for which one line more is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class Weakness:
 
     @property
     def lines(self) -> int:
-        return LINES if self.temperature > 0 else 1
+        # Every further line costs nodes: as many as have a chance to be chosen.
+        return min(LINES, 2 + int(self.temperature / _APART)) if self.temperature > 0 else 1
 
 
 def weakness(level: float) -> Weakness | None:
@@ -40,12 +43,17 @@ def weakness(level: float) -> Weakness | None:
         return None
     level = max(LOWEST, level)
     nodes = round(_FEWEST * _GROWTH ** (level - LOWEST))
-    return Weakness(nodes, max(0.0, _WARMEST * (_COLD - level) / (_COLD - LOWEST)))
+    return Weakness(nodes, _WARMEST * max(0.0, (_COLD - level) / (_COLD - LOWEST)) ** 3)
 
 
 def choose(values: Sequence[int], temperature: float, draw: random.Random) -> int:
-    """The index of the line that is played; `values` are centipawns in the view of the side to move, best first."""
+    """The index of the line that is played; `values` are centipawns in the view of the side to move, best first.
+
+    A search that was cut short may have found its first line lost, and of the others only what they were worth before:
+    then the first is not the best.
+    """
     if temperature <= 0 or len(values) < 2:
         return 0
-    weights = [math.exp((value - values[0]) / temperature) for value in values]
+    best = max(values)
+    weights = [math.exp((value - best) / temperature) for value in values]
     return draw.choices(range(len(values)), weights)[0]

@@ -18,6 +18,10 @@ WON = 29000
 BUCKET = 4
 """Entries that lie together, in one line of the processor's cache: a position may be in any of them."""
 
+_BUSY_BITS = 12
+BUSY = 1 << _BUSY_BITS
+"""Words behind the last bucket: what threads are busy with, a move at a position each, 0 for nothing."""
+
 EXACT, LOWER, UPPER = 1, 2, 3
 MOVE_BITS = (1 << 18) - 1
 
@@ -63,6 +67,18 @@ def store(w, table, key, move, value, depth, bound):
     data = move | (value + 32768) << 18 | depth << 34 | bound << 42 | w.generation << 44
     table[worst] = key ^ np.uint64(data)
     table[worst + 1] = np.uint64(data)
+
+
+@inline
+def busy_with(key, move):
+    """The word that says: a thread searches this move at the position of this key."""
+    return key ^ (np.uint64(move) * np.uint64(0x9E3779B97F4A7C15))
+
+
+@inline
+def busy_at(w, word):
+    """Where such a word is kept. Its low bits would say too little: they follow from those of the move alone."""
+    return (np.int64(w.mask) + 1) * (2 * BUCKET) + np.int64(word >> np.uint64(64 - _BUSY_BITS))
 
 
 @inline

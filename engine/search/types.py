@@ -116,9 +116,9 @@ class Settings:
     """What a tree search does at a leaf: `playout`, `evaluator`, or `auto`: mcts plays, puct evaluates."""
     exploration: int = 100
     """Hundredths of the constant by which tree searches look at moves that do worse."""
-    skill: int = 10
-    """1 to 10: how strong alpha-beta plays; 10 is as strong as it can (`skill.py`)."""
-    features: str = "all"
+    skill: float = 10
+    """1 to 10, fractions included: how strong alpha-beta plays; 10 is as strong as it can (`skill.py`)."""
+    features: str = "default"
     """What alpha-beta does beyond the textbook, in the words of `features.py`."""
     extra: dict[str, str] = field(default_factory=dict)
     """Settings of single algorithms, by name."""

@@ -1,8 +1,8 @@
 """How strong our own engine plays at a level, in one table.
 
-The levels are the engine's own (`SkillLevel`): each sees about two and a half times as many positions as the one
-below, and chooses less freely among moves that look almost as good. The tenth has no limit but time. With a clock,
-the time for the move limits every level as well.
+The levels are the engine's own (`SkillLevel`): each sees three times as many positions as the one below, and chooses
+less freely among moves that look almost as good. The tenth has no limit but time. With a clock, the time for the move
+limits every level as well.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ CHANGEABLE = {
         "concurrency",
         "affinity",
         "oversubscribe",
+        "inside",
         "backend",
         "jobs",
         "cluster",

@@ -17,7 +17,7 @@ from . import openings, schedule
 from .options import Config
 from .values import EngineSpec, Opening
 
-RUN = ("format", "challengers", "variants", "rules", "swap", "seed", "wait")
+RUN = ("format", "challengers", "others", "variants", "rules", "swap", "seed", "wait")
 OPENINGS = ("source", "cut", "order", "first", "plies", "seed", "max_eval", "eval_by", "repeat")
 BLOCK = 1 << 20
 

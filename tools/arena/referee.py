@@ -195,6 +195,22 @@ class End:
     fact: str = ""
 
 
+def over(position: Position, length: int, scores: Scores, rule: Adjudication) -> End | None:
+    """Whether rules or adjudication end a game of `length` plies at `position`, after what both sides said."""
+    outcome = position.outcome
+    if outcome is not None:
+        return End(_result_of(outcome), outcome.reason)
+    if rule.oracle is not None and (solved := rule.oracle.winner(position)) is not None:
+        return End(solved, Reason.ADJUDICATED, fact=rule.oracle.fact)
+    if rule.reads_scores:
+        winner = scores.verdict(length, position.quiet)
+        if winner is not None:
+            return End(winner, Reason.ADJUDICATED)
+    if rule.max_plies and length >= rule.max_plies:
+        return End("draw", Reason.PLY_CAP)
+    return None
+
+
 class Game:
     """One game. `play` it once; if that is cancelled, `interrupted` says how far it came."""
 
@@ -398,19 +414,7 @@ class Game:
 
     def _over(self) -> End | None:
         """Whether rules or adjudication end the game here."""
-        outcome = self.position.outcome
-        if outcome is not None:
-            return End(_result_of(outcome), outcome.reason)
-        rule = self._adjudication
-        if rule.oracle is not None and (solved := rule.oracle.winner(self.position)) is not None:
-            return End(solved, Reason.ADJUDICATED, fact=rule.oracle.fact)
-        if rule.reads_scores:
-            winner = self._scores.verdict(self.length, self.position.quiet)
-            if winner is not None:
-                return End(winner, Reason.ADJUDICATED)
-        if rule.max_plies and self.length >= rule.max_plies:
-            return End("draw", Reason.PLY_CAP)
-        return None
+        return over(self.position, self.length, self._scores, self._adjudication)
 
     def _too_late(self, side: int, elapsed: float) -> End:
         clock = self._clocks[side]

@@ -58,6 +58,8 @@ def resolve(base: Document, flags: Document) -> Config:
         )
     run = tables["run"]
     run["format"] = run["format"] or ("match" if len(engines) == 2 else "round-robin")
+    if run["format"] == "ladder" and run["others"] is None:
+        run["others"] = 1
     _settle_variants(run, engines)
     _judge_whole(tables, engines)
     if tables["openings"]["seed"] is None:
@@ -240,6 +242,14 @@ def _judge_whole(tables: Mapping[str, Mapping[str, Any]], engines: Sequence[Mapp
         raise ConfigError(
             f"run.challengers {run['challengers']}: expected fewer than the {len(engines)} engines"
         )
+    if run["format"] == "ladder" and run["others"] > run["pairs"]:
+        raise ConfigError(
+            f"run.others {run['others']}: expected at most the {run['pairs']} pairs of neighbours"
+        )
+    if run["inside"]:
+        from .inside import expect_own
+
+        expect_own(tables, engines)
     if sprt:
         _judge_test(run, sprt, len(engines))
     if (openings["source"] == "file") != bool(openings["file"]):

@@ -133,6 +133,13 @@ def check_engines(config: Config, specs: Sequence[EngineSpec]) -> tuple[Config, 
     """
     from .seats import preflight
 
+    if config["run.inside"]:
+        from . import inside
+
+        if wrong := inside.problems(specs):
+            raise ConfigError("\n".join(wrong))
+        ids = (inside.IDENTITY,) * len(specs)
+        return resolve.named(config, ids), ids
     if any(spec.player for spec in specs):
         warm_up()
     checked = asyncio.run(preflight(specs, schedule.variants(config)))
@@ -614,6 +621,17 @@ def play_with(
     on_traffic: Any = None,
 ) -> AsyncGenerator[GameResult, None]:
     """`slots.play` in the manner of a configuration."""
+    if config["run.inside"]:
+        from . import inside
+
+        return inside.play(
+            tasks,
+            specs,
+            concurrency=concurrency,
+            adjudication=adjudication(config),
+            on_event=on_event,
+            abort=abort,
+        )
     from .cross_check import compare
     from .slots import play
 

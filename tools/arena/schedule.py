@@ -45,10 +45,26 @@ class Schedule:
     swap: bool = True
     repeat: int = 1
     first: int = 0
+    often: int | None = None
+    """So many meetings, the first of them, are played in every round; all others only in the first `seldom` rounds.
+    None: all."""
+    seldom: int = 0
 
     def __len__(self) -> int:
         """The number of pairs."""
-        return self.rounds * len(self.meetings) * len(self.variants)
+        return self._whole * len(self.meetings) * len(self.variants) + (
+            (self.rounds - self._whole) * len(self._later) * len(self.variants)
+        )
+
+    @property
+    def _whole(self) -> int:
+        """Rounds in which every meeting is played."""
+        return self.rounds if self.often is None else min(self.rounds, self.seldom)
+
+    @property
+    def _later(self) -> tuple[tuple[int, int], ...]:
+        """The meetings of all later rounds."""
+        return self.meetings[: self.often]
 
     @property
     def games(self) -> int:
@@ -65,11 +81,16 @@ class Schedule:
         if not 1 <= number <= len(self):
             raise IndexError(f"pair {number}: expected 1 to {len(self)}")
         rest, variant = divmod(number - 1, len(self.variants))
-        played, meeting = divmod(rest, len(self.meetings))
+        meetings, begun = self.meetings, 0
+        if rest >= self._whole * len(meetings):
+            rest -= self._whole * len(meetings)
+            meetings, begun = self._later, self._whole
+        played, meeting = divmod(rest, len(meetings))
+        played += begun
         return Pair(
             number,
             played + 1,
-            self.meetings[meeting],
+            meetings[meeting],
             self.variants[variant],
             self.first + played // self.repeat,
         )
@@ -100,6 +121,7 @@ def make(config: Config) -> Schedule:
     """The schedule of a configuration."""
     run = config.tables["run"]
     rounds = test_pairs(config) if config.testing else run["pairs"]
+    ladder = run["format"] == "ladder"
     return Schedule(
         meetings=meetings(run["format"], len(config.engines), run["challengers"]),
         variants=variants(config),
@@ -108,6 +130,8 @@ def make(config: Config) -> Schedule:
         swap=run["swap"],
         repeat=config["openings.repeat"],
         first=config["openings.first"] - 1,
+        often=len(config.engines) - 1 if ladder else None,
+        seldom=run["others"] if ladder else 0,
     )
 
 
@@ -118,9 +142,11 @@ def variants(config: Config) -> tuple[str, ...]:
 
 
 def meetings(form: str, engines: int, challengers: int = 1) -> tuple[tuple[int, int], ...]:
-    """Which engines meet, as indices; the one named first is first."""
+    """Which engines meet, as indices; the one named first is first. Neighbours come first in a ladder."""
     if form == "gauntlet":
         return tuple((one, two) for one in range(challengers) for two in range(challengers, engines))
+    if form == "ladder":
+        return tuple(sorted(combinations(range(engines), 2), key=lambda pair: pair[1] - pair[0] > 1))
     return tuple(combinations(range(engines), 2))
 
 

@@ -1,0 +1,482 @@
+"""Ladders as data, what freezes them, pools, and what a fit says of them."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import math
+from collections import Counter
+from itertools import permutations
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from ladder_parts import OPENINGS, ladder, made_up, tiny
+
+from hnefi.tools.arena.rating import Model, rate
+from hnefi.tools.arena.statistics import wilson
+from hnefi.tools.ladder import charts, fitting, frozen, playing, pool, published, report
+from hnefi.tools.ladder.ladder import CURRENT, Contestant, LadderError, contestant, load, playable
+
+# Ladders and contestants
+
+
+def test_the_shipped_ladder() -> None:
+    found = load()
+    assert found.name == CURRENT
+    assert found.anchor == ("simple", 1000.0)
+    assert len(found.variants) == 4
+    assert found.names[0] == "random-blind"
+    for rung in found.rungs:
+        assert playable(rung, found) == found.variants
+        assert rung.nodes or rung.depth
+    lists = frozen.openings(found)
+    assert all(len(lists[name]) >= 2 * found.pairs for name in found.variants)
+
+
+def test_the_shipped_ladder_is_frozen() -> None:
+    """Definitions, rules and openings; what the rungs answer is asked by `hnefi ladder check`, which takes longer."""
+    from hnefi.engine.games import find
+    from hnefi.tools.arena.openings import list_hash
+
+    found = load()
+    was, lists = frozen.read(found), frozen.openings(found)
+    assert was["ladder"] == found.name
+    assert list(was["rungs"]) == list(found.names)
+    for rung in found.rungs:
+        assert was["rungs"][rung.name]["definition"] == frozen.definition(rung)
+    for name in found.variants:
+        assert was["openings"][name] == list_hash(lists[name])
+        assert was["rules"][name] == find(name).hash
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("pairs = 2", "pairs = 0"), "pairs: 0: expected a whole number from 1 on"),
+        (("pairs = 2", "pairs = 2\nspeed = 3"), "speed: 3: expected one of name, variants"),
+        (("others = 1", "others = 3"), "others: 3: expected at most the 2 pairs of neighbours"),
+        (('["brandubh"]', '["chess"]'), "variants: "),
+        (('["brandubh"]', "[]"), "variants: []: expected names of variants"),
+        (('"simple", elo', '"nobody", elo'), "anchor: {'name': 'nobody'"),
+        (('player = "simple"', 'player = "simpel"'), "rung 3: no player 'simpel': expected one of"),
+        (
+            ('player = "simple"', 'player = "default"'),
+            "rung 3: player default: nothing limits it: expected nodes",
+        ),
+        (('player = "simple"', 'player = "random-blind"'), "rung 'random-blind': expected names that differ"),
+        (
+            ('player = "simple"', 'player = "simple", tempo = 1'),
+            "rung 3: tempo: 1: expected one of name, player",
+        ),
+        (('name = "tiny"', "name = 3"), "name: 3: expected text"),
+        (('name = "tiny"', "name ="), "not TOML"),
+    ],
+)
+def test_what_is_wrong_with_a_ladder_is_said(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    file = tiny(tmp_path)
+    file.write_text(file.read_text().replace(*change))
+    with pytest.raises(LadderError) as refused:
+        load(str(file))
+    assert said in str(refused.value)
+    assert str(file) in str(refused.value)
+
+
+def test_ladders_that_are_not_there() -> None:
+    with pytest.raises(LadderError, match=r"no ladder 'ladder-1066': expected one of ladder-2026.1"):
+        load("ladder-1066")
+    with pytest.raises(LadderError, match=r"/nowhere/x.toml: No such file or directory: expected"):
+        load("/nowhere/x.toml")
+
+
+def test_words_for_contestants() -> None:
+    found = load()
+    assert contestant("default-400", found) is found.rung("default-400")
+    assert contestant("uct-100", found) == Contestant("uct-100", "uct-100", 100)
+    assert contestant("simple-d2", found) == Contestant("simple-d2", "simple-d2", None, 2)
+    assert contestant("default:1000", found) == Contestant("default:1000", "default", 1000)
+    borrowed = contestant("default+simple:400", found)
+    assert (borrowed.nodes, borrowed.options) == (400, {"Evaluator": "simple"})
+    level = contestant("level-3", found)
+    assert (level.player, level.options) == ("default", {"SkillLevel": "3"})
+    assert contestant("elo-1500", found).options == {"UCI_LimitStrength": "true", "UCI_Elo": "1500"}
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("default", "nothing limits it: expected nodes or depth, as in default:1600"),
+        ("default:many", "'default:many': expected PLAYER:NODES"),
+        ("default:0", "'default:0': expected PLAYER:NODES"),
+        ("grandmaster", "no player 'grandmaster': expected one of"),
+        ("level-three", "no player 'level-three'"),
+    ],
+)
+def test_words_for_nobody(word: str, said: str) -> None:
+    with pytest.raises(LadderError, match=said):
+        contestant(word, load())
+
+
+def test_players_of_one_variant_play_it_alone() -> None:
+    found = load()
+    assert playable(contestant("evolved-brandubh", found), found) == ("brandubh",)
+    assert playable(contestant("default+evolved-copenhagen:100", found), found) == ("copenhagen",)
+    with pytest.raises(LadderError, match=r"plays hingston-alternative only.*expected a player of brandubh"):
+        playable(contestant("evolved-hingston-alternative", found), found)
+
+
+# Frozen
+
+
+def test_a_frozen_ladder_is_as_it_was(tmp_path: Path) -> None:
+    found = ladder(tmp_path)
+    assert frozen.differences(frozen.read(found), frozen.measure(found)) == ([], [])
+
+
+def test_changes_are_noticed_one_by_one(tmp_path: Path) -> None:
+    file = tiny(tmp_path)
+    was = frozen.read(load(str(file)))
+    text = file.read_text()
+    file.write_text(text.replace('player = "simple"', 'player = "simple", depth = 2'))
+    unlike, _ = frozen.differences(was, frozen.measure(load(str(file))))
+    assert unlike[0] == "rung simple: another definition than was frozen"
+
+    file.write_text(text.replace('{ player = "random-terminal" }, ', ""))
+    unlike, _ = frozen.differences(was, frozen.measure(load(str(file))))
+    assert unlike == ["rungs random-blind, simple: frozen were random-blind, random-terminal, simple"]
+
+    file.write_text(text)
+    lines = (tmp_path / "tiny.jsonl").read_text().splitlines()
+    (tmp_path / "tiny.jsonl").write_text("\n".join([*lines[1:], lines[0]]) + "\n")
+    unlike, _ = frozen.differences(was, frozen.measure(load(str(file))))
+    assert unlike[0] == "openings of brandubh: not those that were frozen"
+
+
+def test_other_answers_are_noticed_and_another_source_is_mentioned(tmp_path: Path) -> None:
+    found = ladder(tmp_path)
+    was, now = frozen.read(found), frozen.measure(found)
+    was["rungs"]["simple"]["answers"] = was["source"] = "0" * 64
+    unlike, harmless = frozen.differences(was, now)
+    assert unlike == ["rung simple: another answers than was frozen"]
+    assert harmless == ["the source of the search is not that which was frozen"]
+
+
+def test_a_definition_is_the_bytes_of_its_files(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('algorithm = "minimax"\nevaluator = "simple"\n[limits]\ndepth = 1\n')
+    one = Contestant("mine", str(file), None, 1)
+    before = frozen.definition(one)
+    assert frozen.definition(one) == before
+    file.write_text(file.read_text() + "# a comment\n")
+    assert frozen.definition(one) != before
+    assert frozen.definition(Contestant("mine", str(file), None, 2)) != frozen.definition(one)
+
+
+def test_a_ladder_that_was_never_frozen(tmp_path: Path) -> None:
+    found = ladder(tmp_path)
+    frozen.file_of(found).unlink()
+    with pytest.raises(LadderError, match="not there: expected a frozen ladder"):
+        frozen.read(found)
+    frozen.file_of(found).write_text("{")
+    with pytest.raises(LadderError, match="expected JSON as it was written"):
+        frozen.read(found)
+
+
+def test_openings_that_are_too_few_or_damaged(tmp_path: Path) -> None:
+    found = load(str(tiny(tmp_path, pairs=OPENINGS)))
+    frozen.openings(found)
+    (tmp_path / "tiny.jsonl").write_text("[1,\n")
+    with pytest.raises(LadderError, match="expected lines as they were written"):
+        frozen.openings(found)
+    (tmp_path / "tiny.jsonl").write_text('["brandubh",null,["a4a2"]]\n')
+    with pytest.raises(LadderError, match=f"1 openings of brandubh: expected at least {OPENINGS}"):
+        frozen.openings(found)
+
+
+def test_seeds_have_openings_of_their_own(tmp_path: Path) -> None:
+    found = ladder(tmp_path)
+    firsts = [playing.first_opening(found, seed) for seed in range(1, 6)]
+    assert firsts == [1, 3, 5, 7, 1]
+
+
+# Pools
+
+
+def test_a_pool_is_written_and_read(tmp_path: Path) -> None:
+    games = made_up([("A", "B", "a", 3), ("B", "C", "draw", 2)])
+    path = tmp_path / "p.jsonl.xz"
+    pool.write(games, path)
+    assert pool.read(path) == games
+    again = tmp_path / "q.jsonl.xz"
+    pool.write(pool.read(path), again)
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_what_is_no_pool_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl.xz"
+    with pytest.raises(LadderError, match=r"No such file or directory: expected a pool of games"):
+        pool.read(path)
+    path.write_bytes(b"PK\x03\x04 something else")
+    with pytest.raises(LadderError, match="expected a pool of games"):
+        pool.read(path)
+    pool.write(made_up([("A", "B", "a", 3)]), path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(LadderError, match="expected a pool of games"):
+        pool.read(path)
+    lines = lzma.decompress(whole).decode().splitlines()
+    for number, line in (
+        (0, "{}"),
+        (0, lines[0].replace('"format": 1', '"format": 9')),
+        (1, "[]"),
+        (1, "nonsense"),
+    ):
+        changed = [*lines[:number], line, *lines[number + 1 :]]
+        path.write_bytes(lzma.compress("\n".join(changed).encode()))
+        with pytest.raises(LadderError, match="expected"):
+            pool.read(path)
+
+
+def test_pools_are_joined_and_names_stand_for_one_player() -> None:
+    one, two = made_up([("A", "B", "a", 3)]), made_up([("B", "C", "a", 2)])
+    both = one.joined(two)
+    assert len(both.games) == 10
+    assert both.tally().engines == ["A", "B", "C"]
+    assert sum(both.tally().pairs.values()) == 5
+    other = pool.Pool("tiny", (), {"B": Contestant("B", "simple", None, 1)}, ())
+    with pytest.raises(LadderError, match=r"B: .* in one run, .* in another"):
+        one.joined(other)
+
+
+# Fits
+
+
+def slow_fit(games: pool.Pool, anchor: tuple[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """Ratings and side terms by small steps uphill, game by game: the likelihood with two virtual draws a player."""
+    names = sorted({game.attackers for game in games.games} | {game.defenders for game in games.games})
+    variants = sorted({game.variant for game in games.games})
+    rating, side = dict.fromkeys(names, 0.0), dict.fromkeys(variants, 0.0)
+    points = {"a": 1.0, "draw": 0.5, "d": 0.0}
+    for _ in range(4000):
+        up, out = dict.fromkeys(names, 0.0), dict.fromkeys(variants, 0.0)
+        for game in games.games:
+            gap = rating[game.attackers] - rating[game.defenders] + side[game.variant]
+            miss = points[game.winner] - 1 / (1 + math.exp(-gap))
+            up[game.attackers] += miss
+            up[game.defenders] -= miss
+            out[game.variant] += miss
+        mean = sum(rating.values()) / len(names)
+        for name in names:
+            own = sorted({g.variant for g in games.games if name in (g.attackers, g.defenders)})
+            for variant in own:
+                for sign in (1, -1):
+                    gap = sign * (rating[name] - mean) + side[variant]
+                    miss = (0.5 - 1 / (1 + math.exp(-gap))) / len(own)
+                    out[variant] += miss
+                    up[name] += sign * miss
+                    for other in names:
+                        up[other] -= sign * miss / len(names)
+        for name in names:
+            rating[name] += 0.02 * up[name]
+        for variant in variants:
+            side[variant] += 0.02 * out[variant]
+    scale = 400 / math.log(10)
+    shift = anchor[1] - scale * rating[anchor[0]]
+    return {name: scale * value + shift for name, value in rating.items()}, {
+        name: scale * value for name, value in side.items()
+    }
+
+
+# In no meeting does one side win all games: there the fit keeps a little away from 0 and 1, which the twin does not.
+UNEVEN = [
+    ("A", "B", "a", 5), ("A", "B", "d", 2), ("B", "C", "a", 4), ("B", "C", "draw", 3), ("B", "C", "d", 1),
+    ("A", "C", "a", 3), ("A", "C", "d", 1),
+]  # fmt: skip
+ELSEWHERE = [
+    ("A", "B", "a", 3),
+    ("A", "B", "d", 2),
+    ("A", "B", "draw", 1),
+    ("C", "B", "a", 1),
+    ("C", "B", "d", 2),
+]
+
+
+def test_the_fit_is_that_of_a_slow_twin() -> None:
+    games = made_up(UNEVEN).joined(made_up(ELSEWHERE, "tablut-linnaeus"))
+    fit = fitting.fit(games, ("B", 1000.0), bootstrap=0)
+    ratings, sides = slow_fit(games, ("B", 1000.0))
+    for name, rating in fit.whole.ratings.items():
+        assert rating.value == pytest.approx(ratings[name], abs=0.05)
+    for name, side in fit.whole.sides.items():
+        assert side.value == pytest.approx(sides[name], abs=0.05)
+    assert list(fit.alone) == ["brandubh", "tablut-linnaeus"]
+    alone, _ = slow_fit(made_up(UNEVEN), ("B", 1000.0))
+    for name, rating in fit.alone["brandubh"].ratings.items():
+        assert rating.value == pytest.approx(alone[name], abs=0.05)
+
+
+def test_pairs_are_what_is_resampled() -> None:
+    games = made_up(UNEVEN)
+    units = Counter(
+        tuple(
+            (game.variant, game.attackers, game.defenders, game.winner)
+            for game in sorted(games.games, key=lambda game: game.game)
+            if game.pair == pair
+        )
+        for pair in range(1, 20)
+    )
+    assert {tuple(map(tuple, unit)): count for unit, count in games.tally().units()} == units
+    table = fitting.fit(games, ("B", 1000.0), bootstrap=200, seed=3).whole
+    (same,) = rate(games.tally().units(), Model(anchor=("B", 1000.0), bootstrap=200, seed=3))
+    assert table == same
+
+
+def test_an_anchor_that_did_not_play() -> None:
+    with pytest.raises(LadderError, match="anchor 'nobody': expected an engine that played"):
+        fitting.fit(made_up(UNEVEN), ("nobody", 1000.0), bootstrap=0)
+
+
+def test_residuals_by_hand() -> None:
+    games = made_up(UNEVEN)
+    fit = fitting.fit(games, ("B", 1000.0), bootstrap=0)
+    found = fitting.cells(fit)
+    rating, side = fit.whole.ratings, fit.whole.sides["brandubh"].value
+    for one, two in permutations("ABC", 2):
+        points = expected = variance = 0.0
+        count = 0
+        for game in games.games:
+            if {game.attackers, game.defenders} != {one, two}:
+                continue
+            gap = rating[game.attackers].value - rating[game.defenders].value + side
+            hope = 1 / (1 + 10 ** (-gap / 400))
+            mine = hope if game.attackers == one else 1 - hope
+            points += (
+                {"a": 1.0, "d": 0.0}[game.winner]
+                if game.attackers == one
+                else {"a": 0.0, "d": 1.0}[game.winner]
+            )
+            expected += mine
+            variance += hope * (1 - hope)
+            count += 1
+        cell = found[one, two]
+        assert cell.record.games == count
+        assert cell.record.score == pytest.approx(points / count)
+        assert cell.expected == pytest.approx(expected / count)
+        assert cell.residual == pytest.approx((points - expected) / math.sqrt(variance))
+    square, degrees = fitting.misfit(found, 2)
+    assert degrees == 1
+    assert square == pytest.approx(
+        sum(found[pair].residual ** 2 for pair in (("A", "B"), ("A", "C"), ("B", "C")))
+    )
+
+
+def slow_circles(games: pool.Pool) -> set[frozenset[tuple[str, str]]]:
+    """Every A beats B beats C beats A, straight from the games."""
+    names = {game.attackers for game in games.games} | {game.defenders for game in games.games}
+
+    def beats(one: str, two: str) -> bool:
+        met = [game for game in games.games if {game.attackers, game.defenders} == {one, two}]
+        won = sum((game.winner == "a") == (game.attackers == one) for game in met)
+        interval = wilson(won, len(met))
+        return interval is not None and interval[0] > 0.5
+
+    return {
+        frozenset({(a, b), (b, c), (c, a)})
+        for a, b, c in permutations(names, 3)
+        if beats(a, b) and beats(b, c) and beats(c, a)
+    }
+
+
+def test_circles_are_found() -> None:
+    games = made_up(
+        [
+            ("A", "B", "a", 12), ("B", "C", "a", 12), ("C", "A", "a", 12),
+            ("C", "D", "a", 12), ("D", "E", "a", 12), ("E", "C", "draw", 12),
+            ("A", "D", "a", 1),
+        ]
+    )  # fmt: skip
+    found = fitting.cells(fitting.fit(games, ("A", 1000.0), bootstrap=0))
+    circled = fitting.circles(found)
+    assert [circle.players for circle in circled] == [("A", "B", "C")]
+    assert circled[0].scores == (1.0, 1.0, 1.0)
+    one, two, three = circled[0].players
+    assert slow_circles(games) == {frozenset({(one, two), (two, three), (three, one)})}
+    # Triples with three clear results: A B C alone; in C D E one meeting is even, and A and D hardly met.
+    assert fitting.significant(found) == 1
+
+
+def test_ratings_are_made_to_rise() -> None:
+    assert fitting.rising([(100.2, 5), (200.0, 5), (300.0, 5)]) == [100, 200, 300]
+    # Two in the wrong order meet in the middle, the surer one counting more.
+    assert fitting.rising([(100, 5), (220, 10), (200, 10), (300, 5)]) == [100, 210, 211, 300]
+    assert fitting.rising([(220, 5), (200, 10)]) == [216, 217]
+    assert fitting.rising([(300, 1), (200, 1), (100, 1)]) == [199, 200, 201]
+    assert fitting.rising([(100.4, 1), (100.4, 1), (100.4, 1), (101.0, 1)]) == [99, 100, 101, 102]
+
+
+def test_two_fits_are_compared() -> None:
+    one = fitting.fit(
+        made_up([("A", "B", "a", 20), ("A", "B", "d", 8), ("A", "B", "draw", 4)]), ("B", 1000.0)
+    ).whole
+    two = fitting.fit(
+        made_up([("A", "B", "d", 20), ("A", "B", "a", 8), ("A", "B", "draw", 4)]), ("B", 1000.0)
+    ).whole
+    (same,) = fitting.differences(one, one)
+    assert (same.name, same.value, same.outside) == ("A", 0.0, False)
+    (apart,) = fitting.differences(one, two)
+    first, second = one.ratings["A"], two.ratings["A"]
+    assert apart.value == pytest.approx(second.value - first.value)
+    assert first.error is not None
+    assert second.error is not None
+    assert apart.error == pytest.approx(math.sqrt(first.error**2 + second.error**2))
+    assert apart.outside
+
+
+# What is shown
+
+
+def test_reports_and_pictures_of_a_made_up_pool(tmp_path: Path) -> None:
+    found = ladder(tmp_path)
+    games = made_up(
+        [
+            ("simple", "random-blind", "a", 6), ("random-terminal", "random-blind", "draw", 6),
+            ("simple", "random-terminal", "a", 4), ("simple", "random-terminal", "d", 1),
+        ]
+    )  # fmt: skip
+    fit = fitting.fit(games, found.anchor, bootstrap=50)
+    file = report.write(tmp_path / "out", found, games, fit)
+    text = file.read_text()
+    assert "34 games of 3 players in 1 runs on brandubh; simple = 1000." in text
+    assert "| **simple** | 1000 | 1000 | 22 |" in text
+    assert "80 (49-94)" in text
+    assert "0 circles" in text
+    document = json.loads((tmp_path / "out" / "ratings.json").read_text())
+    assert document["players"]["simple"]["profile"]["random-terminal"]["score"] == 0.8
+    assert {path.name for path in (tmp_path / "out").glob("*.svg")} == {"ratings.svg", "profiles.svg"}
+
+
+def test_pictures_are_xml_that_says_what_it_shows() -> None:
+    games = made_up([("A<&", "B", "a", 6), ("A<&", "B", "d", 2)])
+    fit = fitting.fit(games, ("B", 1000.0), bootstrap=20)
+    drawn = [
+        charts.ratings(fit, ["A<&", "B"], ["B"], ("one", "two")),
+        charts.profiles(fitting.cells(fit), ["A<&", "B"], ["B", "never"], ("one",)),
+        charts.growth({"all": [(100, 1000, 5), (400, 1200, 6)], "x": [(100, 900, 5)]}, ("t",), "nodes", True),
+    ]
+    for drawing in drawn:
+        root = ET.fromstring(drawing)
+        texts = [element.text for element in root.iter() if element.text and element.tag.endswith("text")]
+        assert texts
+    assert "A&lt;&amp;" in drawn[0]
+    assert "75" in [element.text for element in ET.fromstring(drawn[1]).iter()]
+
+
+def test_published_ratings(tmp_path: Path) -> None:
+    assert published.ratings("tiny", tmp_path) is None
+    assert published.measured("simple", "other", tmp_path) == {}
+    published.ratings.cache_clear()
+    path = published.ratings_file("tiny", tmp_path)
+    for text in ("{", "[]", '{"schema": 99, "players": {}}'):
+        path.write_text(text)
+        with pytest.raises(LadderError, match=r"tiny.ratings.json: .*expected ratings"):
+            published.ratings("tiny", tmp_path)

@@ -1,0 +1,286 @@
+"""`hnefi balance`: rule sets played by equal players of rising strength; compared switch by switch; made fairer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import arguments
+from ..evolve.progress import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..arena.live import Live
+    from .folder import Plan
+    from .run import Runner
+    from .searching import Found
+
+INTERRUPTED, USAGE = 1, 2
+PAUSE = 10.0
+"""Seconds between two plain lines, at least."""
+GAMES = {"table": 200, "diff": 600, "search": 0}
+"""Games of each rule set and player where nothing is said."""
+SEARCHER = "default@400"
+"""Who plays a search where nothing is said."""
+EXAMPLES = (
+    "brandubh tablut-linnaeus --games 100 --out fair",
+    "all --players random-terminal,simple,default@400 --jobs 2 --out everything",
+    "people --games 300 --strongest 1100 --out people",
+    "points --players simple-d3,default@1600 --games 400 --out points",
+    "--diff copenhagen shieldwall=off fetlar --players default@400 --out walls",
+    "--diff brandubh king_sides=4+king_sides_beside_throne=4",
+    "--search sea-battle-9 --players default@400 --pairs 6 --out fairer",
+    "resume people",
+    "report people",
+)
+DESCRIPTION = """\
+Plays rule sets with the same player on both sides, from distinct random openings, and says which side they favour:
+score, wins and draws with intervals, lengths, captures, ends. RULES are variants, files, variants with switches
+changed (copenhagen+shieldwall=off), or a set:
+
+  all      every tafl variant
+  people   those of which it is known how often each side wins when people play
+  points   the points of difference that a paper names, each switched alone in its rules
+
+  hnefi balance resume DIR   goes on with a folder
+  hnefi balance report DIR   writes its report anew, also while it is not finished
+
+PLAYERS are names that `hnefi players` lists or files, weak ones first; NAME@1600 has 1600 nodes a move, NAME@d5
+five plies.
+"""
+
+
+def main(argv: list[str]) -> int:
+    """Play or report; 0 when done, 1 when interrupted, 2 for what cannot be done."""
+    from .entrants import BalanceError
+
+    try:
+        if argv[:1] == ["resume"]:
+            return _resume(argv[1:])
+        if argv[:1] == ["report"]:
+            return _report(argv[1:])
+        return _start(argv)
+    except BalanceError as error:
+        print(f"hnefi balance: {error}", file=sys.stderr)
+        return USAGE
+
+
+def _start(argv: list[str]) -> int:
+    from . import strength
+    from .folder import prepare
+    from .playing import MOST_PLIES
+    from .searching import Terms
+
+    parser = arguments.parser("balance", DESCRIPTION, EXAMPLES)
+    parser.add_argument("rules", nargs="+", metavar="RULES", help="what is played, as above")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        "--diff",
+        action="store_true",
+        help="compare the first RULES with each of the others, which may be SWITCH=VALUE in it",
+    )
+    form.add_argument(
+        "--search", action="store_true", help="the smallest changes of switches that make RULES even"
+    )
+    parser.add_argument(
+        "--players",
+        metavar="A,B,...",
+        help=f"({','.join(strength.DEFAULT)}; with --search the last one plays, {SEARCHER})",
+    )
+    parser.add_argument(
+        "--games", type=arguments.positive, metavar="N", help="of each rule set and player (200; --diff: 600)"
+    )
+    parser.add_argument(
+        "--strongest", type=arguments.positive, metavar="N", help="games of the last player (as --games)"
+    )
+    parser.add_argument("--seed", type=arguments.natural, default=1, metavar="S", help="of everything (1)")
+    parser.add_argument(
+        "--plies",
+        type=arguments.positive,
+        default=MOST_PLIES,
+        metavar="N",
+        help=f"a game that is open after N plies is a draw ({MOST_PLIES})",
+    )
+    terms = asdict(Terms())
+    for name, text in {
+        "first": "with --search: games of each rule set at first",
+        "keep": "with --search: rule sets left at the end",
+        "confirm": "with --search: fresh games of these",
+        "pairs": "with --search: the best so many switches are also changed two at a time",
+        "most_draws": "with --search: per cent of draws beyond which an even rule set is none",
+    }.items():
+        kind = arguments.natural if name in ("pairs", "most_draws") else arguments.positive
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(flag, type=kind, metavar="N", help=f"{text} ({terms[name]})")
+    _add_common(parser)
+    parser.add_argument("--out", metavar="DIR", default="balance", help="the run's folder (balance)")
+    arguments.add_variant_path(parser)
+    given = parser.parse_args(argv)
+    told = {name: getattr(given, name) for name in terms if getattr(given, name) is not None}
+    if told and not given.search:
+        parser.error(f"--{next(iter(told)).replace('_', '-')}: expected only with --search")
+    if given.search and (given.games or given.strongest):
+        parser.error("--games, --strongest: expected --first and --confirm with --search")
+    plan = _plan(given, told)
+    folder = Path(given.out)
+    prepare(folder, plan)
+    return _conduct(folder, plan, given)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
+
+
+def _plan(given: argparse.Namespace, told: Mapping[str, int]) -> Plan:
+    """What the command line asks for; BalanceError for what cannot be."""
+    from hnefi.engine.wording import shorten
+
+    from . import entrants, strength
+    from .entrants import BalanceError
+    from .folder import Plan
+    from .searching import Terms
+
+    kind = "diff" if given.diff else "search" if given.search else "table"
+    alone = next((word for word in given.rules if entrants.is_change(word)), None)
+    if kind != "diff" and alone is not None:
+        raise BalanceError(f"{shorten(alone)}: expected --diff before, or VARIANT+SWITCH=VALUE")
+    if kind == "diff":
+        base, *others = given.rules
+        if not others:
+            raise BalanceError("--diff: expected what is compared with the first: SWITCH=VALUE or a variant")
+        chosen = entrants.compared(entrants.parse(base, given.path), others, given.path)
+    else:
+        chosen = entrants.chosen(given.rules, given.path)
+    if kind == "search" and len(chosen) != 1:
+        raise BalanceError(f"--search: {len(chosen)} rule sets: expected one")
+    players = [player.label for player in strength.several(given.players)] if given.players else None
+    if players is None:
+        players = [SEARCHER] if kind == "search" else list(strength.DEFAULT)
+    if kind == "search":
+        players = players[-1:]
+        misfit = strength.parse(players[0]).misfit(chosen[0].variant)
+        if misfit is not None:
+            raise BalanceError(misfit)
+    games = given.games or GAMES[kind]
+    search = asdict(replace(Terms(), **told)) if kind == "search" else {}
+    return Plan(
+        kind, tuple(chosen), tuple(players), games, given.strongest or games, given.seed, given.plies, search
+    )
+
+
+def _resume(argv: list[str]) -> int:
+    from .folder import read_plan
+
+    parser = arguments.parser("balance resume", "Go on with a folder.", ["people --jobs 2"])
+    parser.add_argument("folder", metavar="DIR")
+    _add_common(parser)
+    given = parser.parse_args(argv)
+    folder = Path(given.folder)
+    return _conduct(folder, read_plan(folder), given)
+
+
+def _report(argv: list[str]) -> int:
+    from .folder import read_plan
+    from .run import Runner, search_results
+
+    parser = arguments.parser(
+        "balance report", "Write the report of what a folder has so far.", ["people", "people --json"]
+    )
+    parser.add_argument("folder", metavar="DIR")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    given = parser.parse_args(argv)
+    folder = Path(given.folder)
+    plan = read_plan(folder)
+    runner = Runner(folder, plan, 1, lambda *_: None)
+    found = search_results(runner, plan) if plan.kind == "search" else None
+    return _tell(folder, plan, runner, found, json_wanted=given.json)
+
+
+def _conduct(folder: Path, plan: Plan, given: argparse.Namespace) -> int:
+    """Everything that is missing, then the report."""
+    from ..arena.live import Live
+    from . import searching
+    from .run import Runner, cells, cores, measured, terms_of
+
+    live = Live(sys.stderr if given.json else sys.stdout, plain=given.plain)
+    runner = Runner(folder, plan, given.jobs or cores(), _Progress(live))
+    found = None
+    try:
+        if plan.kind == "search":
+            found = searching.find(plan.entrants[0], terms_of(plan), measured(runner, plan))
+        else:
+            runner.play(cells(plan))
+    except KeyboardInterrupt:
+        live.close()
+        print("interrupted: whatever was finished is kept; to go on:", file=sys.stderr)
+        print(f"  hnefi balance resume {shlex.quote(str(folder))}", file=sys.stderr)
+        return INTERRUPTED
+    live.close()
+    return _tell(folder, plan, runner, found, json_wanted=given.json)
+
+
+def _tell(folder: Path, plan: Plan, runner: Runner, found: Found | None, *, json_wanted: bool) -> int:
+    """Write the report and print it."""
+    from . import plots, report
+    from .entrants import BalanceError
+
+    outcome = report.outcome(plan, runner.results, found, sorted(runner.versions), folder.name)
+    try:
+        drawn = plots.draw(outcome, folder / "figures")
+        path = report.write(folder, outcome, drawn)
+    except OSError as error:
+        raise BalanceError(f"{folder}: {error.strerror}: expected a folder that can be written") from None
+    if json_wanted:
+        print(json.dumps(report.as_json(outcome), indent=1))
+        return 0
+    print("\n".join(report.shown(outcome, plain=not _sayable())))
+    print(f"report {path}")
+    if not drawn and outcome.cells:
+        print(
+            "no figures: they need matplotlib: pip install 'hnefi[plots]', then hnefi balance report draws them"
+        )
+    return 0
+
+
+def _sayable() -> bool:
+    """Whether standard output takes the signs of a bar."""
+    from hnefi.protocol.columns import encodable
+
+    from .report import PLAIN_SIGNS
+
+    signs = "".join(PLAIN_SIGNS)
+    return encodable(signs, sys.stdout.encoding) == signs
+
+
+class _Progress:
+    """How a run goes: a live line on a terminal, else a line now and then."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._began = time.monotonic()
+        self._shown = 0.0
+        self._first: tuple[int, float] | None = None
+
+    def __call__(self, done: int, whole: int, share: float, what: str) -> None:
+        now = time.monotonic()
+        if share == 0.0 or self._first is None:
+            self._first = (done, now)
+        first, began = self._first
+        line = f"{what or 'games'} {done:,}/{whole:,}"
+        if now > began and share > 0.0 and done > first:
+            left = (now - began) * (1.0 - share) / share
+            line += f" · {(done - first) / (now - began):.1f} games/s · ETA {duration(left)}"
+        if self._live.terminal:
+            self._live.show(lambda: [line])
+        elif now - self._shown >= PAUSE or done == whole:
+            self._live.report([line])
+            self._shown = now

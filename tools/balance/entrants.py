@@ -1,0 +1,159 @@
+"""Rule sets that are judged: variants by name, variants with switches changed, and named sets of them.
+
+copenhagen                         a shipped variant
+my-own.toml                        a file
+copenhagen+shieldwall=off          with switches changed, each behind a plus
+copenhagen+start=ROWS              with another start position, whose size is that of the board
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hnefi.engine import games
+from hnefi.engine.game import VariantError
+from hnefi.engine.rules import SWITCH
+from hnefi.engine.variant import Variant, load
+from hnefi.engine.wording import nearest, shorten
+
+from ..rules import different_lines
+
+POINTS = Path(__file__).with_name("points.toml")
+START = "start"
+
+
+class BalanceError(ValueError):
+    """Something in a command line or a folder that cannot be: what was found, and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """A rule set under the label that stands in tables and logs.
+
+    `base` is the label of the rule set that it is compared with: wherever its openings can be played here, they are.
+    """
+
+    label: str
+    variant: Variant
+    base: str = ""
+    note: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything that the rule set consists of, so that a folder needs no file besides."""
+        return {
+            "label": self.label,
+            "name": self.variant.name,
+            "start": self.variant.rows,
+            "rules": self.variant.rules.changes(),
+            "hash": self.variant.hash,
+            "base": self.base,
+            "note": self.note,
+        }
+
+    @classmethod
+    def from_json(cls, read: Mapping[str, Any]) -> Entrant:
+        """The entrant that `as_json` wrote; KeyError, TypeError or ValueError if it is none, or its rules are others
+        today."""
+        variant = Variant.build(read["name"], read["start"], read["rules"])
+        if variant.hash != read["hash"]:
+            raise ValueError(f"{read['label']}: expected rules of hash {read['hash']}, not {variant.hash}")
+        return cls(str(read["label"]), variant, str(read["base"]), str(read["note"]))
+
+
+def parse(word: str, path: str | None = None) -> Entrant:
+    """The rule set that a word means; BalanceError otherwise."""
+    name, *changes = word.split("+")
+    try:
+        found = load(name) if name.endswith(".toml") else games.find(name, path)
+    except VariantError as error:
+        raise BalanceError(str(error)) from None
+    if not isinstance(found, Variant):
+        raise BalanceError(f"{name}: expected a tafl variant, not {found.game}")
+    return Entrant("+".join([found.name, *changes]), changed(found, changes))
+
+
+def changed(variant: Variant, changes: Iterable[str]) -> Variant:
+    """A variant with `switch=value` carried out for each change; BalanceError for one that cannot be."""
+    rows, switches = variant.rows, dict(variant.rules.changes())
+    for change in changes:
+        name, equals, value = change.partition("=")
+        if not equals or (name not in SWITCH and name != START):
+            raise BalanceError(
+                f"{variant.name}: {shorten(change)}: expected SWITCH=VALUE{nearest(name, [*SWITCH, START])}"
+            )
+        if name == START:
+            rows = value
+        else:
+            switches[name] = value
+    try:
+        return Variant.build(variant.name, rows, switches)
+    except VariantError as error:
+        raise BalanceError(str(error)) from None
+
+
+def is_change(word: str) -> bool:
+    """Whether a word of the command line says `SWITCH=VALUE`, or several with a plus between them."""
+    return "=" in word.partition("+")[0]
+
+
+def differences(first: Variant, second: Variant) -> list[tuple[str, str, str]]:
+    """Every switch (and `start`) in which two rule sets differ, with both values."""
+    return different_lines(first, second)
+
+
+def compared(base: Entrant, words: Sequence[str], path: str | None = None) -> list[Entrant]:
+    """The base and what it is compared with: switches changed in it, or variants of their own."""
+    found = [base]
+    for word in words:
+        if is_change(word):
+            changes = word.split("+")
+            entrant = Entrant("+".join([base.label, *changes]), changed(base.variant, changes))
+        else:
+            entrant = parse(word, path)
+        if entrant.variant.hash == base.variant.hash:
+            raise BalanceError(f"{shorten(word)}: expected other rules than those of {base.label}")
+        found.append(Entrant(entrant.label, entrant.variant, base.label))
+    return _distinct(found)
+
+
+def points() -> list[Entrant]:
+    """The points in which rule sets differ by the paper of 2007, each switched alone in its original rules."""
+    table = tomllib.loads(POINTS.read_text())
+    base = parse(table["base"])
+    found = [base]
+    for point in table["point"]:
+        variant = changed(base.variant, point["changes"])
+        found.append(Entrant(point["label"], variant, base.label, point["says"]))
+    return found
+
+
+def everything(path: str | None = None) -> list[Entrant]:
+    """Every tafl variant that ships, and those of `path`."""
+    return [
+        Entrant(variant.name, variant) for variant in games.everything(path) if isinstance(variant, Variant)
+    ]
+
+
+def chosen(words: Sequence[str], path: str | None = None) -> list[Entrant]:
+    """The rule sets that the words of a command line name; `all`, `people` and `points` are sets of them."""
+    from . import people
+
+    sets = {"all": lambda: everything(path), "people": people.entrants, "points": points}
+    found: list[Entrant] = []
+    for word in words:
+        more = sets[word]() if word in sets else [parse(word, path)]
+        known = {entrant.label for entrant in found}
+        found += [entrant for entrant in more if entrant.label not in known]
+    return _distinct(found)
+
+
+def _distinct(entrants: Sequence[Entrant]) -> list[Entrant]:
+    labels = [entrant.label for entrant in entrants]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise BalanceError(f"{label}: expected each rule set once")
+    return list(entrants)

@@ -1,0 +1,221 @@
+"""The folder of a run: what is played, every finished game, and the openings. One process writes.
+
+plan.json        what is played; another plan in the same folder is refused
+games.jsonl      a line for each finished piece of work: rule set, player, pool, version, games
+openings.jsonl   a line for each rule set and pool: its openings as moves
+report.md, report.json, cells.csv, figures/
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..evolve.folder import replace
+from . import strength
+from .entrants import BalanceError, Entrant
+from .playing import MOST_PLIES, Game, read
+from .starts import Opening
+from .strength import Strength
+
+PLAN, GAMES, OPENINGS = "plan.json", "games.jsonl", "openings.jsonl"
+FORMAT = 1
+
+
+class Key(NamedTuple):
+    """Games of one rule set by one player. Pools are games that have nothing to do with each other."""
+
+    entrant: str
+    player: str
+    pool: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is played. `kind` is `table`, `diff` or `search`; `games` is for each rule set and player, `strongest` for
+    the last player; `search` holds what a search is told (see `searching.Terms`)."""
+
+    kind: str
+    entrants: tuple[Entrant, ...]
+    players: tuple[str, ...] = strength.DEFAULT
+    games: int = 200
+    strongest: int = 200
+    seed: int = 1
+    most_plies: int = MOST_PLIES
+    search: Mapping[str, int] = field(default_factory=dict)
+
+    def strengths(self) -> list[Strength]:
+        return [strength.parse(word) for word in self.players]
+
+    def entrant(self, label: str) -> Entrant:
+        return next(entrant for entrant in self.entrants if entrant.label == label)
+
+    def games_of(self, player: str) -> int:
+        return self.strongest if player == self.players[-1] else self.games
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "kind": self.kind,
+            "players": list(self.players),
+            "games": self.games,
+            "strongest": self.strongest,
+            "seed": self.seed,
+            "most_plies": self.most_plies,
+            "search": dict(self.search),
+            "entrants": [entrant.as_json() for entrant in self.entrants],
+        }
+
+
+def read_plan(folder: Path) -> Plan:
+    """What the folder of a run says is played; BalanceError if it is none."""
+    path = folder / PLAN
+    try:
+        found = json.loads(path.read_text())
+        if found["format"] != FORMAT or found["kind"] not in ("table", "diff", "search"):
+            raise ValueError(f"expected format {FORMAT}")
+        plan = Plan(
+            found["kind"],
+            tuple(map(Entrant.from_json, found["entrants"])),
+            tuple(map(str, found["players"])),
+            int(found["games"]),
+            int(found["strongest"]),
+            int(found["seed"]),
+            int(found["most_plies"]),
+            {str(name): int(value) for name, value in found["search"].items()},
+        )
+    except OSError as error:
+        raise BalanceError(
+            f"{path}: {error.strerror}: expected the folder of a run of hnefi balance"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BalanceError(f"{path}: expected the plan of a run of hnefi balance ({error})") from None
+    plan.strengths()
+    return plan
+
+
+def prepare(folder: Path, plan: Plan) -> None:
+    """Make the folder, or find in it the same plan; BalanceError names what differs."""
+    path = folder / PLAN
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            if any(folder.iterdir()):
+                raise BalanceError(f"{folder}: expected an empty folder, or one of hnefi balance: --out")
+            replace(path, (json.dumps(plan.as_json(), indent=1) + "\n").encode())
+            return
+    except OSError as error:
+        raise BalanceError(
+            f"{folder}: {error.strerror or error}: expected a folder that can be written"
+        ) from None
+    there, ours = read_plan(folder).as_json(), plan.as_json()
+    for key, value in ours.items():
+        if value != there[key]:
+            said = [str(part)[:120] for part in (there[key], value)]
+            raise BalanceError(
+                f"{folder}: {key}: {said[0]} there and {said[1]} here: expected another --out, or "
+                f"hnefi balance resume {folder}"
+            )
+
+
+Results = dict[Key, dict[int, Game]]
+"""Every finished game by its number."""
+
+
+def games_in(results: Results, key: Key, count: int) -> list[Game]:
+    """The finished games of a key among its first `count`, in the order of their numbers."""
+    there = results.get(key, {})
+    return [there[number] for number in sorted(there) if number < count]
+
+
+class Log:
+    """`games.jsonl`: a line is written through before its games count; a line torn by a crash is cut off."""
+
+    def __init__(self, folder: Path, version: str = "") -> None:
+        self._path = folder / GAMES
+        self._version = version
+        self.versions: set[str] = set()
+
+    def read(self) -> Results:
+        """All games so far; BalanceError for a line that is none of ours."""
+        found: Results = {}
+        for number, line in enumerate(_lines(self._path), 1):
+            try:
+                entry = json.loads(line)
+                key = Key(str(entry["rules"]), str(entry["player"]), int(entry["pool"]))
+                played = [read(values) for values in entry["games"]]
+                self.versions.add(str(entry["version"]))
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
+                raise BalanceError(
+                    f"{self._path}: line {number}: {line[:60]!r}: expected finished games ({error})"
+                ) from None
+            there = found.setdefault(key, {})
+            for game in played:
+                there.setdefault(game.number, game)
+        return found
+
+    def append(self, key: Key, played: Sequence[Game]) -> None:
+        """Write finished games through to the disk."""
+        entry = {
+            "rules": key.entrant, "player": key.player, "pool": key.pool, "version": self._version,
+            "games": played,
+        }  # fmt: skip
+        _append(self._path, entry)
+        self.versions.add(self._version)
+
+
+class Openings:
+    """`openings.jsonl`: what has once been found is not sought again. A later line of the same key replaces it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / OPENINGS
+        self._found: dict[tuple[str, int], tuple[int, list[Opening]]] = {}
+        for number, line in enumerate(_lines(self._path), 1):
+            try:
+                entry = json.loads(line)
+                moves = [tuple(map(str, opening.split())) for opening in entry["openings"]]
+                self._found[str(entry["rules"]), int(entry["pool"])] = (int(entry["asked"]), moves)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                raise BalanceError(
+                    f"{self._path}: line {number}: {line[:60]!r}: expected openings ({error})"
+                ) from None
+
+    def get(self, entrant: str, pool: int, count: int) -> list[Opening] | None:
+        """The openings, if `count` or more were once asked for; there may be fewer in the game."""
+        asked, found = self._found.get((entrant, pool), (0, []))
+        return found[:count] if asked >= count else None
+
+    def put(self, entrant: str, pool: int, count: int, openings: Sequence[Opening]) -> None:
+        _append(
+            self._path,
+            {
+                "rules": entrant,
+                "pool": pool,
+                "asked": count,
+                "openings": [" ".join(moves) for moves in openings],
+            },
+        )
+        self._found[entrant, pool] = (count, list(openings))
+
+
+def _lines(path: Path) -> list[bytes]:
+    """The whole lines of a file that lines are appended to; the beginning of one at its end is cut off."""
+    if not path.exists():
+        return []
+    text = path.read_bytes()
+    whole = text[: text.rfind(b"\n") + 1]
+    if len(whole) < len(text):
+        with path.open("r+b") as file:
+            file.truncate(len(whole))
+    return whole.splitlines()
+
+
+def _append(path: Path, entry: Mapping[str, Any]) -> None:
+    with path.open("ab") as file:
+        file.write(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())

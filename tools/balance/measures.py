@@ -1,0 +1,137 @@
+"""What games between equal players say about a rule set: pure functions of finished games.
+
+*Score* is the attackers' share of points, a draw being half of one; *advantage* the attackers' wins out of all games;
+*balance* 1 less the difference of both sides' shares of wins, draws in the denominator; *decisiveness* the share of
+games that somebody won. Intervals are of 95 %, Wilson's; that of the score treats a draw as half a win and is then
+wider than it need be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean, median, stdev
+
+from ..arena.statistics import Z, wilson
+from .playing import Game
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """All about the games of one rule set and one player; None is what no game says."""
+
+    games: int
+    attackers: int
+    defenders: int
+    draws: int
+    score: float
+    score_interval: Interval
+    attackers_interval: Interval
+    defenders_interval: Interval
+    draws_interval: Interval
+    balance: float
+    balance_interval: Interval
+    plies: float
+    plies_attackers: float | None
+    plies_defenders: float | None
+    branching: float
+    by_attackers: float
+    by_defenders: float
+    lead_changes: float | None
+    reasons: tuple[tuple[str, str, int], ...]
+    """Winner (`a`, `d`, `=`), reason and games, the most frequent first."""
+
+    @property
+    def advantage(self) -> float:
+        return self.attackers / self.games
+
+    @property
+    def decisiveness(self) -> float:
+        return 1.0 - self.draws / self.games
+
+
+def measure(games: Sequence[Game]) -> Measures | None:
+    """The measures of some games; None of none."""
+    n = len(games)
+    if n == 0:
+        return None
+    won = Counter(game.winner for game in games)
+    score = sum(game.score for game in games) / n
+    changes = [game.lead_changes for game in games if game.lead_changes is not None]
+    lengths = {
+        winner: median(plies) if (plies := [game.plies for game in games if game.winner == winner]) else None
+        for winner in "ad"
+    }
+    ends = Counter((game.winner, game.reason) for game in games)
+    score_interval = _wilson(score * n, n)
+    return Measures(
+        n,
+        won["a"],
+        won["d"],
+        won["="],
+        score,
+        score_interval,
+        _wilson(won["a"], n),
+        _wilson(won["d"], n),
+        _wilson(won["="], n),
+        balance(score),
+        balance_interval(score_interval),
+        median(game.plies for game in games),
+        lengths["a"],
+        lengths["d"],
+        mean(game.branching for game in games),
+        mean(game.by_attackers for game in games),
+        mean(game.by_defenders for game in games),
+        mean(changes) if changes else None,
+        tuple((*end, count) for end, count in sorted(ends.items(), key=lambda item: (-item[1], item[0]))),
+    )
+
+
+def _wilson(successes: float, n: int) -> Interval:
+    found = wilson(successes, n)
+    assert found is not None
+    return found
+
+
+def balance(score: float) -> float:
+    """1 less the difference of the shares of wins: with draws for half, that is 1 - |2 score - 1|."""
+    return 1.0 - abs(2.0 * score - 1.0)
+
+
+def balance_interval(score: Interval) -> Interval:
+    """The balances of the scores in an interval."""
+    low, high = sorted(map(balance, score))
+    return low, 1.0 if score[0] <= 0.5 <= score[1] else high
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """By how much the attackers' score of one rule set is above that of another, over `pairs` of games that have the
+    same number."""
+
+    pairs: int
+    difference: float
+    interval: Interval
+
+    @property
+    def certain(self) -> bool:
+        """Whether the interval leaves out nought."""
+        return not self.interval[0] <= 0.0 <= self.interval[1]
+
+
+def shift(base: Sequence[Game], other: Sequence[Game]) -> Shift | None:
+    """The difference over games of the same number, with the 95 % interval of a mean of pairs; None of fewer than two.
+
+    Games of one number begin alike wherever both rule sets allow it, and differences of pairs need no more of it than
+    that pairs do not depend on each other.
+    """
+    first, second = ({game.number: game.score for game in games} for games in (base, other))
+    gaps = [second[number] - first[number] for number in first if number in second]
+    if len(gaps) < 2:
+        return None
+    middle, error = mean(gaps), stdev(gaps) / math.sqrt(len(gaps))
+    return Shift(len(gaps), middle, (middle - Z * error, middle + Z * error))

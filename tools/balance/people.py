@@ -1,0 +1,116 @@
+"""How often each side wins when people play, beside equal players of ours: `people.toml` and rank correlations.
+
+Nothing is fitted to that table. Rows whose rules or start position no source gives are listed as not compared.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import correlation
+from .entrants import Entrant, parse
+from .measures import Measures
+
+TABLE = Path(__file__).with_name("people.toml")
+COUNTED = 30
+"""A row counts as counted from so many games on."""
+FEWEST = 3
+"""Rows of which a correlation is worth printing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table; shares are per cent, `rules` is empty where the row cannot be compared."""
+
+    name: str
+    rules: str
+    games: int | None
+    attackers: float
+    defenders: float
+    draws: float | None
+    complement: str
+    ratio: float | None
+    source: str
+    why: str
+
+    @property
+    def score(self) -> float:
+        """The attackers' score, 0 to 1, among the games that ended."""
+        draws = self.draws or 0.0
+        return (self.attackers + draws / 2) / (self.attackers + self.defenders + draws)
+
+    @property
+    def counted(self) -> bool:
+        return self.games is not None and self.games >= COUNTED
+
+
+def table() -> list[Row]:
+    """All rows, in the order of the file."""
+    return [_row(row) for row in tomllib.loads(TABLE.read_text())["row"]]
+
+
+def _row(row: Mapping[str, object]) -> Row:
+    values = {"rules": "", "games": None, "draws": None, "complement": "", "ratio": None, "why": "", **row}
+    ratio = values["ratio"]
+    if isinstance(ratio, float):
+        share = 100 * defenders_share(ratio)
+        values |= {"attackers": 100 - share, "defenders": share}
+    return Row(**values)  # type: ignore[arg-type]
+
+
+def defenders_share(ratio: float) -> float:
+    """The defenders' share of decided games from the signed ratio of wins, the commoner winner's for one of the
+    other's, positive where defenders win more often."""
+    return ratio / (1 + ratio) if ratio > 0 else 1 / (1 - ratio)
+
+
+def entrants() -> list[Entrant]:
+    """The rule sets of the rows that can be compared, each once."""
+    labels = dict.fromkeys(row.rules for row in table() if row.rules)
+    return [parse(label) for label in labels]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far one player's games order the rows as people do; None where there is nothing to say."""
+
+    player: str
+    rows: int
+    spearman: float | None
+    spearman_interval: tuple[float, float] | None
+    kendall: float | None
+    kendall_interval: tuple[float, float] | None
+
+
+def compared(measured: Mapping[str, Measures], *, counted: bool) -> list[tuple[Row, Measures]]:
+    """The rows that a player's games say something of; `counted` leaves only those with enough games."""
+    return [
+        (row, measured[row.rules])
+        for row in table()
+        if row.rules in measured and (row.counted or not counted)
+    ]
+
+
+def agreement(player: str, measured: Mapping[str, Measures], *, counted: bool) -> Agreement:
+    """Rank correlations of the attackers' scores of people and of a player."""
+    pairs = compared(measured, counted=counted)
+    theirs = [row.score for row, _ in pairs]
+    ours = [found.score for _, found in pairs]
+    if len(pairs) < FEWEST:
+        return Agreement(player, len(pairs), None, None, None, None)
+    return Agreement(
+        player,
+        len(pairs),
+        correlation.spearman(theirs, ours),
+        correlation.bootstrap(correlation.spearman, theirs, ours),
+        correlation.kendall(theirs, ours),
+        correlation.bootstrap(correlation.kendall, theirs, ours),
+    )
+
+
+def without(measured: Mapping[str, Measures]) -> Sequence[Row]:
+    """Rows that the games say nothing of."""
+    return [row for row in table() if row.rules not in measured]

@@ -1,0 +1,144 @@
+"""Games between equal players from given openings, in this process; everything a game depends on is an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hnefi.engine import games
+from hnefi.engine.search.searcher import Searcher
+from hnefi.engine.search.types import Info
+from hnefi.engine.sides import Reason
+
+from ..experiments.tally import seed as stream
+from .entrants import Entrant
+from .strength import Strength
+
+if TYPE_CHECKING:
+    from hnefi.engine.position import Position
+    from hnefi.engine.variant import Variant
+
+MOST_PLIES = 400
+"""A game still undecided after so many plies is a draw by the ply cap."""
+LEAD = 100
+"""Centipawns from which a side is in the lead: less is level."""
+SEEDS = 1 << 32
+WINNERS = "ad="
+REASONS = frozenset(reason.value for reason in Reason)
+
+
+class Game(NamedTuple):
+    """One game. `winner` is `a`, `d` or `=`; plies, men taken and legal moves are those of the whole game, but for the
+    legal moves in the opening. `lead_changes` is None where the player's values are not of the engine's scale."""
+
+    number: int
+    winner: str
+    reason: str
+    plies: int
+    branching: float
+    by_attackers: int
+    by_defenders: int
+    lead_changes: int | None
+
+    @property
+    def score(self) -> float:
+        """The attackers' points: 1, ½ or 0."""
+        return {"a": 1.0, "d": 0.0}.get(self.winner, 0.5)
+
+
+def read(values: Sequence[Any]) -> Game:
+    """The game that a line of the log holds; ValueError if it is none."""
+    try:
+        game = Game(*values)
+        whole = (game.number, game.plies, game.by_attackers, game.by_defenders)
+        good = all(type(value) is int and value >= 0 for value in whole)
+        good &= game.winner in WINNERS and game.reason in REASONS and game.branching >= 0
+        good &= game.lead_changes is None or (type(game.lead_changes) is int and game.lead_changes >= 0)
+    except TypeError:
+        good = False
+    if not good:
+        raise ValueError(f"{str(values)[:80]!r}: expected a game")
+    return game
+
+
+class Task(NamedTuple):
+    """Games of one rule set and one player: their numbers, and an opening (moves as text) for each."""
+
+    entrant: Entrant
+    player: Strength
+    pool: int
+    numbers: tuple[int, ...]
+    openings: tuple[tuple[str, ...], ...]
+    seed: int
+    most_plies: int
+
+
+def play(task: Task) -> list[Game]:
+    """All games of a task; a game depends on its own number and opening, not on what else is played."""
+    searcher = Searcher(task.player.settings)
+    variant = task.entrant.variant
+    return [
+        play_one(variant, opening, task.player, searcher, number, game_seed(task, number), task.most_plies)
+        for number, opening in zip(task.numbers, task.openings, strict=True)
+    ]
+
+
+def game_seed(task: Task, number: int) -> int:
+    """What the player's random choices in a game follow from."""
+    return stream(task.seed, task.pool, task.entrant.variant.hash, task.player.label, number) % SEEDS
+
+
+def play_one(
+    variant: Variant,
+    opening: Sequence[str],
+    player: Strength,
+    searcher: Searcher,
+    number: int,
+    seed: int,
+    most_plies: int = MOST_PLIES,
+) -> Game:
+    """One game of a player with itself."""
+    searcher.configure(replace(player.settings, seed=seed))
+    searcher.clear()
+    position = after(variant, opening)
+    plies, choices, changes, leader = len(opening), 0, 0, -1
+    while position.outcome is None and plies < most_plies:
+        choices += len(position.legal_moves())
+        infos: list[Info] = []
+        searcher.begin()
+        move = searcher.search(position, player.limits, infos.append).move
+        assert move is not None
+        if player.scored:
+            ahead = _ahead(infos[-1], position.side)
+            changes += ahead >= 0 <= leader and ahead != leader
+            leader = ahead if ahead >= 0 else leader
+        position = position.play(move)
+        plies += 1
+    outcome = position.outcome
+    winner = "=" if outcome is None or outcome.winner is None else outcome.winner.letter
+    reason = Reason.PLY_CAP if outcome is None else outcome.reason
+    played = plies - len(opening)
+    branching = round(choices / played, 2) if played else 0.0
+    taken = position.taken
+    return Game(number, winner, reason.value, plies, branching, *taken, changes if player.scored else None)
+
+
+def after(variant: Variant, moves: Sequence[str]) -> Position:
+    """The position after an opening; ValueError if a move is not legal."""
+    position = games.initial(variant)
+    for move in moves:
+        position = position.play(position.parse_move(move))
+    return position
+
+
+def _ahead(info: Info, side: int) -> int:
+    """The side that a search finds in the lead; -1 for none."""
+    score = info.score
+    if score.cp is not None:
+        if abs(score.cp) < LEAD:
+            return -1
+        good = score.cp > 0
+    else:
+        good = (score.mate or 0) > 0
+    return side if good else 1 - side

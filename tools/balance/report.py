@@ -1,0 +1,651 @@
+"""What a run says: a table at the terminal, `report.md`, `report.json`, `cells.csv`, figures."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hnefi.protocol.columns import table as columns
+from hnefi.tools.experiments.spread import as_columns
+
+from ..evolve.folder import replace
+from ..experiments.paper_hingston import TABLES
+from . import paper, people, searching
+from .entrants import Entrant, differences
+from .folder import Key, Plan, Results, games_in
+from .measures import Interval, Measures, Shift, measure, shift
+from .searching import Found
+
+REPORT, DATA, CELLS = "report.md", "report.json", "cells.csv"
+BAR = 20
+"""Signs of a bar from 0 to 100 %."""
+LUCK = (
+    "Being chosen as the nearest of many makes a rule set look more even than it is; the scores are of fresh games "
+    "that nobody was chosen by."
+)
+PLAIN_SIGNS = {"─": "-", "│": "|", "●": "o"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One rule set played by one player."""
+
+    entrant: Entrant
+    player: str
+    measures: Measures
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Everything that a run has found so far. `misfits` say which player cannot play what."""
+
+    plan: Plan
+    cells: tuple[Cell, ...]
+    shifts: tuple[tuple[Entrant, str, Shift], ...]
+    found: Found | None
+    misfits: tuple[str, ...]
+    versions: tuple[str, ...]
+    command: str
+
+    def of(self, player: str) -> dict[str, Measures]:
+        """The measures of one player, by rule set."""
+        return {cell.entrant.label: cell.measures for cell in self.cells if cell.player == player}
+
+    def at(self, label: str, player: str) -> Measures | None:
+        return self.of(player).get(label)
+
+
+def outcome(
+    plan: Plan, results: Results, found: Found | None, versions: Sequence[str], folder: str
+) -> Outcome:
+    """What the games of a folder say; rule sets and players that have none are left out."""
+    cells, shifts, misfits = [], [], []
+    for player in plan.strengths():
+        count = plan.games_of(player.label)
+        for entrant in plan.entrants:
+            reason = player.misfit(entrant.variant)
+            if reason is not None:
+                misfits.append(f"{entrant.label}: {reason}")
+            games = games_in(results, Key(entrant.label, player.label, searching.SELECTION), count)
+            measures = measure(games)
+            if measures is None or plan.kind == "search":
+                continue
+            cells.append(Cell(entrant, player.label, measures))
+            base = games_in(results, Key(entrant.base, player.label, searching.SELECTION), count)
+            gap = shift(base, games)
+            if gap is not None:
+                shifts.append((entrant, player.label, gap))
+    order = [entrant.label for entrant in plan.entrants]
+    shifts.sort(key=lambda found: order.index(found[0].label))
+    return Outcome(
+        plan,
+        tuple(cells),
+        tuple(shifts),
+        found,
+        tuple(misfits),
+        tuple(sorted(versions)),
+        command_of(plan, folder),
+    )
+
+
+def command_of(plan: Plan, folder: str) -> str:
+    """The command that plays a plan anew."""
+    words = ["hnefi", "balance"]
+    labels = [entrant.label for entrant in plan.entrants]
+    if plan.kind == "search":
+        words += ["--search", labels[0]]
+    elif plan.kind == "diff":
+        words += ["--diff", labels[0], *(_word(entrant) for entrant in plan.entrants[1:])]
+    else:
+        words += _sets(plan.entrants)
+    words += ["--players", ",".join(plan.players)]
+    if plan.kind != "search":
+        words += ["--games", str(plan.games)]
+    if plan.strongest != plan.games:
+        words += ["--strongest", str(plan.strongest)]
+    words += ["--seed", str(plan.seed), "--plies", str(plan.most_plies)]
+    for name, value in plan.search.items():
+        words += [f"--{name.replace('_', '-')}", str(value)]
+    return shlex.join([*words, "--out", folder])
+
+
+def _word(entrant: Entrant) -> str:
+    """How a comparison names a rule set: its switches if it is its base with some changed."""
+    change = entrant.label.removeprefix(entrant.base)
+    return change.removeprefix("+") if change != entrant.label else entrant.label
+
+
+def _sets(entrants: Sequence[Entrant]) -> list[str]:
+    """Labels, with the points of the paper by the name of their set: they have no other."""
+    from .entrants import points
+
+    named = {entrant.label for entrant in points()}
+    words: list[str] = []
+    for entrant in entrants:
+        ours = entrant.label in named and (bool(entrant.base) or any(other.base for other in entrants))
+        word = "points" if ours else entrant.label
+        if word not in words:
+            words.append(word)
+    return words
+
+
+# Words and numbers
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def between(interval: Interval) -> str:
+    return f"{100 * interval[0]:.1f}-{100 * interval[1]:.1f}"
+
+
+def signed(interval: Interval) -> str:
+    return f"{100 * interval[0]:+.1f} to {100 * interval[1]:+.1f}"
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def bar(found: Measures, *, plain: bool = False) -> str:
+    """The attackers' score from 0 to 100 %, with its interval drawn as a line and the middle marked."""
+    signs = [" "] * (BAR + 1)
+    signs[BAR // 2] = "│"
+    low, high = (round(BAR * end) for end in found.score_interval)
+    for place in range(low, high + 1):
+        signs[place] = "─"
+    signs[round(BAR * found.score)] = "●"
+    text = "".join(signs)
+    return "".join(PLAIN_SIGNS.get(sign, sign) for sign in text) if plain else text
+
+
+# At the terminal
+
+
+def shown(outcome: Outcome, *, plain: bool = False) -> list[str]:
+    """The lines that a run ends with."""
+    if outcome.found is not None:
+        return _shown_search(outcome, outcome.found)
+    head = ("player", "games", "a %", "d %", "= %", "score %", "plies", "attackers 0 … 100")
+    cells = [
+        cell
+        for entrant in outcome.plan.entrants
+        for cell in outcome.cells
+        if cell.entrant.label == entrant.label
+    ]
+    rows = [
+        (
+            f"  {cell.player}",
+            str(cell.measures.games),
+            *map(percent, _shares(cell.measures)),
+            percent(cell.measures.score),
+            number(cell.measures.plies),
+            bar(cell.measures, plain=plain),
+        )
+        for cell in cells
+    ]
+    lines = _below_headings(columns(head, rows, left=(0, 7), free=0), [cell.entrant.label for cell in cells])
+    if outcome.shifts:
+        lines += ["", *_shown_shifts(outcome)]
+    lines += [*agreements_shown(outcome), *(f"not played: {misfit}" for misfit in outcome.misfits)]
+    return lines if cells else ["no game is finished"]
+
+
+def _below_headings(table: Sequence[str], headings: Sequence[str]) -> list[str]:
+    """A table with a heading above each group of rows that have the same one."""
+    lines = [table[0]]
+    for place, (line, heading) in enumerate(zip(table[1:], headings, strict=True)):
+        if place == 0 or heading != headings[place - 1]:
+            lines.append(heading)
+        lines.append(line)
+    return lines
+
+
+def _shares(found: Measures) -> tuple[float, float, float]:
+    """The shares of games that attackers, defenders and nobody won."""
+    return found.advantage, found.defenders / found.games, found.draws / found.games
+
+
+def _shown_shifts(outcome: Outcome) -> list[str]:
+    head = ("attackers' score against that of", "pairs", "change", "95 %")
+    rows = [
+        (f"  {player}", str(gap.pairs), f"{100 * gap.difference:+.1f}", signed(gap.interval))
+        for _, player, gap in outcome.shifts
+    ]
+    headings = [f"{entrant.label} against {entrant.base}" for entrant, _, _ in outcome.shifts]
+    return _below_headings(columns(head, rows, left=(0,), free=0), headings)
+
+
+def _shown_search(outcome: Outcome, found: Found) -> list[str]:
+    head = ("changes", "", "games", "a %", "d %", "= %", "score %", "95 %", "chosen by")
+    label = outcome.plan.entrants[0].label
+    rows = [("none", "0", *_fresh(found.base), "-")]
+    for candidate in found.candidates:
+        changes = " ".join(searching.changes_of(outcome.plan.entrants[0], candidate.entrant))
+        rows.append(
+            (changes, str(candidate.changes), *_fresh(candidate.fresh), percent(candidate.chosen.score))
+        )
+    return [
+        f"{label}, {outcome.plan.players[-1]}: {found.tried} rule sets tried; what is left, on fresh games:",
+        *columns(head, rows, left=(0,), free=0),
+    ]
+
+
+def _fresh(found: Measures) -> tuple[str, ...]:
+    return (str(found.games), *map(percent, (*_shares(found), found.score)), between(found.score_interval))
+
+
+def agreements_shown(outcome: Outcome) -> list[str]:
+    """What the terminal says about people; nothing where too few of their rows were played."""
+    agreements = agreed(outcome)
+    if not agreements:
+        return []
+    rows = agreement_rows(outcome)
+    return ["", "the order of rule sets, ours and people's (attackers' score):", *columns(
+        rows[0], rows[1:], left=(0, 1), free=0
+    )]  # fmt: skip
+
+
+def agreed(outcome: Outcome) -> list[tuple[bool, people.Agreement]]:
+    """Rank correlations with people for every player that has played enough of their rows."""
+    if outcome.plan.kind != "table":
+        return []
+    return [
+        (counted, found)
+        for player in outcome.plan.players
+        for counted in (False, True)
+        if (found := people.agreement(player, outcome.of(player), counted=counted)).spearman is not None
+    ]
+
+
+def agreement_rows(outcome: Outcome) -> list[list[str]]:
+    rows = [["player", "rows", "n", "Spearman", "95 %", "Kendall", "95 %"]]
+    for counted, found in agreed(outcome):
+        intervals = [
+            "-" if ends is None else f"{ends[0]:+.2f} to {ends[1]:+.2f}"
+            for ends in (found.spearman_interval, found.kendall_interval)
+        ]
+        values = ["-" if value is None else f"{value:+.2f}" for value in (found.spearman, found.kendall)]
+        rows.append(
+            [
+                found.player,
+                f">= {people.COUNTED} games" if counted else "all",
+                str(found.rows),
+                values[0],
+                intervals[0],
+                values[1],
+                intervals[1],
+            ]
+        )
+    return rows
+
+
+# Files
+
+
+def write(folder: Path, outcome: Outcome, drawn: Sequence[Path]) -> Path:
+    """Write report.md, report.json and cells.csv; the report's path. OSError if it cannot be."""
+    replace(folder / DATA, (json.dumps(as_json(outcome), indent=1) + "\n").encode())
+    with (folder / CELLS).open("w", newline="") as file:
+        rows = cell_rows(outcome)
+        csv.writer(file).writerows(rows)
+    path = folder / REPORT
+    replace(path, ("\n".join(markdown(outcome, [p.relative_to(folder) for p in drawn])) + "\n").encode())
+    return path
+
+
+def as_json(outcome: Outcome) -> dict[str, Any]:
+    """Everything as one object; shares are from 0 to 1."""
+    found = outcome.found
+    return {
+        "command": outcome.command,
+        "versions": list(outcome.versions),
+        "plan": outcome.plan.as_json(),
+        "cells": [
+            {
+                "rules": cell.entrant.label,
+                "player": cell.player,
+                "advantage": cell.measures.advantage,
+                "decisiveness": cell.measures.decisiveness,
+                **asdict(cell.measures),
+            }
+            for cell in outcome.cells
+        ],
+        "differences": [
+            {
+                "rules": entrant.label,
+                "base": entrant.base,
+                "player": player,
+                "switches": differences(outcome.plan.entrant(entrant.base).variant, entrant.variant),
+                **asdict(gap),
+            }
+            for entrant, player, gap in outcome.shifts
+        ],
+        "people": [{"counted": counted, **asdict(agreement)} for counted, agreement in agreed(outcome)],
+        "search": None
+        if found is None
+        else {
+            "tried": found.tried,
+            "base": asdict(found.base),
+            "rounds": [
+                {"what": what, "rule_sets": number, "games": games} for what, number, games in found.rounds
+            ],
+            "candidates": [
+                {
+                    "changes": searching.changes_of(outcome.plan.entrants[0], candidate.entrant),
+                    "chosen": asdict(candidate.chosen),
+                    "fresh": asdict(candidate.fresh),
+                }
+                for candidate in found.candidates
+            ],
+        },
+        "not_played": list(outcome.misfits),
+    }
+
+
+HEAD = (
+    "rules", "player", "games", "attackers", "defenders", "draws", "score", "score_low", "score_high", "advantage_low",
+    "advantage_high", "balance", "balance_low", "balance_high", "decisiveness", "plies", "plies_attackers",
+    "plies_defenders", "branching", "taken_by_attackers", "taken_by_defenders", "lead_changes",
+)  # fmt: skip
+
+
+def cell_rows(outcome: Outcome) -> list[list[Any]]:
+    """One line for each rule set and player, heads first; shares from 0 to 1, plies are medians."""
+    rows: list[list[Any]] = [list(HEAD)]
+    for cell in outcome.cells:
+        m = cell.measures
+        numbers = [
+            m.score, *m.score_interval, *m.attackers_interval, m.balance, *m.balance_interval, m.decisiveness,
+            m.plies, m.plies_attackers, m.plies_defenders, m.branching, m.by_attackers, m.by_defenders,
+            m.lead_changes,
+        ]  # fmt: skip
+        rows.append(
+            [
+                cell.entrant.label,
+                cell.player,
+                m.games,
+                m.attackers,
+                m.defenders,
+                m.draws,
+                *("" if value is None else f"{value:.4f}" for value in numbers),
+            ]
+        )
+    return rows
+
+
+def markdown(outcome: Outcome, figures: Sequence[Path]) -> list[str]:
+    """The report as lines of Markdown."""
+    lines = [
+        "# Which side the rules favour",
+        "",
+        "```console",
+        f"$ {outcome.command}",
+        "```",
+        "",
+        _described(outcome),
+    ]
+    if len(outcome.versions) > 1:
+        lines += ["", "**The games are of several versions of the engine.**"]
+    if outcome.found is not None:
+        return [*lines, "", *_markdown_search(outcome, outcome.found)]
+    sections = [("Attackers' score, per cent", score_rows(outcome))]
+    sections += [("The strongest players", strongest_rows(outcome))]
+    sections += [("Games", game_rows(outcome))]
+    sections += [("How games end", reason_rows(outcome))]
+    if outcome.shifts:
+        sections[1:1] = [("What the switches do to the attackers' score", shift_rows(outcome))]
+    beside = paper_rows(outcome)
+    if len(beside) > 1:
+        sections += [("Beside tables 1 and 2 of the paper of 2007", beside)]
+    if agreed(outcome):
+        sections += [("Beside people", people_rows(outcome)), ("The same order?", agreement_rows(outcome))]
+        sections += [("Rows of people that are not compared", other_rows(outcome))]
+    for title, rows in sections:
+        lines += ["", f"## {title}", "", *as_columns(rows)]
+    if outcome.misfits:
+        lines += ["", "## Not played", "", *(f"- {misfit}" for misfit in outcome.misfits)]
+    if figures:
+        lines += ["", "## Figures"]
+        for path in figures:
+            if path.suffix == ".svg":
+                lines += ["", f"![{path.stem}]({path.as_posix()})"]
+    return lines
+
+
+def _described(outcome: Outcome) -> str:
+    plan = outcome.plan
+    return (
+        f"Equal players on both sides, from distinct random openings, seed {plan.seed}; a game still open after "
+        f"{plan.most_plies} plies is a draw (`ply_cap`). Intervals are of 95 %. "
+        f"Engine {' and '.join(outcome.versions)}."
+    )
+
+
+def score_rows(outcome: Outcome) -> list[list[str]]:
+    """A line for each rule set, a column for each player: the attackers' score, draws for half."""
+    rows = [["rules", *outcome.plan.players]]
+    for entrant in outcome.plan.entrants:
+        found = [outcome.at(entrant.label, player) for player in outcome.plan.players]
+        rows.append([entrant.label, *("-" if m is None else percent(m.score) for m in found)])
+    return rows
+
+
+def strongest_rows(outcome: Outcome) -> list[list[str]]:
+    """The last player's games: what the attackers win, and how sure that is."""
+    rows = [
+        [
+            "rules",
+            "games",
+            "attackers win",
+            "95 %",
+            "defenders win",
+            "95 %",
+            "drawn",
+            "score",
+            "95 %",
+            "balance",
+        ]
+    ]
+    for label, m in outcome.of(outcome.plan.players[-1]).items():
+        rows.append(
+            [
+                label,
+                str(m.games),
+                percent(m.advantage),
+                between(m.attackers_interval),
+                percent(m.defenders / m.games),
+                between(m.defenders_interval),
+                percent(m.draws / m.games),
+                percent(m.score),
+                between(m.score_interval),
+                f"{m.balance:.2f} [{m.balance_interval[0]:.2f}-{m.balance_interval[1]:.2f}]",
+            ]
+        )
+    return rows
+
+
+def game_rows(outcome: Outcome) -> list[list[str]]:
+    """Everything else about the games, a line for each rule set and player."""
+    rows = [
+        [
+            "rules", "player", "games", "attackers/defenders/drawn %", "score", "95 %", "balance", "plies (median)",
+            "when attackers win", "when defenders win", "legal moves", "taken by attackers", "by defenders",
+            "changes of lead",
+        ]
+    ]  # fmt: skip
+    for entrant in outcome.plan.entrants:
+        for cell in outcome.cells:
+            if cell.entrant.label != entrant.label:
+                continue
+            m = cell.measures
+            rows.append(
+                [
+                    entrant.label,
+                    cell.player,
+                    str(m.games),
+                    " / ".join(map(percent, _shares(m))),
+                    percent(m.score),
+                    between(m.score_interval),
+                    f"{m.balance:.2f}",
+                    number(m.plies),
+                    number(m.plies_attackers),
+                    number(m.plies_defenders),
+                    number(m.branching, 1),
+                    number(m.by_attackers, 1),
+                    number(m.by_defenders, 1),
+                    number(m.lead_changes, 1),
+                ]
+            )
+    return rows
+
+
+def reason_rows(outcome: Outcome) -> list[list[str]]:
+    """Why the games of the last player ended, per cent, most frequent first."""
+    rows = [["rules", "attackers win by", "defenders win by", "drawn by"]]
+    for label, m in outcome.of(outcome.plan.players[-1]).items():
+        said = [
+            ", ".join(
+                f"{reason.replace('_', ' ')} {percent(count / m.games)}"
+                for winner, reason, count in m.reasons
+                if winner == who
+            )
+            for who in "ad="
+        ]
+        rows.append([label, *(text or "-" for text in said)])
+    return rows
+
+
+def shift_rows(outcome: Outcome) -> list[list[str]]:
+    """The difference of every rule set to its base, a column for each player; in bold where nought is left out."""
+    players = outcome.plan.players
+    rows = [["rules", "what differs", *players]]
+    gaps: Mapping[tuple[str, str], Shift] = {
+        (entrant.label, player): gap for entrant, player, gap in outcome.shifts
+    }
+    for entrant in outcome.plan.entrants:
+        if not entrant.base:
+            continue
+        base = outcome.plan.entrant(entrant.base)
+        cells = []
+        for player in players:
+            gap = gaps.get((entrant.label, player))
+            text = "-" if gap is None else f"{100 * gap.difference:+.1f} [{signed(gap.interval)}]"
+            cells.append(f"**{text}**" if gap is not None and gap.certain else text)
+        rows.append([entrant.label, entrant.note or _differing(base, entrant), *cells])
+    return rows
+
+
+def _differing(base: Entrant, entrant: Entrant) -> str:
+    return ", ".join(f"{name} {one} → {two}" for name, one, two in differences(base.variant, entrant.variant))
+
+
+def paper_rows(outcome: Outcome) -> list[list[str]]:
+    """Who won in the paper's games and in ours, for its two rule sets and every player."""
+    rows = [
+        [
+            "rules", "player", "paper: games", "attackers/defenders/drawn", "score", "95 %", "ours: games",
+            "attackers/defenders/drawn %", "score", "95 %",
+        ]
+    ]  # fmt: skip
+    for cell in outcome.cells:
+        if cell.entrant.label not in TABLES:
+            continue
+        row, m = paper.printed(cell.entrant.label, cell.player), cell.measures
+        theirs = ["-"] * 4
+        if row is not None:
+            wins = f"{row.attackers} / {row.defenders} / {row.draws}"
+            theirs = [str(sum(row)), wins, percent(row.score), between(row.interval)]
+        ours = [
+            str(m.games),
+            " / ".join(map(percent, _shares(m))),
+            percent(m.score),
+            between(m.score_interval),
+        ]
+        rows.append([cell.entrant.label, cell.player, *theirs, *ours])
+    order = [entrant.label for entrant in outcome.plan.entrants]
+    rows[1:] = sorted(rows[1:], key=lambda row: order.index(row[0]))
+    return rows
+
+
+def people_rows(outcome: Outcome) -> list[list[str]]:
+    """People's attackers' scores beside those of every player."""
+    players = outcome.plan.players
+    rows = [["people", "games", "score", "rules here", *players, "source"]]
+    for row in people.table():
+        found = [outcome.at(row.rules, player) for player in players]
+        if any(m is not None for m in found):
+            count = "?" if row.games is None else f"{row.games:,}"
+            scores = ["-" if m is None else percent(m.score) for m in found]
+            rows.append([row.name, count, percent(row.score), row.rules, *scores, row.source])
+    return rows
+
+
+def other_rows(outcome: Outcome) -> list[list[str]]:
+    """Rows of people without a counterpart here, and why."""
+    rows = [["people", "games", "score", "source", "why not"]]
+    played = {cell.entrant.label for cell in outcome.cells}
+    for row in people.table():
+        if row.rules not in played:
+            count = "?" if row.games is None else f"{row.games:,}"
+            rows.append(
+                [row.name, count, percent(row.score), row.source, row.why or "not played in this run"]
+            )
+    return rows
+
+
+def _markdown_search(outcome: Outcome, found: Found) -> list[str]:
+    base = outcome.plan.entrants[0]
+    rows = [
+        [
+            "changes of switches",
+            "number",
+            "fresh games",
+            "attackers/defenders/drawn %",
+            "score",
+            "95 %",
+            "chosen by",
+        ]
+    ]
+    for changes, count, fresh, chosen in [
+        ("none", 0, found.base, None),
+        *(
+            (
+                ", ".join(f"`{change}`" for change in searching.changes_of(base, candidate.entrant)),
+                candidate.changes,
+                candidate.fresh,
+                candidate.chosen,
+            )
+            for candidate in found.candidates
+        ),
+    ]:
+        rows.append(
+            [
+                changes,
+                str(count),
+                str(fresh.games),
+                " / ".join(map(percent, _shares(fresh))),
+                percent(fresh.score),
+                between(fresh.score_interval),
+                "-" if chosen is None else f"{percent(chosen.score)} of {chosen.games}",
+            ]
+        )
+    screened = [
+        ["screened", "rule sets", "games each so far"],
+        *([what, str(n), str(games)] for what, n, games in found.rounds),
+    ]
+    return [
+        f"## Nearest to even from {base.label}, by {outcome.plan.players[-1]}",
+        "",
+        f"{found.tried} rule sets were tried. {LUCK}",
+        "",
+        *as_columns(rows),
+        "",
+        *as_columns(screened),
+    ]

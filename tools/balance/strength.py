@@ -1,0 +1,113 @@
+"""Players of a given strength: a shipped player or a file of one, with a limit of its own behind an `@`.
+
+simple               as it is
+default@1600         at most 1600 nodes a move
+default@d5           five plies
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hnefi import players
+from hnefi.engine import evaluators, options
+from hnefi.engine.search.types import Limits, Settings
+from hnefi.engine.variant import Variant
+from hnefi.engine.wording import shorten
+
+from .entrants import BalanceError
+
+DEFAULT = (
+    "random-terminal",
+    "simple",
+    "simple-d2",
+    "simple-d3",
+    "default@100",
+    "default@400",
+    "default@1600",
+)
+"""From weak to strong: two that the literature knows, and our search with more and more to think."""
+SMALL_TABLE, LARGE_TABLE, MANY = 1, 16, 10_000
+"""Mebibytes of a search's table, and the nodes from which the large one is used."""
+MOST = 10**9
+DRAWN = ("minimax", "random", "mcts", "puct")
+"""Algorithms that play another game from the same opening when their seed is another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """Who plays both sides: `label` names him in tables and is part of every game's random stream."""
+
+    label: str
+    settings: Settings
+    limits: Limits
+    player: players.Player
+
+    @property
+    def varied(self) -> bool:
+        """Whether the same opening gives another game with another seed."""
+        return self.settings.algorithm in DRAWN or self.settings.skill < 10
+
+    @property
+    def scored(self) -> bool:
+        """Whether its searches report values on the scale of the engine's own evaluation."""
+        return self.settings.algorithm == "alphabeta" and self.settings.evaluator == "default"
+
+    def misfit(self, variant: Variant) -> str | None:
+        """Why this player cannot play a rule set; None if it can."""
+        return self.player.misfit(variant) or evaluators.misfit(self.settings.evaluator, variant)
+
+    def milliseconds(self, size: int) -> float:
+        """About what a game costs on a board of this size: for sizes of jobs and the time left, nothing else."""
+        if self.settings.algorithm == "minimax":
+            depth = self.limits.depth or 1
+            cost = 20.0 if depth == 1 else 250.0 * 6.0 ** max(0, depth - 3)
+        elif self.limits.nodes is not None:
+            cost = 25 + 0.07 * self.limits.nodes
+        else:
+            cost = 4.0 ** (self.limits.depth or 5)
+        return cost * (size / 11) ** 2
+
+
+def parse(word: str) -> Strength:
+    """The player that a word means; BalanceError otherwise."""
+    name, at, limit = word.partition("@")
+    try:
+        player = players.load(name)
+    except players.PlayerError as error:
+        raise BalanceError(str(error)) from None
+    limits = player.limits
+    if at:
+        deep = limit.startswith("d")
+        digits = limit[1:] if deep else limit
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and 0 < int(digits) <= MOST):
+            raise BalanceError(f"{shorten(word)}: expected {name}@NODES or {name}@dPLIES, as default@1600")
+        limits = replace(limits, depth=int(digits)) if deep else replace(limits, nodes=int(digits))
+    if limits.depth is None and limits.nodes is None:
+        if player.algorithm != "random":
+            raise BalanceError(f"{shorten(word)}: expected a limit: {name}@NODES or {name}@dPLIES")
+        limits = replace(limits, depth=1)
+    if limits.movetime is not None:
+        raise BalanceError(
+            f"{shorten(word)}: expected a player without movetime: its games cannot be repeated"
+        )
+    table = LARGE_TABLE if limits.nodes is None or limits.nodes >= MANY else SMALL_TABLE
+    fields: dict[str, Any] = {}
+    for key, text in player.options.items():
+        option = options.find(key)
+        assert option is not None
+        fields[option.setting] = option.read(text)
+    fields = {"hash_mib": table, **fields, "algorithm": player.algorithm, "evaluator": player.evaluator}
+    return Strength(word, Settings(**fields), limits, player)
+
+
+def several(text: str) -> list[Strength]:
+    """Players with commas between them, weak ones first; BalanceError if one is named twice or cannot be."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise BalanceError(f"--players {shorten(text)}: expected players with commas between them")
+    for word in words:
+        if words.count(word) > 1:
+            raise BalanceError(f"--players: {shorten(word)}: expected each player once")
+    return [parse(word) for word in words]

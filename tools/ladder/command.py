@@ -1,0 +1,430 @@
+"""`hnefi ladder`: a scale of fixed players; who stands where on it, and how the scale is made."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import arguments
+from .ladder import CURRENT, Contestant, Ladder, LadderError, contestant, load, playable
+
+if TYPE_CHECKING:
+    from .fitting import Fit
+    from .pool import Pool
+
+USAGE = 2
+SKETCH = 200
+"""Resamples of a rating that is only told in passing."""
+VERBS = {
+    "show": "the published scale, or one player's profile",
+    "run": "play the rungs against each other",
+    "place": "play somebody against the rungs: WHO is a player, PLAYER:NODES, PLAYER+EVALUATOR:NODES, level-N or elo-N",
+    "calibrate": "play the engine told to play like a rating (UCI_Elo) against the rungs",
+    "report": "tables and pictures of some runs, or of the published games",
+    "agree": "compare two runs of different seeds",
+    "publish": "make ratings and pool of some runs the published ones",
+    "games": "the published games as records",
+    "check": "whether rungs, rules and openings are still those that were frozen",
+}
+EXAMPLES = (
+    "show",
+    "show level-3",
+    "place mine.toml",
+    "place default:1000 default+simple:400 level-4 --every 2 --near 10",
+    "run --seed 1 --out ladder-1",
+    "run --seed 2 --out ladder-2",
+    "agree ladder-1 ladder-2",
+    "report ladder-1 placed --out report",
+    "games --player uct-100 --variant brandubh --to games.tafl",
+)
+
+
+def main(argv: list[str]) -> int:
+    """Carry out a verb; 0 when done, 1 when interrupted or not as frozen, 2 for what cannot be done."""
+    options = _parser()
+    if not argv:
+        print(options.format_help(), end="")
+        return 0
+    given = options.parse_args(argv)
+    try:
+        action: Callable[[Any], int] = given.action
+        return action(given)
+    except LadderError as error:
+        print(f"hnefi ladder: error: {error}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        print("hnefi ladder: interrupted: the same command goes on", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - whoever read has gone
+        return 0
+    except Exception as error:
+        from ..arena.options import ConfigError
+        from ..arena.store import StoreError
+
+        if not isinstance(error, (ConfigError, StoreError)):
+            raise
+        print(f"hnefi ladder: error: {error}", file=sys.stderr)
+        return USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    options = arguments.parser("ladder", __doc__.splitlines()[0].partition(": ")[2], EXAMPLES)
+    verbs = options.add_subparsers(dest="verb", metavar="VERB", required=True)
+
+    def verb(name: str, action: Callable[[Any], int]) -> argparse.ArgumentParser:
+        made = verbs.add_parser(name, help=VERBS[name], description=VERBS[name], allow_abbrev=False)
+        made.set_defaults(action=action)
+        made.add_argument(
+            "--ladder", default=CURRENT, metavar="L", help=f"a ladder's name, or its .toml file ({CURRENT})"
+        )
+        return made
+
+    def playing(name: str, action: Callable[[Any], int]) -> argparse.ArgumentParser:
+        made = verb(name, action)
+        made.add_argument(
+            "--seed", type=arguments.positive, default=1, metavar="S", help="the run's seed (1)"
+        )
+        made.add_argument("--out", metavar="DIR", help="where the games go; what is there is gone on with")
+        made.add_argument(
+            "--jobs", type=arguments.positive, metavar="J", help="games at a time (as many as cores)"
+        )
+        made.add_argument(
+            "--force",
+            action="store_true",
+            help="go on although the rungs are not as frozen; says so for ever",
+        )
+        made.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
+        return made
+
+    show = verb("show", _show)
+    show.add_argument("name", nargs="?", metavar="WHO", help="one player's profile")
+    show.add_argument("--json", action="store_true", help="the published ratings as JSON")
+    playing("run", _run)
+    for made in (playing("place", _place), playing("calibrate", _calibrate)):
+        made.add_argument(
+            "--every", type=arguments.positive, default=2, metavar="N", help="pairs against every rung (2)"
+        )
+        made.add_argument(
+            "--near",
+            type=arguments.natural,
+            default=10,
+            metavar="N",
+            help="pairs more against the nearest four (10)",
+        )
+        made.add_argument("--variants", metavar="V,V", help="only these of the ladder's variants")
+        made.add_argument(
+            "--on",
+            action="append",
+            metavar="DIR",
+            help="a run of the rungs to be measured by (the published games)",
+        )
+    verbs.choices["place"].add_argument(
+        "who", nargs="+", metavar="WHO", help="shipped for all shipped players and levels"
+    )
+    verbs.choices["calibrate"].add_argument(
+        "--labels",
+        type=arguments.positive,
+        default=5,
+        metavar="N",
+        help="so many labels, the middles of equal parts of the range (5)",
+    )
+    report = verb("report", _report)
+    report.add_argument(
+        "runs", nargs="*", metavar="DIR", help="runs, or folders with runs (the published games)"
+    )
+    report.add_argument("--out", metavar="DIR", help="write report.md, ratings.json and pictures there")
+    agree = verb("agree", _agree)
+    agree.add_argument("runs", nargs=2, metavar="DIR", help="two runs of the rungs")
+    publish = verb("publish", _publish)
+    publish.add_argument("runs", nargs="+", metavar="DIR", help="runs, or folders with runs")
+    publish.add_argument("--to", metavar="DIR", help="the folder of the two files (where the ladder is)")
+    games = verb("games", _games)
+    games.add_argument("--player", metavar="WHO", default="", help="only games of this one")
+    games.add_argument("--variant", metavar="V", default="", help="only games of this variant")
+    games.add_argument("--to", metavar="FILE", help="write them there (.tafl); otherwise on standard output")
+    check = verb("check", _check)
+    check.add_argument("--freeze", action="store_true", help="write down what the ladder is now")
+    return options
+
+
+# Playing
+
+
+def _jobs(given: Any) -> int:
+    from ..arena.slots import usable_cores
+
+    jobs: int = given.jobs or len(usable_cores())
+    return jobs
+
+
+def _expect_frozen(ladder: Ladder, force: bool) -> None:
+    """LadderError unless the rungs are what they were; what changed without consequence is said."""
+    from . import frozen
+
+    unlike, harmless = frozen.differences(frozen.read(ladder), frozen.measure(ladder))
+    for text in (*harmless, *(unlike if force else ())):
+        print(f"hnefi ladder: note: {text}", file=sys.stderr)
+    if unlike and not force:
+        listed = "\n".join(f"  {text}" for text in unlike)
+        raise LadderError(
+            f"{ladder.name} is not what was frozen; ratings on it would not compare (--force goes on):\n{listed}"
+        )
+
+
+def _run(given: Any) -> int:
+    from . import frozen, playing
+
+    ladder = load(given.ladder)
+    _expect_frozen(ladder, given.force)
+    folder = Path(given.out or f"{ladder.name}-seed-{given.seed}")
+    config = playing.rungs(ladder, given.seed, _jobs(given))
+    screen = playing.Screen(playing.live(sys.stdout, plain=given.plain), f"{ladder.name} seed {given.seed}")
+    code = playing.play(config, frozen.openings(ladder), folder, screen, force=given.force)
+    if code == 0:
+        print(f"hnefi ladder report {folder} shows what came of it")
+    return code
+
+
+def _calibrate(given: Any) -> int:
+    from hnefi.engine.search.labels import HIGHEST, LOWEST
+
+    width = (HIGHEST - LOWEST) / given.labels
+    given.who = [f"elo-{round(LOWEST + width * (part + 0.5))}" for part in range(given.labels)]
+    return _place(given)
+
+
+def shipped() -> list[str]:
+    """All shipped players but the engine at full strength, and its levels."""
+    from hnefi import players
+    from hnefi.engine.search.labels import MEASURED
+
+    named = [name for name in players.names() if players.load(name).algorithm != "alphabeta"]
+    return [*named, *(f"level-{level}" for level, _ in MEASURED)]
+
+
+def _place(given: Any) -> int:
+    ladder = load(given.ladder)
+    everybody = [word for word in shipped() if word not in ladder.names]
+    words = [word for one in given.who for word in (everybody if one == "shipped" else [one])]
+    found = [contestant(word, ladder) for word in dict.fromkeys(words)]
+    for one in found:
+        if one in ladder.rungs:
+            raise LadderError(f"{one.name}: a rung of {ladder.name}: expected somebody who is not on it")
+    wanted = [word.strip() for word in given.variants.split(",")] if given.variants else list(ladder.variants)
+    unknown = [word for word in wanted if word not in ladder.variants]
+    if unknown:
+        raise LadderError(f"--variants {unknown[0]!r:.60}: expected some of {', '.join(ladder.variants)}")
+    chosen = [tuple(name for name in playable(one, ladder) if name in wanted) for one in found]
+    for one, variants in zip(found, chosen, strict=True):
+        if not variants:
+            raise LadderError(f"{one.name}: --variants {given.variants}: plays none of them")
+    if given.every + given.near > ladder.pairs:
+        raise LadderError(
+            f"--every {given.every} and --near {given.near}: expected at most {ladder.pairs} pairs, so many openings"
+            " does a seed have"
+        )
+    _expect_frozen(ladder, given.force)
+    pool = _pool(ladder, given.on or ())
+    from . import playing
+
+    live = playing.live(sys.stdout, plain=given.plain)
+    out = Path(given.out or f"{ladder.name}-placed")
+    for number, (one, variants) in enumerate(zip(found, chosen, strict=True), 1):
+        title = one.name if len(found) == 1 else f"{one.name} ({number} of {len(found)})"
+        code = _place_one(ladder, one, variants, pool, given, out, live, title)
+        if code:
+            print("the same command goes on", file=sys.stderr)
+            return code
+    return 0
+
+
+def _place_one(
+    ladder: Ladder,
+    one: Contestant,
+    variants: Sequence[str],
+    pool: Pool,
+    given: Any,
+    out: Path,
+    live: Any,
+    title: str,
+) -> int:
+    """Against every rung, then against those that are near; its rating among all games."""
+    from . import fitting, frozen, playing
+    from .pool import of_folders
+
+    lists = frozen.openings(ladder)
+    place = out / _folder_name(one.name)
+
+    def play(part: str, against: Sequence[Contestant], pairs: int, after: int = 0) -> int:
+        config = playing.gauntlet(ladder, one, against, variants, pairs, given.seed, _jobs(given), after)
+        screen = playing.Screen(live, f"{title}, {part}")
+        return playing.play(config, lists, place / part, screen, force=given.force)
+
+    code = play("every", ladder.rungs, given.every)
+    if code:
+        return code
+    fit = fitting.fit(
+        pool.joined(of_folders(ladder, [place / "every"])), ladder.anchor, bootstrap=0, each=False
+    )
+    ratings = {name: rating.value for name, rating in fit.whole.ratings.items()}
+    if given.near:
+        code = play("near", playing.near(ladder, ratings, one.name), given.near, given.every)
+        if code:
+            return code
+    whole = pool.joined(of_folders(ladder, [place]))
+    rating = fitting.fit(whole, ladder.anchor, bootstrap=SKETCH, each=False).whole.ratings[one.name]
+    error = f" ± {rating.error:.0f}" if rating.error else ""
+    live.report([f"{one.name}: {rating.value:.0f}{error} on {ladder.name} ({', '.join(variants)})"])
+    return 0
+
+
+def _folder_name(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_.+" else "_" for letter in name)
+
+
+def _pool(ladder: Ladder, places: Sequence[str]) -> Pool:
+    """The games of some runs, or those that are published."""
+    from . import published
+    from .pool import of_folders, read
+
+    if places:
+        found = of_folders(ladder, [Path(place) for place in places])
+        if not found.games:
+            raise LadderError(f"{places[0]}: expected runs with games")
+        return found
+    path = published.pool_file(ladder.name, ladder.file.parent)
+    if not path.is_file():
+        raise LadderError(
+            f"{path}: not there: nothing is published yet (hnefi ladder run; then --on its folder)"
+        )
+    pool = read(path)
+    for rung in ladder.rungs:
+        if pool.players.get(rung.name, rung) != rung:
+            raise LadderError(f"{path}: {rung.name} is {pool.players[rung.name]}: expected the rung {rung}")
+    return pool
+
+
+# Telling
+
+
+def _fit(ladder: Ladder, pool: Pool) -> Fit:
+    from . import fitting
+
+    return fitting.fit(pool, ladder.anchor)
+
+
+def _report(given: Any) -> int:
+    from . import report
+
+    ladder = load(given.ladder)
+    pool = _pool(ladder, given.runs)
+    fit = _fit(ladder, pool)
+    if given.out:
+        print(report.write(Path(given.out), ladder, pool, fit))
+    else:
+        print("\n".join(report.markdown(ladder, pool, fit)))
+    return 0
+
+
+def _agree(given: Any) -> int:
+    from . import report
+
+    ladder = load(given.ladder)
+    one, two = (_fit(ladder, _pool(ladder, [place])) for place in given.runs)
+    print("\n".join(report.agreement(one, two)))
+    return 0
+
+
+def _publish(given: Any) -> int:
+    from . import pool as pools
+    from . import published
+
+    ladder = load(given.ladder)
+    found = _pool(ladder, given.runs)
+    unfinished = [run.name for run in found.runs if not run.complete]
+    if unfinished:
+        raise LadderError(f"{unfinished[0]}: not played to its end: expected whole runs")
+    folder = Path(given.to) if given.to else ladder.file.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    path = published.pool_file(ladder.name, folder)
+    pools.write(found, path)
+    document = published.document(ladder, found, _fit(ladder, found))
+    written = published.ratings_file(ladder.name, folder)
+    written.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"{path}: {len(found.games):,} games, {path.stat().st_size:,} bytes")
+    print(f"{written}: {len(document['players'])} players")
+    return 0
+
+
+def _games(given: Any) -> int:
+    from hnefi.engine.records import tafl_text
+
+    from . import frozen
+    from .pool import records
+
+    ladder = load(given.ladder)
+    pool = _pool(ladder, ())
+    for word, known, kind in (
+        (given.player, list(pool.players), "players"),
+        (given.variant, list(ladder.variants), "variants"),
+    ):
+        if word and word not in known:
+            raise LadderError(f"{word[:60]!r}: expected one of the {kind} {', '.join(known)}")
+    found = records(pool, frozen.openings(ladder), given.player, given.variant)
+    if not given.to:
+        for record in found:
+            sys.stdout.write(tafl_text.write(record))
+        return 0
+    count = 0
+    try:
+        with Path(given.to).open("w", encoding="utf-8") as stream:
+            for record in found:
+                stream.write(tafl_text.write(record))
+                count += 1
+    except OSError as error:
+        raise LadderError(f"{given.to}: {error.strerror or error}: expected a file to write") from None
+    print(f"{given.to}: {count:,} games")
+    return 0
+
+
+def _check(given: Any) -> int:
+    from . import frozen
+
+    ladder = load(given.ladder)
+    if given.freeze:
+        print(frozen.freeze(ladder))
+        return 0
+    unlike, harmless = frozen.differences(frozen.read(ladder), frozen.measure(ladder))
+    for text in (*unlike, *harmless):
+        print(text)
+    if unlike:
+        print(f"{ladder.name} is not what was frozen")
+        return 1
+    print(f"{ladder.name}: {len(ladder.rungs)} rungs on {', '.join(ladder.variants)}, as frozen")
+    return 0
+
+
+def _show(given: Any) -> int:
+    from . import published
+    from .showing import portrait, scale
+
+    ladder = load(given.ladder)
+    document = published.ratings(ladder.name, ladder.file.parent)
+    if document is None:
+        raise LadderError(f"{ladder.name}: nothing is published yet")
+    if given.name is not None and given.name not in document["players"]:
+        raise LadderError(f"{given.name[:60]!r}: expected one of {', '.join(document['players'])}")
+    if given.json:
+        shown = document if given.name is None else document["players"][given.name]
+        print(json.dumps(shown, indent=2, ensure_ascii=False))
+    elif given.name is None:
+        print("\n".join(scale(document)))
+    else:
+        print("\n".join([given.name, "", *portrait(document["players"][given.name])]))
+    return 0

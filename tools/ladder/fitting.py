@@ -1,0 +1,203 @@
+"""What a pool of games says: ratings, profiles, what the ratings do not explain, who beats whom in circles.
+
+Ratings are fitted by maximum likelihood with a term for the advantage of a side in every variant (`arena.rating`), all
+variants together and each alone; the anchor's rating is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from ..arena.match_rule import DOUBLED, Record, Tally
+from ..arena.rating import Fitted, Model, Table, rate
+from ..arena.statistics import expected_score
+from .ladder import LadderError
+from .pool import Pool
+
+BOOTSTRAP = 1000
+LARGE = 3.0
+"""Standard errors from which on a result is worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The ratings of a pool: `whole` of all variants together, `alone` of each for itself, with the games' counts."""
+
+    whole: Table
+    alone: Mapping[str, Table]
+    tally: Tally
+    tallies: Mapping[str, Tally]
+    anchor: tuple[str, float]
+
+
+def fit(
+    pool: Pool, anchor: tuple[str, float], *, bootstrap: int = BOOTSTRAP, seed: int = 0, each: bool = True
+) -> Fit:
+    """Fit everything; without `each` only all variants together. LadderError if the anchor did not play."""
+    variants = sorted({game.variant for game in pool.games})
+    tallies = {name: pool.tally(name) for name in variants}
+    tally = pool.tally()
+    model = Model(anchor=anchor, bootstrap=bootstrap, seed=seed)
+    return Fit(
+        whole=_table(tally, model),
+        alone={name: _table(tallies[name], model) for name in variants} if each else {},
+        tally=tally,
+        tallies=tallies,
+        anchor=anchor,
+    )
+
+
+def _table(tally: Tally, model: Model) -> Table:
+    """The table that the anchor is part of."""
+    assert model.anchor is not None
+    name = model.anchor[0]
+    try:
+        tables = rate(tally.units(), model)
+    except ValueError as error:
+        raise LadderError(str(error)) from None
+    return next(table for table in tables if name in table.ratings)
+
+
+# Profiles
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One player against another, in one variant or in all: the record, the score that the ratings expect, and how
+    many standard errors of the expected score the record is away from it."""
+
+    player: str
+    opponent: str
+    record: Record
+    expected: float
+    residual: float
+
+
+def cells(fit: Fit, variant: str | None = None) -> dict[tuple[str, str], Cell]:
+    """All meetings, from both points of view. With a variant, its own ratings are what is expected by."""
+    table = fit.whole if variant is None else fit.alone[variant]
+    tally = fit.tally if variant is None else fit.tallies[variant]
+    counts: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    expected: defaultdict[tuple[str, str], float] = defaultdict(float)
+    spread: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for (place, attackers, defenders, winner), count in tally.games.items():
+        if attackers not in table.ratings or defenders not in table.ratings or not count:
+            continue
+        gap = table.ratings[attackers].value - table.ratings[defenders].value + table.sides[place].value
+        hope = expected_score(gap)
+        for side, pair in enumerate(((attackers, defenders), (defenders, attackers))):
+            counts[pair][DOUBLED[winner][side]] += count
+            expected[pair] += count * (hope if side == 0 else 1.0 - hope)
+            # A draw spreads less: this is the most that a game can.
+            spread[pair] += count * hope * (1.0 - hope)
+    found = {}
+    for pair, (losses, draws, wins) in counts.items():
+        record = Record(wins, draws, losses)
+        points = wins + draws / 2
+        residual = (points - expected[pair]) / math.sqrt(spread[pair]) if spread[pair] > 0 else 0.0
+        found[pair] = Cell(*pair, record, expected[pair] / record.games, residual)
+    return found
+
+
+def misfit(found: Mapping[tuple[str, str], Cell], free: int) -> tuple[float, int]:
+    """Chi-square of all meetings and its degrees of freedom, `free` being the fitted numbers; 1 each if the model
+    holds, less where many games are drawn."""
+    once = [cell for (one, two), cell in found.items() if one < two]
+    return sum(cell.residual**2 for cell in once), max(1, len(once) - free)
+
+
+# Circles
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """Three players each of whom beats the next, the last one the first: the three scores."""
+
+    players: tuple[str, str, str]
+    scores: tuple[float, float, float]
+
+
+def circles(found: Mapping[tuple[str, str], Cell]) -> list[Circle]:
+    """Every circle in which each score is significantly above a half (Wilson's 95 % interval), the clearest first."""
+    beats: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for (one, two), cell in found.items():
+        interval, score = cell.record.interval, cell.record.score
+        if interval is not None and score is not None and interval[0] > 0.5:
+            beats[one][two] = score
+    circled = []
+    for one, prey in beats.items():
+        for two, score in prey.items():
+            for three, other in beats.get(two, {}).items():
+                # Each circle is found from each of its players: the first in the alphabet tells it.
+                if one == min(one, two, three) and one in beats.get(three, {}):
+                    circled.append(Circle((one, two, three), (score, other, beats[three][one])))
+    return sorted(circled, key=lambda circle: (-min(circle.scores), circle.players))
+
+
+def significant(found: Mapping[tuple[str, str], Cell]) -> int:
+    """In how many triples of players all three meetings are significant: among them circles were looked for."""
+    clear = {
+        pair
+        for pair, cell in found.items()
+        if (interval := cell.record.interval) is not None and (interval[0] > 0.5 or interval[1] < 0.5)
+    }
+    names = sorted({name for pair in clear for name in pair})
+    return sum(
+        (one, two) in clear and (two, three) in clear and (one, three) in clear
+        for one, two, three in permutations(names, 3)
+        if one < two < three
+    )
+
+
+# Two fits
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A rating in two fits: the second less the first, and half of the joint 95 % interval."""
+
+    name: str
+    one: Fitted
+    two: Fitted
+    value: float
+    error: float
+
+    @property
+    def outside(self) -> bool:
+        """Whether the two differ by more than chance explains in 95 of 100 cases."""
+        return abs(self.value) > self.error
+
+
+def differences(one: Table, two: Table) -> list[Difference]:
+    """How two tables with the same anchor differ, in the order of the first; the anchor itself is left out."""
+    found = []
+    for name, first in one.ratings.items():
+        second = two.ratings.get(name)
+        # Of the anchor nothing is fitted.
+        if second is None or not first.error or not second.error:
+            continue
+        error = math.hypot(first.error, second.error)
+        found.append(Difference(name, first, second, second.value - first.value, error))
+    return found
+
+
+def rising(measured: Sequence[tuple[float, float]]) -> list[int]:
+    """The whole numbers nearest to some measured ones (value, error), by weighted squares, that rise from each to the
+    next: neighbours that are in the wrong order get their weighted mean, and one more each (pool adjacent violators).
+    """
+    blocks: list[list[float]] = []  # sums of weights and of weighted values, how many
+    for value, error in measured:
+        blocks.append([error**-2, value * error**-2, 1])
+        while len(blocks) > 1 and blocks[-2][1] / blocks[-2][0] >= blocks[-1][1] / blocks[-1][0]:
+            last = blocks.pop()
+            blocks[-1] = [one + other for one, other in zip(blocks[-1], last, strict=True)]
+    found: list[int] = []
+    for weight, summed, many in blocks:
+        for place in range(int(many)):
+            number = round(summed / weight) - (int(many) - 1) // 2 + place
+            found.append(number if not found else max(number, found[-1] + 1))
+    return found

@@ -1,0 +1,169 @@
+"""What a ladder's rungs are, as hashes: whoever plays differently is not that rung any more.
+
+Three things are frozen beside a ladder, in `NAME.frozen.json`:
+
+- for every rung its definition (player, limits, options, the bytes of its player file and of its evaluator's file) and
+  its answers: the moves it chooses, by a fixed seed, from the first openings of every variant;
+- the source that all searches are made of, which may change as long as the answers do not;
+- the lists of openings, variant by variant.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from .ladder import Contestant, Ladder, LadderError
+
+ASKED = 4
+"""So many openings of every variant are put to every rung."""
+SEED = 2026
+SOURCES = ("search", "evaluators", "games")
+"""Rooms of the engine that moves follow from."""
+
+
+def file_of(ladder: Ladder) -> Path:
+    """Where the hashes of a ladder stand."""
+    return ladder.file.with_name(f"{ladder.file.stem}.frozen.json")
+
+
+def openings(ladder: Ladder) -> dict[str, tuple[Any, ...]]:
+    """The openings of every variant; LadderError for a file that cannot be used."""
+    from ..arena.openings import from_lines
+
+    try:
+        lists = from_lines(ladder.openings.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise LadderError(
+            f"{ladder.openings}: {error.strerror or error}: expected the ladder's openings"
+        ) from None
+    except (ValueError, TypeError) as error:
+        raise LadderError(f"{ladder.openings}: {error}: expected lines as they were written") from None
+    for name in ladder.variants:
+        if len(lists.get(name, ())) < ladder.pairs:
+            found = len(lists.get(name, ()))
+            raise LadderError(
+                f"{ladder.openings}: {found} openings of {name}: expected at least {ladder.pairs}"
+            )
+    return lists
+
+
+def measure(ladder: Ladder) -> dict[str, Any]:
+    """All the hashes, as they are now; takes a second or two."""
+    from hnefi.engine.games import find
+
+    from ..arena.openings import list_hash
+
+    lists = openings(ladder)
+    return {
+        "ladder": ladder.name,
+        "openings": {name: list_hash(lists[name]) for name in ladder.variants},
+        "rules": {name: find(name).hash for name in ladder.variants},
+        "source": source(),
+        "rungs": {
+            rung.name: {"definition": definition(rung), "answers": answers(rung, ladder, lists)}
+            for rung in ladder.rungs
+        },
+    }
+
+
+def freeze(ladder: Ladder) -> Path:
+    """Write down what the ladder is now; the file."""
+    path = file_of(ladder)
+    path.write_text(json.dumps(measure(ladder), indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def read(ladder: Ladder) -> dict[str, Any]:
+    """What was frozen; LadderError if nothing was."""
+    path = file_of(ladder)
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise LadderError(
+            f"{path}: not there: expected a frozen ladder (hnefi ladder check --freeze makes it one)"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise LadderError(f"{path}: {error}: expected JSON as it was written") from None
+    if not isinstance(found, dict):
+        raise LadderError(f"{path}: {found!r:.60}: expected hashes as they were written")
+    return found
+
+
+def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """What makes it another ladder, a sentence each; and what has changed without any consequence that was seen."""
+    unlike = []
+    for group in ("openings", "rules"):
+        old = was.get(group, {})
+        unlike += [
+            f"{group} of {name}: not those that were frozen"
+            for name in {**old, **now[group]}
+            if old.get(name) != now[group].get(name)
+        ]
+    old, new = was.get("rungs", {}), now["rungs"]
+    if list(old) != list(new):
+        unlike.append(f"rungs {', '.join(new)}: frozen were {', '.join(old)}")
+    for name in new:
+        if name in old:
+            unlike += [
+                f"rung {name}: another {part} than was frozen"
+                for part in ("definition", "answers")
+                if old[name].get(part) != new[name][part]
+            ]
+    harmless = []
+    if was.get("source") != now["source"]:
+        harmless.append("the source of the search is not that which was frozen")
+    return unlike, harmless
+
+
+def definition(one: Contestant) -> str:
+    """SHA-256 over how a contestant is defined: names, limits, options, and the bytes of its files."""
+    from hnefi import players
+
+    player = players.load(one.player)
+    told: dict[str, Any] = {"nodes": one.nodes, "depth": one.depth, "options": sorted(one.options.items())}
+    if player.file is not None:
+        told["player"] = sha256(player.file.read_bytes()).hexdigest()
+    evaluator = one.options.get("Evaluator", player.evaluator)
+    told["evaluator"] = evaluator
+    if evaluator.endswith(".safetensors"):
+        told["evaluator"] = sha256(Path(evaluator).read_bytes()).hexdigest()
+    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def answers(one: Contestant, ladder: Ladder, lists: Mapping[str, Any]) -> str:
+    """SHA-256 over the moves that a contestant chooses in the first openings of every variant."""
+    from hnefi.engine import squares
+
+    from ..arena.inside import Chair
+    from ..arena.openings import find_variant, position
+    from ..arena.values import EngineSpec, SideLimits
+
+    limits = SideLimits(nodes=one.nodes, depth=one.depth)
+    chair = Chair(
+        EngineSpec(one.name, (), one.player, options=tuple(one.options.items()), limits=(limits, limits))
+    )
+    said = []
+    for name in ladder.variants:
+        for number, opening in enumerate(lists[name][:ASKED]):
+            chair.sit(name, SEED + number)
+            move, _ = chair.move(position(find_variant(name), opening))
+            said.append(f"{name} {number} {squares.move_name(move)}")
+    return sha256("\n".join(said).encode()).hexdigest()
+
+
+def source() -> str:
+    """SHA-256 over the rooms of the engine that moves follow from."""
+    from hnefi.engine import about
+
+    engine = Path(about.__file__).resolve().parent
+    digest = sha256()
+    for room in SOURCES:
+        for path in sorted((engine / room).rglob("*")):
+            if path.suffix in (".py", ".toml") and path.is_file():
+                digest.update(str(path.relative_to(engine)).encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,439 @@
+"""The report of a ladder: Markdown tables, pictures as SVG, everything once more as JSON; all from the games alone."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ..arena.rating import Fitted, Table
+from . import charts, fitting, published
+from .fitting import Cell, Fit
+from .ladder import Ladder
+from .pool import Pool
+
+NEXT = (50.0, 400.0)
+"""Neighbours should differ by so much: nearer ones say the same, farther ones too little of what is between them."""
+LABEL = 60.0
+"""A label may be wrong by so much."""
+SHOWN = 12
+"""Lines of a list of oddities at most."""
+
+
+def write(folder: Path, ladder: Ladder, pool: Pool, fit: Fit) -> Path:
+    """Everything into `folder`; the Markdown file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, drawing in drawings(ladder, pool, fit).items():
+        (folder / f"{name}.svg").write_text(drawing, encoding="utf-8")
+    text = json.dumps(published.document(ladder, pool, fit), indent=1, ensure_ascii=False) + "\n"
+    (folder / "ratings.json").write_text(text, encoding="utf-8")
+    path = folder / "report.md"
+    path.write_text("\n".join(markdown(ladder, pool, fit)) + "\n", encoding="utf-8")
+    return path
+
+
+def markdown(ladder: Ladder, pool: Pool, fit: Fit) -> Iterator[str]:
+    """The report's lines."""
+    yield f"# {ladder.name}"
+    yield ""
+    yield from facts(ladder, pool)
+    parts = (
+        ("The scale", scale(ladder, fit)),
+        ("Neighbouring rungs", neighbours(ladder, fit)),
+        ("Placed on it", placed(ladder, fit)),
+        ("Games by player", tournament(fit)),
+        ("The advantage of a side", sides(fit)),
+        ("Profiles", profile_tables(ladder, fit)),
+        ("Strength and nodes", growth(pool, fit)),
+        ("Levels", levels(pool, fit)),
+        ("Labels", labels(pool, fit)),
+        ("What the ratings do not explain", oddities(fit)),
+    )
+    for heading, lines in parts:
+        told = list(lines)
+        if told:
+            yield from ("", f"## {heading}", "", *told)
+
+
+def facts(ladder: Ladder, pool: Pool) -> Iterator[str]:
+    """What was played."""
+    yield (
+        f"{len(pool.games):,} games of {len(pool.players)} players in {len(pool.runs)} runs on"
+        f" {', '.join(ladder.variants)}; {ladder.anchor[0]} = {ladder.anchor[1]:g}."
+    )
+    unfinished = [run.name for run in pool.runs if not run.complete]
+    if unfinished:
+        yield f"Not played to the end: {', '.join(unfinished)}."
+    for run in pool.runs:
+        for difference in run.forced:
+            yield f"{run.name} was gone on with in spite of a difference: {difference}."
+    repeated = sum(run.repeated for run in pool.runs)
+    if repeated:
+        yield f"Pairs that repeat an earlier one and do not count: {repeated}."
+    main = [run for run in pool.runs if run.name.startswith(ladder.name)]
+    yield ""
+    yield from table(
+        ("run", "seed", "result digest"), [(r.name, str(r.seed), f"`{r.digest[:16]}`") for r in main]
+    )
+
+
+def scale(ladder: Ladder, fit: Fit) -> Iterator[str]:
+    """All players by their rating, rungs in bold."""
+    yield from _rated(ladder, fit, list(fit.whole.ratings), bold=True)
+    yield ""
+    yield "Rating ± half of the 95 % interval (bootstrap over pairs); rungs in bold."
+
+
+def _rated(ladder: Ladder, fit: Fit, names: Sequence[str], *, bold: bool) -> Iterator[str]:
+    rows = []
+    for name in names:
+        shown = f"**{name}**" if bold and name in ladder.names else name
+        cells = [_plus_minus(fitted.ratings.get(name)) for fitted in fit.alone.values()]
+        record = fit.tally.record(engine=name)
+        rows.append((shown, _plus_minus(fit.whole.ratings[name]), *cells, f"{record.games:,}"))
+    yield from table(("player", "all", *fit.alone, "games"), rows)
+
+
+def neighbours(ladder: Ladder, fit: Fit) -> Iterator[str]:
+    """Neighbouring rungs: the difference of their ratings, and their own games."""
+    found = fitting.cells(fit)
+    rows = []
+    for lower, upper in zip(ladder.names, ladder.names[1:], strict=False):
+        one, two = fit.whole.ratings.get(lower), fit.whole.ratings.get(upper)
+        cell = found.get((upper, lower))
+        if one is None or two is None or cell is None:
+            continue
+        gap = two.value - one.value
+        word = "" if NEXT[0] <= gap <= NEXT[1] else f"not within {NEXT[0]:g} to {NEXT[1]:g}"
+        error = math.hypot(one.error or 0.0, two.error or 0.0)
+        rows.append((lower, upper, f"{gap:+.0f} ± {error:.0f}", _score(cell), f"{cell.record.games:,}", word))
+    if rows:
+        yield from table(("rung", "next", "difference", "score of the upper", "games", ""), rows)
+        yield ""
+        yield "The interval of a difference takes the two errors for independent, which makes it wide."
+
+
+def placed(ladder: Ladder, fit: Fit) -> Iterator[str]:
+    """Who is no rung: where it stands."""
+    names = [name for name in fit.whole.ratings if name not in ladder.names]
+    if not names:
+        return
+    rungs = [(name, fit.whole.ratings[name].value) for name in ladder.names if name in fit.whole.ratings]
+    rows = []
+    for name in names:
+        rating = fit.whole.ratings[name]
+        below = max((rung for rung in rungs if rung[1] <= rating.value), key=lambda r: r[1], default=None)
+        above = min((rung for rung in rungs if rung[1] > rating.value), key=lambda r: r[1], default=None)
+        where = f"above {below[0]}" if below else "below all"
+        if above and below:
+            where = f"between {below[0]} and {above[0]}"
+        variants = [variant for variant, alone in fit.alone.items() if name in alone.ratings]
+        plays = "all" if len(variants) == len(fit.alone) else ", ".join(variants)
+        rows.append((name, _plus_minus(rating), where, plays, f"{fit.tally.record(engine=name).games:,}"))
+    yield from table(("player", "rating", "where", "on", "games"), rows)
+
+
+def tournament(fit: Fit) -> Iterator[str]:
+    """Everybody's games: results, score, by side, and how they ended."""
+    rows = []
+    for name in fit.whole.ratings:
+        record = fit.tally.record(engine=name)
+        attacking, defending = fit.tally.record(0, name), fit.tally.record(1, name)
+        rows.append(
+            (
+                name, f"{record.games:,}", f"{record.wins:,}", f"{record.draws:,}", f"{record.losses:,}",
+                _percent(record.score), _percent(attacking.score), _percent(defending.score),
+            )
+        )  # fmt: skip
+    yield from table(("player", "games", "won", "drawn", "lost", "score", "attacking", "defending"), rows)
+
+
+def sides(fit: Fit) -> Iterator[str]:
+    """Every variant: the attackers' score, the fitted advantage, lengths and ends."""
+    rows = []
+    for variant, tally in fit.tallies.items():
+        record = tally.record(0)
+        interval = record.interval
+        shown = _percent(record.score)
+        if interval is not None:
+            shown += f" ({100 * interval[0]:.1f} to {100 * interval[1]:.1f})"
+        ends: Counter[tuple[str, str]] = Counter()
+        for (_, winner, reason), count in tally.reasons.items():
+            ends[winner, reason] += count
+        common = ", ".join(
+            f"{winner} {reason.replace('_', ' ')} {100 * count / record.games:.0f} %"
+            for (winner, reason), count in ends.most_common(4)
+        )
+        plies = tally.plies[variant] / max(1, record.games)
+        rows.append(
+            (variant, f"{record.games:,}", shown, _percent(record.draws / record.games),
+             _plus_minus(fit.whole.sides.get(variant), signed=True), f"{plies:.0f}", common)
+        )  # fmt: skip
+    yield from table(
+        ("variant", "games", "attackers' score (95 %)", "drawn", "advantage", "plies", "ends most often by"),
+        rows,
+    )
+    yield ""
+    yield "Advantage of the attackers in Elo, fitted with all ratings; plies without those of the opening."
+
+
+def profile_tables(ladder: Ladder, fit: Fit) -> Iterator[str]:
+    """The score of everybody against every rung, in percent: all variants, then each."""
+    for variant in (None, *fit.alone):
+        yield f"### {variant or 'All variants'}"
+        yield ""
+        fitted = fit.whole if variant is None else fit.alone[variant]
+        yield from _profiles(fitting.cells(fit, variant), list(fitted.ratings), ladder.names)
+        yield ""
+    yield "Score in percent with Wilson's 95 % interval, over games; games of a pair share an opening."
+
+
+def _profiles(
+    found: Mapping[tuple[str, str], Cell], names: Sequence[str], rungs: Sequence[str]
+) -> Iterator[str]:
+    rows = []
+    for name in names:
+        cells = ["·" if name == rung else _score(found.get((name, rung))) for rung in rungs]
+        rows.append((name, *cells))
+    yield from table(("", *rungs), rows)
+
+
+def by_nodes(pool: Pool, fit: Fit) -> dict[str, list[tuple[int, str]]]:
+    """Players of one kind that differ in their nodes alone, by the kind: nodes and names."""
+    kinds: dict[str, list[tuple[int, str]]] = {}
+    for name in fit.whole.ratings:
+        one = pool.players[name]
+        options = {key: value for key, value in one.options.items() if key != "Hash"}
+        if one.nodes is None or one.depth is not None or set(options) - {"Evaluator"}:
+            continue
+        family = {"uct-100": "uct", "uct-1k": "uct", "uct-10k": "uct"}.get(one.player, one.player)
+        kind = "+".join([family, *options.values()])
+        kinds.setdefault(kind, []).append((one.nodes, name))
+    return {
+        kind: sorted(members) for kind, members in kinds.items() if len({nodes for nodes, _ in members}) > 1
+    }
+
+
+def growth(pool: Pool, fit: Fit) -> Iterator[str]:
+    """How the rating grows with the nodes of a move."""
+    for kind, members in by_nodes(pool, fit).items():
+        rows = []
+        before: tuple[int, float] | None = None
+        for nodes, name in members:
+            rating = fit.whole.ratings[name]
+            gain = ""
+            if before is not None and nodes > before[0]:
+                gain = f"{(rating.value - before[1]) / math.log2(nodes / before[0]):+.0f}"
+            alone = [_plus_minus(one.ratings.get(name)) for one in fit.alone.values()]
+            rows.append((name, f"{nodes:,}", _plus_minus(rating), gain, *alone))
+            before = (nodes, rating.value)
+        yield from table((kind, "nodes", "all", "Elo per doubling", *fit.alone), rows)
+        yield ""
+
+
+def levels(pool: Pool, fit: Fit) -> Iterator[str]:
+    """The levels of the engine, and the table that its labels are made from."""
+    found = level_ratings(pool, fit.whole)
+    if not found:
+        return
+    rows = []
+    for level, rating in found.items():
+        alone = [_plus_minus(one.ratings.get(f"level-{level}")) for one in fit.alone.values()]
+        rows.append((str(level), _plus_minus(rating), *alone))
+    yield from table(("level", "all", *fit.alone), rows)
+    yield ""
+    numbers = fitting.rising([(rating.value, rating.error or 1.0) for rating in found.values()])
+    pairs = ", ".join(f"({level}, {number})" for level, number in zip(found, numbers, strict=True))
+    yield f"For `engine/search/labels.py`, made to rise: `MEASURED = ({pairs})`"
+
+
+def level_ratings(pool: Pool, fitted: Table) -> dict[int, Fitted]:
+    """The ratings of the levels that were measured, in ascending order."""
+    found = {
+        int(one.options["SkillLevel"]): fitted.ratings[name]
+        for name, one in pool.players.items()
+        if set(one.options) == {"SkillLevel"} and one.player == "default" and name in fitted.ratings
+    }
+    return dict(sorted(found.items()))
+
+
+def labels(pool: Pool, fit: Fit) -> Iterator[str]:
+    """Engines told to play like a rating: how they did."""
+    rows = []
+    for name, one in pool.players.items():
+        label = one.options.get("UCI_Elo")
+        if label is None or name not in fit.whole.ratings:
+            continue
+        rating = fit.whole.ratings[name]
+        off = rating.value - int(label)
+        word = "yes" if abs(off) <= LABEL else "no"
+        rows.append((int(label), (label, _plus_minus(rating), f"{off:+.0f}", word)))
+    if rows:
+        lines = [line for _, line in sorted(rows)]
+        yield from table(("UCI_Elo", "measured", "measured - label", f"within {LABEL:g}"), lines)
+
+
+def oddities(fit: Fit) -> Iterator[str]:
+    """How well the model fits, the largest residuals, and circles."""
+    found = fitting.cells(fit)
+    free = len(fit.whole.ratings) - 1 + len(fit.whole.sides)
+    square, degrees = fitting.misfit(found, free)
+    ratio = square / degrees
+    # Half of the width in which 95 of 100 such ratios would lie.
+    slack = 1.96 * math.sqrt(2 / degrees)
+    words = "the ratings explain the results as well as chance allows"
+    if ratio > 1 + slack:
+        words = (
+            "the ratings do not explain all: who plays whom, or in which variant, matters beyond one number,"
+            " so look at the profiles"
+        )
+    yield (
+        f"Chi-square of all meetings {square:.0f} with {degrees} degrees of freedom, {ratio:.2f} each (1 ±"
+        f" {slack:.2f} if one number told all): {words}."
+    )
+    for variant in fit.alone:
+        alone = fitting.cells(fit, variant)
+        square, degrees = fitting.misfit(alone, len(fit.alone[variant].ratings))
+        yield f"{variant} by its own ratings: {square:.0f} with {degrees}, {square / degrees:.2f} each."
+    large = sorted(
+        (cell for (one, two), cell in found.items() if abs(cell.residual) >= fitting.LARGE and one < two),
+        key=lambda cell: (-abs(cell.residual), cell.player),
+    )
+    yield ""
+    yield f"Meetings at least {fitting.LARGE:g} standard errors from what the ratings expect: {len(large)}."
+    if large:
+        yield ""
+        rows = [
+            _odd(cell if cell.residual > 0 else found[cell.opponent, cell.player]) for cell in large[:SHOWN]
+        ]
+        yield from table(("better than expected", "against", "score", "expected", "games", "off by"), rows)
+    yield ""
+    yield from _circles("All variants", found)
+    for variant in fit.alone:
+        yield ""
+        yield from _circles(variant, fitting.cells(fit, variant))
+
+
+def _odd(cell: Cell) -> tuple[str, ...]:
+    return (
+        cell.player, cell.opponent, _percent(cell.record.score), _percent(cell.expected), f"{cell.record.games:,}",
+        f"{cell.residual:.1f}",
+    )  # fmt: skip
+
+
+def _circles(where: str, found: Mapping[tuple[str, str], Cell]) -> Iterator[str]:
+    circled = fitting.circles(found)
+    looked = fitting.significant(found)
+    yield (
+        f"{where}: {len(circled)} circles (A beats B beats C beats A, each significantly) among {looked} triples"
+        " that met with three clear results."
+    )
+    for circle in circled[:SHOWN]:
+        one, two, three = circle.players
+        first, second, third = (_percent(score) for score in circle.scores)
+        yield f"- {one} beats {two} ({first}), {two} beats {three} ({second}), {three} beats {one} ({third})"
+
+
+def agreement(one: Fit, two: Fit) -> Iterator[str]:
+    """Two runs side by side: where their ratings differ, and by how much they may."""
+    for variant in (None, *one.alone):
+        if variant is not None and variant not in two.alone:
+            continue
+        first = one.whole if variant is None else one.alone[variant]
+        second = two.whole if variant is None else two.alone[variant]
+        found = fitting.differences(first, second)
+        outside = sum(difference.outside for difference in found)
+        yield f"### {variant or 'All variants'}"
+        yield ""
+        rows = [
+            (
+                difference.name, _plus_minus(difference.one), _plus_minus(difference.two),
+                f"{difference.value:+.0f} ± {difference.error:.0f}", "outside" if difference.outside else "",
+            )
+            for difference in found
+        ]  # fmt: skip
+        yield from table(("player", "first", "second", "difference", ""), rows)
+        yield ""
+        yield f"{outside} of {len(found)} differences lie outside of their joint 95 % interval."
+        yield ""
+
+
+def drawings(ladder: Ladder, pool: Pool, fit: Fit) -> dict[str, str]:
+    """All pictures by their names, as the text of SVG files."""
+    said = f"{ladder.name}: {len(pool.games):,} games"
+    names = list(fit.whole.ratings)
+    made = {
+        "ratings": charts.ratings(
+            fit,
+            names,
+            ladder.names,
+            (
+                f"{said}; ratings with 95 % intervals",
+                f"{ladder.anchor[0]} = {ladder.anchor[1]:g}; rungs are full marks",
+            ),
+        ),
+        "profiles": charts.profiles(
+            fitting.cells(fit),
+            names,
+            ladder.names,
+            (f"{said}; score in percent of each row", "against each rung, all variants"),
+        ),
+    }
+    kinds = by_nodes(pool, fit)
+    for kind, members in kinds.items():
+        curves: dict[str, charts.Curve] = {}
+        for label, one in (("all variants", fit.whole), *fit.alone.items()):
+            points = [
+                (float(nodes), one.ratings[name].value, one.ratings[name].error or 0.0)
+                for nodes, name in members
+                if name in one.ratings
+            ]
+            if points:
+                curves[label] = points
+        name = "nodes" if kind == "default" else f"nodes-{kind}"
+        title = (f"{said}; rating of {kind} by nodes a move", "with 95 % intervals")
+        made[name] = charts.growth(curves, title, "nodes a move", True)
+    rated: dict[str, charts.Curve] = {
+        label: [
+            (float(level), rating.value, rating.error or 0.0)
+            for level, rating in level_ratings(pool, one).items()
+        ]
+        for label, one in (("all variants", fit.whole), *fit.alone.items())
+    }
+    rated = {name: points for name, points in rated.items() if len(points) > 1}
+    if rated:
+        made["levels"] = charts.growth(
+            rated, (f"{said}; rating by level", "with 95 % intervals"), "SkillLevel", False
+        )
+    return made
+
+
+# Words
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A Markdown table."""
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+
+
+def _plus_minus(fitted: Fitted | None, *, signed: bool = False) -> str:
+    if fitted is None:
+        return ""
+    value = f"{fitted.value:+.0f}" if signed else f"{fitted.value:.0f}"
+    return value if not fitted.error else f"{value} ± {fitted.error:.0f}"
+
+
+def _score(cell: Cell | None) -> str:
+    if cell is None or cell.record.score is None or cell.record.interval is None:
+        return ""
+    low, high = cell.record.interval
+    return f"{100 * cell.record.score:.0f} ({100 * low:.0f}-{100 * high:.0f})"
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"

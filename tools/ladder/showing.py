@@ -1,0 +1,79 @@
+"""Published ratings as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def rating(entry: Mapping[str, Any]) -> str:
+    """`1180 ± 25`; the anchor, whose rating is given, has no error."""
+    error = entry["error"]
+    return f"{entry['elo']:.0f}" + (f" ± {error:.0f}" if error else "")
+
+
+def scale(document: Mapping[str, Any]) -> list[str]:
+    """Everybody by rating, rungs with a star."""
+    rows = [("", "player", "rating", *_variants(document), "games")]
+    for name, entry in document["players"].items():
+        alone = [
+            rating(entry["variants"][variant]) if variant in entry["variants"] else "-"
+            for variant in _variants(document)
+        ]
+        rows.append(("*" if entry["rung"] else "", name, rating(entry), *alone, f"{entry['games']:,}"))
+    anchor = document["anchor"]
+    return [
+        *columns(rows),
+        "",
+        f"{document['ladder']}, {document['games']:,} games; {anchor['name']} = {anchor['elo']:g}; * are rungs.",
+        "hnefi ladder show WHO tells more.",
+    ]
+
+
+def portrait(entry: Mapping[str, Any]) -> list[str]:
+    """One player's ratings, and its score against every rung."""
+    facts = [("rating", f"{rating(entry)}, {entry['games']:,} games")]
+    facts += [
+        (variant, f"{rating(found)}, {found['games']:,} games")
+        for variant, found in entry["variants"].items()
+    ]
+    width = max(len(name) for name, _ in facts)
+    lines = [f"  {name:<{width}}  {text}" for name, text in facts]
+    variants = list(entry["variants"])
+    rows: list[Sequence[str]] = [("against", "score%", "95 %", "expected", "games", *variants)]
+    for rung, cell in entry["profile"].items():
+        alone = [
+            f"{100 * cell['variants'][variant][1]:.0f}" if variant in cell["variants"] else "-"
+            for variant in variants
+        ]
+        rows.append(
+            (
+                rung,
+                f"{100 * cell['score']:.0f}",
+                f"{100 * cell['low']:.0f}-{100 * cell['high']:.0f}",
+                f"{100 * cell['expected']:.0f}",
+                str(cell["games"]),
+                *alone,
+            )
+        )
+    return [*lines, "", *(f"  {line}" for line in columns(rows))]
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows with their cells below each other: words to the left, numbers to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    words = [
+        not any(letter.isdigit() for row in rows[1:2] for letter in row[column][:1])
+        for column in range(len(widths))
+    ]
+    return [
+        "  ".join(
+            f"{cell:<{width}}" if word else f"{cell:>{width}}"
+            for cell, width, word in zip(row, widths, words, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _variants(document: Mapping[str, Any]) -> list[str]:
+    return list(document["sides"])
