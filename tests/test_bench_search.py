@@ -20,9 +20,9 @@ def test_growth_is_the_mean_factor_of_a_ply() -> None:
 
 
 def test_threads_are_compared_at_each_position() -> None:
-    one = Row("1", [Deepening("a", (1, 2), 2.0, 2.0), Deepening("b", (1, 2), 6.0, 6.0)])
-    two = Row("2", [Deepening("a", (1, 2), 3.0, 1.0), Deepening("b", (1, 2), 6.0, 4.0)])
-    assert bench_search.speedup(one, two) == (1.75, 1.25)
+    one = Row("1", [Deepening("a", (1, 20), 2.0, 2.0), Deepening("b", (1, 30), 6.0, 6.0)])
+    two = Row("2", [Deepening("a", (1, 20), 3.0, 1.0), Deepening("b", (1, 60), 6.0, 4.0)])
+    assert bench_search.speedup(one, two, 2) == (1.75, 1.5, 1.25)
 
 
 def test_every_feature_is_left_out_once(capsys: pytest.CaptureFixture[str]) -> None:

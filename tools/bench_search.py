@@ -142,11 +142,17 @@ def by_threads(
     return rows
 
 
-def speedup(one: Row, many: Row) -> tuple[float, float]:
-    """Medians: how much sooner the answering thread is done than it is alone, and how much more CPU time it costs."""
+def speedup(one: Row, many: Row, threads: int) -> tuple[float, float, float]:
+    """Medians: how much sooner the answering thread is done than it is alone, by CPU time and by nodes a thread, and
+    how much more CPU time all threads cost. Nodes do not depend on how fast the machine happens to be."""
     pairs = list(zip(one.searches, many.searches, strict=True))
+    # Searches that were cut short are compared at the depth that both reached.
+    reached = [min(len(a.nodes), len(b.nodes)) - 1 for a, b in pairs]
     return (
         statistics.median(a.own / b.own for a, b in pairs),
+        statistics.median(
+            threads * a.nodes[d] / b.nodes[d] for (a, b), d in zip(pairs, reached, strict=True)
+        ),
         statistics.median(b.cpu / a.cpu for a, b in pairs),
     )
 
@@ -299,13 +305,18 @@ def main(argv: list[str]) -> int:
         text = ", ".join(f"{number:,} {word}" for word, number in found.items())
     elif threads:
         rows = by_threads(places, arguments.depth, arguments.nodes, threads, note)
-        lines = [f"{'threads':>8}{'nodes':>14}{'own s':>9}{'CPU s':>9}{'faster':>8}{'CPU x':>8}"]
+        lines = [
+            f"{'threads':>8}{'nodes':>14}{'own s':>9}{'CPU s':>9}{'faster':>8}{'by nodes':>10}{'CPU x':>8}"
+        ]
         for row in rows:
-            faster, dearer = speedup(rows[0], row)
+            faster, by_nodes, dearer = speedup(rows[0], row, int(row.name))
             own = sum(search.own for search in row.searches)
-            lines.append(f"{row.name:>8}{row.nodes:>14,}{own:9.2f}{row.cpu:9.2f}{faster:8.2f}{dearer:8.2f}")
+            lines.append(
+                f"{row.name:>8}{row.nodes:>14,}{own:9.2f}{row.cpu:9.2f}{faster:8.2f}{by_nodes:10.2f}{dearer:8.2f}"
+            )
             document.setdefault("threads", {})[row.name] = {
                 "faster": faster,
+                "faster_by_nodes": by_nodes,
                 "cpu": dearer,
                 "searches": [asdict(search) for search in row.searches],
             }
