@@ -7,6 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, product
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from hnefi.engine.rules import SWITCH
 from hnefi.tools.balance import correlation, entrants, paper, people, report, searching
 from hnefi.tools.balance.entrants import Entrant
-from hnefi.tools.balance.folder import Key, Plan, Results
+from hnefi.tools.balance.folder import Key, Openings, Plan, Results
 from hnefi.tools.balance.measures import Measures, balance, balance_interval, measure, shift
 from hnefi.tools.balance.playing import Game
 from hnefi.tools.balance.searching import Terms
@@ -90,9 +91,9 @@ def test_correlations_of_known_lists() -> None:
 
 
 def test_bootstrap_is_that_of_all_resamples() -> None:
-    one, other = [1.0, 2.0, 3.0, 4.0], [2.0, 1.0, 4.0, 3.0]
+    one, other = [1.0, 2.0, 3.0, 4.0, 5.0], [2.0, 1.0, 4.0, 3.0, 5.0]
     every = []
-    for rows in product(range(4), repeat=4):
+    for rows in product(range(5), repeat=5):
         value = slow_kendall([one[row] for row in rows], [other[row] for row in rows])
         if value is not None:
             every.append(value)
@@ -101,8 +102,8 @@ def test_bootstrap_is_that_of_all_resamples() -> None:
     assert found == pytest.approx(
         (every[round(0.025 * len(every))], every[round(0.975 * len(every)) - 1]), abs=0.02
     )
-    assert correlation.bootstrap(correlation.kendall, one[:2], other[:2]) is None
-    assert correlation.bootstrap(correlation.kendall, one, [1.0] * 4) is None
+    assert correlation.bootstrap(correlation.kendall, one[:4], other[:4]) is None
+    assert correlation.bootstrap(correlation.kendall, one, [1.0] * 5) is None
 
 
 # Measures
@@ -342,14 +343,14 @@ def results(plan: Plan, scores: Mapping[str, str]) -> Results:
     }
 
 
-def test_the_report_puts_people_beside_us() -> None:
+def test_the_report_puts_people_beside_us(tmp_path: Path) -> None:
     plan = Plan("table", tuple(people.entrants()), ("simple", "default@50"), 10, 10)
     scores = {
         entrant.label: "a" * k + "d" * (10 - k)
         for k, entrant in enumerate(plan.entrants)
         if entrant.label != "fetlar"
     }
-    outcome = report.outcome(plan, results(plan, scores), None, ["v1", "v2"], "run")
+    outcome = report.outcome(plan, results(plan, scores), Openings(tmp_path), None, ["v1", "v2"], "run")
     text = "\n".join(report.markdown(outcome, []))
     assert "| Copenhagen 11x11 | 1,752 | 44.0 | copenhagen | 0.0 | 0.0 |" in text
     assert "| championship of 2012 | not played in this run |" in text
@@ -362,14 +363,28 @@ def test_the_report_puts_people_beside_us() -> None:
     assert max(map(len, shown)) <= 80
 
 
-def test_the_report_puts_the_paper_beside_us() -> None:
+def test_the_report_puts_the_paper_beside_us(tmp_path: Path) -> None:
     plan = Plan("table", (BRANDUBH, *entrants.points()[:1]), ("simple", "default@50"), 10, 10)
     scores = {"brandubh": "ad", "hingston-original": "aadddddddd"}
-    rows = report.paper_rows(report.outcome(plan, results(plan, scores), None, ["v1"], "run"))
+    rows = report.paper_rows(
+        report.outcome(plan, results(plan, scores), Openings(tmp_path), None, ["v1"], "run")
+    )
     assert rows[1][:5] == ["hingston-original", "simple", "200", "23 / 152 / 25", "17.8"]
     assert rows[1][6:9] == ["10", "20.0 / 80.0 / 0.0", "20.0"]
     assert rows[2][:3] == ["hingston-original", "default@50", "-"]
     assert len(rows) == 3
+
+
+def test_the_report_tells_short_openings_from_long_ones(tmp_path: Path) -> None:
+    plan = Plan("table", (BRANDUBH,), ("simple",), 7, 7)
+    openings = Openings(tmp_path)
+    openings.put("brandubh", 0, 7, [("a4a2",) * plies for plies in (2, 4, 5, 3, 8)])
+    outcome = report.outcome(plan, results(plan, {"brandubh": "adaadda"}), openings, None, ["v1"], "run")
+    (head, row) = report.opening_rows(outcome)
+    # Games 5 and 6 begin like 0 and 1: short ones are 0, 1, 3, 5 and 6, won by a, d, a, d and a.
+    assert row[:3] == ["brandubh", "5", "60.0"]
+    assert row[4:6] == ["2", "50.0"]
+    assert len(head) == len(row)
 
 
 def test_a_bar_has_its_dot_where_the_score_is() -> None:
@@ -380,16 +395,13 @@ def test_a_bar_has_its_dot_where_the_score_is() -> None:
     assert report.bar(mixed(50, 0, 50), plain=True).isascii()
 
 
-def test_figures_need_matplotlib_and_are_named(tmp_path: object) -> None:
+def test_figures_need_matplotlib_and_are_named(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from pathlib import Path
-
     from hnefi.tools.balance import plots
 
-    assert isinstance(tmp_path, Path)
     plan = Plan("table", tuple(people.entrants()), ("simple", "default@50"), 10, 10)
     scores = {entrant.label: "a" * k + "d" * (10 - k) for k, entrant in enumerate(plan.entrants)}
-    outcome = report.outcome(plan, results(plan, scores), None, ["v1"], "run")
+    outcome = report.outcome(plan, results(plan, scores), Openings(tmp_path), None, ["v1"], "run")
     made = plots.draw(outcome, tmp_path)
     assert {path.name for path in made} == {"strength.svg", "strength.png", "people.svg", "people.png"}
     assert "copenhagen" in (tmp_path / "strength.svg").read_text()

@@ -125,7 +125,7 @@ def rating_of(player: Player) -> Rating | None:
     if player.rating is not None or entry is None:
         return player.rating
     source = f"{published.CURRENT}, {entry['games']:,} games (hnefi ladder show {player.name})"
-    return Rating(round(entry["elo"]), entry["error"] and round(entry["error"]), source)
+    return Rating(round(entry["elo"]), round(entry["error"] or 0) or None, source)
 
 
 def _measured(player: Player) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-MEASURED = ((1, 934), (2, 1156), (3, 1260), (4, 1380), (5, 1530), (6, 1690), (7, 1850), (8, 2060), (9, 2260))
+MEASURED = ((1, 878), (2, 1094), (3, 1185), (4, 1338), (5, 1503), (6, 1677), (7, 1887), (8, 2037), (9, 2195))
 """Levels and their ratings on `ladder-2026.1`, both in ascending order (`hnefi ladder report` prints them)."""
 LOWEST, HIGHEST = MEASURED[0][1], MEASURED[-1][1]
 

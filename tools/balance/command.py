@@ -233,7 +233,9 @@ def _tell(folder: Path, plan: Plan, runner: Runner, found: Found | None, *, json
     from . import plots, report
     from .entrants import BalanceError
 
-    outcome = report.outcome(plan, runner.results, found, sorted(runner.versions), folder.name)
+    outcome = report.outcome(
+        plan, runner.results, runner.openings, found, sorted(runner.versions), folder.name
+    )
     try:
         drawn = plots.draw(outcome, folder / "figures")
         path = report.write(folder, outcome, drawn)

@@ -11,6 +11,8 @@ import random
 from collections.abc import Callable, Sequence
 
 RESAMPLES = 4000
+FEWEST = 5
+"""Rows of which an interval is given: drawing four again shows little but themselves."""
 Correlation = Callable[[Sequence[float], Sequence[float]], float | None]
 
 
@@ -59,12 +61,12 @@ def _sign(x: float) -> int:
 def bootstrap(
     measure: Correlation, one: Sequence[float], other: Sequence[float], resamples: int = RESAMPLES
 ) -> tuple[float, float] | None:
-    """The 95 % interval by percentiles when rows are drawn again; None of fewer than three rows.
+    """The 95 % interval by percentiles when rows are drawn again; None of fewer than `FEWEST` rows.
 
     Draws in which a list has no order say nothing and are left out.
     """
     n = len(one)
-    if n < 3:
+    if n < FEWEST:
         return None
     draw = random.Random(2007)
     found = []

@@ -97,7 +97,7 @@ def _strength(outcome: Outcome) -> Figure:
         axes.set_title(clip(label, NAME), fontsize=8, parse_math=False)
         axes.set_ylim(0, 100)
         axes.set_xticks(range(len(players)), labels=players, rotation=60, ha="right", fontsize=7)
-        axes.tick_params(labelbottom=place + across >= len(labels), labelsize=7)
+        axes.tick_params(labelbottom=place >= across * (down - 1), labelsize=7)
     figure.supylabel("per cent", fontsize=8)
     return figure
 

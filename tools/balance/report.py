@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ from ..evolve.folder import replace
 from ..experiments.paper_hingston import TABLES
 from . import paper, people, searching
 from .entrants import Entrant, differences
-from .folder import Key, Plan, Results, games_in
+from .folder import Key, Openings, Plan, Results, games_in
 from .measures import Interval, Measures, Shift, measure, shift
 from .searching import Found
 
 REPORT, DATA, CELLS = "report.md", "report.json", "cells.csv"
+SHORT = 4
+"""Plies of a short opening at most."""
 BAR = 20
 """Signs of a bar from 0 to 100 %."""
 LUCK = (
@@ -46,6 +48,8 @@ class Outcome:
 
     plan: Plan
     cells: tuple[Cell, ...]
+    halves: tuple[tuple[str, Measures | None, Measures | None], ...]
+    """Rule sets with the last player's games after short and after long openings."""
     shifts: tuple[tuple[Entrant, str, Shift], ...]
     found: Found | None
     misfits: tuple[str, ...]
@@ -61,7 +65,12 @@ class Outcome:
 
 
 def outcome(
-    plan: Plan, results: Results, found: Found | None, versions: Sequence[str], folder: str
+    plan: Plan,
+    results: Results,
+    openings: Openings,
+    found: Found | None,
+    versions: Sequence[str],
+    folder: str,
 ) -> Outcome:
     """What the games of a folder say; rule sets and players that have none are left out."""
     cells, shifts, misfits = [], [], []
@@ -85,12 +94,28 @@ def outcome(
     return Outcome(
         plan,
         tuple(cells),
+        tuple(_halves(plan, results, openings)) if plan.kind == "table" else (),
         tuple(shifts),
         found,
         tuple(misfits),
         tuple(sorted(versions)),
         command_of(plan, folder),
     )
+
+
+def _halves(
+    plan: Plan, results: Results, openings: Openings
+) -> Iterator[tuple[str, Measures | None, Measures | None]]:
+    """The last player's games by the length of their openings: at most `SHORT` plies, and more."""
+    player = plan.players[-1]
+    count = plan.games_of(player)
+    for entrant in plan.entrants:
+        begun = openings.get(entrant.label, searching.SELECTION, count)
+        games = games_in(results, Key(entrant.label, player, searching.SELECTION), count)
+        if begun and games:
+            short = [game for game in games if len(begun[game.number % len(begun)]) <= SHORT]
+            long = [game for game in games if len(begun[game.number % len(begun)]) > SHORT]
+            yield entrant.label, measure(short), measure(long)
 
 
 def command_of(plan: Plan, folder: str) -> str:
@@ -401,6 +426,8 @@ def markdown(outcome: Outcome, figures: Sequence[Path]) -> list[str]:
     sections += [("How games end", reason_rows(outcome))]
     if outcome.shifts:
         sections[1:1] = [("What the switches do to the attackers' score", shift_rows(outcome))]
+    if outcome.halves:
+        sections += [("By length of the opening", opening_rows(outcome))]
     beside = paper_rows(outcome)
     if len(beside) > 1:
         sections += [("Beside tables 1 and 2 of the paper of 2007", beside)]
@@ -519,6 +546,19 @@ def reason_rows(outcome: Outcome) -> list[list[str]]:
             for who in "ad="
         ]
         rows.append([label, *(text or "-" for text in said)])
+    return rows
+
+
+def opening_rows(outcome: Outcome) -> list[list[str]]:
+    """The last player's scores after short and after long openings: whether it matters where games begin."""
+    rows = [["rules", f"games after up to {SHORT} plies", "score", "95 %", "after more", "score", "95 %"]]
+    for label, *halves in outcome.halves:
+        cells: list[str] = []
+        for m in halves:
+            cells += ["0", "-", "-"] if m is None else [
+                str(m.games), percent(m.score), between(m.score_interval)
+            ]  # fmt: skip
+        rows.append([label, *cells])
     return rows
 
 

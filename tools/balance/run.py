@@ -62,7 +62,7 @@ class Runner:
         self._jobs = jobs
         self._watch = watch
         self._log = Log(folder, version())
-        self._openings = Openings(folder)
+        self.openings = Openings(folder)
         self.results: Results = self._log.read()
         self.began = time.monotonic()
 
@@ -99,12 +99,12 @@ class Runner:
         there = self.results.get(want.key, {})
         limit = want.games
         if not want.player.varied:
-            known = self._openings.get(want.entrant.label, want.pool, want.games)
+            known = self.openings.get(want.entrant.label, want.pool, want.games)
             limit = want.games if known is None else len(known)
         return [number for number in range(limit) if number not in there]
 
     def _tasks(self, want: Wanted) -> Iterator[Task]:
-        openings = self._openings.get(want.entrant.label, want.pool, want.games)
+        openings = self.openings.get(want.entrant.label, want.pool, want.games)
         if not openings:
             return
         missing = self._missing(want)
@@ -137,19 +137,19 @@ class Runner:
             todo = [
                 (entrant, pool, count)
                 for (label, pool), (entrant, count) in need.items()
-                if bool(entrant.base) is compared and self._openings.get(label, pool, count) is None
+                if bool(entrant.base) is compared and self.openings.get(label, pool, count) is None
             ]
             jobs = [self._seeking(*place) for place in todo]
             for done, (index, found) in enumerate(self._carried_out(jobs), 1):
                 entrant, pool, count = todo[index]
-                self._openings.put(entrant.label, pool, count, found)
+                self.openings.put(entrant.label, pool, count, found)
                 self._watch(done, len(todo), 0.0, "openings")
 
     def _seeking(self, entrant: Entrant, pool: int, count: int) -> Job:
         seed = self._plan.seed + 1_000_003 * pool
         if not entrant.base:
             return partial(starts.own, entrant.variant, count, seed)
-        shared: list[Opening] | None = self._openings.get(entrant.base, pool, count)
+        shared: list[Opening] | None = self.openings.get(entrant.base, pool, count)
         assert shared is not None
         return partial(starts.taken_over, entrant.variant, shared, seed)
 

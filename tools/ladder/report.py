@@ -20,6 +20,8 @@ LABEL = 60.0
 """A label may be wrong by so much."""
 SHOWN = 12
 """Lines of a list of oddities at most."""
+FEW = 8
+"""Fewer games of two players say nothing by themselves."""
 
 
 def write(folder: Path, ladder: Ladder, pool: Pool, fit: Fit) -> Path:
@@ -298,11 +300,18 @@ def oddities(fit: Fit) -> Iterator[str]:
         square, degrees = fitting.misfit(alone, len(fit.alone[variant].ratings))
         yield f"{variant} by its own ratings: {square:.0f} with {degrees}, {square / degrees:.2f} each."
     large = sorted(
-        (cell for (one, two), cell in found.items() if abs(cell.residual) >= fitting.LARGE and one < two),
+        (
+            cell
+            for (one, two), cell in found.items()
+            if abs(cell.residual) >= fitting.LARGE and cell.record.games >= FEW and one < two
+        ),
         key=lambda cell: (-abs(cell.residual), cell.player),
     )
     yield ""
-    yield f"Meetings at least {fitting.LARGE:g} standard errors from what the ratings expect: {len(large)}."
+    yield (
+        f"Meetings of {FEW} games or more that are at least {fitting.LARGE:g} standard errors from what the ratings"
+        f" expect: {len(large)}."
+    )
     if large:
         yield ""
         rows = [
