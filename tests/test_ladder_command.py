@@ -12,10 +12,11 @@ import pytest
 from ladder_parts import ladder, tiny
 
 from hnefi.tools import players as players_command
+from hnefi.tools.arena import inside
 from hnefi.tools.arena.report import Stored
 from hnefi.tools.arena.store import run_digest
-from hnefi.tools.arena.values import GameResult
-from hnefi.tools.ladder import command, fitting, frozen, playing, pool, published
+from hnefi.tools.arena.values import GameResult, GameTask
+from hnefi.tools.ladder import command, fitting, frozen, pool, published
 from hnefi.tools.ladder.ladder import load
 
 NEIGHBOURS, OTHERS = 2 * 2 * 2, 1 * 2
@@ -66,13 +67,18 @@ def test_one_worker_or_two_play_the_same_games(
     assert not {game.task.opening for game in games} & {game.task.opening for game in others}
 
 
-class Interrupting(playing.Screen):
-    """Presses Ctrl-C after three games."""
+def interrupting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Press Ctrl-C when the fourth game begins."""
+    played = inside.play_game
+    begun: list[GameTask] = []
 
-    def game(self, result: GameResult) -> None:
-        super().game(result)
-        if self._played == 3:
+    def play_game(task: GameTask, *rest: Any, **how: Any) -> GameResult:
+        begun.append(task)
+        if len(begun) == 4:
             os.kill(os.getpid(), signal.SIGINT)
+        return played(task, *rest, **how)
+
+    monkeypatch.setattr(inside, "play_game", play_game)
 
 
 def test_an_interrupted_run_goes_on_to_the_same_result(
@@ -83,7 +89,7 @@ def test_an_interrupted_run_goes_on_to_the_same_result(
     assert ladder_command(*words, "--out", tmp_path / "whole") == 0
     before = signal.getsignal(signal.SIGINT)
     with monkeypatch.context() as patched:
-        patched.setattr(playing, "Screen", Interrupting)
+        interrupting(patched)
         assert ladder_command(*words, "--out", tmp_path / "parts") == 1
     signal.signal(signal.SIGINT, before)
     said = capsys.readouterr().out
@@ -247,7 +253,7 @@ def test_unfinished_runs_are_not_published(
     found = ladder(tmp_path)
     before = signal.getsignal(signal.SIGINT)
     with monkeypatch.context() as patched:
-        patched.setattr(playing, "Screen", Interrupting)
+        interrupting(patched)
         ladder_command("run", "--ladder", found.file, "--jobs", 1, "--out", tmp_path / "parts")
     signal.signal(signal.SIGINT, before)
     assert ladder_command("publish", "--ladder", found.file, tmp_path / "parts") == 2
