@@ -461,7 +461,18 @@ def test_players_pass_over_rules_that_they_cannot_play(
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_keeps_what_was_finished_and_says_how_to_go_on(tmp_path: Path) -> None:
-    words = ["brandubh", "--players", "default@1600", "--games", "600", "--jobs", "1", "--plain", "--out", "run"]
+    words = [
+        "brandubh",
+        "--players",
+        "default@1600",
+        "--games",
+        "600",
+        "--jobs",
+        "1",
+        "--plain",
+        "--out",
+        "run",
+    ]
     code = "from hnefi.tools.balance.command import main; import sys; sys.exit(main(sys.argv[1:]))"
     process = subprocess.Popen(
         [sys.executable, "-c", code, *words],
