@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from hnefi.engine import variant
 from hnefi.engine.search import features
-from hnefi.tools import bench_search
+from hnefi.tools import arguments, bench_search
 from hnefi.tools.bench_search import Deepening, Row
 
 
@@ -81,3 +82,10 @@ def test_a_chart_is_drawn(tmp_path: Path) -> None:
     rows = [Row("all", [Deepening("a", (10, 20, 40), 1.0, 1.0)])]
     bench_search.draw(rows, "nodes", tmp_path / "nodes.svg")
     assert (tmp_path / "nodes.svg").read_text().count("<path")
+
+
+def test_a_thousand_million_nodes_may_be_asked_for() -> None:
+    assert arguments.many("1000000000") == 10**9
+    for text in ("1" * 13, "-1", "many", ""):
+        with pytest.raises(argparse.ArgumentTypeError, match="at most twelve digits"):
+            arguments.many(text)

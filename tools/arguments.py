@@ -63,6 +63,15 @@ def natural(text: str) -> int:
     return int(text)
 
 
+def many(text: str) -> int:
+    """A whole number from 0 on of up to twelve digits, as the type of an argument: nodes, for one."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 12):
+        raise argparse.ArgumentTypeError(
+            f"{text[:80]!r}: expected a whole number from 0 on, of at most twelve digits"
+        )
+    return int(text)
+
+
 def positive(text: str) -> int:
     """A whole number from 1 on, as the type of an argument."""
     number = natural(text)

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, natural, parser, positive
+from .arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, many, parser, positive
 
 if TYPE_CHECKING:
     from hnefi.engine.position import Position
@@ -281,7 +281,7 @@ def main(argv: list[str]) -> int:
     )
     options.add_argument("--threads", metavar="A,B", help="compare these numbers of threads instead")
     options.add_argument(
-        "--stability", metavar="NODES", type=natural, default=0, help="search so many nodes and check"
+        "--stability", metavar="NODES", type=many, default=0, help="search so many nodes and check"
     )
     options.add_argument("--chart", metavar="FILE", type=Path, help="nodes by depth, as .svg or .png")
     options.add_argument("--json", action="store_true", help="the figures as one JSON document")
