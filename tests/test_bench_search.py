@@ -11,7 +11,8 @@ import pytest
 
 from hnefi.engine import variant
 from hnefi.engine.search import features
-from hnefi.tools import arguments, bench_search
+from hnefi.tools import bench_search
+from hnefi.tools.arguments import many
 from hnefi.tools.bench_search import Deepening, Row
 
 
@@ -85,7 +86,7 @@ def test_a_chart_is_drawn(tmp_path: Path) -> None:
 
 
 def test_a_thousand_million_nodes_may_be_asked_for() -> None:
-    assert arguments.many("1000000000") == 10**9
+    assert many("1000000000") == 10**9
     for text in ("1" * 13, "-1", "many", ""):
         with pytest.raises(argparse.ArgumentTypeError, match="at most twelve digits"):
-            arguments.many(text)
+            many(text)
