@@ -69,7 +69,7 @@ def table(found: Sequence[Player]) -> list[str]:
         *(line.rstrip() for line in lines),
         "",
         "hnefi players NAME tells more. Ratings stand where they were measured; NAME then says by what.",
-        "hnefi ladder show is the whole scale, the engine at fixed nodes and its levels among it.",
+        "They are of tafl; hnefi ladder show is the whole scale, the engine at fixed nodes and its levels among it.",
     ]
 
 
