@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+import re
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hnefi.engine import evaluators, variant, verbs
+from hnefi.engine import bench, evaluators, variant, verbs
 from hnefi.engine.catalogue import MEASURED
 from hnefi.engine.games.tafl import judge, noisy, strike
 from hnefi.engine.games.tafl.position import Position
@@ -409,3 +411,12 @@ def test_random_reports_as_many_lines_as_are_asked_for() -> None:
         assert result.move == alone.move == infos[0].pv[0]
         assert [info.multipv for info in infos] == list(range(1, reported + 1))
         assert len({info.pv[0] for info in infos}) == reported
+
+
+def test_the_signature_is_the_measured_one() -> None:
+    """Whoever changes how the engine plays writes down the new number."""
+    text = (Path(__file__).resolve().parent.parent / "MEASUREMENTS.md").read_text("utf-8")
+    rows = re.findall(r"^\| [^|]*to depth (\d+) [^|]*\| ([\d,]+) \|", text, re.MULTILINE)
+    depth, nodes = rows[-1]
+    assert int(depth) == bench.DEPTH
+    assert bench.bench()[0] == int(nodes.replace(",", ""))
