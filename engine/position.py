@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ class Position(Protocol):
 
     def canonical(self) -> tuple[object, ...]:
         """Equal for positions that are images of each other under a symmetry of the board that keeps the game."""
+
+    def symmetries(self) -> tuple[Mapping[int, int], ...]:
+        """Where each square goes under every symmetry of the board that keeps the game, the identity not among them."""
 
     def unlimited(self) -> Position:
         """This position as the start of a game without repetition and limits: what counting moves asks for."""

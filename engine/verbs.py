@@ -94,6 +94,11 @@ def unskip(state: Any) -> None:
     KERNELS["unskip", state.dtype](state)
 
 
+def image_key(state: Any, squares: Any) -> int:
+    """The key that the position's image has under a symmetry of the board that takes square `i` to `squares[i]`."""
+    return KERNELS["image_key", state.dtype](state, squares)  # type: ignore[no-any-return]
+
+
 def random_move(state: Any) -> int:
     """A uniformly random legal move, 0 if there is none."""
     return KERNELS["random_move", state.dtype](state)  # type: ignore[no-any-return]

@@ -1,6 +1,6 @@
 """The arena killed at random moments while real engines play: none outlives it, and the run goes on to the same end.
 
-`HNEFI_KILLS` says how many moments (4). Each is a kill -9 of `hnefi arena resume` some games, and a part of a second,
+`HNEFI_KILLS` says how many moments (3). Each is a kill -9 of `hnefi arena resume` some games, and a part of a second,
 after its start; the first kinds of moments lie in the preparation, before anything is played.
 """
 
@@ -23,8 +23,8 @@ from patience import PROMPTLY
 
 from hnefi.tools.arena.store import Store
 
-KILLS = int(os.environ.get("HNEFI_KILLS", "4"))
-PAIRS = 3 * KILLS
+KILLS = int(os.environ.get("HNEFI_KILLS", "3"))
+PAIRS = 2 * KILLS
 ARENA = [sys.executable, "-m", "hnefi.tools.arena.command"]
 MARK = "HNEFI_KILL_TEST"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")

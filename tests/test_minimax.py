@@ -94,7 +94,6 @@ CASES = [
     ("brandubh", "simple", 1, 9, 6),
     ("brandubh", "simple", 2, 12, 2),
     ("brandubh", "hingston2007", 2, 7, 1),
-    ("brandubh", "default", 2, 15, 1),
     ("mini-four", "simple", 3, 6, 3),
     ("mini-four", "zero", 3, 8, 2),
     ("mini-six", "simple", 3, 4, 1),

@@ -178,11 +178,15 @@ def test_nodes_are_exact_and_repeat(name: str) -> None:
         assert first[1][-1].nodes <= nodes
 
 
-def test_a_search_after_others_repeats_after_clear() -> None:
-    searcher = Searcher(Settings(hash_mib=1))
+@pytest.mark.parametrize("hash_mib", [1, 64])
+def test_a_search_after_others_repeats_after_clear(hash_mib: int) -> None:
+    """A table that was used is emptied in place, a large one hardly touched is thrown away."""
+    searcher = Searcher(Settings(hash_mib=hash_mib))
     fresh = think(start("brandubh"), Limits(depth=5), searcher)[1][-1]
     think(wander("brandubh", 1, 4), Limits(depth=4), searcher)
+    table = searcher._table
     searcher.clear()
+    assert (searcher._table is table) == (hash_mib == 1)
     again = think(start("brandubh"), Limits(depth=5), searcher)[1][-1]
     assert (fresh.nodes, fresh.pv) == (again.nodes, again.pv)
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from test_search import start, think, wander
 
-from hnefi.engine import options, variant
+from hnefi.engine import games, options, variant, verbs
 from hnefi.engine.search import alphabeta, features, skill
 from hnefi.engine.search.alphabeta import INFINITE
-from hnefi.engine.search.searcher import Searcher
+from hnefi.engine.search.searcher import Searcher, images
 from hnefi.engine.search.table import BUCKET, BUSY
 from hnefi.engine.search.types import Limits, Settings
 
@@ -179,6 +179,76 @@ def test_root_moves_that_others_search_come_in_a_second_round() -> None:
     assert not any(none)
     # The first move is searched at once by everybody.
     assert later == [number > 0 and move in chosen for number, move in enumerate(moves)]
+
+
+SYMMETRIC = ["copenhagen", "tablut-linnaeus", "berserk", "hex:4", "hex-swap:4", "hexapawn:5x4"]
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_keys_of_images_are_those_of_the_mirrored_game(name: str) -> None:
+    """From a start that is its own image a game is played once as it is and once as the symmetry shows it."""
+    dice = random.Random(f"mirror {name}")
+    place = games.initial(games.find(name))
+    compared = 0
+    for number, squares in enumerate(place.symmetries(), start=1):
+        count, there, back = images(place)
+        assert count == len(place.symmetries())
+        assert all(back[number, there[number, sq]] == sq for sq in range(len(there[0])))
+        here = mirrored = games.initial(games.find(name))
+        if {(squares[sq], piece) for sq, piece in place.pieces()} != set(place.pieces()):
+            continue
+        compared += 1
+        for _ in range(20):
+            state = here.new_record()[0]
+            assert int(verbs.image_key(state, there[number])) == mirrored.key
+            assert mirrored.canonical() == here.canonical()
+            move = dice.choice(here.legal_moves())
+            origin, target = (squares.get(sq, sq) for sq in (move & 511, move >> 9))
+            assert int(alphabeta.moved(there[number], move)) == origin | target << 9
+            here, mirrored = here.play(move), mirrored.play(origin | target << 9)
+            if here.outcome is not None:
+                break
+    assert compared
+
+
+@pytest.mark.parametrize(
+    ("name", "depth"),
+    [("copenhagen", 4), ("tablut-linnaeus", 4), ("brandubh", 5), ("hex:4", 5), ("hexapawn:5x4", 9)],
+)
+def test_images_are_one_in_the_table_below_a_symmetric_root(name: str, depth: int) -> None:
+    found = []
+    for wanted in ("none", "none symmetry"):
+        searcher = Searcher(Settings(hash_mib=1, features=wanted))
+        _, infos = think(games.initial(games.find(name)), Limits(depth=depth), searcher)
+        found.append((infos[-1].score, infos[-1].nodes))
+        assert int(searcher._works[0][0]["strays"]) == 0
+    (value, nodes), (same, fewer) = found
+    assert same == value
+    assert fewer < nodes
+
+
+def test_a_root_without_symmetry_is_searched_as_ever() -> None:
+    place = wander("brandubh", 3, 5)
+    trees = [
+        [
+            (info.nodes, info.score, info.pv)
+            for info in think(place, Limits(depth=6), Searcher(Settings(hash_mib=1, features=wanted)))[1]
+        ]
+        for wanted in ("default", "default -symmetry")
+    ]
+    assert trees[0] == trees[1]
+
+
+def test_evaluations_are_remembered_as_they_were() -> None:
+    """What is remembered is what the evaluator says, in games whose keys meet in the same places."""
+    searcher = Searcher(Settings(hash_mib=1))
+    state, work, _, params = searcher._prepare(start("brandubh"))[0]
+    for seed in range(300):
+        place = wander("brandubh", seed, 3 + seed % 40)
+        place.load(searcher._record)
+        for _ in range(2):
+            assert int(alphabeta.assess(state, work, params)) == int(verbs.evaluate(params, state))
+    assert np.count_nonzero(work["values"]) > 250
 
 
 def test_threads_keep_a_limit_of_nodes() -> None:

@@ -1191,6 +1191,17 @@ static inline int next_best(State *s, Search *w, int i, int end)
     return move;
 }
 
+/* What was evaluated before is remembered: 48 bits of the key, 16 of the value. */
+static int assess(const State *s, Search *w, Weights *p)
+{
+    uint64_t *word = &w->values[s->key >> (64 - __builtin_ctz(LENGTH(w->values)))], mark = s->key << 16;
+    if (*word && *word >> 16 << 16 == mark)
+        return (int)(*word & 65535) - 32768;
+    int value = evaluate(p, s);
+    *word = mark | (uint64_t)(value + 32768);
+    return value;
+}
+
 static int quiesce(State *s, Search *w, Weights *p, int alpha, int beta, int ply, int bottom, int top)
 {
     if (tick(w))
@@ -1198,7 +1209,7 @@ static int quiesce(State *s, Search *w, Weights *p, int alpha, int beta, int ply
     w->pv_length[ply] = ply;
     if (ply > w->seldepth)
         w->seldepth = ply;
-    int best = evaluate(p, s), side = (int)s->side;
+    int best = assess(s, w, p), side = (int)s->side;
     if (best >= beta || ply >= bottom || top > ROOM)
         return best;
     alpha = most_of(alpha, best);

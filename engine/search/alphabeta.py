@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..jit import entry, inline, kernel
+from ..squares import CELLS
 from ..verbs import (
     MOST_MOVES,
     MOVES,
@@ -22,6 +23,7 @@ from ..verbs import (
     generate,
     generate_noisy,
     horizon,
+    image_key,
     looming,
     make,
     skip,
@@ -75,6 +77,12 @@ LATE = 4
 SHARED = 5
 """From this depth on threads leave a move for later while another thread is busy with it: above the depths at which
 the order of moves decides what is left out."""
+_VALUE_BITS = 14
+VALUES = 1 << _VALUE_BITS
+"""Evaluations that a thread remembers: the next depth asks for those of this one's leaves again."""
+MIRRORED = 4
+"""Down to this ply a position below a symmetric root is looked up as that of its images whose key is least. Deeper
+down two lines seldom lead to images of each other that a node above has not told apart already."""
 LATER = 1 << 27
 """Taken off the order of a move that is left for later: only such orders are negative."""
 
@@ -93,6 +101,10 @@ SEARCH = np.dtype(
             "strays",
             "i8",
         ),  # moves of the table that were not legal: equal keys of other positions, torn entries
+        ("images", "i8"),  # how many symmetries keep the game, if they are to be used
+        ("mirrored", "i8"),  # the last ply at which they are: 0 where the root is not symmetric
+        ("image", "u2", (8, CELLS)),  # where squares go under each, from 1 on
+        ("back", "u2", (8, CELLS)),  # and where they come from
         ("team", "i8"),  # whether other threads search the same root
         ("generation", "i8"),
         ("mask", "i8"),  # number of buckets of the table - 1
@@ -107,6 +119,7 @@ SEARCH = np.dtype(
         ("killers", "i4", (MAX_PLY + 2, 2)),
         ("history", "i2", (2, HISTORY)),
         ("answers", "i2", (HISTORY,)),  # history by target of the move before and target
+        ("values", "u8", (VALUES,)),  # what evaluations came to: 48 bits of the key, 16 of the value
         ("line", "i4", (MAX_PLY + 2,)),  # the move made at each ply, 0 for a pass
         ("reduction", "u1", (64, 64)),  # plies by depth and number of the move
         ("order", "i4", (MOVES,)),
@@ -130,6 +143,47 @@ def settled(outcome, side, ply):
 def table_key(s):
     salt = horizon(s)
     return s.key ^ (np.uint64(salt) * np.uint64(0x9E3779B97F4A7C15))
+
+
+@kernel
+def least_image(s, w):
+    """The symmetry under which the position's key is least, 0 for none."""
+    least = s.key
+    found = 0
+    for i in range(1, w.images + 1):
+        key = image_key(s, w.image[i])
+        if key < least:
+            least = key
+            found = i
+    return found
+
+
+@kernel
+def is_symmetric(s, w):
+    """Whether the position is its own image under any symmetry that keeps the game."""
+    for i in range(1, w.images + 1):
+        if image_key(s, w.image[i]) == s.key:
+            return True
+    return False
+
+
+@inline
+def moved(squares, move):
+    """A move under a symmetry that takes square `i` to `squares[i]`."""
+    return np.int64(squares[move & 511]) | np.int64(squares[move >> 9]) << 9
+
+
+@inline
+def assess(s, w, params):
+    """What the evaluator says, in centipawns for the side to move. It must follow from the position and the root."""
+    place = np.int64(s.key >> np.uint64(64 - _VALUE_BITS))
+    mark = s.key << np.uint64(16)
+    word = w.values[place]
+    if word >> np.uint64(16) << np.uint64(16) == mark and word != 0:
+        return np.int64(word & np.uint64(65535)) - 32768
+    value = evaluate(params, s)
+    w.values[place] = mark | np.uint64(value + 32768)
+    return value
 
 
 @inline
@@ -214,7 +268,7 @@ def quiesce(s, w, params, alpha, beta, ply, bottom, top):
         foreseen = foresee(s, w, alpha, beta, ply, top)
         if foreseen:
             return foreseen
-    value = evaluate(params, s)
+    value = assess(s, w, params)
     if value >= beta or ply >= bottom or top > ROOM:
         return value
     best = value
@@ -384,10 +438,15 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
         return alpha
     pv_node = beta - alpha > 1
     key = table_key(s)
+    image = least_image(s, w) if ply <= w.mirrored else 0
+    if image:
+        key ^= s.key ^ image_key(s, w.image[image])
     data = probe(w, table, key)
     table_move = 0
     if data:
         table_move = data & MOVE_BITS
+        if image and table_move:
+            table_move = moved(w.back[image], table_move)
         # Lines of the principal variation are searched out: a cut there would leave it short.
         if not pv_node:
             value = table_cut(w, data, depth, alpha, beta, ply)
@@ -397,7 +456,7 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
     calm = not pv_node and threat == 0 and alpha > -WON and beta < WON
     static = 0
     if calm and features & (NULL_MOVE | PRUNING):
-        static = evaluate(params, s)
+        static = assess(s, w, params)
         if features & PRUNING and depth <= RESIGNED and static - HOPE * depth >= beta:
             return static
         if (
@@ -501,6 +560,8 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
     elif best <= old_alpha:
         bound = UPPER
         best_move = 0
+    if image and best_move:
+        best_move = moved(w.image[image], best_move)
     store(w, table, key, best_move, to_table(best, ply), asked, bound)
     return best
 
@@ -519,6 +580,7 @@ def search_root(s, w, table, params, depth, first, alpha, beta):
     top = ply - 1
     w.root_best = -1
     w.pv_length[0] = 0
+    w.mirrored = MIRRORED if is_symmetric(s, w) else 0
     key = table_key(s)
     shared = w.team and depth >= SHARED
     count = w.root_count

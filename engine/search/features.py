@@ -17,10 +17,20 @@ NAMES = (
     "continuation",  # quiet moves are ordered by what they answer, too
     "internal",  # selective: a node that no search has seen before gets a ply less
     "aspiration",  # a depth begins with a narrow window around the value of the one before
+    "symmetry",  # below a symmetric root, positions that are images of each other are one in the table
 )
-FORESIGHT, PROVEN, EXTENSIONS, NULL_MOVE, REDUCTIONS, PRUNING, CONTINUATION, INTERNAL, ASPIRATION = (
-    1 << bit for bit in range(len(NAMES))
-)
+(
+    FORESIGHT,
+    PROVEN,
+    EXTENSIONS,
+    NULL_MOVE,
+    REDUCTIONS,
+    PRUNING,
+    CONTINUATION,
+    INTERNAL,
+    ASPIRATION,
+    SYMMETRY,
+) = (1 << bit for bit in range(len(NAMES)))
 SELECTIVE = NULL_MOVE | REDUCTIONS | PRUNING | INTERNAL
 ALL = (1 << len(NAMES)) - 1
 SMALL = 7

@@ -19,6 +19,7 @@ import numpy as np
 
 from .. import evaluators
 from ..position import Position
+from ..squares import CELLS
 from . import alphabeta, features, minimax, skill
 from .alphabeta import INFINITE, SEARCH
 from .clock import Budget, budget
@@ -40,6 +41,8 @@ FALL = 30
 _NO_LIMIT = 1 << 62
 _MOST = 9000
 """Centipawns that no report of an undecided position exceeds."""
+_SELDOM = 64
+"""A table of more than so many words for each node searched is thrown away rather than emptied."""
 _WORD = 16  # bytes of a table entry
 
 
@@ -55,8 +58,12 @@ class Searcher:
         """One record for each thread of a search; the first is that of the thread that answers."""
         self._minimax = minimax.new_work()
         self._table: Any = None
+        self._written = 0
+        """Nodes of all searches since the table was empty, but for the last one."""
         self._record: Any = None
         self._params: Any = None
+        self._images: Any = None
+        """The symmetries of the game, as `images` has them."""
         self._known: tuple[str, str] | None = None
         """What the record and the parameters are for: a kind of position, an evaluator."""
         self._generation = 0
@@ -83,12 +90,20 @@ class Searcher:
 
     def clear(self) -> None:
         """Forget tables and histories: a new game begins."""
-        self._table = None
+        used = self._written + self._last_nodes()
+        if self._table is not None and used * _SELDOM < len(self._table):
+            # Its pages were hardly touched: emptying it would make them all real.
+            self._table = None
+        elif self._table is not None:
+            # In place: the next game's first searches need not wait for its pages to be touched anew.
+            self._table.fill(0)
+        self._written = 0
         if self._forest is not None:
             self._forest.clear()
         self._generation = 0
         for works in self._works:
             work = works[0]
+            work["nodes"] = 0
             work["history"] = 0
             work["answers"] = 0
             work["killers"] = 0
@@ -151,6 +166,7 @@ class Searcher:
             self._known = known
             self._record = position.new_record()
             self._params = evaluators.parameters(settings.evaluator, position.variant)
+            self._images = images(position)
         else:
             position.load(self._record)
         return self._record[0], self._params[0]
@@ -177,6 +193,7 @@ class Searcher:
             for works in self._works[1:threads]
         ]
         wanted = features.read(self._settings.features, position.variant.files)
+        self._written += self._last_nodes()
         for _, work, table, _ in records:
             work["mask"] = (len(table) - BUSY) // (BUCKET * 2) - 1
             work["team"] = threads > 1
@@ -187,12 +204,21 @@ class Searcher:
             work["strays"] = 0
             work["features"] = wanted & ~without
             work["no_null"] = 0
+            # Some evaluators count what was taken since the root.
+            work["values"] = 0
+            work["images"] = 0
+            if wanted & features.SYMMETRY:
+                work["images"], work["image"], work["back"] = self._images
             work["root"] = state["ply"]
             alphabeta.age_history(work)
         # Whoever stopped the search before it began meant all of its threads.
         for _, work, _, _ in records[1:]:
             work["stop"] = records[0][1]["stop"]
         return records
+
+    def _last_nodes(self) -> int:
+        """Nodes of the last search, by all threads."""
+        return sum(int(works[0]["nodes"]) for works in self._works)
 
     def _watch(self, allowed: Budget) -> None:
         """Let a timer stop the search when its time is up."""
@@ -242,6 +268,21 @@ def new_work() -> Any:
     record = np.zeros(1, SEARCH).view(np.recarray)
     record[0]["reduction"] = reductions()
     return record
+
+
+def images(position: Position) -> tuple[int, Any, Any]:
+    """How many symmetries keep the game, where squares go under each, and where they come from: uint16[8, CELLS].
+
+    The first of the eight leaves everything where it is; so do all for cells outside the board, which stand for
+    moves like the swap of hex.
+    """
+    found = position.symmetries()
+    there = np.tile(np.arange(CELLS, dtype=np.uint16), (8, 1))
+    back = there.copy()
+    for i, squares in enumerate(found, start=1):
+        there[i, list(squares)] = list(squares.values())
+        back[i, list(squares.values())] = list(squares)
+    return len(found), there, back
 
 
 def reductions() -> Any:

@@ -12,7 +12,7 @@ from numba.extending import overload
 
 from ... import verbs
 from ...dice import below
-from ...jit import OPTIONS, entry, inline
+from ...jit import OPTIONS, entry, inline, kernel
 from ...sides import Reason
 from ...squares import STRIDE, SWAP
 from .distances import survey, through
@@ -208,6 +208,16 @@ def whole_key(s):
     return key
 
 
+@kernel
+def image_key(s, squares):
+    """The key that the image of the position has when square `i` goes to `squares[i]`."""
+    key = s.side_zobrist if s.side else np.uint64(0)
+    for i in range(s.empty, s.files * s.files):
+        sq = int(s.cells[i])
+        key ^= s.zobrist[0 if s.board[sq] & X else 1, squares[sq]]
+    return key
+
+
 @inline
 def win_at_once(s, top):
     """Not looked for: the evaluator counts the stones that are missing."""
@@ -314,6 +324,12 @@ def _unskip(state):
         return lambda state: unskip(state)
 
 
+@overload(verbs.image_key, jit_options=OPTIONS)
+def _image_key(state, squares):
+    if state == STATE:
+        return lambda state, squares: image_key(state, squares)
+
+
 @overload(verbs.random_move, jit_options=OPTIONS)
 def _random_move(state):
     if state == STATE:
@@ -335,6 +351,7 @@ verbs.KERNELS.update(
         ("looming", HEX): looming,
         ("skip", HEX): skip,
         ("unskip", HEX): unskip,
+        ("image_key", HEX): image_key,
         ("random_move", HEX): random_move,
     }
 )

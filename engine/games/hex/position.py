@@ -255,12 +255,14 @@ class Position:
         Nothing else keeps the game: a reflection in a diagonal exchanges the sides' edges, and with the stones'
         owners exchanged too the other side would be to move.
         """
-        last = self.variant.size - 1
-        turned = (
-            (board.square(last - board.file_of(sq), last - board.rank_of(sq)), stone)
-            for sq, stone in self.pieces()
-        )
-        return (self.side, min(self.pieces(), tuple(sorted(turned))))
+        (half_turn,) = self.symmetries()
+        turned = sorted((half_turn[sq], stone) for sq, stone in self.pieces())
+        return (self.side, min(self.pieces(), tuple(turned)))
+
+    def symmetries(self) -> tuple[Mapping[int, int], ...]:
+        """Where each cell goes under a half turn."""
+        cells = list(board.squares(self.variant.size))
+        return (dict(zip(cells, reversed(cells), strict=True)),)
 
     def unlimited(self) -> Position:
         """This position itself: Hex knows neither repetition nor limits."""

@@ -79,6 +79,19 @@ def whole_key(s):
     return key
 
 
+@kernel
+def image_key(s, squares):
+    """The key that the image of the position has when square `i` goes to `squares[i]`."""
+    key = np.uint64(0)
+    for side in range(2):
+        for i in range(s.files):
+            if s.pawns[side, i]:
+                key ^= s.zobrist[side, squares[s.pawns[side, i]]]
+    if s.side:
+        key ^= s.side_zobrist
+    return key
+
+
 @inline
 def is_far(s, sq, side):
     """Whether a square lies on the row that the pawns of a side want to reach."""
@@ -355,6 +368,12 @@ def _unskip(state):
         return lambda state: unskip(state)
 
 
+@overload(verbs.image_key, jit_options=OPTIONS)
+def _image_key(state, squares):
+    if state == STATE:
+        return lambda state, squares: image_key(state, squares)
+
+
 @overload(verbs.random_move, jit_options=OPTIONS)
 def _random_move(state):
     if state == STATE:
@@ -376,6 +395,7 @@ verbs.KERNELS.update(
         ("looming", HEXAPAWN): looming,
         ("skip", HEXAPAWN): skip,
         ("unskip", HEXAPAWN): unskip,
+        ("image_key", HEXAPAWN): image_key,
         ("random_move", HEXAPAWN): random_move,
     }
 )

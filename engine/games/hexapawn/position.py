@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from ...position import IllegalMove, PositionError
 from ...sides import Outcome, Reason, Side
-from ...squares import FILES, STRIDE, file_of, move, move_sort_key, name, origin, rank_of, square, target
+from ...squares import FILES, STRIDE, move, move_sort_key, name, origin, rank_of, square, target
 from ..text import format_fen, parse_fen
 from .kernels import CORE, POSITION, WALL, generate, make, new_state, set_up
 from .variant import Variant
@@ -263,9 +264,20 @@ class Position:
 
     def canonical(self) -> tuple[object, ...]:
         """Equal for a position and its mirror image, left and right exchanged."""
-        last = self.variant.files - 1
-        mirrored = sorted((square(last - file_of(sq), rank_of(sq)), letter) for sq, letter in self.pieces())
+        (mirror,) = self.symmetries()
+        mirrored = sorted((mirror[sq], letter) for sq, letter in self.pieces())
         return self.side, min(self.pieces(), tuple(mirrored))
+
+    def symmetries(self) -> tuple[Mapping[int, int], ...]:
+        """Where each square goes when left and right are exchanged."""
+        files, ranks = self.variant.files, self.variant.ranks
+        return (
+            {
+                square(file, rank): square(files - 1 - file, rank)
+                for file in range(files)
+                for rank in range(ranks)
+            },
+        )
 
     def unlimited(self) -> Position:
         """This position itself: hexapawn knows neither repetition nor limits."""

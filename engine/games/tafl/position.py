@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +21,7 @@ from ...variant import Variant
 from . import judge, survey, verbs  # noqa: F401  verbs: a position binds its game's kernels to them
 from .reasons import why_illegal
 from .state import CORE, KEPT, KING, LETTERS, PIECE_CODES, POSITION, TAFL
-from .symmetry import canonical
+from .symmetry import canonical, images
 from .tables import template
 
 _HEAD = np.dtype([field for field in POSITION if field[0] not in ("board", "slot", "pieces")], align=True)
@@ -408,6 +409,10 @@ class Position:
     def canonical(self) -> tuple[object, ...]:
         """Equal for positions that are images of each other under a symmetry that keeps all special squares."""
         return canonical(self.variant.rules, self.setup)
+
+    def symmetries(self) -> tuple[Mapping[int, int], ...]:
+        """Where each square goes under every symmetry that keeps all special squares, the identity not among them."""
+        return images(self.variant.rules)
 
     def unlimited(self) -> Position:
         """This position as the start of a game without repetition and limits."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit import entry
+from ...jit import entry, kernel
 from .ends import fort_holds, is_surrounded, opentafl_end, sealed
 from .judge import can_move, legal_after, settle, stuck
 from .state import KING
@@ -24,6 +24,21 @@ def whole_key(s):
         key ^= s.side_zobrist
     if s.must_go:
         key ^= s.must_zobrist[s.must_go]
+    return key
+
+
+@kernel
+def image_key(s, squares):
+    """The key that the image of the position has when square `i` goes to `squares[i]`."""
+    key = np.uint64(0)
+    for side in range(2):
+        for i in range(s.count[side]):
+            sq = s.pieces[side, i]
+            key ^= s.zobrist[s.board[sq] & 15, squares[sq]]
+    if s.side:
+        key ^= s.side_zobrist
+    if s.must_go:
+        key ^= s.must_zobrist[squares[s.must_go]]
     return key
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from ...rules import Rules
 from ...setup import Setup
-from ...squares import file_of, rank_of, square
+from ...squares import file_of, rank_of, square, squares
 
 
 def canonical(rules: Rules, setup: Setup) -> tuple[object, ...]:
@@ -40,7 +41,15 @@ def symmetries(rules: Rules) -> tuple[int, ...]:
     return tuple(
         turn
         for turn in range(8)
-        if all({_turn(sq, turn, rules.size) for sq in squares} == set(squares) for squares in named)
+        if all({_turn(sq, turn, rules.size) for sq in kept} == set(kept) for kept in named)
+    )
+
+
+@lru_cache(maxsize=32)
+def images(rules: Rules) -> tuple[Mapping[int, int], ...]:
+    """Where squares go under each of these symmetries, leaving all where they are not among them."""
+    return tuple(
+        {sq: _turn(sq, turn, rules.size) for sq in squares(rules.size)} for turn in symmetries(rules) if turn
     )
 
 

@@ -7,7 +7,7 @@ from numba.extending import overload
 
 from ... import verbs
 from ...jit import OPTIONS
-from . import draw, judge, looming, noisy, strike
+from . import draw, judge, looming, noisy, strike, survey
 from .state import TAFL
 
 STATE = from_dtype(TAFL)
@@ -93,6 +93,12 @@ def _unskip(state):
         return lambda state: looming.unskip(state)
 
 
+@overload(verbs.image_key, jit_options=OPTIONS)
+def _image_key(state, squares):
+    if state == STATE:
+        return lambda state, squares: survey.image_key(state, squares)
+
+
 @overload(verbs.random_move, jit_options=OPTIONS)
 def _random_move(state):
     if state == STATE:
@@ -114,6 +120,7 @@ verbs.KERNELS.update(
         ("looming", TAFL): looming.looming,
         ("skip", TAFL): looming.skip,
         ("unskip", TAFL): looming.unskip,
+        ("image_key", TAFL): survey.image_key,
         ("random_move", TAFL): draw.random_move,
     }
 )
