@@ -42,8 +42,10 @@ def generate(
     start = games.initial(variant)
     if start.outcome is not None:
         return
-    # The textbook search: openings shall not change with every idea of ours.
-    judge = judge or partial(_value, Searcher(Settings(hash_mib=1, features="none")))
+    if judge is None:
+        # The textbook search and one set of weights: openings shall not change with every idea of ours.
+        evaluator = "default-2026.1" if variant.game == "tafl" else "default"
+        judge = partial(_value, Searcher(Settings(hash_mib=1, features="none", evaluator=evaluator)))
     usual = judge(start)
     seen: set[tuple[object, ...]] = set()
     found = failed = 0

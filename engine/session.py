@@ -102,7 +102,11 @@ class _Reporter:
 
 def warm_kind(variant: AnyVariant, settings: Settings) -> tuple[str, ...]:
     """Settings of the same kind are searched by the same machine code."""
-    return (variant.game, settings.algorithm, "default" if settings.evaluator == "default" else "loaded")
+    return (
+        variant.game,
+        settings.algorithm,
+        "default" if settings.evaluator in evaluators.BY_HAND else "loaded",
+    )
 
 
 def _ignore(*_: object) -> None:

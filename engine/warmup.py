@@ -64,6 +64,7 @@ def warm(report: Callable[[str], None] | None = None, everything: bool = False) 
 def warm_game(variant: AnyVariant, settings: Settings | None = None) -> Position:
     """Import and compile what a session with these settings needs to play the variant's game; a position of it."""
     from . import games
+    from .evaluators import BY_HAND
     from .search.searcher import Searcher
     from .search.types import Limits, Settings
 
@@ -74,7 +75,7 @@ def warm_game(variant: AnyVariant, settings: Settings | None = None) -> Position
     _ = position.repetitions
     settings = settings or Settings()
     # All evaluators that are data are one to the compiler, and this one fits every game.
-    evaluator = settings.evaluator if settings.evaluator == "default" else BARE
+    evaluator = "default" if settings.evaluator in BY_HAND else BARE
     searcher = Searcher(replace(settings, hash_mib=1, evaluator=evaluator))
     searcher.begin()
     searcher.search(position, Limits(depth=1), lambda _: None)

@@ -249,7 +249,7 @@ def play(folder: Path, screen: Screen, pace: float = 0.0, slots: int = 3, **flag
 
 def test_a_run_on_a_plain_stream(tmp_path: Path) -> None:
     out = io.StringIO()
-    # One game after the other: where games end out of turn, several pairs may be complete at once, and a table falls out.
+    # One game after the other: out of turn, several pairs may be complete at once, and a table falls out.
     assert play(tmp_path / "run", Screen(out=out), 0.01, slots=1, pairs=12, rating__every=5) == 0
     lines = out.getvalue().splitlines()
     assert sum(line.startswith("game ") for line in lines) == 24

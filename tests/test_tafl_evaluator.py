@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from typing import Any
 
@@ -209,16 +210,46 @@ def test_terms_have_names() -> None:
     assert [name for name, _ in found] == [*tafl.TERMS, "total"]
 
 
-@pytest.mark.parametrize("name", sorted(tafl_weights.fitted()))
-def test_files_of_weights_are_whole(name: str) -> None:
-    assert tafl_weights.fitted()[name] == tafl_weights.family(games.find(name)), name  # type: ignore[arg-type]
-    found = tafl_weights.read(name)
+FROZEN = "b5040299165e53128a0161b4c145ee23bab8a92c4977c835f423db5d7dab928e"
+SETS = sorted(evaluators.BY_HAND.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [(name, weights) for weights in SETS for name in sorted(tafl_weights.fitted(weights))],
+)
+def test_files_of_weights_are_whole(name: str, weights: str) -> None:
+    family = tafl_weights.family(games.find(name))  # type: ignore[arg-type]
+    assert tafl_weights.fitted(weights)[name] == family, name
+    found = tafl_weights.read(name, weights)
     assert list(found) == [weight for weight, _ in tafl.WEIGHTS]
     for weight, shape in tafl.WEIGHTS:
         values = np.array(found[weight])
         assert values.shape == shape
         assert values.dtype == np.int64
         assert np.abs(values).max() <= 32000
+
+
+def test_every_set_of_weights_has_a_name() -> None:
+    folders = {folder.name for folder in tafl_weights.FOLDER.iterdir() if folder.is_dir()}
+    assert {"", *folders} == set(SETS)
+    game = games.find("brandubh")
+    now, then = (evaluators.parameters(name, game)[0] for name in ("default", "default-2026.1"))
+    assert now["lost"].tolist() == tafl_weights.read("brandubh")["lost"]
+    assert then["lost"].tolist() == tafl_weights.read("brandubh", "2026.1")["lost"]
+    assert evaluators.misfit("default", games.find("hex:4")) is None
+    said = evaluators.misfit("default-2026.1", games.find("hex:4"))
+    assert said == "evaluator default-2026.1: expected a variant of tafl, not hex"
+    with pytest.raises(ValueError, match="expected a variant of tafl"):
+        evaluators.parameters("default-2026.1", games.find("hexapawn:4x4"))
+
+
+def test_sets_of_weights_never_change() -> None:
+    """Ratings and openings were measured with them."""
+    digest = hashlib.sha256()
+    for path in sorted((tafl_weights.FOLDER / "2026.1").glob("*.toml")):
+        digest.update(path.name.encode() + path.read_bytes())
+    assert digest.hexdigest() == FROZEN
 
 
 def test_relatives_share_weights() -> None:

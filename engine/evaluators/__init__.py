@@ -1,8 +1,9 @@
 """Evaluators: what a position is worth. The door to all of them, by name or by file.
 
-`default` is written by hand, one file a game with its parameters' record, kernels and names of terms. The others are
-data: architectures without weights go by their names, all others are files (`files.py`) whose names end in
-`.safetensors`. Importing this module is cheap.
+`default` is written by hand, one file a game with its parameters' record, kernels and names of terms; `default-SET` is
+the same with an older set of weights, for whoever was measured with it. The others are data: architectures without
+weights go by their names, all others are files (`files.py`) whose names end in `.safetensors`. Importing this module is
+cheap.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 BARE = {"simple": ("tafl",), "zero": ("tafl", "hex", "hexapawn")}
 """Architectures that need no file, and the games they know."""
-NAMES = ("default", *BARE)
+BY_HAND = {"default": "", "default-2026.1": "2026.1"}
+"""Names of the hand-written evaluator, each with the set of weights of tafl that is meant: a folder of `weights/`."""
+NAMES = (*BY_HAND, *BARE)
 SUFFIX = ".safetensors"
 MOST = 9000
 """Centipawns that no evaluation exceeds."""
@@ -58,10 +61,11 @@ def stamp(name: str) -> str:
 
 def misfit(name: str, variant: AnyVariant) -> str | None:
     """Why an evaluator cannot be used for a variant; None if it can."""
-    if name == "default":
-        return None
     try:
-        _loaded(name, variant)
+        if name in BY_HAND:
+            _by_hand(name, variant)
+        else:
+            _loaded(name, variant)
     except ValueError as error:
         return str(error)
     return None
@@ -69,8 +73,10 @@ def misfit(name: str, variant: AnyVariant) -> str | None:
 
 def parameters(name: str, variant: AnyVariant) -> Any:
     """The parameters of the evaluator `name` for a variant, in a one-element recarray; ValueError if unknown."""
-    if name == "default":
-        return import_module(f".{variant.game}", __package__).parameters(variant)
+    if name in BY_HAND:
+        weights = BY_HAND[name]
+        module = _by_hand(name, variant)
+        return module.parameters(variant, weights) if weights else module.parameters(variant)
     from .files import record
 
     return record(_loaded(name, variant), variant)
@@ -81,9 +87,9 @@ def terms(name: str, position: Position) -> list[tuple[str, int]]:
 
     An evaluator that is no sum of named terms has one, `network`.
     """
-    if name == "default":
-        module = import_module(f".{position.variant.game}", __package__)
-        params = module.parameters(position.variant)
+    if name in BY_HAND:
+        module = _by_hand(name, position.variant)
+        params = parameters(name, position.variant)
         total = int(module.terms(params[0], position.new_record()[0]))
         values = params[0]["terms"]
         return [*((term, int(values[i])) for i, term in enumerate(module.TERMS)), ("total", total)]
@@ -103,7 +109,7 @@ def remarks(name: str, position: Position) -> list[str]:
 
     The influence of a piece is how much higher the value is, in centipawns for side `a`, than without it.
     """
-    if name == "default":
+    if name in BY_HAND:
         return []
     evaluator = _loaded(name, position.variant)
     params, state = parameters(name, position.variant)[0], position.new_record()[0]
@@ -136,8 +142,15 @@ def _centipawns(value: float, scale: float) -> int:
     return int(min(max(value * scale, -MOST), MOST))
 
 
+def _by_hand(name: str, variant: AnyVariant) -> Any:
+    """The module of the hand-written evaluator of a variant's game; ValueError if it has no such set of weights."""
+    if BY_HAND[name] and variant.game != "tafl":
+        raise ValueError(f"evaluator {name}: expected a variant of tafl, not {variant.game}")
+    return import_module(f".{variant.game}", __package__)
+
+
 def _loaded(name: str, variant: AnyVariant) -> Evaluator:
-    """The evaluator behind a name that is not `default`; ValueError if it is unknown or not for this variant."""
+    """The evaluator behind a name that is not in `BY_HAND`; ValueError if it is unknown or not for this variant."""
     from . import files
 
     if is_file(name):

@@ -74,11 +74,11 @@ DEFAULT = np.dtype(
 )
 
 
-def parameters(variant: Variant) -> Any:
-    """The weights for a variant, in a one-element recarray."""
+def parameters(variant: Variant, weights: str = "") -> Any:
+    """The weights for a variant, of the newest set or of the one called `weights`, in a one-element recarray."""
     record = np.zeros(1, DEFAULT).view(np.recarray)
     p = record[0]
-    for name, values in weights_for(variant).items():
+    for name, values in weights_for(variant, weights).items():
         p[name] = values
     p["attackers"], p["defenders"] = variant.attackers, variant.defenders
     state = np.frombuffer(template(variant.rules, "tTK") + bytes(TAFL.itemsize - CORE.stop), TAFL)[0]

@@ -2,7 +2,8 @@
 
 One file for each fitted rule set lies in `weights/`, named as the variant it was fitted on. A variant without one
 takes that of its nearest relative: the same kind of goal first, then the king's strength, then the size of the board,
-then the number of men.
+then the number of men. Folders of `weights/` are older sets, complete and never changed again: what was measured with
+them can still be played. An empty name is the newest set's.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ def squares_alike(size: int) -> Mapping[int, int]:
     return kinds
 
 
-@lru_cache(maxsize=1)
-def fitted() -> Mapping[str, tuple[int, ...]]:
+@lru_cache(maxsize=4)
+def fitted(weights: str = "") -> Mapping[str, tuple[int, ...]]:
     """Names of the files of weights, each with what tells relatives apart: its first line says it."""
     found = {}
-    for path in sorted(FOLDER.glob("*.toml")):
+    for path in sorted((FOLDER / weights).glob("*.toml")):
         with path.open(encoding="ascii") as file:
             found[path.stem] = tuple(map(int, file.readline().split()[1:]))
     return found
@@ -46,10 +47,10 @@ def family(variant: Variant) -> tuple[int, ...]:
     return (int(rules.escape == "edge"), rules.king_sides, rules.size, variant.attackers, variant.defenders)
 
 
-def file_for(variant: Variant) -> str:
+def file_for(variant: Variant, weights: str = "") -> str:
     """The name of the file whose weights a variant takes."""
     own = family(variant)
-    files = fitted()
+    files = fitted(weights)
     if files.get(variant.name) == own:
         return variant.name
     importance = (10_000, 1_000, 100, 2, 1)
@@ -59,14 +60,14 @@ def file_for(variant: Variant) -> str:
     )
 
 
-def weights_for(variant: Variant) -> Mapping[str, Any]:
+def weights_for(variant: Variant, weights: str = "") -> Mapping[str, Any]:
     """The weights for a variant, by name, in sixteenths of a centipawn."""
-    return read(file_for(variant))
+    return read(file_for(variant, weights), weights)
 
 
 @lru_cache(maxsize=16)
-def read(name: str) -> Mapping[str, Any]:
-    """The weights in one file."""
+def read(name: str, weights: str = "") -> Mapping[str, Any]:
+    """The weights in one file of a set."""
     import tomllib
 
-    return tomllib.loads((FOLDER / f"{name}.toml").read_text("ascii"))
+    return tomllib.loads((FOLDER / weights / f"{name}.toml").read_text("ascii"))

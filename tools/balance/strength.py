@@ -52,7 +52,7 @@ class Strength:
     @property
     def scored(self) -> bool:
         """Whether its searches report values on the scale of the engine's own evaluation."""
-        return self.settings.algorithm == "alphabeta" and self.settings.evaluator == "default"
+        return self.settings.algorithm == "alphabeta" and self.settings.evaluator in evaluators.BY_HAND
 
     def misfit(self, variant: Variant) -> str | None:
         """Why this player cannot play a rule set; None if it can."""
