@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from test_search import start, think, wander
 
-from hnefi.engine import games, options, variant, verbs
+from hnefi.engine import evaluators, games, options, variant, verbs
 from hnefi.engine.search import alphabeta, features, skill
 from hnefi.engine.search.alphabeta import INFINITE
 from hnefi.engine.search.searcher import Searcher, images
@@ -259,6 +260,23 @@ def test_threads_keep_a_limit_of_nodes() -> None:
     assert spent[0] in (5000, 5001)
     assert spent[1] <= 5001
     assert infos[-1].nodes <= sum(spent)
+
+
+def test_levels_evaluate_as_they_did_when_they_were_measured() -> None:
+    """Whatever becomes of the newest weights; an analysis uses these, and who names an evaluator gets it."""
+
+    def by(evaluator: str, level: float, name: str = "brandubh") -> Any:
+        searcher = Searcher(Settings(hash_mib=1, skill=level, evaluator=evaluator))
+        infos = think(games.initial(games.find(name)), Limits(nodes=1500), searcher)[1]
+        return [(info.depth, info.nodes, info.score) for info in infos]
+
+    assert by("default", 5) == by(skill.EVALUATOR, 5) != by("simple", 5)
+    assert by("default", 10) != by(skill.EVALUATOR, 10)
+    searcher = Searcher(Settings(hash_mib=1, skill=5))
+    think(start("brandubh"), Limits(infinite=True, nodes=500), searcher)
+    newest = evaluators.parameters("default", start("brandubh").variant)[0]
+    assert searcher._params[0]["lost"].tolist() == newest["lost"].tolist()
+    assert by("default", 5, "hex:4")
 
 
 def test_levels_grow() -> None:

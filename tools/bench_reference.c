@@ -1176,13 +1176,14 @@ static inline void remember_line(Search *w, int ply, int move)
 /* Bring the move with the highest order among the rest to place i. */
 static inline int next_best(State *s, Search *w, int i, int end)
 {
-    int best = i;
+    int best = i, order = w->order[i];
     for (int j = i + 1; j < end; j++)
-        if (w->order[j] > w->order[best])
+        if (w->order[j] > order) {
             best = j;
+            order = w->order[j];
+        }
     int move = s->moves[best];
     if (best != i) {
-        int order = w->order[best];
         s->moves[best] = s->moves[i];
         w->order[best] = w->order[i];
         s->moves[i] = move;

@@ -209,12 +209,14 @@ def remember_line(w, ply, move):
 def next_best(s, w, i, end):
     """Bring the move with the highest order among the rest to place `i`."""
     best = i
+    # In a variable: read from the array at every step, it made the loop wait for memory.
+    order = w.order[i]
     for j in range(i + 1, end):
-        if w.order[j] > w.order[best]:
+        if w.order[j] > order:
             best = j
+            order = w.order[j]
     move = s.moves[best]
     if best != i:
-        order = w.order[best]
         s.moves[best] = s.moves[i]
         w.order[best] = w.order[i]
         s.moves[i] = move

@@ -156,27 +156,31 @@ class Searcher:
         """Random numbers, the same for the same seed and position."""
         return random.Random(f"{self._settings.seed} {position.key} {position.ply}")
 
-    def _load(self, position: Position) -> tuple[Any, Any]:
-        """State and parameters for one search. What another game left behind is dropped."""
-        settings = self._settings
-        known = (position.fits, evaluators.stamp(settings.evaluator))
+    def _load(self, position: Position, evaluator: str = "") -> tuple[Any, Any]:
+        """State and parameters for one search, by another evaluator than that of the settings if one is named. What
+        another game left behind is dropped."""
+        evaluator = evaluator or self._settings.evaluator
+        known = (position.fits, evaluators.stamp(evaluator))
         if known != self._known:
             if self._known is not None:
                 self.clear()
             self._known = known
             self._record = position.new_record()
-            self._params = evaluators.parameters(settings.evaluator, position.variant)
+            self._params = evaluators.parameters(evaluator, position.variant)
             self._images = images(position)
         else:
             position.load(self._record)
         return self._record[0], self._params[0]
 
-    def _prepare(self, position: Position, without: int = 0) -> list[tuple[Any, Any, Any, Any]]:
+    def _prepare(
+        self, position: Position, without: int = 0, evaluator: str = ""
+    ) -> list[tuple[Any, Any, Any, Any]]:
         """What each thread of an alpha-beta search works on: state, work, table and parameters.
 
-        The table is one for all. `without` are bits of features that this search must do without.
+        The table is one for all. `without` are bits of features that this search must do without; `evaluator` is
+        another than that of the settings.
         """
-        state, params = self._load(position)
+        state, params = self._load(position, evaluator)
         if self._table is None:
             buckets = 1 << max(
                 4, (self._settings.hash_mib * 1024 * 1024 // (_WORD * BUCKET)).bit_length() - 1
@@ -421,13 +425,15 @@ class _AlphaBeta(_Run):
     def _prepare(self, position: Position) -> tuple[Any, ...]:
         # That there is no win in so many moves is only known if no move was left out.
         without = features.SELECTIVE if self.limits.mate is not None else 0
-        self.team = self.searcher._prepare(position, without)
-        self.found: list[_Line] = []
-        """What each line was found to be, at this depth or the one before."""
-        self.shown = self.lines
         settings = self.searcher._settings
         # An analysis wants to know the truth, however weak the engine plays.
         self.weakness = None if self.limits.infinite else skill.weakness(settings.skill)
+        weak = self.weakness is not None and position.variant.game == "tafl"
+        evaluator = skill.EVALUATOR if weak and settings.evaluator == "default" else ""
+        self.team = self.searcher._prepare(position, without, evaluator)
+        self.found: list[_Line] = []
+        """What each line was found to be, at this depth or the one before."""
+        self.shown = self.lines
         if self.weakness is not None:
             self.lines = min(max(self.lines, self.weakness.lines), len(self.moves))
             nodes = self.weakness.nodes
