@@ -62,8 +62,9 @@ def stamp(name: str) -> str:
 def misfit(name: str, variant: AnyVariant) -> str | None:
     """Why an evaluator cannot be used for a variant; None if it can."""
     try:
+        # Not the module itself: whoever only asks need not wait for kernels.
         if name in BY_HAND:
-            _by_hand(name, variant)
+            _demand_weights(name, variant)
         else:
             _loaded(name, variant)
     except ValueError as error:
@@ -142,10 +143,15 @@ def _centipawns(value: float, scale: float) -> int:
     return int(min(max(value * scale, -MOST), MOST))
 
 
-def _by_hand(name: str, variant: AnyVariant) -> Any:
-    """The module of the hand-written evaluator of a variant's game; ValueError if it has no such set of weights."""
+def _demand_weights(name: str, variant: AnyVariant) -> None:
+    """ValueError if the hand-written evaluator of a variant's game has no such set of weights."""
     if BY_HAND[name] and variant.game != "tafl":
         raise ValueError(f"evaluator {name}: expected a variant of tafl, not {variant.game}")
+
+
+def _by_hand(name: str, variant: AnyVariant) -> Any:
+    """The module of the hand-written evaluator of a variant's game; ValueError if it has no such set of weights."""
+    _demand_weights(name, variant)
     return import_module(f".{variant.game}", __package__)
 
 
