@@ -220,7 +220,7 @@ def test_terms_of_data_evaluators_add_up() -> None:
     assert [name for name, _ in terms] == ["captures", "distance", "total"]
     assert sum(value for _, value in terms[:-1]) == terms[-1][1]
     assert evaluators.remarks("simple", position) == []
-    with pytest.raises(ValueError, match="expected default, default-2026.1, simple, zero, or a file"):
+    with pytest.raises(ValueError, match=r"expected default, default-2026\.1, simple, zero, or a file"):
         evaluators.terms("nothing", position)
 
 
