@@ -139,10 +139,11 @@ def _measured(player: Player) -> dict[str, dict[str, Any]]:
 
 def provenance(player: Player) -> dict[str, Any]:
     """Where the player's evaluator comes from; ValueError if it is a file that cannot be read."""
-    from hnefi.engine.evaluators import BY_HAND, network
+    from hnefi.engine.evaluators import BY_HAND
 
     if player.algorithm == "random" or player.evaluator in BY_HAND:
         return {}
+    from hnefi.engine.evaluators import network
 
     if not player.evaluator.endswith(".safetensors"):
         return {"source": network.parse(player.evaluator).module.SOURCE}
