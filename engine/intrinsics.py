@@ -6,8 +6,8 @@ the time. No kernel uses negative indices (NUMBA_BOUNDSCHECK=1 shows it), so the
 a cast in every bracket.
 
 Threads that share a record change its counters by atomic additions, and publish what they have written by setting a
-word exactly once. Most processors count the bits of a word in one instruction. Each comes as a plain function for
-Python and as instructions for kernels.
+word exactly once. Most processors count the bits of a word in one instruction, and compare thirty-two cells of a board
+in two or three. Each comes as a plain function for Python and as instructions for kernels.
 
 A called kernel stays in one piece. Left alone LLVM copies rare branches (shieldwalls, forts) into all of their
 callers and those into theirs: compiling takes three times as long, and the common path is no faster.
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from llvmlite import ir as llvm  # type: ignore[import-untyped]
 from numba.core import cgutils, ir, types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
@@ -141,6 +142,11 @@ def ones(word: int) -> int:
     return int(word).bit_count()
 
 
+def cells_between(cells: Any, start: int, low: int, high: int) -> int:
+    """A word whose bit i says whether the piece code of cell `start + i` is `low` to `high`, for 32 cells."""
+    return sum((low <= int(cell) & 15 <= high) << i for i, cell in enumerate(cells[start : start + 32]))
+
+
 def _member(context: Any, builder: Any, record: Any, value: Any, field: str) -> tuple[Any, Any]:
     """The numba type of a field, and the address of it."""
     kind = record.typeof(field)
@@ -187,6 +193,34 @@ def _ones(_context, word):
     return types.int64(word), generate
 
 
+@intrinsic
+def _cells_between(_context, cells, start, low, high):
+    def generate(context, builder, _signature, arguments):
+        row = llvm.VectorType(context.get_data_type(cells.dtype), 32)
+
+        def everywhere(value):
+            return llvm.Constant(row, [value] * 32)
+
+        def lane(value, kind):
+            one = builder.insert_element(everywhere(0), context.cast(builder, value, kind, cells.dtype), zero)
+            return builder.shuffle_vector(
+                one, one, llvm.Constant(llvm.VectorType(llvm.IntType(32), 32), [0] * 32)
+            )
+
+        zero = llvm.IntType(32)(0)
+        data = context.make_array(cells)(context, builder, arguments[0]).data
+        index = context.cast(builder, arguments[1], start, types.intp)
+        place = builder.bitcast(builder.gep(data, [index]), row.as_pointer())
+        pieces = builder.and_(builder.load(place, align=cells.dtype.bitwidth // 8), everywhere(15))
+        found = builder.and_(
+            builder.icmp_unsigned(">=", pieces, lane(arguments[2], low)),
+            builder.icmp_unsigned("<=", pieces, lane(arguments[3], high)),
+        )
+        return builder.zext(builder.bitcast(found, llvm.IntType(32)), llvm.IntType(64))
+
+    return types.int64(cells, start, low, high), generate
+
+
 @overload(fetch_add, prefer_literal=True)
 def _fetch_add_compiled(record, field, amount):  # noqa: ARG001 - numba matches names
     return lambda record, field, amount: _fetch_add(record, field, amount)  # noqa: PLW0108
@@ -200,3 +234,8 @@ def _set_once_compiled(record, field, value):  # noqa: ARG001
 @overload(ones)
 def _ones_compiled(word):  # noqa: ARG001
     return lambda word: _ones(word)  # noqa: PLW0108
+
+
+@overload(cells_between)
+def _cells_between_compiled(cells, start, low, high):  # noqa: ARG001
+    return lambda cells, start, low, high: _cells_between(cells, start, low, high)  # noqa: PLW0108

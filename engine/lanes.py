@@ -105,28 +105,36 @@ def dot(v: Any, w: Any) -> Any:
     return float(v @ w)
 
 
-def _lowered(function: Any, result: Any) -> Callable[[Any], Any]:
-    """Make the decorated function, which builds code, what `function` means in kernels."""
+def lowered(function: Any, result: Any, *operands: Any) -> Callable[[Any], Any]:
+    """Make the decorated function, which builds code, what `function` means in kernels.
+
+    Where `result` is None it is of the type of the first argument. An operator is given the types or classes of its
+    `operands`, and means this for them alone.
+    """
 
     @infer_global(function)
     class _Template(AbstractTemplate):
         def generic(self, arguments: Any, keywords: Any) -> Any:
-            if keywords or (LANES not in arguments and isinstance(function, type(operator.add))):
+            arguments = [types.unliteral(argument) for argument in arguments]
+            if keywords or not all(map(_fits, arguments, operands)):
                 return None
-            return signature(result, *map(types.unliteral, arguments))
+            return signature(result or arguments[0], *arguments)
 
     def register(build: Any) -> Any:
         def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return build(_Code(context, builder, signature.args), *arguments)
+            return build(Code(context, builder, signature.args), *arguments)
 
-        operands = (LANES, LANES) if isinstance(function, type(operator.add)) else (types.VarArg(types.Any),)
-        lower_builtin(function, *operands)(lower)
+        lower_builtin(function, *(operands or (types.VarArg(types.Any),)))(lower)
         return build
 
     return register
 
 
-class _Code:
+def _fits(kind: Any, operand: Any) -> bool:
+    return isinstance(kind, operand) if isinstance(operand, type) else bool(kind == operand)
+
+
+class Code:
     """A builder with the few shapes of code that the functions here are made of."""
 
     def __init__(self, context: Any, builder: Any, kinds: Any) -> None:
@@ -161,34 +169,34 @@ class _Code:
         return self.builder.shuffle_vector(x, y, mask)
 
 
-@_lowered(operator.add, LANES)
+@lowered(operator.add, LANES, LANES, LANES)
 def _add(code: Any, v: Any, w: Any) -> Any:
     return code.builder.fadd(v, w)
 
 
-@_lowered(operator.sub, LANES)
+@lowered(operator.sub, LANES, LANES, LANES)
 def _sub(code: Any, v: Any, w: Any) -> Any:
     return code.builder.fsub(v, w)
 
 
-@_lowered(operator.mul, LANES)
+@lowered(operator.mul, LANES, LANES, LANES)
 def _mul(code: Any, v: Any, w: Any) -> Any:
     return code.builder.fmul(v, w)
 
 
-@_lowered(spread, LANES)
+@lowered(spread, LANES)
 def _spread(code: Any, x: Any) -> Any:
     x = code.context.cast(code.builder, x, code.kinds[0], types.float64)
     one = code.builder.insert_element(ir.Constant(VECTOR, ir.Undefined), x, ir.Constant(ir.IntType(32), 0))
     return code.mix(one, one, [0] * WIDTH)
 
 
-@_lowered(load, LANES)
+@lowered(load, LANES)
 def _load(code: Any, a: Any, i: Any) -> Any:
     return code.read(code.pointer(0, a, i, 1, VECTOR))
 
 
-@_lowered(store, types.void)
+@lowered(store, types.void)
 def _store(code: Any, a: Any, i: Any, v: Any) -> Any:
     code.builder.store(v, code.pointer(0, a, i, 1, VECTOR), align=8)
     return code.context.get_dummy_value()
@@ -199,7 +207,7 @@ def _places(i: Any, j: Any, k: Any) -> tuple[tuple[Any, int], ...]:
     return (i, 0), (j, 0), (k, 0), (k, STRIDE), (k, 2 * STRIDE)
 
 
-@_lowered(triples, LANES)
+@lowered(triples, LANES)
 def _triples_code(code: Any, a: Any, *places: Any) -> Any:
     # Unaligned halves that overlap, each begun so far before its triple that this lies in the right lanes.
     half = ir.VectorType(ir.DoubleType(), 8)
@@ -215,7 +223,7 @@ def _triples_code(code: Any, a: Any, *places: Any) -> Any:
     return code.mix(low, high, range(WIDTH))
 
 
-@_lowered(put_triples, types.void)
+@lowered(put_triples, types.void)
 def _put_triples(code: Any, a: Any, i: Any, j: Any, k: Any, v: Any) -> Any:
     three = ir.VectorType(ir.DoubleType(), 3)
     for n, (x, offset) in enumerate(_places(i, j, k)):
@@ -224,7 +232,7 @@ def _put_triples(code: Any, a: Any, i: Any, j: Any, k: Any, v: Any) -> Any:
     return code.context.get_dummy_value()
 
 
-@_lowered(add_rows, LANES)
+@lowered(add_rows, LANES)
 def _add_rows(code: Any, sums: Any, v: Any, a: Any, *places: Any) -> Any:
     # Several partial sums, so that no addition waits long for the one before.
     parts = [sums, code.number(0.0), code.number(0.0)]
@@ -257,17 +265,17 @@ def _build_sigmoids(code: Any, xs: list[Any]) -> list[Any]:
     return [build.fdiv(number(1.0), build.fadd(power, number(1.0))) for power in powers]
 
 
-@_lowered(sigmoid, LANES)
+@lowered(sigmoid, LANES)
 def _sigmoid(code: Any, v: Any) -> Any:
     return _build_sigmoids(code, [v])[0]
 
 
-@_lowered(sigmoids, types.UniTuple(LANES, 2))
+@lowered(sigmoids, types.UniTuple(LANES, 2))
 def _sigmoids(code: Any, v: Any, w: Any) -> Any:
     return code.context.make_tuple(code.builder, types.UniTuple(LANES, 2), _build_sigmoids(code, [v, w]))
 
 
-@_lowered(dot, types.float64)
+@lowered(dot, types.float64)
 def _dot(code: Any, v: Any, w: Any) -> Any:
     v, n = code.builder.fmul(v, w), WIDTH
     while n > 1:

@@ -811,7 +811,7 @@ static int generate_noisy(State *s, int top)
 
 /* ---- Evaluation ---------------------------------------------------------------------------------------------- */
 
-enum { ROWS = LENGTH(((Weights *)0)->inside) };
+enum { ROWS = 24 };
 
 /* What engine/evaluators/tafl_view.py counts, under the names it has there. */
 typedef struct {
@@ -846,11 +846,9 @@ static inline int32_t along_limited(int32_t word, int32_t clear, int reach)
     return (left | right) & clear;
 }
 
-/* Set `to`: the squares of `clear` that pieces on `start` slide to, however far. */
-static void slide_set(const int32_t *restrict start, const int32_t *restrict clear, int32_t *restrict to, int n)
+/* Add to `to` the squares of `clear` that pieces on `start` slide to along their columns. */
+static inline void climb(const int32_t *restrict start, const int32_t *restrict clear, int32_t *restrict to, int n)
 {
-    for (int i = 0; i < ROWS; i++)
-        to[i] = along(start[i], clear[i]);
     int32_t up = 0, down = 0;
     for (int i = 3; i < n + 3; i++)
         to[i] |= up = clear[i] & (up | start[i - 1]);
@@ -858,11 +856,9 @@ static void slide_set(const int32_t *restrict start, const int32_t *restrict cle
         to[i] |= down = clear[i] & (down | start[i + 1]);
 }
 
-/* As slide_set, for pieces that go at most `reach` steps. */
-static void step_set(const int32_t *start, const int32_t *clear, int32_t *to, int n, int reach)
+/* As climb, for pieces that go at most `reach` steps. */
+static void climb_limited(const int32_t *start, const int32_t *clear, int32_t *to, int n, int reach)
 {
-    for (int i = 0; i < ROWS; i++)
-        to[i] = along_limited(start[i], clear[i], reach);
     for (int i = 3; i < n + 3; i++) {
         int32_t up = 0, down = 0, p = clear[i], q = p;
         for (int k = 1; k <= reach; k++) {
@@ -877,6 +873,22 @@ static void step_set(const int32_t *start, const int32_t *clear, int32_t *to, in
         }
         to[i] |= up | down;
     }
+}
+
+/* Set `to`: the squares of `clear` that pieces on `start` slide to, however far. */
+static void slide_set(const int32_t *restrict start, const int32_t *restrict clear, int32_t *restrict to, int n)
+{
+    for (int i = 0; i < ROWS; i++)
+        to[i] = along(start[i], clear[i]);
+    climb(start, clear, to, n);
+}
+
+/* As slide_set, for pieces that go at most `reach` steps. */
+static void step_set(const int32_t *start, const int32_t *clear, int32_t *to, int n, int reach)
+{
+    for (int i = 0; i < ROWS; i++)
+        to[i] = along_limited(start[i], clear[i], reach);
+    climb_limited(start, clear, to, n, reach);
 }
 
 /* Let a set grow, square by square, as far as `clear` goes. */
@@ -923,13 +935,10 @@ static int size_of(const int32_t *set, int n)
     return total;
 }
 
-static inline void place(const State *s, int side, int32_t *set, int32_t *across)
+static inline void place(const State *s, int side, int32_t *set)
 {
-    for (int i = 0; i < s->count[side]; i++) {
-        int row = s->pieces[side][i] / STRIDE, column = s->pieces[side][i] % STRIDE;
-        set[row + 2] |= 1 << column;
-        across[column + 2] |= 1 << row;
-    }
+    for (int i = 0; i < s->count[side]; i++)
+        set[s->pieces[side][i] / STRIDE + 2] |= 1 << s->pieces[side][i] % STRIDE;
 }
 
 /* Where the king slides to, who stands on the square `bit` of a row. */
@@ -944,30 +953,24 @@ static inline void king_lines(const int32_t *open, int32_t *to, int row, int32_t
 }
 
 /* How far one side's pieces could go at once, along rows and along columns, in 32nds of the board. */
-static int reach_of(const Weights *p, const int32_t *ours, const int32_t *across, const int32_t *theirs,
-                    const int32_t *theirs_across, int n, int reach)
+static int reach_of(const int32_t *ours, const int32_t *open, int n, int reach)
 {
-    int32_t one[ROWS], two[ROWS];
-    for (int i = 0; i < ROWS; i++) {
-        one[i] = p->free[i] & ~(ours[i] | theirs[i]);
-        two[i] = p->free_across[i] & ~(across[i] | theirs_across[i]);
+    int32_t one[ROWS], two[ROWS] = {0};
+    if (reach >= n) {
+        for (int i = 0; i < ROWS; i++)
+            one[i] = along(ours[i], open[i]);
+        climb(ours, open, two, n);
+    } else {
+        for (int i = 0; i < ROWS; i++)
+            one[i] = along_limited(ours[i], open[i], reach);
+        climb_limited(ours, open, two, n, reach);
     }
-    if (reach >= n)
-        for (int i = 0; i < ROWS; i++) {
-            one[i] = along(ours[i], one[i]);
-            two[i] = along(across[i], two[i]);
-        }
-    else
-        for (int i = 0; i < ROWS; i++) {
-            one[i] = along_limited(ours[i], one[i], reach);
-            two[i] = along_limited(across[i], two[i], reach);
-        }
     return 32 * (size_of(one, n) + size_of(two, n)) / (n * n);
 }
 
 static void look(const Weights *p, const State *s, Seen *seen)
 {
-    int32_t attackers[ROWS] = {0}, defenders[ROWS] = {0}, attackers_across[ROWS] = {0}, defenders_across[ROWS] = {0};
+    int32_t attackers[ROWS] = {0}, defenders[ROWS] = {0};
     int32_t open[ROWS], one[ROWS], two[ROWS], goalward[ROWS], net[ROWS] = {0};
     int n = (int)s->width, king = (int)s->king, row = king / STRIDE + 2, column = king % STRIDE;
     memset(seen, 0, sizeof *seen);
@@ -975,8 +978,8 @@ static void look(const Weights *p, const State *s, Seen *seen)
     seen->defenders_lost = (int)(p->defenders + 1 - s->count[1]);
     if (king == 0)
         return;
-    place(s, 0, attackers, attackers_across);
-    place(s, 1, defenders, defenders_across);
+    place(s, 0, attackers);
+    place(s, 1, defenders);
     /* Roads, ways of two and three moves, and room. */
     for (int i = 0; i < ROWS; i++)
         open[i] = p->inside[i] & ~(attackers[i] | defenders[i]);
@@ -1047,8 +1050,10 @@ static void look(const Weights *p, const State *s, Seen *seen)
     }
     seen->thin = least(least(least(below, above), least(left, right)), 8);
     seen->empty = (below == 0) + (above == 0) + (left == 0) + (right == 0);
-    seen->attackers_reach = reach_of(p, attackers, attackers_across, defenders, defenders_across, n, s->reach[1]);
-    seen->defenders_reach = reach_of(p, defenders, defenders_across, attackers, attackers_across, n, s->reach[9]);
+    for (int i = 0; i < ROWS; i++)
+        open[i] = p->free[i] & ~(attackers[i] | defenders[i]);
+    seen->attackers_reach = reach_of(attackers, open, n, s->reach[1]);
+    seen->defenders_reach = reach_of(defenders, open, n, s->reach[9]);
 }
 
 static int terms(Weights *p, const State *s)

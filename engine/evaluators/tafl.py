@@ -66,7 +66,6 @@ DEFAULT = np.dtype(
         ("square", "i2", (3, CELLS)),  # what a square is worth: to attackers, defenders, the king
         ("inside", "i4", (ROWS,)),  # squares where the king may stop, as `tafl_view` has sets
         ("free", "i4", (ROWS,)),  # squares where men may
-        ("free_across", "i4", (ROWS,)),  # the same with rows and columns exchanged
         ("goals", "i4", (ROWS,)),
         ("terms", "i8", (len(TERMS),)),
     ],
@@ -94,7 +93,6 @@ def parameters(variant: Variant, weights: str = "") -> Any:
             p["goal_squares"] += int(state["goal"][sq])
         if _may_stop(state, sq, 1 << PIECE_CODES["t"]):
             p["free"][row] |= bit
-            p["free_across"][sq % STRIDE + 2] |= 1 << sq // STRIDE
     return record
 
 

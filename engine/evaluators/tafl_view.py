@@ -1,27 +1,25 @@
 """What the hand-written evaluator of tafl counts on a board: ways, nets, men around the king, reach (kernels).
 
-A set of squares is one word for each row of the board with one bit for each column, so that a whole side slides in
-the time of one piece. The sets lie in the tail of the state's move stack, where no list of moves ever ends.
+Sets of squares are vectors of rows (`rows.py`). The two sides' sets also stand in the tail of the state's move stack,
+where no list of moves ever ends, for what looks at single rows.
 """
 
 from __future__ import annotations
 
 from ..games.tafl.state import KING
 from ..games.tafl.walk import DIRECTIONS
-from ..intrinsics import ones
+from ..intrinsics import cells_between, ones
 from ..jit import inline, kernel
+from ..rows import HIGH, LOW, across, along, count, differ, high, load, low, raised, single, sunk
 from ..squares import STRIDE
 from ..verbs import MOVES
 
-ROWS = 24
+ROWS = HIGH
 """Words of a set: row r of the mailbox is word r + 2, so that two rows around any square are words, too."""
-SETS = 9
 SEEN = MOVES - 512 - 32
 """Where `look` writes its counts; the last 512 words of the stack belong to `can_move`."""
-SETS = 10
-ATTACKERS, DEFENDERS, ATTACKERS_ACROSS, DEFENDERS_ACROSS, OPEN, ONE, TWO, GOALWARD, NET, SPARE = (
-    SEEN - ROWS * (SETS - i) for i in range(SETS)
-)
+ATTACKERS = SEEN - 2 * ROWS
+DEFENDERS = SEEN - ROWS
 
 COUNTS = (
     "attackers_lost",  # men, from the start of the game
@@ -49,200 +47,76 @@ COUNTS = (
 
 
 @inline
-def used(n):
-    """How many words of a set a board of `n` rows needs: whole vectors, and no constant, which compilers unroll."""
-    return (n + 12) & ~7
-
-
-@inline
-def along(word, free):
-    """Where pieces of one row slide to within it."""
-    left = right = word
-    p = q = free
-    for k in (1, 2, 4, 8):
-        left |= p & left << k
-        right |= q & right >> k
-        p &= p << k
-        q &= q >> k
-    left |= p & left << 16
-    right |= q & right >> 16
-    return (left | right) & free
-
-
-@inline
-def along_limited(word, free, reach):
-    """As `along`, for pieces that go at most `reach` steps."""
-    left = right = word
-    for _ in range(reach):
-        left |= free & left << 1
-        right |= free & right >> 1
-    return (left | right) & free
-
-
-@kernel
-def slide(w, start, free, to, n):
-    """Set `to`: the squares of `free` that pieces on `start` slide to, however far."""
-    for i in range(used(n)):
-        w[to + i] = along(w[start + i], w[free + i])
-    up = down = 0
-    for i in range(3, n + 3):
-        up = w[free + i] & (up | w[start + i - 1])
-        w[to + i] |= up
-    for i in range(n + 2, 2, -1):
-        down = w[free + i] & (down | w[start + i + 1])
-        w[to + i] |= down
-
-
-@kernel
-def step(w, start, free, to, n, reach):
-    """As `slide`, for pieces that go at most `reach` steps."""
-    for i in range(used(n)):
-        w[to + i] = along_limited(w[start + i], w[free + i], reach)
-    for i in range(3, n + 3):
-        up = down = 0
-        p = q = w[free + i]
-        for k in range(1, reach + 1):
-            if i - k > 1:
-                up |= p & w[start + i - k]
-                p &= w[free + i - k]
-            if i + k < n + 4:
-                down |= q & w[start + i + k]
-                q &= w[free + i + k]
-        w[to + i] |= up | down
-
-
-@kernel
-def flood(w, grown, free, n):
-    """Let the set `grown` grow, square by square, as far as `free` goes."""
-    first = True
-    while True:
-        more = 0
-        for i in range(used(n)):
-            old = w[grown + i]
-            new = old | along(old, w[free + i])
-            more |= old ^ new
-            w[grown + i] = new
-        if more == 0 and not first:
-            break
-        first = False
-        more = 0
-        for i in range(3, n + 3):
-            new = w[free + i] & w[grown + i - 1] & ~w[grown + i]
-            more |= new
-            w[grown + i] |= new
-        for i in range(n + 2, 2, -1):
-            new = w[free + i] & w[grown + i + 1] & ~w[grown + i]
-            more |= new
-            w[grown + i] |= new
-        if more == 0:
-            break
-
-
-@inline
-def go(w, start, free, to, n, reach):
-    """Set `to`: the squares of `free` that pieces on `start` go to."""
+def go(start, free, n, reach):
+    """The squares of `free` that pieces on `start` go to, at most `reach` steps, with those on which they stand."""
     if reach >= n:
-        slide(w, start, free, to, n)
-    else:
-        step(w, start, free, to, n, reach)
+        return along(start, free) | across(start, free)
+    left = right = up = down = start
+    for _ in range(reach):
+        left = left | free & left << 1
+        right = right | free & right >> 1
+        up = up | free & raised(up)
+        down = down | free & sunk(down)
+    return free & (left | right | up | down)
 
 
 @inline
-def size_of(w, squares, n):
-    """How many squares a set has."""
-    total = 0
-    for i in range(3, n + 3):
-        total += ones(w[squares + i])
-    return total
+def flood(grown, free):
+    """The set as it has grown, square by square, as far as `free` goes."""
+    while True:
+        before = grown
+        grown = grown | along(grown, free)
+        grown = grown | across(grown, free)
+        if not differ(grown, before):
+            return grown
 
 
 @inline
-def place(s, side):
-    """The set of one side's pieces, and the same with rows and columns exchanged."""
+def place(s, n):
+    """Write the rows of each side's pieces."""
     w = s.moves
-    n = s.width
-    base, across = ATTACKERS, ATTACKERS_ACROSS
-    if side:
-        base, across = DEFENDERS, DEFENDERS_ACROSS
-    for i in range(used(n)):
-        w[base + i] = 0
-        w[across + i] = 0
-    for i in range(s.count[side]):
-        sq = int(s.pieces[side, i])
-        row = sq // STRIDE
-        column = sq - row * STRIDE
-        w[base + row + 2] |= 1 << column
-        w[across + column + 2] |= 1 << row
+    for i in range(ROWS):
+        w[ATTACKERS + i] = 0
+        w[DEFENDERS + i] = 0
+    inside = (2 << n) - 2
+    for row in range(1, n + 1):
+        w[ATTACKERS + row + 2] = cells_between(s.board, row * STRIDE, 1, 7) & inside
+        w[DEFENDERS + row + 2] = cells_between(s.board, row * STRIDE, 9, KING) & inside
 
 
 @inline
-def lines(w, row, bit, n):
-    """Set `ONE`: where the king slides to, who stands on the square `bit` of a row."""
-    for i in range(used(n)):
-        w[ONE + i] = 0
-    w[ONE + row] = along(bit, w[OPEN + row])
-    i = row + 1
-    while w[OPEN + i] & bit:
-        w[ONE + i] = bit
-        i += 1
-    i = row - 1
-    while w[OPEN + i] & bit:
-        w[ONE + i] = bit
-        i -= 1
-
-
-@inline
-def ways(p, s, n):
-    """Roads, ways of two and three moves, and room."""
+def ways(p, s, n, attackers, defenders):
+    """Roads, ways of two and three moves, room, and the net: where the king could go if all attackers stood still for
+    ever and his own men made way.
+    """
     w = s.moves
-    row = s.king // STRIDE + 2
-    bit = 1 << (s.king - (row - 2) * STRIDE)
-    for i in range(used(n)):
-        w[NET + i] = 0
-        w[SPARE + i] = p.goals[i]
-        w[OPEN + i] = p.inside[i] & ~(w[ATTACKERS + i] | w[DEFENDERS + i])
-    w[NET + row] = bit
-    if s.reach[KING] >= n:
-        lines(w, row, bit, n)
-    else:
-        step(w, NET, OPEN, ONE, n, s.reach[KING])
-    go(w, SPARE, OPEN, GOALWARD, n, s.reach[KING])
-    roads = 0
-    for i in range(3, n + 3):
-        roads += ones(w[ONE + i] & p.goals[i])
-    for i in range(used(n)):
-        w[ONE + i] &= ~p.goals[i]
-        w[GOALWARD + i] &= ~p.goals[i]
-    near = far = 0
+    far = s.reach[KING]
+    goals = load(attackers, p.goals, 0)
+    inside = load(attackers, p.inside, 0)
+    free = inside & ~(attackers | defenders)
+    row = s.king // STRIDE
+    king = single(attackers, row + 2, 1 << (s.king - row * STRIDE))
+    one = go(king, free, n, far)
+    roads = count(one & goals)
+    one = one & ~goals
+    ways = far_ways = 0
     if roads == 0:
-        go(w, ONE, OPEN, TWO, n, s.reach[KING])
-        for i in range(3, n + 3):
-            near += ones(w[ONE + i] & w[GOALWARD + i])
-            far += ones(w[TWO + i] & ~w[ONE + i] & w[GOALWARD + i])
+        goalward = go(goals, free, n, far) & ~goals
+        ways = count(one & goalward)
+        far_ways = count(go(one, free, n, far) & ~one & goalward)
     w[SEEN + 2] = min(roads, 3)
-    w[SEEN + 3] = min(near, 5)
-    w[SEEN + 4] = min(far, 16)
-    w[SEEN + 8] = min(size_of(w, ONE, n), 14)
-
-
-@inline
-def net(p, s, n):
-    """Where the king could go if all attackers stood still for ever and his own men made way."""
-    w = s.moves
-    for i in range(used(n)):
-        w[NET + i] |= w[ONE + i]
-        w[OPEN + i] = p.inside[i] & ~w[ATTACKERS + i]
-    flood(w, NET, OPEN, n)
-    goals = 0
-    for i in range(3, n + 3):
-        goals += ones(w[NET + i] & p.goals[i])
+    w[SEEN + 3] = min(ways, 5)
+    w[SEEN + 4] = min(far_ways, 16)
+    w[SEEN + 8] = min(count(one), 14)
+    net = flood(king | one, inside & ~attackers)
+    caught = count(net & goals)
     if s.escape == 0:
-        w[SEEN + 5] = min(goals, 4)
+        w[SEEN + 5] = min(caught, 4)
         w[SEEN + 6] = 0
     else:
-        w[SEEN + 5] = 4 if goals else 0
-        w[SEEN + 6] = 32 * goals // max(p.goal_squares, 1)
-    w[SEEN + 7] = 32 * size_of(w, NET, n) // (n * n)
+        w[SEEN + 5] = 4 if caught else 0
+        w[SEEN + 6] = 32 * caught // max(p.goal_squares, 1)
+    w[SEEN + 7] = 32 * count(net) // (n * n)
 
 
 @inline
@@ -289,40 +163,45 @@ def company(s, n):
 
 
 @inline
-def reach(p, s, n):
-    """How far each side's pieces could go at once, along rows and along columns."""
+def reach(start, free, n, far):
+    """How far one side's pieces could go at once, along rows and along columns, in 32nds of the board."""
+    if far >= n:
+        squares = count(along(start, free)) + count(across(start, free))
+    else:
+        left = right = up = down = start
+        for _ in range(far):
+            left = left | free & left << 1
+            right = right | free & right >> 1
+            up = up | free & raised(up)
+            down = down | free & sunk(down)
+        squares = count(free & (left | right)) + count(free & (up | down))
+    return 32 * squares // (n * n)
+
+
+@kernel
+def survey(p, s, empty):
+    """Write the counts that need a king; sets are as high as `empty`."""
     w = s.moves
-    for i in range(used(n)):
-        w[OPEN + i] = p.free[i] & ~(w[ATTACKERS + i] | w[DEFENDERS + i])
-        w[SPARE + i] = p.free_across[i] & ~(w[ATTACKERS_ACROSS + i] | w[DEFENDERS_ACROSS + i])
-    for k in range(2):
-        start, across = ATTACKERS, ATTACKERS_ACROSS
-        if k:
-            start, across = DEFENDERS, DEFENDERS_ACROSS
-        far = s.reach[1 + 8 * k]
-        if far >= n:
-            for i in range(used(n)):
-                w[ONE + i] = along(w[start + i], w[OPEN + i])
-                w[TWO + i] = along(w[across + i], w[SPARE + i])
-        else:
-            for i in range(used(n)):
-                w[ONE + i] = along_limited(w[start + i], w[OPEN + i], far)
-                w[TWO + i] = along_limited(w[across + i], w[SPARE + i], far)
-        w[SEEN + 17 + k] = 32 * (size_of(w, ONE, n) + size_of(w, TWO, n)) // (n * n)
+    n = s.width
+    place(s, n)
+    attackers = load(empty, w, ATTACKERS)
+    defenders = load(empty, w, DEFENDERS)
+    ways(p, s, n, attackers, defenders)
+    company(s, n)
+    free = load(empty, p.free, 0) & ~(attackers | defenders)
+    w[SEEN + 17] = reach(attackers, free, n, s.reach[1])
+    w[SEEN + 18] = reach(defenders, free, n, s.reach[9])
 
 
 @kernel
 def look(p, s):
     """Write the counts of a position to `s.moves[SEEN:]`; without a king only the first two mean anything."""
     w = s.moves
-    n = s.width
     w[SEEN] = p.attackers - s.count[0]
     w[SEEN + 1] = p.defenders + 1 - s.count[1]
     w[SEEN + 19] = s.side
     if s.king:
-        place(s, 0)
-        place(s, 1)
-        ways(p, s, n)
-        net(p, s, n)
-        company(s, n)
-        reach(p, s, n)
+        if s.width + 3 <= LOW:
+            survey(p, s, low())
+        else:
+            survey(p, s, high())
