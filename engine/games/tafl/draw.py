@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...dice import below
 from ...jit import entry
+from ...squares import STRIDE
 from .judge import generate
-from .walk import goes
+from .walk import RIGHT, UP, goes_straight
 
 
 @entry
@@ -19,17 +22,27 @@ def random_move(s):
     side = s.side
     if s.must_go == 0 and s.repetition < 6:
         size = s.width
-        spread = 2 * size
-        n = s.count[side] * spread
+        # Unsigned: a quotient of signed numbers is rounded down, which takes a division and four steps more.
+        spread = np.uint64(2 * size)
+        n = s.count[side] * 2 * size
         for _ in range(256 if n else 0):
-            r = below(s, n)
-            o = int(s.pieces[side, r // spread])
-            k = r % spread
+            r = np.uint64(below(s, n))
+            piece = r // spread
+            k = np.int64(r - piece * spread)
+            o = int(s.pieces[side, piece])
+            row = o // STRIDE
             if k < size:
-                t = o - o % 21 + 1 + k
+                t = row * STRIDE + 1 + k
+                d = RIGHT
+                steps = t - o
             else:
-                t = (k - size + 1) * 21 + o % 21
-            if t != o and goes(s, o, t):
+                t = o + (k - size + 1 - row) * STRIDE
+                d = UP
+                steps = k - size + 1 - row
+            if steps < 0:
+                d = -d
+                steps = -steps
+            if steps and not s.board[t] & 15 and goes_straight(s, o, t, d, steps):
                 return o | t << 9
     end = generate(s, 0)
     if end == 0:

@@ -113,22 +113,11 @@ def side_moves(s, top):
     return top
 
 
-@kernel
-def goes(s, o, t):
-    """Whether the piece on `o` can walk or jump to `t` (any two different squares of the board)."""
-    if s.board[t] & 15:
-        return False
+@inline
+def goes_straight(s, o, t, d, steps):
+    """Whether the piece on `o` can walk or jump to `t`, `steps` > 0 squares away in direction `d`."""
     p = s.board[o] & 15
     bit = 1 << p
-    span = t - o
-    if o // STRIDE == t // STRIDE:
-        d = RIGHT if span > 0 else -RIGHT
-        steps = span * d
-    elif o % STRIDE == t % STRIDE:
-        d = UP if span > 0 else -UP
-        steps = span // d
-    else:
-        return False
     if steps == 2 and s.jumpers and may_jump(s, o, d):
         return True
     if steps > s.reach[p]:
@@ -141,6 +130,21 @@ def goes(s, o, t):
         q += d
     c = s.board[t]
     return c == 0 or (may_step(s, o, t, bit) and (s.stop[t] & bit) != 0)
+
+
+@kernel
+def goes(s, o, t):
+    """Whether the piece on `o` can walk or jump to `t` (any two different squares of the board)."""
+    if s.board[t] & 15:
+        return False
+    span = t - o
+    if o // STRIDE == t // STRIDE:
+        d = RIGHT if span > 0 else -RIGHT
+        return goes_straight(s, o, t, d, span * d)
+    if o % STRIDE == t % STRIDE:
+        d = UP if span > 0 else -UP
+        return goes_straight(s, o, t, d, span // d)
+    return False
 
 
 @kernel
