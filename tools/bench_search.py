@@ -106,12 +106,12 @@ def deepen(position: Position, name: str, depth: int, most: int, settings: dict[
     return Deepening(name, tuple(nodes[key] for key in sorted(nodes)), cpu, own)
 
 
-def ways(only: Sequence[str], size: int) -> list[str]:
+def ways(only: Sequence[str]) -> list[str]:
     """The ways to search that are compared: the default, no feature at all, and the default with one changed."""
     from hnefi.engine.search import features
 
     def changed(name: str) -> str:
-        return f"default {'-' if features.default(size) & features.read(name) else ''}{name}"
+        return f"default {'-' if features.DEFAULT & features.read(name) else ''}{name}"
 
     return ["default", "none", *(changed(name) for name in features.NAMES if not only or name in only)]
 
@@ -322,7 +322,7 @@ def main(argv: list[str]) -> int:
             }
         text = "\n".join(lines)
     else:
-        rows = compare(places, arguments.depth, arguments.nodes, ways(arguments.only, variant.files), note)
+        rows = compare(places, arguments.depth, arguments.nodes, ways(arguments.only), note)
         document["features"] = {row.name: [asdict(search) for search in row.searches] for row in rows}
         text = table(rows)
         if arguments.chart is not None:

@@ -33,31 +33,39 @@ NAMES = (
 ) = (1 << bit for bit in range(len(NAMES)))
 SELECTIVE = NULL_MOVE | REDUCTIONS | PRUNING | INTERNAL
 ALL = (1 << len(NAMES)) - 1
-SMALL = 7
-"""Boards up to this size are searched without passing: on Brandubh it won no games (MEASUREMENTS.md), perhaps because
-where men are few, having to move is often a misfortune."""
+DEFAULT = ALL & ~NULL_MOVE
+"""The features used unless somebody says otherwise: passing won no games, on Brandubh or on Copenhagen (MEASUREMENTS.md)."""
+MEASURED = "default-2026.1"
+"""The name of the default with which the ladder, its rungs and the levels were measured."""
+_SMALL = 7
+"""Up to this size of board it did without passing."""
 
 
-def default(size: int) -> int:
-    """The features used on a board of `size` files unless somebody says otherwise."""
-    return ALL & ~NULL_MOVE if size <= SMALL else ALL
+def groups(size: int) -> dict[str, int]:
+    """Names of several features, as they are meant on a board of `size` files."""
+    return {
+        "all": ALL,
+        "default": DEFAULT,
+        MEASURED: ALL & ~NULL_MOVE if size <= _SMALL else ALL,
+        "none": 0,
+    }
 
 
-def read(text: str, size: int = SMALL + 1) -> int:
+def read(text: str, size: int = _SMALL) -> int:
     """The features meant by `default`, `none`, `all -reductions`, `foresight proven`, …; ValueError if not clear.
 
-    A word adds a feature, or all features, or those of the default for a board of this size; one with a minus takes
-    them away. Words that only take away begin with the default, and so does no word at all.
+    A word adds a feature, or several by a name of `groups`; one with a minus takes them away. Words that only take
+    away begin with the default, and so does no word at all.
     """
     words = text.lower().replace(",", " ").split()
-    groups = {"all": ALL, "default": default(size), "none": 0}
-    found = default(size) if not words or words[0].startswith("-") else 0
+    several = groups(size)
+    found = DEFAULT if not words or words[0].startswith("-") else 0
     for word in words:
         name = word.removeprefix("-")
-        if name not in (*NAMES, *groups):
+        if name not in (*NAMES, *several):
             raise ValueError(
                 f"expected default, all, none, or any of {', '.join(NAMES)}, each with or without a minus"
             )
-        bits = groups[name] if name in groups else 1 << NAMES.index(name)
+        bits = several[name] if name in several else 1 << NAMES.index(name)
         found = found & ~bits if word.startswith("-") else found | bits
     return found

@@ -173,12 +173,12 @@ class Searcher:
         return self._record[0], self._params[0]
 
     def _prepare(
-        self, position: Position, without: int = 0, evaluator: str = ""
+        self, position: Position, without: int = 0, evaluator: str = "", parts: str = ""
     ) -> list[tuple[Any, Any, Any, Any]]:
         """What each thread of an alpha-beta search works on: state, work, table and parameters.
 
-        The table is one for all. `without` are bits of features that this search must do without; `evaluator` is
-        another than that of the settings.
+        The table is one for all. `without` are bits of features that this search must do without; `evaluator` and
+        `parts`, the features, are others than those of the settings.
         """
         state, params = self._load(position, evaluator)
         if self._table is None:
@@ -196,7 +196,7 @@ class Searcher:
             (self._record.copy()[0], works[0], self._table, self._params.copy()[0])
             for works in self._works[1:threads]
         ]
-        wanted = features.read(self._settings.features, position.variant.files)
+        wanted = features.read(parts or self._settings.features, position.variant.files)
         self._written += self._last_nodes()
         for _, work, table, _ in records:
             work["mask"] = (len(table) - BUSY) // (BUCKET * 2) - 1
@@ -430,7 +430,8 @@ class _AlphaBeta(_Run):
         self.weakness = None if self.limits.infinite else skill.weakness(settings.skill)
         weak = self.weakness is not None and position.variant.game == "tafl"
         evaluator = skill.EVALUATOR if weak and settings.evaluator == "default" else ""
-        self.team = self.searcher._prepare(position, without, evaluator)
+        parts = features.MEASURED if weak and settings.features == "default" else ""
+        self.team = self.searcher._prepare(position, without, evaluator, parts)
         self.found: list[_Line] = []
         """What each line was found to be, at this depth or the one before."""
         self.shown = self.lines

@@ -17,7 +17,7 @@
     name = "default-400"
     player = "default"
     nodes = 400                  # nodes or depth, never time; the player's own limits hold besides
-    options = { Evaluator = "default-2026.1", Hash = 4 }
+    options = { Evaluator = "default-2026.1", Features = "default-2026.1", Hash = 4 }
 
 What cannot be seen in this file is frozen beside it, in `NAME.frozen.json` (`frozen`).
 """

@@ -6,7 +6,7 @@ from ...jit import entry, inline, kernel
 from ...squares import STRIDE
 from .judge import generate, keep_legal
 from .state import KING
-from .strike import helps_take
+from .strike import helps_take, prey
 from .walk import DIRECTIONS, goes
 
 ESCAPE = 255
@@ -19,13 +19,17 @@ def weight(s, move):
     """What a move seems to be worth looking at first: 255 escapes, 254 takes the king, else 32 per man taken.
 
     Only custodial captures are seen, and the king's by the count of hostile squares around him: a guess that
-    orders moves, never a verdict.
+    orders moves, never a verdict. Where men fall in whole lines, and of pieces that jump, the move is tried: what is
+    not seen here is searched, and left out, as a quiet move.
     """
     o = move & 511
     t = move >> 9
     p = s.board[o] & 15
     if p == KING and s.goal[t]:
         return ESCAPE
+    if s.capture_run or s.jump[p]:
+        n = prey(s, o, t)
+        return TAKE_KING if n >= 1024 else CAPTURE * min(n, 7)
     side = p >> 3
     value = 0
     if (s.striker >> p) & 1:

@@ -382,15 +382,21 @@ def unstrike(s, o, t, caught):
 
 
 @kernel
-def takes(s, o, t):
-    """Whether the move captures a man or the king."""
+def prey(s, o, t):
+    """How many men the move captures; 1024 more if the king falls."""
     caught = s.caught_top
     key = s.key
     fell = strike(s, o, t)
     n = s.caught_top - caught
     unstrike(s, o, t, caught)
     s.key = key
-    return n > 0 or fell > 0
+    return n + 1024 * fell
+
+
+@inline
+def takes(s, o, t):
+    """Whether the move captures a man or the king."""
+    return prey(s, o, t) > 0
 
 
 @kernel
