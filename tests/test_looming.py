@@ -101,3 +101,14 @@ def test_a_pass_is_taken_back_whole(name: str) -> None:
         assert int(state["key"]) == int(survey.whole_key(state))
         looming.unskip(state)
         assert state.tobytes()[CORE] == before
+
+
+def test_a_king_who_may_fall_in_a_line_is_not_yet_home() -> None:
+    """Two open ways win for nearly everybody; here the line of king and man is taken first."""
+    fen = "7/7/4t2/7/1tKT3/7/7 a 0 1"
+    lines = variant.find("tablut-herr-7-coded").with_switches(escape="edge")
+    position = Position.from_fen(lines, fen)
+    assert winning(position, Side.ATTACKERS, (Reason.KING_CAPTURED,)) == [position.parse_move("e5e3")]
+    assert looming.looming(state_of(position), SCRATCH) == 1
+    plain = variant.find("tablut-herr-7").with_switches(escape="edge")
+    assert looming.looming(state_of(Position.from_fen(plain, fen)), SCRATCH) == 2
