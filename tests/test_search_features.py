@@ -24,13 +24,14 @@ SMALL = ("brandubh", "tablut-linnaeus", "tablut-bologna", "hingston-original", "
 def test_features_by_name() -> None:
     assert features.read("all") == features.ALL
     assert features.read("none") == 0
-    usual = features.ALL & ~features.NULL_MOVE
+    usual = features.ALL & ~features.NULL_MOVE & ~features.EXTENSIONS
     assert features.read("default", 9) == features.read("", 9) == usual == features.DEFAULT
     assert features.read("all -reductions") == features.ALL & ~features.REDUCTIONS
     assert features.read("-Reductions") == usual & ~features.REDUCTIONS
-    assert features.read("default nullmove") == features.ALL
+    assert features.read("default nullmove extensions") == features.ALL
     # What rungs and levels were measured with depends on the board.
-    assert features.read("default-2026.1", 7) == features.read("default-2026.1 -nullmove", 9) == usual
+    small = features.ALL & ~features.NULL_MOVE
+    assert features.read("default-2026.1", 7) == features.read("default-2026.1 -nullmove", 9) == small
     assert features.read("default-2026.1", 9) == features.ALL
     assert features.read("foresight, proven") == features.FORESIGHT | features.PROVEN
     assert features.read("none pruning -pruning internal") == features.INTERNAL

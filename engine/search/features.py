@@ -33,8 +33,8 @@ NAMES = (
 ) = (1 << bit for bit in range(len(NAMES)))
 SELECTIVE = NULL_MOVE | REDUCTIONS | PRUNING | INTERNAL
 ALL = (1 << len(NAMES)) - 1
-DEFAULT = ALL & ~NULL_MOVE
-"""The features used unless somebody says otherwise: passing won no games, on Brandubh or on Copenhagen (MEASUREMENTS.md)."""
+DEFAULT = ALL & ~(NULL_MOVE | EXTENSIONS)
+"""The features used unless somebody says otherwise: those that won games (MEASUREMENTS.md)."""
 MEASURED = "default-2026.1"
 """The name of the default with which the ladder, its rungs and the levels were measured."""
 _SMALL = 7
