@@ -34,7 +34,7 @@ NAMES = (
 SELECTIVE = NULL_MOVE | REDUCTIONS | PRUNING | INTERNAL
 ALL = (1 << len(NAMES)) - 1
 DEFAULT = ALL & ~(NULL_MOVE | EXTENSIONS)
-"""The features used unless somebody says otherwise: those that won games (MEASUREMENTS.md)."""
+"""The features used unless somebody says otherwise: all but those that won no games (MEASUREMENTS.md)."""
 MEASURED = "default-2026.1"
 """The name of the default with which the ladder, its rungs and the levels were measured."""
 _SMALL = 7
