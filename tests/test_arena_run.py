@@ -24,7 +24,7 @@ import pytest
 from fake_arena import FakePlay, Plain, config, play
 from patience import PROMPTLY
 
-from hnefi.tools.arena import command, report, run, store
+from hnefi.tools.arena import command, reading, report, run, store
 from hnefi.tools.arena.run import Loop
 from hnefi.tools.arena.store import Store
 from hnefi.tools.arena.values import GameResult, GameTask
@@ -635,6 +635,16 @@ def test_lines_stay_where_they_are_read(tmp_path: Path, small: list[str]) -> Non
         assert done.returncode == run.REFUSED
         assert "output.traffic: expected no backend" in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_files_in_the_folder_of_a_run_are_written_down_as_seen_from_there(tmp_path: Path) -> None:
+    folder, out = tmp_path / "run", tmp_path / "out.jsonl"
+    settings = config(output__records=str(folder / "games.tafl"), output__jsonl=str(out))
+    folder.mkdir()
+    (folder / store.CONFIG).write_text(reading.to_toml(run.kept(settings, folder)))
+    moved = folder.rename(tmp_path / "moved")
+    again = run.load_config(moved)
+    assert (again["output.records"], again["output.jsonl"]) == (str(moved / "games.tafl"), str(out))
 
 
 def test_a_changed_run_is_refused_item_by_item(tmp_path: Path, small: list[str], undisturbed: str) -> None:

@@ -92,6 +92,69 @@ def test_a_line_that_is_there_twice_counts_once(folder: Path) -> None:
         assert len(opened.rows) == 4
 
 
+def test_a_line_of_the_log_that_is_there_twice_cuts_nothing_off(tmp_path: Path) -> None:
+    """Its ends are those of long ago: eighty games were once cut to the five before them."""
+    made = fake_arena.prepared(fake_arena.config(pairs=40))
+    tasks = made.schedule.all_tasks(made.openings)
+    results = [fake_arena.result(task, made.config.names) for task in tasks]
+    run = tmp_path / "run"
+    with Store.create(run, FILES) as opened:
+        opened.follow([Export("jsonl", tmp_path / "out.jsonl", line)])
+        opened.append(results)
+    games, log = (run / GAMES).read_bytes(), (run / LOG).read_bytes()
+    lines = log.splitlines(keepends=True)
+    # The first line is a note.
+    (run / LOG).write_bytes(log + lines[5])
+    with reopened(run) as opened:
+        assert opened.repairs == [f"{LOG}:{len(lines) + 1}: game {results[4].task.id} once more: not counted"]
+        assert list(opened.results()) == results
+    assert (run / GAMES).read_bytes() == games
+    assert (tmp_path / "out.jsonl").read_bytes() == b"".join(map(line, results))
+    assert not list(tmp_path.rglob("*.cut-*"))
+
+
+def test_a_game_that_begins_before_the_one_before_it_ends_is_damage(folder: Path) -> None:
+    with Store.read(folder) as opened:
+        early = opened.rows[1, 2]
+    other = replace(early, pair=3, game=1)
+    with (folder / LOG).open("ab") as log:
+        log.write(store._seal(store._game_entry(other, {})))
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(StoreError, match=r"log.jsonl:6: damaged: game 3.1 begins at byte \d+ of games.jsonl"):
+        Store.resume(folder)
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.name != store.LOCK} == {
+        path: data for path, data in before.items() if path.name != store.LOCK
+    }
+
+
+def test_a_run_goes_on_after_it_was_moved_and_by_another_path(folder: Path) -> None:
+    """With an export within its folder, as --positions is."""
+
+    def go_on(place: Path, game: GameResult) -> None:
+        with Store.resume(place) as opened:
+            opened.follow([Export("positions", place / "positions.jsonl", line)])
+            opened.append([game])
+
+    go_on(folder, GAMES_OF[4])
+    moved = folder.rename(folder.with_name("moved"))
+    (folder.with_name("link")).symlink_to(moved)
+    go_on(folder.with_name("link"), GAMES_OF[5])
+    expected = b"".join(map(line, GAMES_OF))
+    assert (moved / "positions.jsonl").read_bytes() == expected
+    # As it was written before places within the folder were written as seen from there.
+    log = (moved / LOG).read_bytes().splitlines(keepends=True)
+    notes = [
+        number
+        for number, text in enumerate(log)
+        if b'["export",["positions",' in text or b'"positions"' in text
+    ]
+    log[notes[0]] = store._seal(["note", "export", ["positions", str(folder / "positions.jsonl")]])
+    (moved / LOG).write_bytes(b"".join(log))
+    with Store.resume(moved) as opened:
+        opened.follow([Export("positions", moved / "positions.jsonl", line)])
+    assert (moved / "positions.jsonl").read_bytes() == expected
+
+
 def test_a_game_that_never_began_is_tried_again(folder: Path) -> None:
     failed = replace(GAMES_OF[4], winner=None, reason="start_failure", fault=Fault(0, "start_failure", "no"))
     with reopened(folder) as opened:
@@ -133,8 +196,12 @@ def test_a_tail_of_anything_is_cut_off(folder: Path, tail: bytes) -> None:
     with (folder / LOG).open("ab") as stream:
         stream.write(tail)
     with reopened(folder) as opened:
-        assert opened.repairs == [f"{LOG}: {len(tail)} bytes of a record that was not finished: cut off"]
+        assert opened.repairs == [
+            f"{LOG}: {len(tail)} bytes of a record that was not finished: cut off",
+            f"{LOG}: what was cut off is in {LOG}.cut-1",
+        ]
         assert len(opened.rows) == 4
+    assert (folder / f"{LOG}.cut-1").read_bytes() == tail
 
 
 def test_a_hole_in_the_log_is_damage(folder: Path) -> None:
@@ -150,8 +217,12 @@ def test_games_beyond_the_log_and_games_cut_short(folder: Path) -> None:
     whole = (folder / GAMES).read_bytes()
     (folder / GAMES).write_bytes(whole + b'{"half')
     with reopened(folder) as opened:
-        assert opened.repairs == [f"{GAMES}: 6 bytes of a game that was not stored: cut off"]
+        assert opened.repairs == [
+            f"{GAMES}: 6 bytes of a game that was not stored: cut off",
+            f"{GAMES}: what was cut off is in {GAMES}.cut-1",
+        ]
         assert list(opened.results()) == list(GAMES_OF[:4])
+    assert (folder / f"{GAMES}.cut-1").read_bytes() == b'{"half'
     (folder / GAMES).write_bytes(whole[:-1])
     with reopened(folder) as opened:
         assert opened.repairs[0] == f"{GAMES} ends within game 2.2: cut off with all that came later"
@@ -169,8 +240,9 @@ def test_exports_are_cut_back_completed_and_rebuilt(folder: Path) -> None:
     for broken in (whole + b"more", whole[:-7], b""):
         out.write_bytes(broken)
         with reopened(folder) as opened:
-            assert len(opened.repairs) == 1
+            assert opened.repairs
         assert out.read_bytes() == whole
+    assert (out.parent / f"{out.name}.cut-1").read_bytes() == b"more"
     out.unlink()
     reopened(folder).close()
     assert out.read_bytes() == whole

@@ -43,6 +43,7 @@ from .store import (
     StoreError,
     differences,
     run_digest,
+    within,
     write_file,
 )
 from .summary import LATE
@@ -234,20 +235,24 @@ def expect_new(config: Config) -> None:
 
 def create(run: Run, items: Mapping[str, str]) -> Store:
     """The folder of a new run; StoreError if it cannot be made."""
-    name = run.config["run.out"] or time.strftime("arena-%Y%m%d-%H%M%S")
+    folder = Path(run.config["run.out"] or time.strftime("arena-%Y%m%d-%H%M%S")).absolute()
     files = {
-        CONFIG: reading.to_toml(kept(run.config)),
+        CONFIG: reading.to_toml(kept(run.config, folder)),
         FINGERPRINT: _json(items),
         OPENINGS: openings.to_lines({name: tuple(found) for name, found in run.openings.items()}),
     }
-    return Store.create(Path(name).absolute(), files)
+    return Store.create(folder, files)
 
 
-def kept(config: Config) -> Config:
-    """The configuration as it is stored: without what concerns one start only."""
+def kept(config: Config, folder: Path) -> Config:
+    """The configuration as it is stored in `folder`: without what concerns one start only, and with what lies in the
+    folder as it is seen from there."""
     tables = {group: dict(table) for group, table in config.tables.items()}
     tables["control"] |= {"dry_run": False, "force": False}
     tables["run"]["out"] = ""
+    for key in ("records", "jsonl"):
+        if tables["output"][key]:
+            tables["output"][key] = within(folder, Path(tables["output"][key]))
     return replace(config, tables=tables)
 
 
@@ -316,7 +321,7 @@ def renew(store: Store, run: Run, *, force: bool = False) -> Run:
     try:
         write_file(store.folder / OPENINGS, openings.to_lines({name: tuple(lists[name]) for name in lists}))
         write_file(store.folder / FINGERPRINT, _json(fingerprint.of(config, specs, ids, lists)))
-        write_file(store.folder / CONFIG, reading.to_toml(kept(config)))
+        write_file(store.folder / CONFIG, reading.to_toml(kept(config, store.folder)))
     except OSError as error:
         raise StorageFailed(f"{store.folder}: {error.strerror or error}") from None
     return Run(config, specs, run.schedule, lists, ids)

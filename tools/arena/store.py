@@ -182,7 +182,7 @@ class Store:
     """An open run. Make one with `create` or `resume`; `read` opens it for looking only.
 
     `rows` are the stored games by pair and game; `notes` what else the log says, as (word, data); `repairs` are
-    sentences about what had to be cut off or written again.
+    sentences about what had to be cut off or written again. What is cut off is kept in a file beside.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -229,8 +229,8 @@ class Store:
         try:
             store._take_lock()
             store._load()
-            _cut(folder / LOG, store._log_end)
-            _cut(folder / GAMES, store._ends[GAMES])
+            store._cut(folder / LOG, store._log_end)
+            store._cut(folder / GAMES, store._ends[GAMES])
             store._open(LOG, folder / LOG)
             store._open(GAMES, folder / GAMES)
         except OSError as error:
@@ -288,13 +288,23 @@ class Store:
                 break
             if entry[0] == "game":
                 row = _row(entry, words)
-                if row.offset + row.length > stored:
+                known = self.rows.get((row.pair, row.game))
+                if known is not None and (known.winner is not None or known == row):
+                    # Neither the game nor its ends are taken: they may be those of long ago.
+                    self.repairs.append(f"{LOG}:{number}: game {row.id} once more: not counted")
+                elif row.offset < self._ends[GAMES]:
+                    raise StoreError(
+                        f"{self.folder / LOG}:{number}: damaged: game {row.id} begins at byte {row.offset} of {GAMES},"
+                        f" the one before it ends at {self._ends[GAMES]}: expected games one after the other"
+                    )
+                elif row.offset + row.length > stored:
                     self.repairs.append(
                         f"{GAMES} ends within game {row.id}: cut off with all that came later"
                     )
                     break
-                self._enter(row)
-                self._ends = {**self._ends, **entry[-1], GAMES: row.offset + row.length}
+                else:
+                    self.rows[row.pair, row.game] = row
+                    self._ends = {**self._ends, **entry[-1], GAMES: row.offset + row.length}
             else:
                 self.notes.append((entry[1], entry[2]))
             end += len(line) + 1
@@ -312,29 +322,48 @@ class Store:
         if any(_unseal(line) is not None for line in data[end:].split(b"\n")[1:]):
             raise StoreError(f"{self.folder / LOG}:{number}: damaged: expected a line as it was written")
 
-    def _enter(self, row: Row) -> None:
-        """A game counts once; only one that never began is replaced by a later result."""
-        known = self.rows.get((row.pair, row.game))
-        if known is None or known.winner is None:
-            self.rows[row.pair, row.game] = row
-
     def _mend(self, export: Export) -> None:
         """Cut off what the log does not know of; write anew what it knows and the file does not."""
         end = self._ends.setdefault(export.name, 0)
         size = export.path.stat().st_size if export.path.exists() else -1
-        ours = ("export", [export.name, str(export.path)])
-        if size > 0 and ours not in self.notes:
+        place = within(self.folder, export.path)
+        if size > 0 and not self._wrote(export.name, place):
             raise StoreError(
                 f"{export.path}: exists, and is not of this run: expected a new file for {export.name}"
             )
-        self.note(*ours)
+        self.note("export", [export.name, place])
         if size > end:
             self.repairs.append(f"{export.path}: {size - end} bytes too many: cut off")
-            _cut(export.path, end)
+            self._cut(export.path, end)
         elif size < end or (self.rows and end == 0):
             if size < end and end:
                 self.repairs.append(f"{export.path}: incomplete: written anew")
             self._ends[export.name] = self.rebuild(export)
+
+    def _wrote(self, name: str, place: str) -> bool:
+        """Whether the log says that the file at `place` is ours. Runs of old say where it lay when they began, which
+        is another place when the whole folder was moved, or is reached by another path."""
+        noted = [data[1] for word, data in self.notes if word == "export" and data[0] == name]
+        return place in noted or (
+            not Path(place).is_absolute()
+            and any(Path(old).is_absolute() and Path(old).name == place for old in noted)
+        )
+
+    def _cut(self, path: Path, end: int) -> None:
+        """Shorten a file to `end` bytes; what is lost by that is written beside it first."""
+        if path.stat().st_size <= end:
+            return
+        kept = _unused(path)
+        with path.open("r+b") as stream:
+            stream.seek(end)
+            with kept.open("xb") as copy:
+                shutil.copyfileobj(stream, copy)
+                copy.flush()
+                os.fsync(copy.fileno())
+            _sync_folder(path.parent)
+            stream.truncate(end)
+            os.fsync(stream.fileno())
+        self.repairs.append(f"{path.name}: what was cut off is in {kept.name}")
 
     def _open(self, name: str, path: Path) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
@@ -366,8 +395,7 @@ class Store:
                 f"{self.folder}: {error.strerror or error}: {len(results)} games not stored"
             ) from None
         self._log_end += len(lines)
-        for row in fresh:
-            self._enter(row)
+        self.rows |= {(row.pair, row.game): row for row in fresh}
         return fresh
 
     def _prepare(
@@ -531,11 +559,21 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _cut(path: Path, end: int) -> None:
-    if path.stat().st_size > end:
-        with path.open("r+b") as stream:
-            stream.truncate(end)
-            os.fsync(stream.fileno())
+def _unused(path: Path) -> Path:
+    """A name beside `path` that nothing has yet, for what is cut off it."""
+    number = 1
+    while (kept := path.with_name(f"{path.name}.cut-{number}")).exists():
+        number += 1
+    return kept
+
+
+def within(folder: Path, path: Path) -> str:
+    """A file of a run as it is written down: seen from the run's folder if it lies there, so that the folder can be
+    moved and reached by any path."""
+    try:
+        return str((path.parent.resolve() / path.name).relative_to(folder.resolve()))
+    except ValueError:
+        return str(path)
 
 
 def differences(stored: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
