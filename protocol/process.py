@@ -5,7 +5,8 @@ Everything that can go wrong with a foreign program is settled here once:
 - It runs in its own session, hence its own process group, and on Linux dies with the thread that started it.
 - Nothing it does can block us: its pipes are non-blocking, its errors are always drained, its lines are bounded.
 - Its end is seen on the process itself, not by end of file, which a grandchild with the pipe in hand may delay; what
-  it wrote before is read first. Its group is killed before it is reaped, while its number cannot have been reused.
+  it wrote before is read first. Its group is killed before it is reaped, while its number cannot have been reused;
+  what has left the group is found by `orphans`.
 
 What it writes is handed to a `Listener`. Who needs lines in meaning rather than bytes uses `client`.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import select
 import signal
@@ -26,6 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 from weakref import WeakSet
+
+from . import orphans
 
 LINE_LIMIT = 65_536
 """Longer lines are skipped to their end and counted."""
@@ -107,8 +111,9 @@ class LineSplitter:
 class Process:
     """A running child. Make one with `start`; use `wind_up` or `kill` to end it."""
 
-    def __init__(self, child: subprocess.Popen[bytes], listener: Listener) -> None:
+    def __init__(self, child: subprocess.Popen[bytes], listener: Listener, mark: str = "") -> None:
         self._child = child
+        self._mark = mark
         self._listener = listener
         self._loop = asyncio.get_running_loop()
         self._lines = LineSplitter()
@@ -142,12 +147,14 @@ class Process:
     ) -> Process:
         """Run `command` (no shell) and return once it really runs; OSError with a sentence if it cannot.
 
-        `env` is added to a copy of our environment. `errors` takes its standard error instead of `error_tail`.
-        It and all that it starts run on `cores` only, where there are any and the system can do that.
+        `env` is added to a copy of our environment (as is `orphans.MARK`). `errors` takes its standard error instead
+        of `error_tail`. It and all that it starts run on `cores` only, where there are any and the system can do that.
         """
         if os.name != "posix":
             raise OSError("engine processes can be driven on Linux, macOS and other Unix systems only")
         report, failed = os.pipe()
+        mark = orphans.mark(next(_numbers)) if orphans.adopt() else ""
+        marked = {orphans.MARK: mark} if mark else {}
         try:
             launcher: list[str] = []
             if sys.platform == "linux":
@@ -161,7 +168,7 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=errors or subprocess.PIPE,
                 cwd=cwd,
-                env={**os.environ, **env} if env else None,
+                env={**os.environ, **(env or {}), **marked},
                 start_new_session=True,
                 pass_fds=(failed,) if launcher else (),
             )
@@ -170,7 +177,7 @@ class Process:
             raise
         finally:
             os.close(failed)
-        process = cls(child, listener)
+        process = cls(child, listener, mark)
         try:
             async with asyncio.timeout(timeout):
                 problem = await process._launched(report)
@@ -384,6 +391,8 @@ class Process:
         for descriptor in (self._stdout, self._stderr, self._handle):
             self._forget(descriptor)
         self._stdout = self._stderr = self._handle = None
+        if self._mark:
+            orphans.end_orphans(_living(), self._mark, self.pid)
         return Exit(None, -code) if code < 0 else Exit(code)
 
     def _child_ended(self) -> None:
@@ -428,12 +437,19 @@ class Process:
 
 
 _started: WeakSet[Process] = WeakSet()
+_numbers = itertools.count(1)
+
+
+def _living() -> list[int]:
+    return [process.pid for process in list(_started) if process.exit is None]
 
 
 def kill_all() -> None:
-    """End every process that was started here, each with its whole group, at once."""
+    """End every process that was started here, each with its whole group and whoever left it, at once."""
     for process in list(_started):
         process.kill()
+    if _started:
+        orphans.end_orphans(_living())
 
 
 def signal_group(leader: int, number: int) -> None:

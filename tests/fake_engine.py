@@ -77,6 +77,18 @@ def search() -> None:
     if "grandchild" in FAULTS:
         subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"])
         os._exit(4)
+    if "escape" in FAULTS:
+        # Out of our group, each the parent of the next; the last one says that all are there.
+        program = (
+            "import os, subprocess, sys, time; more = int(sys.argv[1]) - 1; print(os.getpid(), flush=True)\n"
+            "if more: subprocess.Popen([*sys.orig_argv[:5], str(more)], start_new_session=True)\n"
+            "time.sleep(600)"
+        )
+        words = [sys.executable, "-I", "-S", "-c", program, "3"]
+        with subprocess.Popen(words, start_new_session=True, stdout=subprocess.PIPE) as first:
+            for _ in range(3):
+                write(b"info string escaped " + first.stdout.readline())
+            os._exit(5)
     if "flood" in FAULTS:
         block = b"".join(b"info depth %d multipv %d nodes 1 pv a1a2\n" % (d, d % 3 + 1) for d in range(3000))
         for _ in range(100):

@@ -414,6 +414,41 @@ def test_grandchildren_end_with_the_engine() -> None:
     with_engine(work, "grandchild")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to us")
+def test_who_leaves_the_group_ends_with_the_engine() -> None:
+    async def work(engine: Engine) -> None:
+        with pytest.raises(EngineCrashed, match="exit status 5"):
+            await (await engine.go(Limits(nodes=1)))
+        said = [line.split()[-1] for _, _, line in engine.transcript if b"escaped" in line]
+        assert len(said) == 3
+        assert not any(alive(int(pid)) for pid in said)
+
+    with_engine(work, "escape")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to us")
+def test_only_what_descends_from_engines_is_taken_for_theirs() -> None:
+    """Also if we ourselves descend from an engine, and are the parent of others."""
+
+    async def work() -> None:
+        ours = subprocess.Popen(["sleep", "600"], start_new_session=True)
+        try:
+            one = await Engine.start(FAKE, timeouts=QUICK)
+            other = await Engine.start(FAKE, timeouts=QUICK)
+            await one.quit()
+            await other.is_ready()
+            process_module.kill_all()
+            assert ours.poll() is None
+        finally:
+            ours.kill()
+            ours.wait()
+
+    run(work())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("HNEFI_ENGINE", "/1.1")
+        run(work())
+
+
 def test_an_answer_before_the_end_counts() -> None:
     async def work(engine: Engine) -> None:
         assert (await (await engine.go(Limits(nodes=1)))).move == "a1a2"

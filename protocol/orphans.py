@@ -1,0 +1,125 @@
+"""What engines leave behind: processes that left their engine's group, and outlived it.
+
+A process that calls `setsid` is in no group that could be killed. On Linux this process asks to become the parent of
+whatever is orphaned below it (a child subreaper), and knows its engines' descendants by a word in the environment in
+which they were started. Elsewhere, and where a descendant cleared its environment or this process is itself killed by
+SIGKILL, they live on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
+from pathlib import Path
+
+MARK = "HNEFI_ENGINE"
+"""In the environment of everything that descends from an engine: whose it is."""
+
+PR_SET_CHILD_SUBREAPER = 36
+GENERATIONS = 20
+"""Who is killed leaves children of its own to us, and they again: so often we look."""
+DYING = 0.2
+"""Seconds that one generation has to vanish after SIGKILL; what hangs in the kernel is reaped later."""
+
+_children: set[int] = set()
+"""Orphans of engines that were killed and are not reaped yet: a zombie has no environment any more."""
+
+
+@lru_cache(maxsize=1)
+def adopt() -> bool:
+    """From now on orphans below this process become its children; whether the system can do that."""
+    if sys.platform != "linux":
+        return False
+    import ctypes
+
+    try:
+        return int(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0
+    except (OSError, AttributeError):
+        return False
+
+
+def mark(number: int) -> str:
+    """What the environment of our engine `number` says, and so that of all that it starts."""
+    return f"{os.environ.get(MARK, '')}/{os.getpid()}.{number}"
+
+
+def end_orphans(started: Collection[int], marked: str = "", session: int = 0) -> None:
+    """Kill and reap what was left to us by engines; `started` are children that have an owner and are left alone.
+
+    With `marked` only descendants of that engine, and those of its `session`; without it those of all that ever were
+    started below this process.
+    """
+    if not adopt():
+        return
+    wanted = marked or f"{os.environ.get(MARK, '')}/"
+
+    def theirs(child: int) -> bool:
+        if child in started:
+            return False
+        if child in _children or (session and _session(child) == session):
+            return True
+        word = _marked(child)
+        return word == wanted or word.startswith(wanted if wanted.endswith("/") else f"{wanted}/")
+
+    for _ in range(GENERATIONS):
+        found = list(_ours(theirs))
+        if not found:
+            return
+        for child in found:
+            _children.add(child)
+            _kill(child)
+        end = time.monotonic() + DYING
+        while not all(map(_reaped, found)):
+            if time.monotonic() > end:
+                return
+            time.sleep(0.001)
+
+
+def _ours(wanted: Callable[[int], bool]) -> Iterator[int]:
+    """The children of this process, those of all its threads."""
+    for thread in Path("/proc/self/task").iterdir():
+        try:
+            text = (thread / "children").read_text()
+        except OSError:
+            continue
+        yield from filter(wanted, map(int, text.split()))
+
+
+def _session(child: int) -> int:
+    try:
+        return int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[3])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def _marked(child: int) -> str:
+    """Whose a process is by its environment; empty if it is nobody's, or has ended."""
+    begin = f"{MARK}=".encode()
+    try:
+        words = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    return next(
+        (word[len(begin) :].decode("utf-8", "replace") for word in words if word.startswith(begin)), ""
+    )
+
+
+def _kill(child: int) -> None:
+    try:
+        os.kill(child, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _reaped(child: int) -> bool:
+    try:
+        done, _ = os.waitpid(child, os.WNOHANG)
+    except ChildProcessError:
+        done = child
+    if done:
+        _children.discard(child)
+    return bool(done)
