@@ -6,9 +6,11 @@ read by this too: a word or number that cannot be understood is left out, never 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hnefi.engine.compile.progress import Progress
 from hnefi.engine.search.types import Score
 
 from .messages import integer
@@ -192,6 +194,25 @@ def parse_variant(line: str) -> VariantLine | None:
         return None
     files, ranks, attackers, defenders = (number or 0 for number in numbers)
     return VariantLine(words[3], files, ranks, attackers, defenders, fields["first"], fields["startpos"])
+
+
+COMPILING = "info string compiling "
+"""How the lines begin that say what an engine compiles."""
+_COMPILING = re.compile(
+    r"info string compiling (\d{1,9})/(\d{1,9}) (\S.{0,199}?) "
+    r"\((\d{1,9}) s(?:, about (\d{1,9}) s left)?(, in another process)?\)",
+    re.ASCII,
+)
+
+
+def parse_compiling(line: str) -> Progress | None:
+    """What is being compiled, by ``info string compiling 3/9 search (12 s, about 40 s left)``; None for other lines."""
+    found = _COMPILING.fullmatch(line.strip()) if line.startswith(COMPILING) else None
+    if found is None:
+        return None
+    done, total, part, elapsed, remaining, elsewhere = found.groups()
+    left = None if remaining is None else float(remaining)
+    return Progress(int(done), int(total), part, float(elapsed), left, elsewhere is not None)
 
 
 def _fields(words: list[str], keys: set[str] | frozenset[str], once: str = "") -> Iterator[tuple[str, str]]:

@@ -20,19 +20,21 @@ import shlex
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from hnefi.engine.compile.progress import Progress
 from hnefi.engine.search.types import Limits
 
 from .answers import (
     Option,
     VariantLine,
     parse_bestmove,
+    parse_compiling,
     parse_option,
     parse_variant,
 )
@@ -44,12 +46,13 @@ from .failures import (
     EngineProtocolError,
     EngineStartError,
     EngineTimeout,
+    EngineUnready,
     Timeouts,
 )
 from .format import go_line, position_line, setoption_line
 from .messages import SetOption, SetPosition
 from .process import Exit, Listener, Process
-from .search import Alarm, Answer, Search
+from .search import Alarm, Answer, Patience, Search
 
 __all__ = [
     "Answer",
@@ -61,8 +64,10 @@ __all__ = [
     "EngineProtocolError",
     "EngineStartError",
     "EngineTimeout",
+    "EngineUnready",
     "Exit",
     "Limits",
+    "Progress",
     "Search",
     "Timeouts",
     "own_command",
@@ -74,6 +79,8 @@ GREETING_STEP = 2.0
 
 _UNLIMITED = Limits()
 
+UNREADY = "info string error isready: "
+"""How the line begins that our engine says in the place of `readyok`."""
 ANSWER_LINES = 65_536
 ANSWER_BYTES = 16 * 1024 * 1024
 TRANSCRIPT_LINES = 256
@@ -85,7 +92,11 @@ def own_command(*flags: str) -> list[str]:
 
 
 class Engine(Listener):
-    """One engine process. `name` and `author` are what it calls itself, `options` what it announced (by small name)."""
+    """One engine process. `name` and `author` are what it calls itself, `options` what it announced (by small name).
+
+    `compiling` is what it compiles now, by its own word, None if nothing; `on_compiling` hears every such word. Whoever
+    waits for the engine then goes on waiting, see `Timeouts`.
+    """
 
     def __init__(self, command: Sequence[str], timeouts: Timeouts) -> None:
         self.command = tuple(command)
@@ -99,10 +110,13 @@ class Engine(Listener):
         self.dropped_lines = 0
         self.transcript: deque[tuple[float, str, bytes]] = deque(maxlen=TRANSCRIPT_LINES)
         self.on_traffic: Callable[[float, str, bytes], None] | None = None
+        self.on_compiling: Callable[[Progress], None] | None = None
+        self.compiling: Progress | None = None
         self._process: Process
         self._held: list[str] = []
         self._searches: deque[Search] = deque()
         self._ready: deque[asyncio.Future[None]] = deque()
+        self._waits: list[tuple[asyncio.Timeout, Patience]] = []
         self._answer: Callable[[], None] | None = None
         self._tickets = 0
         self._greeted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -125,13 +139,15 @@ class Engine(Listener):
         errors: IO[bytes] | None = None,
         timeouts: Timeouts | None = None,
         on_traffic: Callable[[float, str, bytes], None] | None = None,
+        on_compiling: Callable[[Progress], None] | None = None,
         cores: Collection[int] = (),
     ) -> Engine:
         """Run `command` (a list of words, no shell) and greet it.
 
         `proto` is `uti`, `uci`, `ugi` or `auto`, which tries them in turn and takes the first that is answered.
         `env` is added to our environment; `errors` takes its standard error (else its end is in `error_tail`).
-        `on_traffic(stamp, arrow, line)` sees every line, `>` sent and `<` received.
+        `on_traffic(stamp, arrow, line)` sees every line, `>` sent and `<` received; `on_compiling` hears what the
+        engine compiles, about once a second while it does.
         `cores` are the processors it may use (Linux; empty: all).
         Raises EngineStartError; no process is left then.
         """
@@ -141,6 +157,7 @@ class Engine(Listener):
             raise ValueError("the engine's command is empty: expected a program and its arguments")
         engine = cls(command, timeouts or Timeouts())
         engine.on_traffic = on_traffic
+        engine.on_compiling = on_compiling
         try:
             engine._process = await Process.start(
                 command, engine, cwd, env, errors, engine.timeouts.start, cores
@@ -308,7 +325,7 @@ class Engine(Listener):
 
         The answer must come within `timeout` seconds, by default the time the limits allow and `timeouts.move` on top.
         Where nothing but a `stop` ends the search, the clock starts with `Search.stop` or `Search.ponderhit`.
-        An engine that does not read is waited for just as long.
+        An engine that does not read is waited for just as long, and one that compiles until it has done that.
         """
         search, data = self._begin(go_line(limits, searchmoves, dialect=self.proto))
         await self._ask(search, data, timeout)
@@ -321,22 +338,22 @@ class Engine(Listener):
         """The `go` of whoever plays a whole game: `line` is sent as it is, nothing is waited for.
 
         `then` is called with the search in the moment in which the engine's answer is read, or no longer awaited:
-        `timeout` seconds after the write, or before, if the engine does not read or comes to its end. EngineError
-        if it has done so already.
+        `timeout` seconds after the write, which is the clock of the game and waits for no compiler, or before, if the
+        engine does not read or comes to its end. EngineError if it has done so already.
         """
         search, data = self._begin(line)
         search.when_done(partial(then, search))
         written = self._process.push(data)
         if written == len(data):
             search.sent = time.monotonic()
-            search.expect_within(timeout)
+            search.expect_within(timeout, firm=True)
         else:
             self._writing = asyncio.ensure_future(self._post_rest(search, data[written:], timeout))
 
     async def _post_rest(self, search: Search, data: bytes, timeout: float) -> None:
         with contextlib.suppress(EngineError):
             await self._ask(search, data, timeout)
-            search.expect_within(timeout)
+            search.expect_within(timeout, firm=True)
 
     def _begin(self, line: str) -> tuple[Search, bytes]:
         """A search for a `go` line, and what to write: nothing that the engine has said before can answer it."""
@@ -413,13 +430,14 @@ class Engine(Listener):
         """Send lines that end in `isready` and wait for its answer."""
         data = self._encode(lines)
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        deadline = time.monotonic() + seconds
+        patience = Patience(seconds, self.timeouts)
         # It stays in the row after a timeout, so that the late answer is taken for what it is.
         self._ready.append(waiter)
         try:
             await self._write(data)
-            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-                await waiter
+            async with asyncio.timeout_at(patience.deadline) as limit:
+                with self._waiting(limit, patience):
+                    await waiter
         except TimeoutError:
             raise self.overdue("readyok", seconds) from None
         finally:
@@ -440,6 +458,7 @@ class Engine(Listener):
         if word == "bestmove":
             self._take_answer(line, stamp)
         elif word == "readyok":
+            self.compiling = None
             if self._ready:
                 waiter = self._ready.popleft()
                 if not waiter.done():
@@ -453,11 +472,42 @@ class Engine(Listener):
                 self.options[option.name.casefold()] = option
         elif word == "id":
             self._identify(rest)
+        elif line.startswith(UNREADY) and self._ready:
+            self._unready(line.removeprefix(UNREADY))
+        elif (progress := parse_compiling(line)) is not None:
+            self._take_progress(progress)
         elif line:
             self._take_text(line)
 
+    def _unready(self, reason: str) -> None:
+        self.compiling = None
+        waiter = self._ready.popleft()
+        if not waiter.done():
+            waiter.set_exception(EngineUnready(f"{self.name} cannot work: {reason}"))
+
+    @contextlib.contextmanager
+    def _waiting(self, limit: asyncio.Timeout, patience: Patience) -> Iterator[None]:
+        """While somebody waits: lines that say what is compiled put `limit` off."""
+        self._waits.append((limit, patience))
+        try:
+            yield
+        finally:
+            self._waits.remove((limit, patience))
+
+    def _take_progress(self, progress: Progress) -> None:
+        """The engine compiles: whoever waits for it has more time than was thought."""
+        self.compiling = progress
+        for limit, patience in self._waits:
+            if not limit.expired():
+                limit.reschedule(patience.put_off())
+        if self._searches:
+            self._searches[0].put_off()
+        if self.on_compiling is not None:
+            self.on_compiling(progress)
+
     def _take_answer(self, line: str, stamp: float) -> None:
         best = parse_bestmove(line)
+        self.compiling = None
         search = self._searches.popleft() if self._searches else None
         if search is None or best is None or search.done:
             self.stray_answers += 1
@@ -515,7 +565,11 @@ class Engine(Listener):
         return self.failure
 
     def overdue(self, what: str, seconds: float) -> EngineTimeout:
-        return EngineTimeout(f"{self.name} did not answer: expected {what} within {seconds:g} s")
+        last = self.compiling
+        more = (
+            "" if last is None else f"; it last said that it compiles {last.part} ({last.done}/{last.total})"
+        )
+        return EngineTimeout(f"{self.name} did not answer: expected {what} within {seconds:g} s{more}")
 
     def _last_words(self) -> str:
         words = self.error_tail().strip().splitlines()

@@ -105,7 +105,7 @@ class Commands:
         """Waits until everything is loaded that the current game needs; a failure is told by `isready`."""
         self._server.wait_until_warm()
         if self._server.warm_error is None:
-            self.session.warm()
+            self._server.load(self.session.warm)
 
     def close(self, grace: float) -> None:
         """The conversation is over: a running search gets `grace` seconds for its answer.

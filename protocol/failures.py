@@ -31,6 +31,10 @@ class EngineTimeout(EngineError):
     """It did not answer, or did not read, in time."""
 
 
+class EngineUnready(EngineError):
+    """It says that it cannot work: an error came in the place of `readyok`."""
+
+
 class EngineProtocolError(EngineError):
     """It refused, or was asked for something it never announced."""
 
@@ -41,7 +45,11 @@ class EngineBusy(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long to wait, in seconds. `move` is added to the time that a `go` allows by itself."""
+    """How long to wait, in seconds. `move` is added to the time that a `go` allows by itself.
+
+    An engine that says that it compiles is given its whole time again with every such line, at least `compiling`;
+    `compiling_whole` seconds after the first of them in one wait that is over, whatever it says.
+    """
 
     start: float = 10.0
     ready: float = 60.0
@@ -50,3 +58,5 @@ class Timeouts:
     move: float = 60.0
     stop: float = 5.0
     write: float = 10.0
+    compiling: float = 30.0
+    compiling_whole: float = 7200.0

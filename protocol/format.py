@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from hnefi.engine.compile.progress import Progress
 from hnefi.engine.game import AnyVariant
 from hnefi.engine.moves_text import format_move
 from hnefi.engine.search.types import Info, Limits, Score, SearchResult
@@ -34,6 +35,17 @@ def shown(text: str, limit: int = TEXT_LIMIT) -> str:
 
 def error_line(read: str, expected: str) -> str:
     return f"info string error {shown(read)}: {shown(expected, 500)}"
+
+
+def compiling_line(progress: Progress) -> str:
+    """What is being compiled, while somebody waits for it; `answers.parse_compiling` reads it."""
+    details = [f"{progress.elapsed:.0f} s"]
+    if progress.remaining is not None:
+        details.append(f"about {progress.remaining:.0f} s left")
+    if progress.elsewhere:
+        details.append("in another process")
+    part = shown(" ".join(progress.part.split())) or "-"
+    return f"info string compiling {progress.done}/{progress.total} {part} ({', '.join(details)})"
 
 
 def info_line(info: Info, *, wdl: bool = False) -> str:

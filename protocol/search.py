@@ -82,6 +82,25 @@ class Alarm:
             self.set(self.deadline, self._strike)
 
 
+class Patience:
+    """How long somebody waits for an engine: `seconds` from now, and longer while it says that it compiles."""
+
+    def __init__(self, seconds: float, timeouts: Timeouts) -> None:
+        self.seconds = seconds
+        self.deadline = time.monotonic() + seconds
+        self._timeouts = timeouts
+        self._last: float | None = None
+
+    def put_off(self) -> float:
+        """It compiles: the new deadline."""
+        now = time.monotonic()
+        if self._last is None:
+            self._last = now + self._timeouts.compiling_whole
+        wanted = now + max(self.seconds, self._timeouts.compiling)
+        self.deadline = max(self.deadline, min(wanted, self._last))
+        return self.deadline
+
+
 class Asked(Protocol):
     """What a search needs of the engine that searches."""
 
@@ -113,6 +132,7 @@ class Search:
         self._news: asyncio.Event | None = None
         self._outcome: Answer | EngineError | None = None
         self._callbacks: list[Callable[[], None]] = []
+        self._patience: Patience | None = None
 
     @property
     def done(self) -> bool:
@@ -178,10 +198,18 @@ class Search:
             self.fail(EngineError("nobody wants the answer to this search any more"))
             await self._engine.send("stop")
 
-    def expect_within(self, seconds: float) -> None:
-        """From now on the answer must come within `seconds`."""
+    def expect_within(self, seconds: float, *, firm: bool = False) -> None:
+        """From now on the answer must come within `seconds`; `firm`: also if the engine has to compile first."""
         if not self.done:
-            self._engine.alarm.set(time.monotonic() + seconds, lambda: self._strike(seconds))
+            patience = Patience(seconds, self._engine.timeouts)
+            self._patience = None if firm else patience
+            self._engine.alarm.set(patience.deadline, lambda: self._strike(seconds))
+
+    def put_off(self) -> None:
+        """The engine compiles, and thinks only when it has done that."""
+        patience = self._patience
+        if patience is not None and not self.done:
+            self._engine.alarm.set(patience.put_off(), lambda: self._strike(patience.seconds))
 
     def _strike(self, seconds: float) -> None:
         """The deadline has struck; what lies in the pipe already, and only we have not read, counts."""

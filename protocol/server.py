@@ -20,7 +20,10 @@ from hnefi.engine import about, options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from hnefi.engine.compile.progress import Progress
 
     from .commands import Commands
 
@@ -198,6 +201,8 @@ class Server:
         self._input_fd = input_fd
         self._warming: threading.Thread | None = None
         self._commands: Commands | None = None
+        self._hearing: AbstractContextManager[None] | None = None
+        self._hearing_lock = threading.Lock()
         self._finished = threading.Event()
         self._waiting = False
 
@@ -207,6 +212,7 @@ class Server:
         if self._commands is None:
             from .commands import Commands
 
+            self._hear_compiler()
             self._commands = Commands(self)
         return self._commands
 
@@ -241,8 +247,14 @@ class Server:
             self._warming = threading.Thread(target=self._warm, daemon=True, name="warm-up")
             self._warming.start()
 
-    def wait_until_warm(self) -> None:
-        """Returns when everything is imported and compiled; at once, if it is."""
+    def wait_until_warm(self, *, again: bool = False) -> None:
+        """Returns when everything is imported and compiled; at once, if it is.
+
+        `warm_error` says why it could not be. With `again` what went wrong before is tried once more.
+        """
+        if again and self.warm.is_set() and self.warm_error is not None:
+            self._warming = self.warm_error = None
+            self.warm.clear()
         if not self.warm.is_set():
             self.start_warming()
             self.wait_for(self.warm)
@@ -254,20 +266,41 @@ class Server:
 
     def wait_for(self, event: threading.Event) -> None:
         """Holds the following lines until `event`, unless the input ends meanwhile."""
+        self.load(event.wait)
+
+    def load(self, work: Callable[[], object]) -> None:
+        """Does `work`, which may take long and which nobody waits for once the input has ended."""
         self._waiting = not self.inbox.closed
-        event.wait()
-        self._waiting = False
+        try:
+            work()
+        finally:
+            self._waiting = False
 
     def _warm(self) -> None:
         try:
             # What the next line needs comes first: beside the import of numba it would take many times as long.
             _import_commands()
+            self._hear_compiler()
             from hnefi.engine.warmup import warm
 
             warm(self._report)
         except Exception as error:  # noqa: BLE001 - reported by whoever waits for it
             self.warm_error = error
         self.warm.set()
+
+    def _hear_compiler(self) -> None:
+        """From now on tells what is being compiled."""
+        from hnefi.engine.compile import progress
+
+        with self._hearing_lock:
+            if self._hearing is None:
+                self._hearing = progress.listening(self._tell_compiling)
+                self._hearing.__enter__()
+
+    def _tell_compiling(self, progress: Progress) -> None:
+        from .format import compiling_line
+
+        self.output.line(compiling_line(progress))
 
     def _report(self, text: str) -> None:
         if self._commands is not None and self._commands.debug:

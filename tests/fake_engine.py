@@ -52,14 +52,44 @@ def greet(word: str) -> None:
         say("option name Late type spin default 1 min -5 max 5")
 
 
+COMPILERS = {"compiles", "compiler-dies", "chatters"}
+
+
+def compile_slowly() -> None:
+    """Twelve parts, two and a half seconds in all, told as our engine tells it, or in other words."""
+    if not FAULTS & COMPILERS:
+        return
+    for part in range(12):
+        if "compiles" in FAULTS:
+            say(f"info string compiling {part}/12 the rules ({part} s, about {12 - part} s left)")
+        elif "compiler-dies" in FAULTS and part < 3:
+            say(f"info string compiling {part}/12 the rules ({part} s)")
+        elif "compiler-dies" in FAULTS:
+            hang()
+        elif "chatters" in FAULTS:
+            say(f"info string compiled {part}/12 the rules ({part} s)", "info depth 1 nodes 1")
+        time.sleep(0.21)
+
+
 def ready() -> None:
     if "no-ready" in FAULTS:
         return
+    if "unready" in FAULTS:
+        say("info string error isready: EOFError Ran out of input: this is a fault of the engine")
+        return
+    compile_slowly()
     say("readyok")
 
 
 def search() -> None:
     """Answer a `go`, or do what the faults say instead."""
+    compile_slowly()
+    if "no-search" in FAULTS:
+        say(
+            "info string error search failed: OSError no memory: this is a fault of the engine",
+            "bestmove (none)",
+        )
+        return
     if "exit-on-go" in FAULTS:
         sys.exit(3)
     if "segv" in FAULTS:

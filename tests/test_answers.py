@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hnefi.engine import options, variant
 from hnefi.engine import squares as board
+from hnefi.engine.compile.progress import Progress
 from hnefi.engine.search.types import Info, Score, SearchResult
 from hnefi.engine.squares import square
 from hnefi.protocol import format as lines
@@ -16,6 +17,7 @@ from hnefi.protocol.answers import (
     InfoLine,
     Option,
     parse_bestmove,
+    parse_compiling,
     parse_info,
     parse_option,
     parse_variant,
@@ -158,3 +160,50 @@ def test_answers_as_values() -> None:
         parse_variant("info string variant x files 7 ranks seven attackers 1 defenders 2 first a startpos 7")
         is None
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "progress"),
+    [
+        ("info string compiling 3/9 search (12 s)", Progress(3, 9, "search", 12.0)),
+        ("info string compiling 3/9 search (12 s, about 40 s left)", Progress(3, 9, "search", 12.0, 40.0)),
+        (
+            "info string compiling 0/9 moves and rules (0 s, in another process)",
+            Progress(0, 9, "moves and rules", 0.0, None, True),
+        ),
+        (
+            "info string compiling 3/9 search (a (b)) (12 s, about 0 s left, in another process)",
+            Progress(3, 9, "search (a (b))", 12.0, 0.0, True),
+        ),
+    ],
+)
+def test_what_is_being_compiled(line: str, progress: Progress) -> None:
+    assert parse_compiling(line) == progress
+    assert lines.compiling_line(progress) == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "info string compiling",
+        "info string compiling the book",
+        "info string compiling 3/9 (12 s)",
+        "info string compiling 3 search (12 s)",
+        "info string compiling 3/9 search",
+        "info string compiling 3/9 search (12 s, soon)",
+        "info string compiling 3/9 search (-1 s)",
+        "info string compiling ³/9 search (12 s)",
+        "info string compiling 3/9 search (1234567890 s)",
+        "info string Compiling 3/9 search (12 s)",
+        "info depth 3",
+    ],
+)
+def test_other_lines_say_nothing_about_compiling(line: str) -> None:
+    assert parse_compiling(line) is None
+
+
+def test_fractions_and_line_ends_do_not_reach_the_line() -> None:
+    told = lines.compiling_line(Progress(1, 2, " two\nwords ", 12.4, 39.6))
+    assert told == "info string compiling 1/2 two words (12 s, about 40 s left)"
+    assert lines.compiling_line(Progress(1, 2, "", 0.0)) == "info string compiling 1/2 - (0 s)"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ from hnefi.protocol.client import (
     EngineProtocolError,
     EngineStartError,
     EngineTimeout,
+    EngineUnready,
     Limits,
+    Progress,
     Search,
     Timeouts,
 )
@@ -127,6 +130,110 @@ def test_clock_words_follow_the_greeting(proto: str, words: bytes) -> None:
             assert any(line == b"setoption name UCI_Variant value y" for _, _, line in engine.transcript)
 
     run(work())
+
+
+# An engine that compiles
+
+HASTY = Timeouts(start=60.0, ready=2.0, new_game=2.0, answer=2.0, move=2.0, stop=2.0, compiling=60.0)
+"""Too short for an engine that compiles for two and a half seconds, if it did not say so."""
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        pytest.param(lambda engine: engine.is_ready(), id="isready"),
+        pytest.param(lambda engine: engine.new_game(), id="newgame"),
+        pytest.param(lambda engine: engine.set_variant("brandubh"), id="variant"),
+        pytest.param(lambda engine: engine.ask("echo one"), id="ask"),
+    ],
+)
+def test_who_compiles_and_says_so_is_waited_for(wait: Callable[[Engine], Awaitable[object]]) -> None:
+    async def work(engine: Engine) -> None:
+        heard: list[Progress] = []
+        engine.on_compiling = heard.append
+        assert engine.compiling is None
+        answer = await wait(engine)
+        assert heard == [Progress(n, 12, "the rules", float(n), float(12 - n)) for n in range(12)]
+        assert engine.compiling is None
+        if isinstance(answer, list):
+            assert not [line for line in answer if "compiling" in line]
+
+    with_engine(work, "compiles", timeouts=HASTY)
+
+
+def test_who_asks_hears_of_it_from_the_start() -> None:
+    async def work() -> None:
+        heard: list[tuple[Progress, Progress | None]] = []
+
+        def hear(progress: Progress) -> None:
+            heard.append((progress, engine.compiling))
+
+        engine = await Engine.start([*FAKE, "compiles"], timeouts=HASTY, on_compiling=hear)
+        async with engine:
+            await engine.is_ready()
+        assert len(heard) == 12
+        assert all(progress == known for progress, known in heard)
+
+    run(work())
+
+
+def test_a_search_that_must_compile_first_is_waited_for() -> None:
+    async def work(engine: Engine) -> None:
+        answer = await (await engine.go(Limits(movetime=1)))
+        assert answer.move == "a1a2"
+        assert answer.strings == ("info string thinking aloud",)
+        # The clock of a game waits for nobody.
+        done = asyncio.Event()
+        found: list[Search] = []
+        engine.post("go movetime 1", 1.0, lambda search: (found.append(search), done.set()))
+        await done.wait()
+        with pytest.raises(EngineTimeout):
+            found[0].result()
+
+    with_engine(work, "compiles", timeouts=HASTY)
+
+
+@pytest.mark.parametrize("limits", [Limits(movetime=1), None], ids=["go", "isready"])
+def test_who_stops_saying_that_it_compiles_is_too_late(limits: Limits | None) -> None:
+    async def work(engine: Engine) -> None:
+        async def wait() -> object:
+            return await (engine.is_ready() if limits is None else await engine.go(limits))
+
+        with pytest.raises(EngineTimeout) as caught:
+            await wait()
+        what = "readyok within 2 s" if limits is None else "bestmove within 2.001 s"
+        assert str(caught.value).startswith(f"Fake 1.0 did not answer: expected {what};")
+        assert str(caught.value).endswith("; it last said that it compiles the rules (2/12)")
+
+    with_engine(work, "compiler-dies", timeouts=replace(HASTY, compiling=1.0))
+
+
+def test_other_words_are_no_reason_to_wait() -> None:
+    async def work(engine: Engine) -> None:
+        for wait in (engine.is_ready, engine.new_game):
+            with pytest.raises(EngineTimeout, match=r"expected readyok within 1 s$"):
+                await wait()
+
+    with_engine(work, "chatters", timeouts=replace(HASTY, ready=1.0, new_game=1.0))
+
+
+def test_compiling_has_an_end_too() -> None:
+    async def work(engine: Engine) -> None:
+        with pytest.raises(EngineTimeout, match="it last said that it compiles"):
+            await engine.is_ready()
+
+    with_engine(work, "compiles", timeouts=replace(HASTY, ready=1.0, compiling_whole=0.5))
+
+
+def test_who_cannot_work_is_not_waited_for() -> None:
+    async def work(engine: Engine) -> None:
+        for wait in (engine.is_ready, engine.new_game, lambda: engine.set_variant("brandubh")):
+            with pytest.raises(
+                EngineUnready, match=r"Fake 1.0 cannot work: EOFError Ran out of input: this is"
+            ):
+                await wait()
+
+    with_engine(work, "unready", timeouts=Timeouts())
 
 
 @pytest.mark.parametrize("proto", ["uci", "ugi"])

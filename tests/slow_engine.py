@@ -1,0 +1,67 @@
+"""Our own engine with a compiler that takes its time: ``python slow_engine.py WARM [GAME]``, seconds of each.
+
+What `isready` waits for lasts WARM seconds, and a game that is not tafl GAME; meanwhile it is told like real
+compilation. `fail=N` lets the first N warm-ups end in an error, `silent` keeps the compiler from saying anything. A
+compiler is a thread that holds on to the interpreter for a tenth of a second at a time.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+from hnefi.engine import warmup
+from hnefi.engine.compile import progress
+from hnefi.engine.compile.progress import Progress
+from hnefi.protocol import server
+
+WORDS = [word for word in sys.argv[1:] if not word[0].isdigit()]
+SECONDS = [float(word) for word in sys.argv[1:] if word[0].isdigit()]
+FAILING = [int(word.removeprefix("fail=")) for word in WORDS if word.startswith("fail=")]
+INTERVAL = 0.1
+
+
+def tell(report: Progress) -> None:
+    for listener in list(progress._listeners):
+        listener(report)
+
+
+def compile_for(seconds: float, part: str) -> None:
+    """Like the real one: work in this thread, words from another."""
+    began = time.monotonic()
+    done = threading.Event()
+
+    def tick() -> None:
+        while not done.wait(INTERVAL) and "silent" not in WORDS:
+            elapsed = time.monotonic() - began
+            tell(Progress(int(elapsed), int(seconds) + 1, part, elapsed, max(0.0, seconds - elapsed)))
+
+    ticker = threading.Thread(target=tick, daemon=True)
+    ticker.start()
+    try:
+        while time.monotonic() < began + seconds:
+            until = time.monotonic() + INTERVAL
+            while time.monotonic() < until:
+                sum(range(1000))
+            time.sleep(0.01)
+    finally:
+        done.set()
+        ticker.join()
+
+
+def warm(*_: object) -> float:
+    compile_for(SECONDS[0], "search")
+    if FAILING and FAILING[0] > 0:
+        FAILING[0] -= 1
+        raise EOFError("Ran out of input")
+    return SECONDS[0]
+
+
+def warm_game(*_: object) -> None:
+    compile_for(SECONDS[1], "another game")
+
+
+warmup.warm = warm  # type: ignore[assignment]
+warmup.warm_game = warm_game  # type: ignore[assignment]
+server.main([])
