@@ -84,6 +84,8 @@ UNREADY = "info string error isready: "
 ANSWER_LINES = 65_536
 ANSWER_BYTES = 16 * 1024 * 1024
 TRANSCRIPT_LINES = 256
+FLOOD = 64
+"""So many lines read at once are looked at together."""
 
 
 def own_command(*flags: str) -> list[str]:
@@ -452,6 +454,24 @@ class Engine(Listener):
                 self._searches[0].report(line)
             return
         self._control(line.decode("utf-8", "replace").strip(), stamp)
+
+    def on_lines(self, lines: list[bytes], stamp: float) -> None:
+        if len(lines) < FLOOD or self.on_traffic is not None:
+            super().on_lines(lines, stamp)
+            return
+        begin = 0
+        for index, line in enumerate(lines):
+            if line[:5] != b"info " or line[5:11] == b"string":
+                self._take_reports(lines[begin:index], stamp)
+                self.on_line(line, stamp)
+                begin = index + 1
+        self._take_reports(lines[begin:] if begin else lines, stamp)
+
+    def _take_reports(self, lines: list[bytes], stamp: float) -> None:
+        for line in lines[-TRANSCRIPT_LINES:]:
+            self._note("<", line, stamp)
+        if lines and self._searches:
+            self._searches[0].report_all(lines)
 
     def _control(self, line: str, stamp: float) -> None:
         word, _, rest = line.partition(" ")

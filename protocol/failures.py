@@ -28,7 +28,9 @@ class EngineDisconnected(EngineError):
 
 
 class EngineTimeout(EngineError):
-    """It did not answer, or did not read, in time."""
+    """It did not answer, or did not read, in time; `lateness` is by how many seconds we were late to see that."""
+
+    lateness = 0.0
 
 
 class EngineUnready(EngineError):

@@ -31,6 +31,9 @@ from weakref import WeakSet
 
 from . import orphans
 
+if sys.platform == "linux":
+    import fcntl
+
 LINE_LIMIT = 65_536
 """Longer lines are skipped to their end and counted."""
 
@@ -41,6 +44,7 @@ WRITE_LIMIT = 16 * 1024 * 1024
 """More than this unread by the process is refused rather than kept."""
 
 CHUNK = 262_144
+"""So much is read at a time, and lies in a pipe where the system lets us say so: who writes much waits less for us."""
 DRAIN_LIMIT = 4 * 1024 * 1024
 EXIT_GRACE = 0.25
 
@@ -68,6 +72,11 @@ class Listener:
 
     def on_line(self, line: bytes, stamp: float) -> None:
         """A line without its end; `stamp` is `time.monotonic()` when its bytes were read."""
+
+    def on_lines(self, lines: list[bytes], stamp: float) -> None:
+        """Lines that were read at once; whoever need not see each of a flood may look at them together."""
+        for line in lines:
+            self.on_line(line, stamp)
 
     def on_read(self) -> None:
         """All lines that have been read so far were delivered."""
@@ -98,9 +107,11 @@ class LineSplitter:
             self.overlong += not self._skipping
             self._skipping = True
             self._rest = b""
-        whole = [line.removesuffix(b"\r") for line in lines if len(line) <= LINE_LIMIT]
-        self.overlong += len(lines) - len(whole)
-        return whole
+        if any(map(LINE_LIMIT.__lt__, map(len, lines))):
+            whole = [line for line in lines if len(line) <= LINE_LIMIT]
+            self.overlong += len(lines) - len(whole)
+            lines = whole
+        return [line.removesuffix(b"\r") for line in lines] if b"\r" in chunk else lines
 
     def rest(self) -> bytes:
         """What was written last, without an end of line."""
@@ -129,6 +140,7 @@ class Process:
         self._written = select.poll()
         if self._stdout is not None:
             self._written.register(self._stdout, select.POLLIN)
+            _widen(self._stdout)
         self._handle: int | None = None
         self.exit: Exit | None = None
         self.write_error: str | None = None
@@ -267,32 +279,50 @@ class Process:
     # Reading
 
     def drain(self) -> None:
-        """Deliver what lies in the pipe now. Bounded: whoever writes faster than we read does not hold us."""
+        """Deliver what lies in the pipe now. Bounded: whoever writes faster than we read does not hold us.
+
+        All of it is read before any is looked at, so that nobody is late by the time that we take for that.
+        """
+        chunks = []
         for _ in range(DRAIN_LIMIT // CHUNK):
             # Mostly there is nothing, and to be told so by an exception is dear.
-            if self._stdout is None or not self._written.poll(0) or not self._read_output():
+            if self._stdout is None or not self._written.poll(0) or (chunk := self._read_chunk()) is None:
                 break
+            chunks.append((chunk, time.monotonic()))
+            if not chunk:
+                break
+        for chunk, stamp in chunks:
+            self._deliver(chunk, stamp)
 
-    def _read_output(self) -> bool:
-        """Read one chunk; True if there was one."""
+    def _read_output(self) -> None:
+        """Read one chunk, if there is one."""
+        chunk = self._read_chunk()
+        if chunk is not None:
+            self._deliver(chunk, time.monotonic())
+
+    def _read_chunk(self) -> bytes | None:
+        """What can be read at once; nothing at the end, None if there is nothing yet."""
         if self._stdout is None:
-            return False
+            return None
         try:
-            chunk = os.read(self._stdout, CHUNK)
+            return os.read(self._stdout, CHUNK)
         except BlockingIOError:
-            return False
+            return None
         except OSError:
-            chunk = b""
-        stamp = time.monotonic()
+            return b""
+
+    def _deliver(self, chunk: bytes, stamp: float) -> None:
         if not chunk:
             self._close_output(stamp)
-            return False
-        for line in self._lines.feed(chunk):
-            self._listener.on_line(line, stamp)
+            return
+        lines = self._lines.feed(chunk)
+        if lines:
+            self._listener.on_lines(lines, stamp)
         self._listener.on_read()
-        return True
 
     def _close_output(self, stamp: float) -> None:
+        if self._stdout is None:
+            return
         self._forget(self._stdout)
         self._stdout = None
         rest = self._lines.rest()
@@ -450,6 +480,13 @@ def kill_all() -> None:
         process.kill()
     if _started:
         orphans.end_orphans(_living())
+
+
+def _widen(pipe: int) -> None:
+    """Let a pipe hold a whole `CHUNK`, where that can be asked for and is granted."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, CHUNK)
 
 
 def signal_group(leader: int, number: int) -> None:

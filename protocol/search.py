@@ -15,6 +15,9 @@ from .failures import EngineError, EngineTimeout, Timeouts
 
 KEPT_STRINGS = 1_024
 KEPT_MULTIPV = 512
+KEPT_AT_ONCE = 1_024
+KEPT_PLAIN = 64
+"""So many of the reports that were read at once are looked at: those with a score, and the last ones of any kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +216,11 @@ class Search:
 
     def _strike(self, seconds: float) -> None:
         """The deadline has struck; what lies in the pipe already, and only we have not read, counts."""
+        deadline = self._engine.alarm.deadline
         self._engine.look()
-        self.fail(self._engine.overdue("bestmove", seconds))
+        overdue = self._engine.overdue("bestmove", seconds)
+        overdue.lateness = time.monotonic() - deadline
+        self.fail(overdue)
 
     def text(self, line: str) -> None:
         """The engine wrote something else while it searched."""
@@ -232,6 +238,13 @@ class Search:
         self._fresh[key] = line
         if self._news is not None:
             self._news.set()
+
+    def report_all(self, lines: list[bytes]) -> None:
+        """The engine wrote many `info` lines at once: what `report` would have kept of them, of a flood its end."""
+        for line in [line for line in lines if b" score " in line][-KEPT_AT_ONCE:]:
+            self.report(line)
+        for line in lines[-KEPT_PLAIN:]:
+            self.report(line)
 
     def answer(self, best: BestMove, stamp: float) -> None:
         """The engine answered."""

@@ -229,7 +229,9 @@ def test_the_margin_decides() -> None:
     result = one(replace(slow, margin=10), spec())
     assert result.fault is not None
     assert (result.reason, result.winner, result.fault.side) == ("time", "d", 0)
-    over = re.fullmatch(r"over by (\d+) ms: no answer within 20 ms and a margin of 10 ms", result.fault.text)
+    over = re.fullmatch(
+        r"over by (\d+) ms: no answer within 20 ms and a margin of 10 ms(; .* late)?", result.fault.text
+    )
     assert over is not None
     assert int(over[1]) >= 10
 
@@ -264,6 +266,32 @@ def test_our_own_lateness_is_not_charged() -> None:
     assert result.fault is None
     assert (result.plies[1].time, result.plies[1].clock) == (200.0, 0)
     assert 300 < result.lateness < 1000 * PROMPTLY
+
+
+def test_a_forfeit_seen_late_says_so_and_blames_nobody_for_that() -> None:
+    """The loop stands still while the deadline passes, and there is no answer afterwards."""
+
+    async def run() -> GameResult:
+        def block(event: str, facts: dict[str, Any]) -> None:
+            if event == "ply" and facts["number"] == 1:
+                asyncio.get_running_loop().call_later(0.01, time.sleep, 1.0)
+
+        silent = spec("silent", "delay=600", limits=(SideLimits(movetime=200),) * 2)
+        games_ = play(iter(pair()[:1]), [spec(), silent], on_event=block)
+        (result,) = [result async for result in games_]
+        return result
+
+    result = asyncio.run(run())
+    assert result.fault is not None
+    said = re.fullmatch(
+        r"over by (\d+) ms: no answer within 200 ms; the arena looked (\d+) ms late", result.fault.text
+    )
+    assert said is not None
+    over, late = map(int, said.groups())
+    # It stood still for a second, of which at least a part came before the deadline.
+    assert over < 100
+    assert late > 700
+    assert result.lateness == pytest.approx(late, abs=1)
 
 
 # Ends

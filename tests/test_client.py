@@ -662,6 +662,30 @@ def test_a_flood_of_reports() -> None:
     with_engine(work, "flood")
 
 
+def test_a_flood_that_is_read_at_once_says_what_its_lines_say() -> None:
+    lines = [b"info depth %d multipv %d score cp %d pv a1a2" % (d, d % 5 + 1, d) for d in range(1000)]
+    lines += [
+        b"info string and now",
+        *(b"info nodes %d" % n for n in range(3000)),
+        b"info multipv 2 currmove a1a2",
+    ]
+    lines += [b"readyok", b"info depth 9 multipv 3 score cp 7", b"bestmove a1a2"]
+
+    async def heard(*, at_once: bool) -> tuple[object, ...]:
+        engine = Engine(["nobody"], QUICK)
+        search = Search(1, engine)
+        engine._searches.append(search)
+        if at_once:
+            engine.on_lines(lines, 1.0)
+        else:
+            for line in lines:
+                engine.on_line(line, 1.0)
+        engine.on_read()
+        return search.result(), list(engine.transcript), search._fresh
+
+    assert asyncio.run(heard(at_once=True)) == asyncio.run(heard(at_once=False))
+
+
 def test_errors_long_lines_and_garbage() -> None:
     async def work(engine: Engine) -> None:
         answer = await (await engine.go(Limits(nodes=1)))

@@ -32,7 +32,7 @@ from hnefi.protocol.client import (
 from hnefi.protocol.format import go_line
 
 from .seats import Seat, find_variant
-from .values import EngineSpec, Fault, GameResult, GameTask, PlyLog, SideLimits, Winner
+from .values import LATE, EngineSpec, Fault, GameResult, GameTask, PlyLog, SideLimits, Winner
 
 if TYPE_CHECKING:
     from .oracle import Oracle
@@ -350,8 +350,10 @@ class Game:
     def _judge(self, side: int, search: Search) -> End | None:
         try:
             answer = search.result()
-        except EngineTimeout:
-            return self._too_late(side, (time.monotonic() - (search.sent or self._asked)) * 1000)
+        except EngineTimeout as error:
+            late = error.lateness * 1000
+            self._lateness = max(self._lateness, late)
+            return self._too_late(side, (time.monotonic() - (search.sent or self._asked)) * 1000 - late, late)
         except EngineError as error:
             return self._failed(side, error)
         clock = self._clocks[side]
@@ -416,14 +418,17 @@ class Game:
         """Whether rules or adjudication end the game here."""
         return over(self.position, self.length, self._scores, self._adjudication)
 
-    def _too_late(self, side: int, elapsed: float) -> End:
+    def _too_late(self, side: int, elapsed: float, late: float) -> End:
+        """No answer after `elapsed` ms; we saw that `late` ms afterwards, which is not the engine's fault."""
         clock = self._clocks[side]
+        ours = f"; the arena looked {late:.0f} ms late" if late >= LATE else ""
         if clock.timed:
             over = max(1, round(elapsed - clock.budget))
             fact = f"over by {over} ms: no answer within {clock.budget:.0f} ms"
             margin = self.seats[side].spec.margin
-            return self._fault(side, Reason.TIME, f"{fact} and a margin of {margin} ms" if margin else fact)
-        return self._fault(side, Reason.STALL, f"no answer within {clock.allowed / 1000:g} s")
+            fact += f" and a margin of {margin} ms" if margin else ""
+            return self._fault(side, Reason.TIME, fact + ours)
+        return self._fault(side, Reason.STALL, f"no answer within {clock.allowed / 1000:g} s{ours}")
 
     def _failed(self, side: int, error: EngineError) -> End:
         """The engine lost the game by what happened to its process."""

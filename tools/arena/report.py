@@ -21,7 +21,6 @@ from hnefi.protocol.columns import clip, flow, safe, table
 from .rating import Fitted, Model
 from .stats_command import progress, strength
 from .summary import (
-    LATE,
     Advisory,
     Counts,
     EngineLine,
@@ -34,6 +33,7 @@ from .summary import (
     sprt_line,
     summarize,
 )
+from .values import LATE
 
 if TYPE_CHECKING:
     from .match_rule import Bucket, Record

@@ -46,10 +46,9 @@ from .store import (
     within,
     write_file,
 )
-from .summary import LATE
 from .traffic import FOLDER as TRAFFIC
 from .traffic import Thinking, Traffic, joined
-from .values import EngineSpec, GameResult, GameTask, Opening
+from .values import LATE, EngineSpec, GameResult, GameTask, Opening
 
 COMPLETE, INTERRUPTED, REFUSED, FAULTS, STORAGE = range(5)
 """Exit codes."""

@@ -27,8 +27,6 @@ SCHEMA = 1
 """Grows whenever a reader of older documents would misunderstand a newer one; new keys alone do not count."""
 FAULTS = (Reason.CRASH, Reason.STALL, Reason.DISCONNECT, Reason.TIME, Reason.ILLEGAL_MOVE)
 """The ways to lose by misbehaviour, in the order of the tables."""
-LATE = 5.0
-"""From so many ms on, the arena's own lateness is worth a warning."""
 
 
 @dataclass(frozen=True, slots=True)

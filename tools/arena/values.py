@@ -11,6 +11,9 @@ from typing import Any, Literal
 
 Winner = Literal["a", "d", "draw"]
 
+LATE = 5.0
+"""From so many ms on, the arena's own lateness is worth a word."""
+
 
 @dataclass(frozen=True, slots=True)
 class SideLimits:
