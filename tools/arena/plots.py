@@ -131,8 +131,10 @@ def _ratings(summary: Summary, rated: Sequence[EngineLine]) -> Figure:
             for end in (rating.low, rating.high):
                 axes.plot([end], [row], marker="|", color="0.35", markersize=9)
         axes.plot([rating.value], [row], marker="o", color="black", markersize=6)
-        place = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
-        axes.annotate(f"{rating.value:+.0f}", (rating.value, row), fontsize=8, **place)
+        axes.annotate(
+            f"{rating.value:+.0f}", (rating.value, row),
+            xytext=(0, 7), textcoords="offset points", ha="center", fontsize=8,
+        )  # fmt: skip
     _tick_names(axes.yaxis, [line.name for line in rated])
     axes.set_ylim(len(rated) - 0.4, -0.7)
     percent = 100 * summary.facts.model.interval

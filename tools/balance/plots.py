@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hnefi.protocol.columns import clip
 
@@ -52,7 +52,7 @@ def _figures(outcome: Outcome) -> Iterator[tuple[str, Figure]]:
         yield "people", _people(outcome)
 
 
-def _figure(size: tuple[float, float], heading: str) -> Any:
+def _figure(size: tuple[float, float], heading: str) -> Figure:
     """An empty figure with a heading; nothing global is touched."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
