@@ -23,6 +23,7 @@ from typing import Final, Literal
 from . import squares as board
 from .moves_text import MoveTextError, parse_move
 from .record import BY_RULES
+from .regular import open_regular
 from .sides import Reason
 from .wording import shorten
 
@@ -88,7 +89,7 @@ def read(path: str | os.PathLike[str], size: int) -> Iterator[CorpusGame]:
 def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     name = os.fspath(path)
     try:
-        with Path(path).open("rb") as stream:
+        with open_regular(path) as stream:
             number = 0
             while data := stream.readline(_LINE_LIMIT + 1):
                 number += 1

@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 
 from . import catalogue
 from .game import VariantError, rules_hash
+from .regular import open_regular
 from .rules import Rules, RulesError, SwitchValue
 from .setup import Setup, SetupError, check_setup, format_fen, rows_to_pieces, split_rows
 from .sides import Side
@@ -213,7 +214,7 @@ def load(path: str | os.PathLike[str]) -> Variant:
     """The variant in a TOML file, whose name must be the file's; VariantError if it cannot be read."""
     file = Path(path)
     try:
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             data = stream.read(_FILE_LIMIT + 1)
     except (OSError, ValueError) as error:
         raise VariantError(

@@ -29,6 +29,7 @@ from typing import Any
 
 from hnefi.engine import options
 from hnefi.engine.game import AnyVariant
+from hnefi.engine.regular import open_regular
 from hnefi.engine.search.types import Limits
 from hnefi.engine.toml_text import read_toml
 
@@ -114,7 +115,7 @@ def load(name: str) -> Player:
 def read(file: Path) -> Player:
     """The player in a file; an evaluator with a suffix is a file beside it."""
     try:
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             text = stream.read(_FILE_LIMIT).decode()
         table = read_toml(text)
     except OSError as error:

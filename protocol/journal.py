@@ -29,6 +29,7 @@ from hnefi.engine import squares as board
 from hnefi.engine.moves_text import MoveTextError, parse_move_word
 from hnefi.engine.record import PLY_LIMIT, GameRecord, Ply, RuleSet, sorted_squares
 from hnefi.engine.records.text import RecordError, Stream
+from hnefi.engine.regular import open_regular
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.wording import shorten
 
@@ -218,7 +219,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[GameRecord]:
     A last line that was torn off is left out; JournalError at any other that cannot be read.
     """
     try:
-        with Path(path).open("rb") as stream:
+        with open_regular(path) as stream:
             yield from read_stream(stream, os.fspath(path))
     except OSError as error:
         raise JournalError(f"{os.fspath(path)}: {error.strerror or error}: expected a journal") from None

@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from hnefi.engine.regular import open_regular
+
 from .arguments import add_variant_path, find_variant, parser
 
 if TYPE_CHECKING:
@@ -184,7 +186,7 @@ def _input(path: str) -> Iterator[IO[bytes]]:
     if path == STANDARD:
         yield sys.stdin.buffer
     else:
-        with Path(path).open("rb") as stream:
+        with open_regular(path) as stream:
             yield stream
 
 

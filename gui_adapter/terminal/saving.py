@@ -20,6 +20,7 @@ from hnefi.engine.records.formats import read as read_games
 from hnefi.engine.records.formats import write as write_game
 from hnefi.engine.records.rule_sets import Find, played_by, variant_of
 from hnefi.engine.records.text import Losses, RecordError
+from hnefi.engine.regular import open_regular
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.protocol import journal
 
@@ -199,7 +200,7 @@ def as_text(record: GameRecord, form: str, find: Find) -> str:
 def load(path: Path, number: int | None, find: Find, variant: AnyVariant) -> Loaded:
     """Game `number` (from 1) of a file: by default its first, of a journal its last. SavingError."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             return _load(path, stream, number, find, variant)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from hnefi.engine.regular import open_regular
 from hnefi.engine.toml_text import read_toml
 from hnefi.engine.wording import nearest, shorten
 
@@ -175,7 +176,7 @@ def load(file: Path | None = None) -> tuple[Settings, list[str]]:
     """The settings of `file` (the usual one), and a sentence for everything in it that was left out."""
     file = path() if file is None else file
     try:
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             data = stream.read(LIMIT + 1)
         table = read_toml(data.decode("utf-8"), LIMIT)
     except FileNotFoundError:

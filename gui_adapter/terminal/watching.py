@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hnefi.engine.game import VariantError
+from hnefi.engine.regular import open_regular
 from hnefi.engine.sides import Reason
 
 from .opponents import plain
@@ -92,7 +93,7 @@ class Tail:
 
     def read(self) -> list[bytes]:
         """The whole lines that were added since; OSError if there is no such file."""
-        with self._path.open("rb") as stream:
+        with open_regular(self._path) as stream:
             found = os.fstat(stream.fileno())
             if (found.st_dev, found.st_ino) != self._identity or found.st_size < self._at:
                 self._identity, self._at, self._rest = (found.st_dev, found.st_ino), 0, b""

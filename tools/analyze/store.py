@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, Final
 
+from hnefi.engine.regular import open_regular
 from hnefi.engine.wording import shorten
 
 from ..arena.store import write_file
@@ -34,7 +35,7 @@ def beside(output: Path) -> Path:
 
 def digest(path: Path) -> str:
     """SHA-256 of a file as hex digits."""
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         return _sum(stream)
 
 
@@ -72,7 +73,7 @@ class Progress:
             ) from None
 
     def _read(self, size: int) -> None:
-        with self.path.open("rb") as stream:
+        with open_regular(self.path) as stream:
             first = stream.readline(_LIMIT)
             self._compare(first)
             whole = stream.tell()

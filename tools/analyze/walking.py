@@ -13,6 +13,7 @@ from hnefi.engine.record import sorted_squares
 from hnefi.engine.records.formats import Reading, read
 from hnefi.engine.records.rule_sets import variant_of
 from hnefi.engine.records.text import Losses, RecordError
+from hnefi.engine.regular import open_regular
 
 from .annotate import stripped
 from .values import Walk
@@ -29,7 +30,7 @@ def games_of(path: Path, form: str, how: Reading, number: int | None) -> Iterato
     RecordError where the file cannot be read, or has no such game.
     """
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             found = read(stream, str(path), form, how, Losses())
             if number is None:
                 yield from enumerate(found, start=1)

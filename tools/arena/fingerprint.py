@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from hnefi.engine.regular import open_regular
+
 from . import openings, schedule
 from .options import Config
 from .values import EngineSpec, Opening
@@ -109,7 +111,7 @@ def _player_files(name: str) -> Iterator[Path]:
 def _digest(path: Path) -> str:
     digest = hashlib.sha256()
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             while block := stream.read(BLOCK):
                 digest.update(block)
     except OSError:

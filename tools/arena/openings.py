@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hnefi.engine.regular import open_regular, read_regular
 from hnefi.engine.wording import shorten
 
 from . import kinds, reading, resolve, schedule
@@ -163,7 +164,7 @@ def read_file(path: Path, variant: AnyVariant, cut: int) -> Iterator[Line]:
     try:
         if path.stat().st_size > FILE_LIMIT:
             raise ConfigError(f"{path}: {path.stat().st_size} bytes: expected at most {FILE_LIMIT}")
-        lines = path.read_bytes().decode().splitlines()
+        lines = read_regular(path).decode().splitlines()
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}: expected a readable file") from None
     except UnicodeDecodeError as error:
@@ -202,7 +203,7 @@ def _read_games(path: Path, variant: AnyVariant, cut: int) -> Iterator[Line]:
     # Whether a site went by repetitions and limits is no question of how its games began.
     how = Reading(find, variant, adjudicate=True)
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             for game in read(stream, str(path), format_of(path), how, Losses()):
                 record = game.record
                 try:

@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from hnefi.engine.regular import open_regular
 from hnefi.engine.wording import shorten
 
 from .openings import find_variant
@@ -104,7 +105,7 @@ def _entries(path: Path) -> Iterator[tuple[int, Any]]:
     try:
         if path.stat().st_size > FILE_LIMIT:
             raise ConfigError(f"{path}: {path.stat().st_size} bytes: expected at most {FILE_LIMIT}")
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             number = 0
             while line := stream.readline(LINE_LIMIT + 1):
                 number += 1

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hnefi.engine.regular import open_regular
 from hnefi.engine.toml_text import read_toml
 from hnefi.engine.wording import nearest, shorten
 
@@ -24,7 +25,7 @@ FILE_LIMIT = 1 << 20
 def read_file(path: Path) -> Document:
     """The options in a TOML file; ConfigError names file, key, value and what was expected."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             data = stream.read(FILE_LIMIT + 1)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}: expected a readable file") from None

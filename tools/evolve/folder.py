@@ -20,6 +20,7 @@ from typing import IO, Any, Self
 
 import numpy as np
 
+from hnefi.engine.regular import open_regular, read_regular
 from hnefi.engine.toml_text import read_toml
 from hnefi.engine.wording import shorten
 
@@ -65,7 +66,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The configuration in a folder; FolderError if there is none that can be read."""
     path = folder / CONFIG
     try:
-        config = read_toml(path.read_text("utf-8"))
+        config = read_toml(read_regular(path).decode())
     except OSError as error:
         raise FolderError(f"{path}: {error.strerror}: expected the folder of a run") from None
     except ValueError as error:
@@ -236,7 +237,7 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
     path = folder / LOG
     found: list[dict[str, Any]] = []
     try:
-        lines = path.read_bytes().split(b"\n")[:-1]
+        lines = read_regular(path).split(b"\n")[:-1]
     except OSError as error:
         raise FolderError(f"{path}: {error.strerror}: expected the log of a run") from None
     for number, line in enumerate(lines, 1):
@@ -289,8 +290,9 @@ def load_state(path: Path, plan: Plan) -> Checkpoint:
     from safetensors import SafetensorError, safe_open
 
     try:
-        if path.stat().st_size > STATE_LIMIT:
-            raise ValueError(f"more than {STATE_LIMIT} bytes")
+        with open_regular(path) as stream:
+            if os.fstat(stream.fileno()).st_size > STATE_LIMIT:
+                raise ValueError(f"more than {STATE_LIMIT} bytes")
         with safe_open(path, "np") as file:
             document = json.loads((file.metadata() or {}).get(DOCUMENT, "null"))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping

@@ -29,6 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hnefi.engine.regular import read_regular
+
 FOLDER = Path(__file__).parent
 SUFFIX = ".toml"
 CURRENT = "ladder-2026.1"
@@ -100,7 +102,7 @@ def read(file: Path) -> Ladder:
     from hnefi.engine.toml_text import read_toml
 
     try:
-        table = read_toml(file.read_text(encoding="utf-8"))
+        table = read_toml(read_regular(file).decode())
     except OSError as error:
         raise LadderError(f"{file}: {error.strerror or error}: expected a readable file") from None
     except ValueError as error:

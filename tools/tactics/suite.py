@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
 
+from hnefi.engine.regular import open_regular
 from hnefi.engine.wording import shorten
 
 SHIPPED: Final = Path(__file__).with_name("suite.tsv")
@@ -89,7 +90,7 @@ def _moves(text: str) -> tuple[str, ...]:
 def read(path: Path) -> list[Entry]:
     """The entries of a suite; SuiteError at the first that cannot be read."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             data = stream.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise SuiteError(f"{path}: expected at most {MOST_BYTES} bytes")

@@ -1,0 +1,45 @@
+"""Files that somebody named, opened so that nobody waits for ever: regular ones, and nothing else.
+
+Whoever opens a FIFO waits until somebody writes into it, and a device may have no end. Every room opens what a person
+or another program named through here; what comes through standard input, or is meant to come as it is made (a script of
+lines, a password), does not.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import IO
+
+_KINDS = (
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
+    """The file, to be read; OSError, its `strerror` saying what it is instead, if it is no regular one."""
+    # Without waiting for whoever may stand at the other end, and without taking a terminal for ours.
+    flags = os.O_RDONLY | sum(
+        getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
+    )
+    descriptor = os.open(path, flags)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        if not stat.S_ISREG(mode):
+            kind = next((name for test, name in _KINDS if test(mode)), "something else")
+            raise OSError(errno.EINVAL, f"{kind}, not a regular file", os.fspath(path))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_regular(path: str | os.PathLike[str]) -> bytes:
+    """All that is in the file; OSError as `open_regular`."""
+    with open_regular(path) as stream:
+        return stream.read()

@@ -1,0 +1,88 @@
+"""Files that people name: a FIFO or a device is refused at every door, and nobody waits for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hnefi import players
+from hnefi.engine import corpus, games, variant
+from hnefi.engine.regular import open_regular, read_regular
+from hnefi.gui_adapter.terminal import saving, settings
+from hnefi.protocol import journal
+from hnefi.tools import convert
+from hnefi.tools.analyze import store
+from hnefi.tools.arena import fingerprint, openings, oracle, reading
+from hnefi.tools.evolve import folder
+from hnefi.tools.ladder import ladder
+from hnefi.tools.tactics import suite
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="FIFOs and devices with names")
+
+# An old reader comes to its end at once, and would be content with that.
+DEVICE = Path("/dev/null")
+
+
+def test_a_regular_file_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"all of it")
+    (tmp_path / "link").symlink_to(file)
+    assert read_regular(tmp_path / "link") == b"all of it"
+    with open_regular(str(file)) as stream:
+        assert stream.read(3) == b"all"
+
+
+def test_what_is_none_is_named(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path, said in (
+        (tmp_path / "fifo", "a FIFO, not a regular file"),
+        (DEVICE, "a device, not a regular file"),
+    ):
+        with pytest.raises(OSError, match=said) as error:
+            open_regular(path)
+        assert (error.value.strerror, error.value.filename) == (said, str(path))
+    with pytest.raises(IsADirectoryError):
+        open_regular(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        open_regular(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="null"):
+        open_regular("a\0b")
+
+
+BRANDUBH = games.find("brandubh")
+DOORS: dict[str, Callable[[], object]] = {
+    "variant": lambda: variant.load(DEVICE),
+    "player": lambda: players.read(DEVICE),
+    "corpus": lambda: list(corpus._lines(DEVICE)),
+    "journal": lambda: list(journal.read(DEVICE)),
+    "terminal": lambda: saving.load(DEVICE, None, games.find, BRANDUBH),
+    "arena configuration": lambda: reading.read_file(DEVICE),
+    "arena openings": lambda: list(openings.read_file(DEVICE, BRANDUBH, 4)),
+    "arena oracle": lambda: oracle.load(str(DEVICE), ("brandubh",)),
+    "tactics": lambda: suite.read(DEVICE),
+    "analyze": lambda: store.digest(DEVICE),
+    "ladder": lambda: ladder.read(DEVICE),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_refuses_a_device(door: str) -> None:
+    with pytest.raises((ValueError, OSError, reading.ConfigError), match="a device, not a regular file"):
+        DOORS[door]()
+
+
+def test_a_run_of_evolution_is_made_of_regular_files(tmp_path: Path) -> None:
+    for name, read in ((folder.CONFIG, folder.read_config), (folder.LOG, folder.read_log)):
+        (tmp_path / name).symlink_to(DEVICE)
+        with pytest.raises(folder.FolderError, match="a device, not a regular file"):
+            read(tmp_path)
+
+
+def test_settings_and_conversions_say_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "a device, not a regular file" in settings.load(DEVICE)[1][0]
+    assert convert.main(["--from", "tafl", str(DEVICE), str(tmp_path / "out.tafl")]) != 0
+    assert "a device, not a regular file" in capsys.readouterr().err
+    assert fingerprint._digest(DEVICE) == "unreadable"
