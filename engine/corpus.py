@@ -3,7 +3,8 @@
 CSV, without header: `moves,captures by a,captures by d,result`. Moves are separated by blanks and carry their
 captures (`e5-e2xf2xf3`); the last word may be `timeout`: the side to move lost on time. A captured square may be
 listed twice, a captured king is never listed, and the two counts count the doubles, so they are not looked at.
-The result is White (defenders won), Black (attackers won), Draw, or Ongoing or nothing.
+The result is White (defenders won), Black (attackers won), Draw, Ongoing (unfinished), or nothing: then none is
+recorded, and nothing can disagree with it.
 
 JSON lines: objects with `moves`, `refused` (a last move that the referee refused, or an unreadable one, or null),
 `result` (a, d, draw or null), `ended_by` (`rules`, or something else, and then `result` may hold a forfeit). The
@@ -49,9 +50,9 @@ class CorpusGame:
 
     `plies` are moves with their captured squares (sorted by file, then rank), None where captures are not recorded
     at all; `result` is who won by the record, None for an unfinished game; `compare` is False where it may be a
-    forfeit; `refused` is a last move that the referee called illegal, None if there was none or it could not be
-    read; `timeout` means that the side to move lost on time; `by_rules` that the record says the rules ended the
-    game.
+    forfeit or nothing is recorded; `refused` is a last move that the referee called illegal, None if there was none
+    or it could not be read; `timeout` means that the side to move lost on time; `by_rules` that the record says the
+    rules ended the game.
     """
 
     line: int
@@ -120,7 +121,7 @@ def parse_csv(text: str, line: int, size: int) -> CorpusGame:
     if timeout:
         words.pop()
     plies = tuple((move, captures or ()) for move, captures in _moves(words, size))
-    return CorpusGame(line, plies, _RESULTS[result], timeout=timeout)
+    return CorpusGame(line, plies, _RESULTS[result], timeout=timeout, compare=result != "")
 
 
 def parse_json(text: str, line: int, size: int) -> CorpusGame:

@@ -164,7 +164,8 @@ def compare_end(game: CorpusGame, on: Board, to_move: Side | None) -> tuple[int,
         return ply, f"{board.move_name(game.refused)} was tried after the end: {ended.text}"
     elif game.compare and ended.result != game.result:
         return ply, f"{ended.text} by the rules, {game.result or 'unfinished'} recorded"
-    if game.timeout and to_move is not None and game.result != to_move.other.letter:
+    # Where no winner is recorded nothing can disagree.
+    if game.timeout and to_move is not None and game.result not in (None, to_move.other.letter):
         return ply, f"{to_move.letter} was to move when time ran out, {game.result} recorded"
     if game.refused is not None:
         try:

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from test_records import HOSTILE, SHORT, SHORT_TEXT, from_text
 
+from hnefi.engine import variant
+from hnefi.engine.replay import replay_file
 from hnefi.tools import convert
 
 RUN = "import sys; from hnefi.tools import cli; sys.exit(cli.main(['convert', *sys.argv[1:]]))"
@@ -85,7 +87,7 @@ def test_standard_input_and_output(call: Convert) -> None:
 
 def test_games_may_be_checked_alone(call: Convert) -> None:
     Path("one.tafl").write_text(SHORT_TEXT, "utf-8")
-    assert call("one.tafl", "--strict") == (0, "", "")
+    assert call("one.tafl", "--strict") == (0, "", "games that agree with their rules: 1\n")
     Path("one.tafl").write_text(SHORT_TEXT.replace("d7c7", "d7d5"), "utf-8")
     status, out, said = call("one.tafl", "--strict")
     assert (status, out) == (1, "")
@@ -95,6 +97,15 @@ def test_games_may_be_checked_alone(call: Convert) -> None:
     assert status == 1
     assert said.startswith("two.csv:1: game 1 ply 1 d1a1: is illegal: ")
     assert not Path("two.tafl").exists()
+
+
+@pytest.mark.parametrize("row", ["a4-a2 d3-a3xa2 timeout,0,1,", "a4-a2 d3-a3xa2,0,1,"])
+def test_where_no_result_is_recorded_nothing_disagrees(call: Convert, row: str) -> None:
+    Path("x.csv").write_text(f"{row}\n")
+    words = ("x.csv", "x.tafl", "--variant", "brandubh", "--strict")
+    assert call(*words) == (0, "", "games that agree with their rules: 1\n")
+    assert call("x.tafl", "-", "--to", "csv")[1] == f"{row}\n"
+    assert replay_file("x.csv", variant.find("brandubh")).agrees
 
 
 def test_adjudication_is_asked_for(call: Convert) -> None:
@@ -112,7 +123,9 @@ def test_a_variant_of_ones_own(call: Convert) -> None:
     Path("x.csv").write_text("a4-a2,0,0,\n")
     assert call("x.csv", "x.tafl", "--variant", "own.toml")[0] == 0
     Path("own.toml").unlink()
-    assert call("x.tafl", "--strict") == (0, "", ""), "the record needs no file"
+    assert call("x.tafl", "--strict") == (0, "", "games that agree with their rules: 1\n"), (
+        "the record needs no file"
+    )
     assert '[Variant "own"]' in Path("x.tafl").read_text()
     assert '[Rule "escape edge"]' in Path("x.tafl").read_text()
 

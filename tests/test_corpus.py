@@ -107,6 +107,11 @@ def test_results_of_csv(result: str, expected: str | None) -> None:
     assert corpus.parse_csv(f"d1-d3,0,0,{result}", 1, 11).result == expected
 
 
+def test_an_empty_result_is_nothing_to_compare_with() -> None:
+    assert corpus.parse_csv("d1-d3,0,0,Ongoing", 1, 11).compare
+    assert not corpus.parse_csv("d1-d3,0,0,", 1, 11).compare
+
+
 def test_timeout_is_no_move() -> None:
     game = corpus.parse_csv("d1-d3 timeout,0,0,Black", 1, 11)
     assert game.timeout
@@ -267,6 +272,8 @@ def disagreements(game: CorpusGame, end: tuple[int, Outcome] | None = None, **sw
             ["line 4 ply 2: a was to move when time ran out, a recorded"],
         ),
         (CorpusGame(4, TWO[:1], "a", timeout=True), None, []),
+        (CorpusGame(4, TWO, None, timeout=True, compare=False), None, []),
+        (CorpusGame(4, TWO, None, compare=False), (2, ESCAPED), []),
         (
             CorpusGame(4, TWO, "d", timeout=True),
             (2, ESCAPED),

@@ -887,10 +887,21 @@ def test_csv_becomes_records_by_the_sites_rules() -> None:
     (adjudicated, *_) = from_text(text, "csv", variant=variant.find("brandubh"), adjudicate=True)
     assert adjudicated.rules is None
     back = "".join(into("csv", record)[0] for record in records)
-    assert (
-        back
-        == "d2-c2 d4-d3xd2xe3,0,2,White\nd2-c2 timeout,0,0,White\nd2-c2,0,0,Ongoing\nd2-c2 timeout,0,0,Ongoing\n"
-    )
+    assert back == "d2-c2 d4-d3xd2xe3,0,2,White\nd2-c2 timeout,0,0,White\nd2-c2,0,0,\nd2-c2 timeout,0,0,\n"
+
+
+@pytest.mark.parametrize("form", ["tafl", "jsonl"])
+@pytest.mark.parametrize(
+    "row", ["d2-c2,0,0,", "d2-c2,0,0,Ongoing", "d2-c2 timeout,0,0,", "d2-c2 timeout,0,0,White"]
+)
+def test_a_result_that_is_not_recorded_is_none_again(row: str, form: str) -> None:
+    """There and back: an empty result is not an unfinished game."""
+    (record,) = from_text(f"{row}\n", "csv", variant=variant.find("brandubh"))
+    text, _ = into(form, record)
+    (again,) = from_text(text, form)
+    back, losses = into("csv", again)
+    assert back == f"{row}\n"
+    assert "tags" not in losses
 
 
 def test_csv_counts_who_captured() -> None:

@@ -56,10 +56,12 @@ def main(argv: list[str]) -> int:
     if arguments.output not in (None, STANDARD) and not arguments.force and Path(arguments.output).exists():
         options.error(f"{arguments.output}: there is such a file: expected --force to replace it")
     losses = Losses()
-    faults = 0
+    games = faults = 0
     try:
         with _input(arguments.input) as source, _output(arguments.output, arguments.strict) as out:
-            faults = _convert(source, arguments.input, read_as, how, losses, out, write_as, arguments.strict)
+            games, faults = _convert(
+                source, arguments.input, read_as, how, losses, out, write_as, arguments.strict
+            )
             if faults:
                 out.abandon()
     except RecordError as error:
@@ -76,6 +78,8 @@ def main(argv: list[str]) -> int:
     if faults:
         print(f"games that disagree with their rules: {faults}", file=sys.stderr)
         return FAULT
+    if arguments.strict:
+        print(f"games that agree with their rules: {games}", file=sys.stderr)
     return 0
 
 
@@ -137,14 +141,14 @@ def _convert(
     out: _Output,
     write_as: str,
     strict: bool,
-) -> int:
-    """Convert game after game; how many disagree with their rules."""
+) -> tuple[int, int]:
+    """Convert game after game; how many there are, and how many disagree with their rules."""
     from hnefi.engine.records.formats import write
     from hnefi.engine.records.text import RecordError
 
     checker = _checker(how) if strict else None
     progress = _Progress()
-    faults = 0
+    number = faults = 0
     try:
         for number, game in enumerate(_games(source, name, read_as, how, losses), start=1):
             fault = checker.fault(game) if checker else None
@@ -160,7 +164,7 @@ def _convert(
             progress.show(number)
     finally:
         progress.clear()
-    return faults
+    return number, faults
 
 
 def _games(source: Stream, name: str, read_as: str, how: Reading, losses: Losses) -> Iterator[Game]:

@@ -18,6 +18,7 @@ from ..replay import Board, compare_end, kernel_board, play_recorded
 from ..sides import Outcome, Reason, Side
 from ..variant import Variant
 from .rule_sets import Find, variant_of
+from .tables import UNRECORDED
 from .text import Game
 
 
@@ -133,7 +134,7 @@ def _end(record: GameRecord, on: Board, variant: AnyVariant) -> str | None:
         refused=_refused(record, variant),
         timeout=reason is Reason.TIME or ended_by == "timeout",
         by_rules=reason in BY_RULES or ended_by == "rules",
-        compare=ended_by in (None, "rules"),
+        compare=ended_by in (None, "rules") and UNRECORDED not in record.tags,
     )
     ended = on.outcome
     found = compare_end(claimed, on, _side_to_move(record, on, variant))

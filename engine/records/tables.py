@@ -40,6 +40,8 @@ from .text import JSON_LINE_LIMIT, Game, Losses, RecordError, Stream, at, lines,
 
 _RESULTS: Final = {"a": "Black", "d": "White", "draw": "Draw", None: "Ongoing"}
 _TIMEOUT: Final = "timeout"
+UNRECORDED: Final = ("result_recorded", "no")
+"""The tag of a game whose line has no result at all, which is not the same as an unfinished game."""
 
 # CSV
 
@@ -65,6 +67,8 @@ def read_csv(stream: Stream, name: str, variant: AnyVariant, adjudicate: bool = 
                 outcome, verdict = Outcome(winner, Reason.TIME), None
             elif game.timeout:
                 tags = (("ended_by", _TIMEOUT),)
+            if not game.compare:
+                tags += (UNRECORDED,)
             plies = tuple(Ply(move, captures) for move, captures in game.plies)
             record = GameRecord(
                 played.name,
@@ -95,7 +99,8 @@ def write_csv(record: GameRecord, losses: Losses, find: Find) -> str:
             place = next_place(place, before, ply.move)
         by[first ^ place[2]] += len(ply.captures or ())
         before = ply.move
-    return f"{' '.join(words)},{by[0]},{by[1]},{_RESULTS[record.result]}\n"
+    result = "" if record.result is None and UNRECORDED in record.tags else _RESULTS[record.result]
+    return f"{' '.join(words)},{by[0]},{by[1]},{result}\n"
 
 
 def _dashed(ply: Ply) -> str:
@@ -129,7 +134,7 @@ def _count_losses(record: GameRecord, losses: Losses) -> None:
     losses.add("rules of one's own", record.rules is not None)
     losses.add("start positions", record.start is not None)
     losses.add("players", record.players != ("", ""))
-    losses.add("tags", sum(pair != ("ended_by", _TIMEOUT) for pair in record.tags))
+    losses.add("tags", sum(pair not in (("ended_by", _TIMEOUT), UNRECORDED) for pair in record.tags))
     losses.add("why the game ended", record.outcome is not None and record.outcome.reason is not Reason.TIME)
     losses.add("comments", bool(record.comment))
     for ply in record.plies:
