@@ -6,6 +6,7 @@ import json
 import lzma
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -469,6 +470,18 @@ def test_pictures_are_xml_that_says_what_it_shows() -> None:
         assert texts
     assert "A&lt;&amp;" in drawn[0]
     assert "75" in [element.text for element in ET.fromstring(drawn[1]).iter()]
+
+
+def test_players_bound_to_a_set_are_one_kind_by_nodes() -> None:
+    """What a rung is bound to (weights, features) hid how strength grows with nodes."""
+    games = made_up([("A", "B", "a", 6), ("A", "B", "d", 2)])
+    bound = {"Evaluator": "default-2026.1", "Features": "default-2026.1", "Hash": "4"}
+    players = {
+        name: Contestant(name, "default", nodes, None, bound) for name, nodes in (("A", 100), ("B", 400))
+    }
+    games = replace(games, players=players)
+    fit = fitting.fit(games, ("B", 1000.0), bootstrap=20)
+    assert report.by_nodes(games, fit) == {"default": [(100, "A"), (400, "B")]}
 
 
 def test_published_ratings(tmp_path: Path) -> None:

@@ -29,6 +29,32 @@ def add_variant_path(to: argparse.ArgumentParser) -> None:
     to.add_argument("--path", metavar="PATH", help="a file or folder of further variants (TOML)")
 
 
+class _Png(argparse.Action):
+    """`--png`, refused at once where no PNG can be drawn."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,  # noqa: ARG002
+        option_string: str | None = None,
+    ) -> None:
+        from .common.svg_chart import expect_png
+
+        try:
+            expect_png()
+        except ImportError as error:
+            parser.error(f"{option_string}: {error}")
+        setattr(namespace, self.dest, True)
+
+
+def add_png(to: argparse.ArgumentParser) -> None:
+    """`--png`: figures not only as SVG."""
+    to.add_argument(
+        "--png", action=_Png, nargs=0, default=False, help="figures also as PNG, which needs matplotlib"
+    )
+
+
 def find_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> AnyVariant:
     """The variant called `word` (name, alias, or a TOML file); otherwise the program ends with the reason."""
     from hnefi.engine.game import VariantError

@@ -137,6 +137,7 @@ def _start(argv: list[str]) -> int:
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    arguments.add_png(parser)
     parser.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
 
 
@@ -197,12 +198,13 @@ def _report(argv: list[str]) -> int:
     )
     parser.add_argument("folder", metavar="DIR")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    arguments.add_png(parser)
     given = parser.parse_args(argv)
     folder = Path(given.folder)
     plan = read_plan(folder)
     runner = Runner(folder, plan, 1, lambda *_: None)
     found = search_results(runner, plan) if plan.kind == "search" else None
-    return _tell(folder, plan, runner, found, json_wanted=given.json)
+    return _tell(folder, plan, runner, found, json_wanted=given.json, png=given.png)
 
 
 def _conduct(folder: Path, plan: Plan, given: argparse.Namespace) -> int:
@@ -225,10 +227,12 @@ def _conduct(folder: Path, plan: Plan, given: argparse.Namespace) -> int:
         print(f"  hnefi balance resume {shlex.quote(str(folder))}", file=sys.stderr)
         return INTERRUPTED
     live.close()
-    return _tell(folder, plan, runner, found, json_wanted=given.json)
+    return _tell(folder, plan, runner, found, json_wanted=given.json, png=given.png)
 
 
-def _tell(folder: Path, plan: Plan, runner: Runner, found: Found | None, *, json_wanted: bool) -> int:
+def _tell(
+    folder: Path, plan: Plan, runner: Runner, found: Found | None, *, json_wanted: bool, png: bool
+) -> int:
     """Write the report and print it."""
     from . import plots, report
     from .entrants import BalanceError
@@ -237,7 +241,7 @@ def _tell(folder: Path, plan: Plan, runner: Runner, found: Found | None, *, json
         plan, runner.results, runner.openings, found, sorted(runner.versions), folder.name
     )
     try:
-        drawn = plots.draw(outcome, folder / "figures")
+        drawn = plots.draw(outcome, folder / "figures", png=png)
         path = report.write(folder, outcome, drawn)
     except OSError as error:
         raise BalanceError(f"{folder}: {error.strerror}: expected a folder that can be written") from None
@@ -246,10 +250,6 @@ def _tell(folder: Path, plan: Plan, runner: Runner, found: Found | None, *, json
         return 0
     print("\n".join(report.shown(outcome, plain=not _sayable())))
     print(f"report {path}")
-    if not drawn and outcome.cells:
-        print(
-            "no figures: they need matplotlib: pip install 'hnefi[plots]', then hnefi balance report draws them"
-        )
     return 0
 
 

@@ -1,138 +1,157 @@
-"""Figures of a run: the attackers' score against strength for every rule set, and beside people; PNG and SVG.
+"""Figures of a run: the attackers' score against strength for every rule set, and beside people.
 
-They need matplotlib (the extra `plots`), which is imported when something is drawn. Nothing is told by colour alone.
+SVG, and PNG if wanted. Nothing is told by colour alone.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from hnefi.protocol.columns import clip
-
+from ..common.svg_chart import (
+    INK,
+    LEADING,
+    MARGIN,
+    SOFT,
+    Curve,
+    Panel,
+    Scale,
+    Sheet,
+    Word,
+    width_of,
+    wrapped,
+)
 from . import people
 from .measures import Interval
 from .report import Outcome
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-FORMATS = ("svg", "png")
 ACROSS = 4
-NAME = 30
+WIDE, HIGH, GAP = 212, 150, 16
+LEFT = 62
+SMALL = 10.5
+PEOPLE = "7 4"
+PER_CENT = [(share, str(share)) for share in range(0, 101, 20)]
+SCORE = Curve("attackers' score, 95 % interval", INK, "circle", width=1.4, size=3.5)
 
 
-def draw(outcome: Outcome, folder: Path) -> list[Path]:
-    """Draw what there is into `folder`; the files, none without matplotlib or without cells."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        return []
+def draw(outcome: Outcome, folder: Path, *, png: bool = False) -> list[Path]:
+    """Draw what there is into `folder`; the files, none without cells. `png` needs matplotlib."""
     if not outcome.cells:
         return []
     folder.mkdir(parents=True, exist_ok=True)
     made = []
-    # A fixed salt and no date: the same run gives the same files. Fonts may lack signs of names: boxes do.
-    with mpl.rc_context({"svg.hashsalt": "hnefi", "svg.fonttype": "none"}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name, figure in _figures(outcome):
-            for form in FORMATS:
-                path = folder / f"{name}.{form}"
-                figure.savefig(path, format=form, dpi=150, metadata={"Date": None} if form == "svg" else {})
-                made.append(path)
+    for name, sheet, height in _figures(outcome):
+        made.append(folder / f"{name}.svg")
+        made[-1].write_text(sheet.svg(height), encoding="utf-8")
+        if png:
+            made.append(folder / f"{name}.png")
+            sheet.png(made[-1], height)
     return made
 
 
-def _figures(outcome: Outcome) -> Iterator[tuple[str, Figure]]:
-    yield "strength", _strength(outcome)
+def _figures(outcome: Outcome) -> Iterator[tuple[str, Sheet, float]]:
+    yield "strength", *_strength(outcome)
     if len(people.compared(outcome.of(outcome.plan.players[-1]), counted=False)) >= people.FEWEST:
-        yield "people", _people(outcome)
+        yield "people", *_people(outcome)
 
 
-def _figure(size: tuple[float, float], heading: str) -> Figure:
-    """An empty figure with a heading; nothing global is touched."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(heading, x=0.01, ha="left", fontsize=9, parse_math=False)
-    return figure
-
-
-def _strength(outcome: Outcome) -> Figure:
+def _strength(outcome: Outcome) -> tuple[Sheet, float]:
     """A panel for each rule set: score with interval over players, draws as bars, people as a dashed line."""
     players = outcome.plan.players
     labels = list(dict.fromkeys(cell.entrant.label for cell in outcome.cells))
-    down = math.ceil(len(labels) / ACROSS)
     across = min(ACROSS, len(labels))
     games = f"{outcome.plan.games} games a point, {outcome.plan.strongest} of {players[-1]}"
-    heading = (
-        "Attackers' score of equal players (dots, 95 % intervals), share of draws (bars), people (dashes)\n"
-        f"{games}, random openings, seed {outcome.plan.seed}"
+    width = max(460.0, LEFT + across * (WIDE + GAP) + MARGIN)
+    title = (
+        "Attackers' score of equal players, in per cent",
+        f"{games}, random openings, seed {outcome.plan.seed}",
     )
-    figure = _figure((1.2 + 2.6 * across, 1.6 + 2.0 * down), heading)
-    theirs = people.table()
-    grid = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
-    for place, axes in enumerate(grid.flat):
-        if place >= len(labels):
-            axes.set_visible(False)
-            continue
-        label = labels[place]
+    sheet = Sheet(width, title)
+    looks = [SCORE, Curve("share of draws", "#cfcad6", width=11)]
+    theirs = [row for row in people.table() if row.rules in labels]
+    if theirs:
+        looks.append(Curve("people's score", SOFT, dash=PEOPLE))
+    top = sheet.legend_below(looks, sheet.top + 4)
+    heads = {label: wrapped(label, WIDE, SMALL) for label in labels}
+    lines = max(map(len, heads.values()))
+    below = top
+    for place, label in enumerate(labels):
+        column = place % across
+        if column == 0:
+            top = below + 8 + LEADING * SMALL * lines
+        panel = Panel(
+            sheet,
+            LEFT + column * (WIDE + GAP),
+            top,
+            WIDE,
+            HIGH,
+            Scale(-0.6, len(players) - 0.4),
+            Scale(0, 100),
+        )
+        for number, part in enumerate(reversed(heads[label])):
+            y = panel.top - 6 - number * LEADING * SMALL
+            sheet.add(Word(panel.left + WIDE / 2, y, part, SMALL, "middle"))
+        panel.ticks_left(PER_CENT if column == 0 else [(share, "") for share, _ in PER_CENT], size=SMALL)
         found = [(i, m) for i, player in enumerate(players) if (m := outcome.at(label, player)) is not None]
-        xs = [i for i, _ in found]
-        axes.bar(xs, [100 * m.draws / m.games for _, m in found], color="0.85", width=0.8, zorder=1)
-        axes.axhline(50, color="0.6", linewidth=0.8, zorder=2)
-        for row in theirs:
-            if row.rules == label:
-                axes.axhline(100 * row.score, color="0.2", linewidth=1.0, linestyle=(0, (5, 3)), zorder=2)
-        scores = [100 * m.score for _, m in found]
-        errors = _errors([m.score for _, m in found], [m.score_interval for _, m in found])
-        axes.errorbar(
-            xs, scores, yerr=errors, color="black", marker="o", markersize=4, linewidth=1.2, capsize=2, zorder=3
-        )  # fmt: skip
-        axes.set_title(clip(label, NAME), fontsize=8, parse_math=False)
-        axes.set_ylim(0, 100)
-        axes.set_xticks(range(len(players)), labels=players, rotation=60, ha="right", fontsize=7)
-        axes.tick_params(labelbottom=place >= across * (down - 1), labelsize=7)
-    figure.supylabel("per cent", fontsize=8)
-    return figure
+        for i, m in found:
+            if m.draws:
+                panel.bar(i, 0.8, 0, 100 * m.draws / m.games, "#cfcad6")
+        panel.level(50, SOFT, 0.8)
+        for known in theirs:
+            if known.rules == label:
+                panel.level(100 * known.score, SOFT, 1.4, PEOPLE)
+        panel.curve(
+            [(i, 100 * m.score) for i, m in found], SCORE, [_reach(m.score_interval) for _, m in found]
+        )
+        panel.frame()
+        # Where no panel stands below, the players are named.
+        last = place + across >= len(labels)
+        named = [(i, player if last else "") for i, player in enumerate(players)]
+        below = max(below, panel.ticks_below(named, turn=55, size=SMALL))
+        if column == 0:
+            panel.called_left("per cent", 20)
+    return sheet, below + MARGIN
 
 
-def _people(outcome: Outcome) -> Figure:
+def _people(outcome: Outcome) -> tuple[Sheet, float]:
     """People's scores against the strongest player's, a number for each row with its name beside the picture."""
     player = outcome.plan.players[-1]
     pairs = people.compared(outcome.of(player), counted=False)
-    figure = _figure(
-        (7.0, 4.4), f"Attackers' score: people and {player}; filled: {people.COUNTED} games or more"
+    names = [f"{place} {row.name}" for place, (row, _) in enumerate(pairs, 1)]
+    side = 360
+    width = LEFT + side + 16 + 38 + min(300.0, max(map(width_of, names))) + MARGIN
+    sheet = Sheet(
+        width,
+        (
+            f"Attackers' score: people and {player}",
+            f"filled: {people.COUNTED} games of people or more; 95 % intervals",
+        ),
     )
-    axes = figure.add_subplot()
-    axes.plot([20, 80], [20, 80], color="0.7", linewidth=0.8)
-    for place, (row, m) in enumerate(pairs, 1):
-        error = _errors([m.score], [m.score_interval])
-        axes.errorbar(
-            [100 * row.score], [100 * m.score], yerr=error, color="black", marker="o", markersize=6, capsize=2,
-            markerfacecolor="black" if row.counted else "white", linestyle="",
-            label=f"{place} {clip(row.name, NAME)}",
-        )  # fmt: skip
-        axes.annotate(
-            str(place),
-            (100 * row.score, 100 * m.score),
-            xytext=(6, 4),
-            textcoords="offset points",
-            fontsize=8,
-        )
-    axes.set_xlabel("people, per cent")
-    axes.set_ylabel(f"{player}, per cent", parse_math=False)
-    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    return figure
+    ends = [100 * row.score for row, _ in pairs]
+    ends += [end for _, m in pairs for end in _reach(m.score_interval)]
+    scale = Scale(10 * math.floor((min(ends) - 2) / 10), 10 * math.ceil((max(ends) + 2) / 10))
+    panel = Panel(sheet, LEFT, sheet.top + 14, side, side, scale, scale)
+    ticks = [(share, str(share)) for share in range(int(scale.low), int(scale.high) + 1, 10)]
+    panel.ticks_left(ticks)
+    below = panel.called_below("people, per cent", panel.ticks_below(ticks, grid=True))
+    panel.called_left(f"{player}, per cent", 20)
+    panel.line([(scale.low, scale.low), (scale.high, scale.high)], SOFT, 1.0)
+    looks = [
+        Curve(name, INK, "circle", width=0, fill=INK if row.counted else "#ffffff")
+        for name, (row, _) in zip(names, pairs, strict=True)
+    ]
+    places = [panel.at(100 * row.score, 100 * m.score) for row, m in pairs]
+    for number, ((row, m), look, (x, y)) in enumerate(zip(pairs, looks, places, strict=True), 1):
+        panel.error(100 * row.score, *_reach(m.score_interval))
+        panel.points([(100 * row.score, 100 * m.score)], look)
+        crowded = any(0 < other - x < 24 and abs(height - y) < 16 for other, height in places)
+        sheet.add(Word(x - 9 if crowded else x + 9, y - 3, str(number), SMALL, "end" if crowded else "start"))
+    panel.frame()
+    return sheet, max(below, sheet.legend_beside(looks, panel.right + 16, panel.top)) + MARGIN
 
 
-def _errors(scores: Sequence[float], intervals: Sequence[Interval]) -> list[list[float]]:
-    """How far intervals reach below and above, in per cent."""
-    below = [100 * (score - low) for score, (low, _) in zip(scores, intervals, strict=True)]
-    above = [100 * (high - score) for score, (_, high) in zip(scores, intervals, strict=True)]
-    return [below, above]
+def _reach(interval: Interval) -> tuple[float, float]:
+    """An interval in per cent."""
+    low, high = interval
+    return 100 * low, 100 * high

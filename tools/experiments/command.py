@@ -51,6 +51,7 @@ def main(argv: list[str]) -> int:
         "--quick", action="store_true", help="a small version of the whole chain, in about a minute"
     )
     parser.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
+    arguments.add_png(parser)
     parser.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
     given = parser.parse_args(argv)
     if (given.name == "resume") != (given.folder is not None):
@@ -69,7 +70,7 @@ def main(argv: list[str]) -> int:
                 plan = replace(plan, seeds=tuple(range(plan.seeds[0], plan.seeds[0] + given.seeds)))
             folder = Path(given.out or (f"{given.name}-quick" if given.quick else given.name))
             measuring.prepare(folder, plan)
-        return _conduct(folder, plan, given.jobs or len(os.sched_getaffinity(0)), given.plain)
+        return _conduct(folder, plan, given.jobs or len(os.sched_getaffinity(0)), given.plain, png=given.png)
     except ExperimentError as error:
         print(f"hnefi experiments: {error}", file=sys.stderr)
         return USAGE
@@ -88,7 +89,7 @@ def _read(folder: Path) -> Plan | Study:
     )
 
 
-def _conduct(folder: Path, plan: Plan | Study, jobs: int, plain: bool) -> int:
+def _conduct(folder: Path, plan: Plan | Study, jobs: int, plain: bool, *, png: bool) -> int:
     """Everything that is missing, then the report."""
     resume = f"hnefi experiments resume {shlex.quote(str(folder))}"
     live = Live(sys.stdout, plain=plain)
@@ -108,16 +109,12 @@ def _conduct(folder: Path, plan: Plan | Study, jobs: int, plain: bool) -> int:
     size = "--quick" if plan.quick else f"--seeds {len(plan.seeds)}"
     command = f"hnefi experiments {name} {size} --out {folder.name}"
     if isinstance(plan, Study):
-        drawn = studies_report.draw(folder, plan, results)
+        drawn = studies_report.draw(folder, plan, results, png=png)
         report = studies_report.write(folder, plan, results, drawn, command)
     else:
-        drawn = hingston_report.draw(folder, plan, results)
+        drawn = hingston_report.draw(folder, plan, results, png=png)
         report = hingston_report.write(folder, plan, results, drawn, command)
     print(f"report {report}")
-    if not drawn:
-        print(
-            "no figures: they need matplotlib: pip install 'hnefi[plots]', then the same command draws them"
-        )
     return 0
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
+from . import figures
 from . import paper_hingston as paper
 from .hingston import OPPONENTS, Plan, Run
 from .measuring import Cell, Results
-from .spread import as_columns, bootstrap, foreseen
+from .spread import as_columns, foreseen
 from .tally import Tally, total
 
 READINGS = {"random": ("random-blind", "random-terminal"), "simple": ("simple",)}
@@ -261,7 +262,7 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
         lines += [*as_columns(rows), ""]
     lines += ["## Figures", ""]
     for path in drawn:
-        if path.suffix == ".png":
+        if path.suffix == ".svg":
             lines += [f"![{path.stem}]({path.relative_to(folder).as_posix()})", ""]
     lines += ["## Text and choices", "", *as_columns(CHOICES), ""]
     path = folder / "report.md"
@@ -325,74 +326,62 @@ CHOICES = (
 
 # Figures
 
+DEPTHS = (1, 2, 3)
 
-def draw(folder: Path, plan: Plan, results: Results) -> list[Path]:
-    """Figures 4 to 7 as PNG and SVG; empty without matplotlib."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        return []
+
+def draw(folder: Path, plan: Plan, results: Results, *, png: bool = False) -> list[Path]:
+    """Figures 4 to 7 as SVG; `png` needs matplotlib."""
     made: list[Path] = []
     (folder / "figures").mkdir(exist_ok=True)
-    with mpl.rc_context({"svg.hashsalt": "hnefi", "svg.fonttype": "none"}):
-        for (rules, opponent), (number, _) in paper.FIGURES.items():
-            if rules not in plan.rules:
-                continue
-            for reading in READINGS[opponent]:
-                name = f"figure-{number}" + ("-terminal" if reading == "random-terminal" else "")
-                made += _draw(folder / "figures" / name, plan, results, number, rules, reading)
+    generations = list(map(float, plan.tested()))
+    for (rules, opponent), (number, _) in paper.FIGURES.items():
+        for reading in READINGS[opponent] if rules in plan.rules else ():
+            curves = {
+                called(depth): [
+                    [
+                        _share(results[Cell(Run(rules, plan.trained[0], seed), at, reading, depth)])
+                        for at in plan.tested()
+                    ]
+                    for seed in plan.seeds
+                ]
+                for depth in DEPTHS
+            }
+            axes = [figures.Axes("generation", dict.fromkeys(curves, generations))]
+            title = heading(number, rules, reading, len(plan.seeds), plan.tests, plan.quick)
+            sheet, height = figures.figure(title, axes, curves, levels(rules, reading))
+            name = f"figure-{number}" + ("-terminal" if reading == "random-terminal" else "")
+            made += figures.write(folder / "figures" / name, sheet, height, png=png)
     return made
 
 
-STYLES = {1: ("o", "-"), 2: ("s", "--"), 3: ("^", ":")}
+def called(depth: int) -> str:
+    """A depth as a curve's name."""
+    return f"{depth} ply" if depth == 1 else f"{depth} plies"
 
 
-def _draw(path: Path, plan: Plan, results: Results, number: int, rules: str, opponent: str) -> list[Path]:
-    from matplotlib.figure import Figure
+def levels(rules: str, reading: str) -> dict[str, tuple[float | None, float | None]]:
+    """Where the paper's curves begin and end, in per cent."""
+    kind = "simple" if reading == "simple" else "random"
+    found = {depth: paper.LEVELS.get((rules, kind, depth)) for depth in DEPTHS}
+    return {
+        called(depth): tuple(None if end is None else 100 * end for end in ends)  # type: ignore[misc]
+        for depth, ends in found.items()
+        if ends
+    }
 
-    figure = Figure(figsize=(7, 4.6), layout="constrained")
-    axes = figure.subplots()
-    generations = plan.tested()
-    for depth, (mark, style) in STYLES.items():
-        curves = [
-            [
-                _share(results[Cell(Run(rules, plan.trained[0], seed), g, opponent, depth)])
-                for g in generations
-            ]
-            for seed in plan.seeds
-        ]
-        means = [mean(column) for column in zip(*curves, strict=True)]
-        spans = [bootstrap(column) for column in zip(*curves, strict=True)]
-        errors = [
-            [m - low for m, (low, _) in zip(means, spans, strict=True)],
-            [high - m for m, (_, high) in zip(means, spans, strict=True)],
-        ]
-        drawn = axes.errorbar(
-            generations, means, yerr=errors, marker=mark, linestyle=style, capsize=3, label=f"{depth} ply"
-        )
-        color = drawn.lines[0].get_color()
-        for curve in curves:
-            axes.plot(generations, curve, linewidth=0.5, alpha=0.5, color=color)
-        kind = "simple" if opponent == "simple" else "random"
-        for level, at in zip(paper.LEVELS.get((rules, kind, depth), ()), (0, generations[-1]), strict=False):
-            if level is not None:
-                axes.plot([at], [100 * level], marker="_", markersize=26, markeredgewidth=2, color=color)
-    games = " / ".join(str(2 * plan.tests[depth]) for depth in STYLES)
-    axes.set_title(
-        f"{'QUICK  ' if plan.quick else ''}Figure {number}: {rules} against {opponent}\n"
-        f"{len(plan.seeds)} seeds, {games} games a point at 1 / 2 / 3 plies; bars at the edge: the paper's levels",
-        fontsize=9,
+
+def heading(
+    number: int, rules: str, reading: str, seeds: int, tests: Mapping[int, int], quick: bool
+) -> tuple[str, str]:
+    """What a figure shows."""
+    games = " / ".join(str(2 * tests[depth]) for depth in DEPTHS)
+    return (
+        f"{'QUICK  ' if quick else ''}Figure {number}: {rules} against {reading}",
+        (
+            f"mean of {seeds} seeds with 95 % intervals, thin lines single seeds; {games} games a point at 1 / 2 / 3 "
+            "plies; bars at the edges: the paper's levels"
+        ),
     )
-    axes.set_xlabel("generation")
-    axes.set_ylabel("matches won, %")
-    axes.set_ylim(-3, 103)
-    axes.legend(title="mean, 95 % over seeds")
-    made = []
-    for form in ("png", "svg"):
-        file = path.with_suffix(f".{form}")
-        figure.savefig(file, format=form, dpi=130, metadata={"Date": None} if form == "svg" else {})
-        made.append(file)
-    return made
 
 
 def _share(tally: Tally) -> float:

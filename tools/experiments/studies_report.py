@@ -8,8 +8,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from . import figures
 from .measuring import Cell, Results
-from .spread import as_columns, bootstrap, difference
+from .spread import as_columns, difference
 from .studies import OPPONENTS, Run, Study, games_a_generation
 
 
@@ -66,7 +67,7 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
     for way, options in study.ways.items():
         said = " ".join(f"`{name}={value}`" for name, value in options.items()) or "defaults"
         lines.append(f"| {way} | {said} |")
-    lines += ["", *(f"![{path.stem}]({path.name})\n" for path in drawn if path.suffix == ".png")]
+    lines += ["", *(f"![{path.stem}]({path.name})\n" for path in drawn if path.suffix == ".svg")]
     with (folder / "curves.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["way", "seed", "generation", "games", "opponent", "matches won, %"])
@@ -90,54 +91,35 @@ def _curves(study: Study, results: Results) -> list[tuple[tuple[Any, ...], str]]
     return found
 
 
-def draw(folder: Path, study: Study, results: Results) -> list[Path]:
-    """Curves against Simple over generations and over games, as PNG and SVG; empty without matplotlib."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        return []
-    with mpl.rc_context({"svg.hashsalt": "hnefi", "svg.fonttype": "none"}):
-        return [
-            *_figure(folder / "against-simple", study, results, "simple"),
-            *_figure(folder / "against-random", study, results, "random-terminal"),
-        ]
-
-
-MARKS = "osD^vPX*<>"
-
-
-def _figure(path: Path, study: Study, results: Results, opponent: str) -> list[Path]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4.8), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
-    for (way, options), mark in zip(study.ways.items(), MARKS, strict=False):
-        columns = [shares(study, results, way, generation, opponent) for generation in study.tested]
-        means = [mean(column) for column in columns]
-        low, high = zip(*(bootstrap(column) for column in columns), strict=True)
-        errors = [
-            [m - below for m, below in zip(means, low, strict=True)],
-            [above - m for m, above in zip(means, high, strict=True)],
-        ]
-        games = [max(generation, 0.5) * games_a_generation(options) for generation in study.tested]
-        for axes, xs in ((left, list(map(float, study.tested))), (right, games)):
-            drawn = axes.errorbar(xs, means, yerr=errors, marker=mark, markersize=4, capsize=2, label=way)
-            for curve in zip(*columns, strict=True):
-                axes.plot(xs, curve, linewidth=0.4, alpha=0.4, color=drawn.lines[0].get_color())
-    left.set_xlabel("generation")
-    right.set_xlabel("games played in training (generation 0 drawn at half a generation)")
-    right.set_xscale("log")
-    left.set_ylabel("matches won, %")
-    left.set_ylim(-3, 103)
-    right.legend(fontsize=7, title="mean, 95 % over seeds", title_fontsize=7)
-    figure.suptitle(
-        f"{'QUICK  ' if study.quick else ''}{study.title}\n{study.rules} against {opponent}, 1 ply, "
-        f"{len(study.seeds)} seeds, {2 * study.number} games a point",
-        fontsize=10,
-    )
+def draw(folder: Path, study: Study, results: Results, *, png: bool = False) -> list[Path]:
+    """Curves against Simple over generations and over games, as SVG; `png` needs matplotlib."""
     made = []
-    for form in ("png", "svg"):
-        file = path.with_suffix(f".{form}")
-        figure.savefig(file, format=form, dpi=130, metadata={"Date": None} if form == "svg" else {})
-        made.append(file)
+    for name, opponent in {"against-simple": "simple", "against-random": "random-terminal"}.items():
+        games = {way: games_a_generation(options) for way, options in study.ways.items()}
+        generations = list(map(float, study.tested))
+        axes = [
+            figures.Axes("generation", dict.fromkeys(study.ways, generations)),
+            figures.Axes(
+                "games played in training (generation 0 drawn at half a generation)",
+                {way: [max(at, 0.5) * number for at in generations] for way, number in games.items()},
+                log=True,
+            ),
+        ]
+        columns = {
+            way: [shares(study, results, way, at, opponent) for at in study.tested] for way in study.ways
+        }
+        curves = {way: list(zip(*found, strict=True)) for way, found in columns.items()}
+        sheet, height = figures.figure(heading(study, opponent), axes, curves, {})
+        made += figures.write(folder / name, sheet, height, png=png)
     return made
+
+
+def heading(study: Study, opponent: str) -> tuple[str, str]:
+    """What a figure shows."""
+    return (
+        f"{'QUICK  ' if study.quick else ''}{study.title}",
+        (
+            f"{study.rules} against {opponent}, 1 ply, {len(study.seeds)} seeds, {2 * study.number} games a point; "
+            "mean with 95 % intervals over seeds, thin lines single seeds"
+        ),
+    )

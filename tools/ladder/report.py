@@ -204,18 +204,23 @@ def _profiles(
 
 def by_nodes(pool: Pool, fit: Fit) -> dict[str, list[tuple[int, str]]]:
     """Players of one kind that differ in their nodes alone, by the kind: nodes and names."""
-    kinds: dict[str, list[tuple[int, str]]] = {}
+    kinds: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     for name in fit.whole.ratings:
         one = pool.players[name]
         options = {key: value for key, value in one.options.items() if key != "Hash"}
-        if one.nodes is None or one.depth is not None or set(options) - {"Evaluator"}:
+        if one.nodes is None or one.depth is not None or set(options) - {"Evaluator", "Features"}:
             continue
         family = {"uct-100": "uct", "uct-1k": "uct", "uct-10k": "uct"}.get(one.player, one.player)
-        kind = "+".join([family, *options.values()])
-        kinds.setdefault(kind, []).append((one.nodes, name))
-    return {
-        kind: sorted(members) for kind, members in kinds.items() if len({nodes for nodes, _ in members}) > 1
-    }
+        # The set of weights and features that a rung is bound to makes no other kind of it.
+        evaluator = options.get("Evaluator", "")
+        kind = f"{family}+{evaluator}" if evaluator and not evaluator.startswith(f"{one.player}-") else family
+        bound = (f"{key}={value}" for key, value in sorted(options.items()))
+        kinds.setdefault((kind, *bound), []).append((one.nodes, name))
+    found: dict[str, list[tuple[int, str]]] = {}
+    for (kind, *_), members in sorted(kinds.items(), key=lambda item: -len(item[1])):
+        if len({nodes for nodes, _ in members}) > 1:
+            found.setdefault(kind, sorted(members))
+    return found
 
 
 def growth(pool: Pool, fit: Fit) -> Iterator[str]:
@@ -392,7 +397,7 @@ def drawings(ladder: Ladder, pool: Pool, fit: Fit) -> dict[str, str]:
     }
     kinds = by_nodes(pool, fit)
     for kind, members in kinds.items():
-        curves: dict[str, charts.Curve] = {}
+        curves: dict[str, charts.Growth] = {}
         for label, one in (("all variants", fit.whole), *fit.alone.items()):
             points = [
                 (float(nodes), one.ratings[name].value, one.ratings[name].error or 0.0)
@@ -404,7 +409,7 @@ def drawings(ladder: Ladder, pool: Pool, fit: Fit) -> dict[str, str]:
         name = "nodes" if kind == "default" else f"nodes-{kind}"
         title = (f"{said}; rating of {kind} by nodes a move", "with 95 % intervals")
         made[name] = charts.growth(curves, title, "nodes a move", True)
-    rated: dict[str, charts.Curve] = {
+    rated: dict[str, charts.Growth] = {
         label: [
             (float(level), rating.value, rating.error or 0.0)
             for level, rating in level_ratings(pool, one).items()

@@ -1,0 +1,1 @@
+"""What several subcommands share beside their command lines."""

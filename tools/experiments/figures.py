@@ -1,0 +1,106 @@
+"""Curves of matches won: a mean with its interval over seeds, every seed as a thin line; as SVG, and PNG if wanted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+from ..common.svg_chart import MARGIN, Outline, Panel, Scale, Sheet, curve_of, steps
+from .spread import bootstrap
+
+LEFT, GAP, HEIGHT = 62, 34, 320
+WIDTHS = {1: 620, 2: 430}
+"""Of a field, by how many stand beside each other."""
+SHARES = [(share, str(share)) for share in range(0, 101, 20)]
+PAD = 0.04
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """What the curves are drawn over: for every name the values, the same for all its seeds."""
+
+    label: str
+    values: Mapping[str, Sequence[float]]
+    log: bool = False
+
+
+def figure(
+    title: Sequence[str],
+    axes: Sequence[Axes],
+    curves: Mapping[str, Sequence[Sequence[float]]],
+    levels: Mapping[str, tuple[float | None, float | None]],
+) -> tuple[Sheet, float]:
+    """The sheet and its height.
+
+    `curves` are per cent by name, seed and value; `levels` is what others found at both ends.
+    """
+    wide = WIDTHS[min(2, len(axes))]
+    sheet = Sheet(LEFT + len(axes) * (wide + GAP) - GAP + 2 * MARGIN, title)
+    looks = {name: curve_of(name, number) for number, name in enumerate(curves)}
+    top = sheet.legend_below(list(looks.values()), sheet.top + 4, LEFT) + 4
+    below = top
+    for column, over in enumerate(axes):
+        low, high = (end(value for row in over.values.values() for value in row) for end in (min, max))
+        panel = Panel(
+            sheet,
+            LEFT + column * (wide + GAP),
+            top,
+            wide,
+            HEIGHT,
+            _padded(low, high, over.log),
+            Scale(-3, 103),
+        )
+        panel.ticks_left(SHARES if column == 0 else [(share, "") for share, _ in SHARES])
+        lowest = panel.ticks_below(_powers(low, high) if over.log else _round(low, high), grid=True)
+        below = max(below, panel.called_below(over.label, lowest))
+        for name, seeds in curves.items():
+            xs, look = over.values[name], looks[name]
+            for seed in seeds:
+                panel.line(zip(xs, seed, strict=True), look.colour, 0.5)
+        for name, seeds in curves.items():
+            columns = list(zip(*seeds, strict=True))
+            points = list(zip(over.values[name], map(mean, columns), strict=True))
+            panel.curve(points, looks[name], [bootstrap(found) for found in columns])
+        for name, ends in levels.items():
+            for level, end in zip(ends, (low, high), strict=True):
+                if level is not None:
+                    x, y = panel.at(end, level)
+                    sheet.add(Outline(((x - 14, y), (x + 14, y)), looks[name].colour, 4))
+        panel.frame()
+        if column == 0:
+            panel.called_left("matches won, %", 20)
+    return sheet, below + MARGIN
+
+
+def _padded(low: float, high: float, log: bool) -> Scale:
+    """Room beside the first and the last point."""
+    if log:
+        more = (high / low) ** PAD if high > low else 2.0
+        return Scale(low / more, high * more, log)
+    more = PAD * (high - low) or 1.0
+    return Scale(low - more, high + more)
+
+
+def _round(low: float, high: float) -> list[tuple[float, str]]:
+    return [(value, f"{value:g}") for value in steps(low, high, 8)]
+
+
+def _powers(low: float, high: float) -> list[tuple[float, str]]:
+    """Powers of ten, and what stands between them without a number."""
+    ticks = []
+    for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1):
+        ticks += [(digit * 10.0**power, f"{10**power:,}" if digit == 1 else "") for digit in range(1, 10)]
+    return [(value, said) for value, said in ticks if low <= value <= high]
+
+
+def write(path: Path, sheet: Sheet, height: float, *, png: bool) -> list[Path]:
+    """The files: `path` with the endings of what is wanted."""
+    made = [path.with_suffix(".svg")]
+    made[0].write_text(sheet.svg(height), encoding="utf-8")
+    if png:
+        made.append(path.with_suffix(".png"))
+        sheet.png(made[1], height)
+    return made
