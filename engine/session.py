@@ -576,8 +576,9 @@ class Session:
                 result = searcher.search(position, limits, reporter)
                 reporter.flush()
         except Exception as error:  # noqa: BLE001 - a search that fails still owes an answer
+            # But no move: one that was not thought about would lose games without a word.
             self._on_error(error)
-            result = SearchResult(next(iter(position.legal_moves()), None))
+            result = SearchResult(None)
         job.released.wait()
         self._end(job, lambda: self._on_result(position, result))
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 PERFT_LIMIT = 100
 BENCH_LIMIT = 100
 GENFENS_PLIES = (4, 8)
+SEARCH_FAILED = "search failed"
+"""What an error line says it read that stands before a `bestmove (none)` which is no end of a game."""
 LICENSE_LINES = (
     f"{about.NAME} {about.VERSION}, by {about.AUTHORS}, is free software under the {about.LICENSE} licence:",
     "use, copy, change and pass it on as you like, as long as the copyright notice stays; there is no warranty.",
@@ -66,6 +68,8 @@ class Commands:
         )
         self._quit = False
         self._begun_at_end = False
+        self._unready = False
+        """Whether the last `isready` was answered by an error."""
 
     def line(self, line: Line) -> bool:
         """Carries out one line as it was read; False if it was the last."""
@@ -99,13 +103,20 @@ class Commands:
         except SessionError as error:
             self._error(error.read, error.expected)
         except Exception as error:  # noqa: BLE001 - whatever it is, the conversation goes on
-            self._failed(" ".join(words), error)
+            if words[0] == "go" and words[1:2] != ["perft"]:
+                self._search_failed(error)
+            else:
+                self._failed(" ".join(words), error)
 
-    def _warm(self) -> None:
-        """Waits until everything is loaded that the current game needs; a failure is told by `isready`."""
-        self._server.wait_until_warm()
-        if self._server.warm_error is None:
-            self._server.load(self.session.warm)
+    def _warm(self, *, again: bool = False) -> None:
+        """Waits until everything is loaded that the current game needs; raises what made that impossible.
+
+        With `again` it tries what failed before once more.
+        """
+        self._server.wait_until_warm(again=again)
+        if self._server.warm_error is not None:
+            raise self._server.warm_error
+        self._server.load(self.session.warm)
 
     def close(self, grace: float) -> None:
         """The conversation is over: a running search gets `grace` seconds for its answer.
@@ -135,9 +146,13 @@ class Commands:
 
     def isready(self, _: list[str]) -> None:
         if not self.session.job:
-            self._warm()
-            if self._server.warm_error is not None:
-                self._failed("isready", self._server.warm_error)
+            try:
+                self._warm(again=self._unready)
+            except Exception as error:  # noqa: BLE001 - whatever it is: who is not ready must not be left to play
+                self._unready = True
+                self._failed("isready", error, "isready tries again")
+                return
+            self._unready = False
         self._say("readyok")
 
     def set_debug(self, words: list[str]) -> None:
@@ -383,8 +398,16 @@ class Commands:
     def _on_error(self, error: Exception) -> None:
         if isinstance(error, SessionError):
             self._error(error.read, error.expected)
+        elif self.session.job == "go":
+            self._failed(SEARCH_FAILED, error)
         else:
-            self._failed(self.session.job or "search", error)
+            self._failed(self.session.job, error)
+
+    def _search_failed(self, error: Exception) -> None:
+        """A `go` that came to no search is answered all the same, with no move: nobody shall take a move for one that
+        was thought about."""
+        self._failed(SEARCH_FAILED, error)
+        self._say(say.bestmove_line(SearchResult(None)))
 
     # Answers
 
@@ -394,11 +417,9 @@ class Commands:
     def _error(self, read: str, expected: str) -> None:
         self._say(say.error_line(read, expected))
 
-    def _failed(self, read: str, error: Exception) -> None:
+    def _failed(self, read: str, error: Exception, hope: str = "nothing was changed") -> None:
         """Something that should not have happened; the details are for who asked for them."""
-        self._error(
-            read, f"{type(error).__name__} {error}: this is a fault of the engine, nothing was changed"
-        )
+        self._error(read, f"{type(error).__name__} {error}: this is a fault of the engine, {hope}")
         if self.debug:
             traceback.print_exception(error, file=sys.stderr)
 

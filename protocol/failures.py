@@ -37,6 +37,10 @@ class EngineUnready(EngineError):
     """It says that it cannot work: an error came in the place of `readyok`."""
 
 
+class EngineFault(EngineError):
+    """It says that its search failed, and names no move."""
+
+
 class EngineProtocolError(EngineError):
     """It refused, or was asked for something it never announced."""
 

@@ -11,8 +11,10 @@ from math import inf
 from typing import Any, Protocol
 
 from .answers import BestMove, InfoLine, parse_info
-from .failures import EngineError, EngineTimeout, Timeouts
+from .failures import EngineError, EngineFault, EngineTimeout, Timeouts
 
+FAILED = "info string error search failed: "
+"""How the line begins that our engine says before a `bestmove (none)` which is no end of a game."""
 KEPT_STRINGS = 1_024
 KEPT_MULTIPV = 512
 KEPT_AT_ONCE = 1_024
@@ -107,6 +109,7 @@ class Patience:
 class Asked(Protocol):
     """What a search needs of the engine that searches."""
 
+    name: str
     timeouts: Timeouts
     alarm: Alarm
 
@@ -136,6 +139,7 @@ class Search:
         self._outcome: Answer | EngineError | None = None
         self._callbacks: list[Callable[[], None]] = []
         self._patience: Patience | None = None
+        self._fault = ""
 
     @property
     def done(self) -> bool:
@@ -225,6 +229,8 @@ class Search:
     def text(self, line: str) -> None:
         """The engine wrote something else while it searched."""
         self._strings.append(line)
+        if line.startswith(FAILED):
+            self._fault = line.removeprefix(FAILED)
 
     def report(self, line: bytes) -> None:
         """The engine wrote an `info` line for this search."""
@@ -248,6 +254,9 @@ class Search:
 
     def answer(self, best: BestMove, stamp: float) -> None:
         """The engine answered."""
+        if self._fault and best.move is None:
+            self.fail(EngineFault(f"{self._engine.name} cannot search: {self._fault}"))
+            return
         infos = [parse_info(line.decode("utf-8", "replace")) for line in self._latest.values()]
         known = [info for info in infos if info is not None]
         if len(known) > 1:

@@ -22,6 +22,9 @@ _MOVE = r"[a-s]\d+[a-s]\d+"
 class Conversation:
     """An engine process; the end of the `with` block is the end of its input."""
 
+    tells_compiling = False
+    """Whether lines that say what is compiled are seen."""
+
     def __init__(self, *flags: str, command: Sequence[str] = ENGINE) -> None:
         self.process = subprocess.Popen(
             [*command, *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -73,6 +76,7 @@ class Conversation:
         while not lines or not lines[-1].startswith(beginning):
             line = self.line(patience)
             assert line is not None, f"the engine has ended: {lines[-3:]} {self.errors}"
+            assert not line.startswith("info string error isready") or line.startswith(beginning), line
             lines.append(line)
         return lines
 
@@ -113,7 +117,9 @@ class Conversation:
         assert self.process.stdout is not None
         try:
             for line in self.process.stdout:
-                self._lines.put(line.decode().removesuffix("\n"))
+                # What is compiled depends on who has run what before.
+                if self.tells_compiling or not line.startswith(b"info string compiling "):
+                    self._lines.put(line.decode().removesuffix("\n"))
         except ValueError:
             pass  # closed by a test
         self._lines.put(None)

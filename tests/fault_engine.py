@@ -77,6 +77,8 @@ def go_wrong(ply: int) -> None:
     if "illegal" in WORDS:
         say("bestmove " + WORDS["illegal"])
         hang()
+    if "no-search" in WORDS:
+        say("info string error search failed: OSError no memory", "bestmove (none)")
     if "late" in WORDS:
         time.sleep(float(WORDS["late"]))
     if "close-stdout" in WORDS:
@@ -116,6 +118,8 @@ def main() -> None:
         word = words[0] if words else ""
         if word in ("uti", "uci", "ugi"):
             greet(word)
+        elif word == "isready" and "unready" in WORDS:
+            say("info string error isready: EOFError no input")
         elif word == "isready" and "no-ready" not in WORDS:
             say("readyok")
         elif word == "variant":
@@ -133,7 +137,7 @@ def main() -> None:
             asked += 1
             if asked == AT:
                 go_wrong(ply)
-            if not (asked == AT and WORDS.keys() & {"twice", "resign"}):
+            if not (asked == AT and WORDS.keys() & {"twice", "resign", "no-search"}):
                 answer(ply)
             if asked == AT and "deaf" in WORDS:
                 hang()

@@ -1,12 +1,13 @@
 """Our own engine with a compiler that takes its time: ``python slow_engine.py WARM [GAME]``, seconds of each.
 
 What `isready` waits for lasts WARM seconds, and a game that is not tafl GAME; meanwhile it is told like real
-compilation. `fail=N` lets the first N warm-ups end in an error, `silent` keeps the compiler from saying anything. A
+compilation. `fail=N` lets the first N warm-ups end in an error, `no-search` every search. A
 compiler is a thread that holds on to the interpreter for a tenth of a second at a time.
 """
 
 from __future__ import annotations
 
+import errno
 import sys
 import threading
 import time
@@ -33,7 +34,7 @@ def compile_for(seconds: float, part: str) -> None:
     done = threading.Event()
 
     def tick() -> None:
-        while not done.wait(INTERVAL) and "silent" not in WORDS:
+        while not done.wait(INTERVAL):
             elapsed = time.monotonic() - began
             tell(Progress(int(elapsed), int(seconds) + 1, part, elapsed, max(0.0, seconds - elapsed)))
 
@@ -62,6 +63,14 @@ def warm_game(*_: object) -> None:
     compile_for(SECONDS[1], "another game")
 
 
+def no_search(*_: object) -> None:
+    raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+
+if "no-search" in WORDS:
+    from hnefi.engine.search import searcher
+
+    searcher.Searcher.search = no_search  # type: ignore[assignment]
 warmup.warm = warm  # type: ignore[assignment]
 warmup.warm_game = warm_game  # type: ignore[assignment]
 server.main([])

@@ -56,6 +56,8 @@ ROWS = {
     "late": Row("late=1.5", "time", "stall", LATE, waits=True),
     "closed output": Row("close-stdout", "disconnect", "disconnect", "closed its standard output"),
     "no readyok": Row("no-ready", "stall", "stall", "expected readyok within 1 s", waits=True),
+    "no search": Row("no-search", "crash", "crash", "cannot search: OSError no memory"),
+    "not ready": Row("unready", "crash", "crash", "cannot work: EOFError no input"),
     "reports": Row("info-flood", "", ""),
     "deaf": Row("deaf", "time", "stall", LATE, waits=True),
     "errors": Row("stderr-flood", "", ""),

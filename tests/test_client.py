@@ -26,6 +26,7 @@ from hnefi.protocol.client import (
     EngineCrashed,
     EngineDisconnected,
     EngineError,
+    EngineFault,
     EngineProtocolError,
     EngineStartError,
     EngineTimeout,
@@ -132,6 +133,34 @@ def test_clock_words_follow_the_greeting(proto: str, words: bytes) -> None:
     run(work())
 
 
+# An engine that cannot
+
+
+def test_a_search_that_failed_is_no_answer() -> None:
+    async def work(engine: Engine) -> None:
+        for _ in range(2):
+            search = await engine.go(Limits(movetime=1))
+            with pytest.raises(
+                EngineFault, match=r"^Fake 1.0 cannot search: OSError no memory: this is a fault"
+            ):
+                await search
+        assert engine.stray_answers == 0
+        await engine.is_ready()
+
+    with_engine(work, "no-search")
+
+
+def test_who_cannot_work_is_not_waited_for() -> None:
+    async def work(engine: Engine) -> None:
+        for wait in (engine.is_ready, engine.new_game, lambda: engine.set_variant("brandubh")):
+            with pytest.raises(
+                EngineUnready, match=r"Fake 1.0 cannot work: EOFError Ran out of input: this is"
+            ):
+                await wait()
+
+    with_engine(work, "unready", timeouts=Timeouts())
+
+
 # An engine that compiles
 
 HASTY = Timeouts(start=60.0, ready=2.0, new_game=2.0, answer=2.0, move=2.0, stop=2.0, compiling=60.0)
@@ -223,17 +252,6 @@ def test_compiling_has_an_end_too() -> None:
             await engine.is_ready()
 
     with_engine(work, "compiles", timeouts=replace(HASTY, ready=1.0, compiling_whole=0.5))
-
-
-def test_who_cannot_work_is_not_waited_for() -> None:
-    async def work(engine: Engine) -> None:
-        for wait in (engine.is_ready, engine.new_game, lambda: engine.set_variant("brandubh")):
-            with pytest.raises(
-                EngineUnready, match=r"Fake 1.0 cannot work: EOFError Ran out of input: this is"
-            ):
-                await wait()
-
-    with_engine(work, "unready", timeouts=Timeouts())
 
 
 @pytest.mark.parametrize("proto", ["uci", "ugi"])

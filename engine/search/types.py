@@ -90,7 +90,8 @@ class Info:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search answers: a move (None exactly when the game is over) and the reply it expects."""
+    """What a search answers: a move (None when the game is over, or when no search was possible) and the reply it
+    expects."""
 
     move: int | None
     ponder: int | None = None

@@ -26,7 +26,9 @@ from hnefi.protocol.client import (
     EngineCrashed,
     EngineDisconnected,
     EngineError,
+    EngineFault,
     EngineTimeout,
+    EngineUnready,
     Search,
 )
 from hnefi.protocol.format import go_line
@@ -309,7 +311,7 @@ class Game:
             self._constant[side] = go_line(clock.limits_of_go(side, clock), dialect=seat.process.proto)
 
     def _failed_start(self, side: int, error: EngineError) -> End:
-        if isinstance(error, (EngineTimeout, EngineCrashed, EngineDisconnected)):
+        if isinstance(error, (EngineTimeout, EngineCrashed, EngineDisconnected, EngineUnready)):
             return self._failed(side, error)
         return End(None, Reason.START_FAILURE, Fault(_place(side), Reason.START_FAILURE.value, str(error)))
 
@@ -434,6 +436,9 @@ class Game:
         """The engine lost the game by what happened to its process."""
         if isinstance(error, EngineCrashed):
             return self._fault(side, Reason.CRASH, error.exit.text)
+        if isinstance(error, (EngineFault, EngineUnready)):
+            # Its process lives on, but by its own word it can play no more.
+            return self._fault(side, Reason.CRASH, str(error))
         if isinstance(error, EngineDisconnected):
             return self._fault(side, Reason.DISCONNECT, str(error))
         return self._fault(side, Reason.STALL, str(error))
