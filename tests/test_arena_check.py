@@ -196,6 +196,24 @@ def test_without_a_greeting_nothing_else_is_waited_for(
     assert time.monotonic() - began < 20
 
 
+def test_steps_that_need_a_failed_one_are_one_line_and_say_the_right_seconds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--timeout", "0.5", "--proto", "uti", "/bin/cat"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    said = " ".join(" ".join(lines).split())
+    assert "expected: The ok word (`utiok`, `uciok` or `ugiok`) comes within 0.5 s." in said
+    assert "10 s" not in said
+    skipped = [line for line in lines if " skipped  " in line]
+    assert skipped == [f" 2 skipped   to {len(STEPS)}: {len(STEPS) - 1} steps that need greeting"]
+
+
+def test_an_engine_that_compiles_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """For much longer than it is given, in which it is never silent for that long."""
+    status, document = check(capsys, *FAKE, "compiles", only=("isready",), timeout=0.5)
+    assert (status, named(document, "pass")) == (0, {"isready"})
+
+
 # What people see
 
 

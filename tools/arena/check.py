@@ -28,8 +28,6 @@ PASSED = 0
 FAULTY = 1
 USAGE = 2
 SHOWN_LINES = 30
-STEP_LIMIT = 120.0
-"""Seconds after which a step has failed in any case; every single wait of it ends earlier."""
 MARGIN = 13
 COLOURS = {"pass": "32", "FAIL": "1;31", "advisory": "33", "skipped": "2"}
 
@@ -38,7 +36,8 @@ COLOURS = {"pass": "32", "FAIL": "1;31", "advisory": "33", "skipped": "2"}
 class Result:
     """How one step went: `status` is `pass`, `FAIL`, `advisory` (it failed, but decides nothing) or `skipped`.
 
-    `text` is what was found, or why not; `transcript` has ms since the step began, arrow and line, of a failed one.
+    `text` is what was found, or why not; `lacks` is the failed step without which it was skipped; `transcript` has ms
+    since the step began, arrow and line, of one that was not passed.
     """
 
     step: Step
@@ -49,34 +48,47 @@ class Result:
     seconds: float = 0.0
     transcript: tuple[tuple[float, str, str], ...] = ()
     left_out: int = 0
+    lacks: str = ""
 
 
 def main(argv: list[str]) -> int:
     """Walk the steps; 0 if the engine passes all required ones, 1 if not, 2 if it was called wrongly."""
     options = build_parser()
     arguments = options.parse_args(argv)
-    steps = chosen_steps(options, arguments.only)
+    from .check_talk import Patience
+
+    seconds = arguments.timeout
+    patience = Patience() if seconds is None else Patience(seconds, 6 * seconds, seconds, min(2.0, seconds))
+    steps = [step.expects(patience) for step in chosen_steps(options, arguments.only)]
     if arguments.list:
         print("\n".join(listing(steps)))
         return PASSED
     command = engine_command(options, arguments)
     variant = find_variant(options, arguments.variant) if arguments.variant else None
-    from .check_talk import Patience
     from .check_walk import Walk
 
-    seconds = arguments.timeout
-    patience = Patience() if seconds is None else Patience(seconds, 6 * seconds, seconds, min(2.0, seconds))
     walk = Walk(command, arguments.proto, variant, patience)
     paint = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
-    def show(result: Result) -> None:
-        if not arguments.json:
+    lacking: list[Result] = []
+
+    def show(result: Result | None) -> None:
+        """The result of a step; those that wait for one that has failed are told together, None ends them."""
+        if arguments.json:
+            return
+        if lacking and (result is None or result.lacks != lacking[0].lacks):
+            print("\n".join(lacking_lines(lacking, paint)), flush=True)
+            lacking.clear()
+        if result is not None and result.lacks:
+            lacking.append(result)
+        elif result is not None:
             print("\n".join(lines_of(result, paint)), flush=True)
 
     if not arguments.json:
         print(f"{shlex.join(command)}: {len(steps)} steps", flush=True)
     began = time.monotonic()
     results = asyncio.run(take(walk, steps, show))
+    show(None)
     seconds = time.monotonic() - began
     failed = [result for result in results if result.status == "FAIL"]
     if arguments.json:
@@ -190,7 +202,7 @@ def engine_command(options: argparse.ArgumentParser, arguments: argparse.Namespa
     return [arguments.engine, *arguments.arguments]
 
 
-async def take(walk: Walk, steps: Sequence[Step], show: Callable[[Result], None]) -> list[Result]:
+async def take(walk: Walk, steps: Sequence[Step], show: Callable[[Result | None], None]) -> list[Result]:
     """Walk the steps one after the other, each shown when it is done; no process is left behind."""
     results: list[Result] = []
     failed: set[str] = set()
@@ -224,13 +236,14 @@ async def take_one(walk: Walk, step: Step, number: int, lacking: str | None) -> 
     """
     from .check_step import Slow
     from .check_talk import NOTED_WIDTH, Failed, Skipped
+    from .check_walk import STEP_LIMIT
 
     def result(status: str, text: str) -> Result:
         return Result(step, number, status, step.counts(walk.proto), text, time.monotonic() - began)
 
     began = time.monotonic()
     if lacking:
-        return result("skipped", f"it needs {lacking}")
+        return replace(result("skipped", f"it needs {lacking}"), lacks=lacking)
     walk.begin()
     try:
         if step.needs:
@@ -239,7 +252,7 @@ async def take_one(walk: Walk, step: Step, number: int, lacking: str | None) -> 
             began = time.monotonic()
         if step.after and walk.proto not in step.after:
             return result("skipped", f"asked after {' and '.join(step.after)} only")
-        async with asyncio.timeout(STEP_LIMIT):
+        async with walk.limited():
             return result("pass", await step.act(walk))
     except Skipped as reason:
         return result("skipped", str(reason))
@@ -285,6 +298,17 @@ def lines_of(result: Result, paint: bool) -> list[str]:
     for moment, arrow, line in result.transcript[-SHOWN_LINES:]:
         lines.append(shortened(f"{indent}{moment:9.1f} {arrow} {_printable(line)}"))
     return lines
+
+
+def lacking_lines(results: Sequence[Result], paint: bool) -> list[str]:
+    """Steps, one behind the other, that need the same failed one: as one line, if there are several."""
+    first, last = results[0], results[-1]
+    if first is last:
+        return lines_of(first, paint)
+    status = f"{first.status:<8}"
+    if paint:
+        status = f"\x1b[{COLOURS[first.status]}m{status}\x1b[0m"
+    return [f"{first.number:2} {status}  to {last.number}: {len(results)} steps that need {first.lacks}"]
 
 
 def shortened(line: str, width: int = 80) -> str:

@@ -42,7 +42,7 @@ step = into(STEPS)
 
 @step(needs="")
 async def greeting(walk: Walk) -> str:
-    """The ok word (`utiok`, `uciok` or `ugiok`) comes within 10 s."""
+    """The ok word (`utiok`, `uciok` or `ugiok`) comes within {start} s."""
     await walk.greeted()
     return f"{walk.proto}ok after {milliseconds(walk.greeting_seconds)}"
 

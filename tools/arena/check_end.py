@@ -144,31 +144,31 @@ GARBAGE = (
 
 @step(needs="isready")
 async def quit_idle(walk: Walk) -> str:
-    """`quit` ends the process with exit status 0 within 2 s."""
+    """`quit` ends the process with exit status 0 within {end} s."""
     return await goodbye(walk, "quit_idle")
 
 
 @step(needs="go-infinite")
 async def quit_search(walk: Walk) -> str:
-    """`quit` during a search ends the process with exit status 0 within 2 s."""
+    """`quit` during a search ends the process with exit status 0 within {end} s."""
     return await goodbye(walk, "quit_search")
 
 
 @step(needs="isready")
 async def end_of_input(walk: Walk) -> str:
-    """The end of its input ends the process with exit status 0 within 2 s."""
+    """The end of its input ends the process with exit status 0 within {end} s."""
     return await goodbye(walk, "end_of_input")
 
 
 @step(needs="go-infinite")
 async def end_of_input_search(walk: Walk) -> str:
-    """The end of its input during a search ends the process with exit status 0 within 2 s."""
+    """The end of its input during a search ends the process with exit status 0 within {end} s."""
     return await goodbye(walk, "end_of_input_search")
 
 
 @step(needs="go-infinite")
 async def closed_output(walk: Walk) -> str:
-    """When nobody can read its output any more, the process ends within 2 s of its next words."""
+    """When nobody can read its output any more, the process ends within {end} s of its next words."""
     talk = await walk.ready()
     await talk.send("go infinite")
     talk.hang_up()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from hnefi.engine.wording import shorten
 from hnefi.protocol.answers import InfoLine, parse_info
 
-from .check_talk import Failed, Found
+from .check_talk import Failed, Found, Patience
 from .check_walk import Walk
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Slow(Failed):
 class Step:
     """One step: an `act` that returns what is worth telling about a good engine, raises `Failed` for a bad one and
     `Skipped` where the engine does not offer what it asks for. It begins by asking the walk for the state it needs
-    and leaves no search running; `expected` is its docstring.
+    and leaves no search running; `expected` is its docstring, in which the names of `Patience` stand for numbers.
 
     `required` says after which greetings it decides: after all, after `uti` only, or never. It is only walked after
     one of the greetings in `after` (none: all), and if the step it `needs` has not failed.
@@ -44,6 +44,13 @@ class Step:
     required: Required
     needs: str
     after: tuple[str, ...]
+
+    def expects(self, patience: Patience) -> Step:
+        """The same step, saying how long it waits."""
+        text = self.expected
+        for name in ("start", "end"):
+            text = text.replace(f"{{{name}}}", f"{getattr(patience, name):g}")
+        return replace(self, expected=text)
 
     def counts(self, proto: str) -> bool:
         """Whether it decides about an engine that speaks `proto`."""

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from hnefi.protocol.answers import BestMove, parse_bestmove
+from hnefi.protocol.answers import BestMove, parse_bestmove, parse_compiling
+from hnefi.protocol.failures import Timeouts
 from hnefi.protocol.process import Exit, Listener, Process
+from hnefi.protocol.search import Patience as Waiting
 
 UNREAD_LIMIT = 32 * 1024 * 1024
 """So many bytes of lines nobody has looked at are kept; what comes beyond is dropped."""
@@ -202,10 +204,14 @@ class Talk(Listener):
     async def until(self, word: str, seconds: float | None = None) -> list[Heard]:
         """The lines up to the next one whose first word is `word`, that one included; Failed if it does not come."""
         limit = self._patience.answer if seconds is None else seconds
-        deadline = time.monotonic() + limit
+        waiting = Waiting(limit, Timeouts())
         lines: list[Heard] = []
         size = 0
-        while (heard := await self.next(deadline, word)) is not None:
+        while (heard := await self.next(waiting.deadline, word)) is not None:
+            if parse_compiling(heard.text) is not None:
+                # Nobody is hurried while it compiles, and what it says of that is part of no answer.
+                waiting.put_off()
+                continue
             lines.append(heard)
             if heard.word == word:
                 return lines

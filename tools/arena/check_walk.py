@@ -5,12 +5,13 @@ Positions are reached by moves from the variant's start, because not every engin
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 import random
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hnefi.engine.game import AnyVariant, VariantError
@@ -18,7 +19,7 @@ from hnefi.engine.games import find
 from hnefi.engine.squares import move as board_move
 from hnefi.engine.squares import move_name, origin, target
 from hnefi.engine.wording import shorten
-from hnefi.protocol.answers import Option, parse_option, parse_variant
+from hnefi.protocol.answers import Option, parse_compiling, parse_option, parse_variant
 from hnefi.protocol.client import GREETING_STEP, GREETINGS
 
 from .check_talk import NOTED_WIDTH, Failed, Heard, Patience, Skipped, Talk
@@ -31,6 +32,8 @@ OK_WORDS = frozenset(f"{word}ok" for word in GREETINGS)
 PREFERRED = "brandubh"
 """The variant of a check, where the engine plays it: the smallest board, the fastest steps."""
 NOTED_LINES = 200
+STEP_LIMIT = 120.0
+"""Seconds after which a step has failed in any case; every single wait of it ends earlier."""
 GAMES = 10
 LONGEST_GAME = 1000
 LONGEST_SEARCH = 1.0
@@ -52,6 +55,7 @@ class Walk:
         self.patience = patience or Patience()
         self.proto = "" if proto == "auto" else proto
         self.variant = variant
+        self.limit: asyncio.Timeout | None = None
         self.greeting: tuple[Heard, ...] = ()
         """All lines of the first greeting, the ok word last."""
         self.starts = 0
@@ -76,6 +80,17 @@ class Walk:
     def note(self, stamp: float, arrow: str, text: str) -> None:
         self.left_out += len(self.transcript) == NOTED_LINES
         self.transcript.append((stamp, arrow, text[:NOTED_WIDTH]))
+        if arrow == "<" and self.limit is not None and parse_compiling(text) is not None:
+            self.limit.reschedule(asyncio.get_running_loop().time() + STEP_LIMIT)
+
+    @contextlib.asynccontextmanager
+    async def limited(self) -> AsyncIterator[None]:
+        """TimeoutError if the block takes too long for any step; while the engine compiles that does not count."""
+        try:
+            async with asyncio.timeout(STEP_LIMIT) as self.limit:
+                yield
+        finally:
+            self.limit = None
 
     def begin(self) -> None:
         """A new step: its transcript is empty."""
