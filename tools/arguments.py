@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from .common.interrupts import let_them_end_us
 
 if TYPE_CHECKING:
     from hnefi.engine.game import AnyVariant
@@ -79,7 +80,7 @@ def find_tafl_variant(options: argparse.ArgumentParser, word: str, path: str | N
 
 def let_interrupt_end_us() -> None:
     """Ctrl-C ends the program at once, without a word: compiled kernels never look at Python's own handler."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    let_them_end_us()
 
 
 def natural(text: str) -> int:

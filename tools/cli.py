@@ -59,15 +59,20 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "warmup": ("hnefi.tools.warmup", "compile every kernel now rather than at the first start"),
 }
 
+ADAPTERS = ("engine", "play", "mqtt")
+"""They know themselves what signals mean, and say in their own way that kernels are compiled."""
 USAGE = 2
+STORAGE = 4
 INTERRUPTED = 130
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one subcommand; the exit status is 0 if all went well, 1 if it found fault, 2 if it was called wrongly."""
+    """Run one subcommand; the exit status is 0 if all went well, 1 if it found fault or was interrupted, 2 if it was
+    called wrongly, 4 if something could not be written (docs/endings.md)."""
     arguments = sys.argv[1:] if argv is None else argv
+    command = arguments[0] if arguments else "--help"
     try:
-        status = _run(arguments[0] if arguments else "--help", arguments[1:])
+        status = _run(command, arguments[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -78,7 +83,22 @@ def main(argv: list[str] | None = None) -> int:
 
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    return status
+    except OSError as error:
+        if command in ADAPTERS:
+            raise
+        return _unwritten(command, error)
+    interrupts = sys.modules.get("hnefi.tools.common.interrupts")
+    return status if interrupts is None else interrupts.ended(status)
+
+
+def _unwritten(command: str, error: OSError) -> int:
+    """What a disk did not take, in a sentence; any other error is a mistake of ours and shows where."""
+    from .common.endings import UNWRITABLE, unwritten
+
+    if error.errno not in UNWRITABLE:
+        raise error
+    print(f"hnefi {command}: {unwritten(error)}: expected a place that can be written", file=sys.stderr)
+    return STORAGE
 
 
 def _run(command: str, arguments: list[str]) -> int:
@@ -86,8 +106,16 @@ def _run(command: str, arguments: list[str]) -> int:
     if command in COMMANDS:
         from importlib import import_module
 
-        status: int = import_module(COMMANDS[command][0]).main(arguments)
-        return status
+        if command in ADAPTERS:
+            status: int = import_module(COMMANDS[command][0]).main(arguments)
+            return status
+        from .common import compiling, interrupts
+
+        if command != "arena":
+            # The arena listens from its first moment; the others when there is something to keep.
+            interrupts.let_them_end_us()
+        with compiling.shown_on_stderr(quiet="--quiet" in arguments):
+            return int(import_module(COMMANDS[command][0]).main(arguments))
     if command in ("-h", "--help", "help"):
         print(overview())
         return 0

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .arguments import add_variant_path, find_tafl_variant, natural, parser, positive
+from .common import interrupts
+from .common.endings import INTERRUPTED
 
 if TYPE_CHECKING:
     from hnefi.engine.variant import Variant
@@ -106,20 +108,16 @@ def main(argv: list[str]) -> int:
         options.error(str(error))
     print(f"{given.one} against {given.other}, {variant.name}, seed {given.seed}")
     rows: list[Row] = []
-    try:
+    with interrupts.caught(lambda: ["interrupted"]) as caught:
         for depth in depths:
             key = f"match {given.seed} {depth}"
             tally = _play(
                 variant, sides, depth, given.matches, key, given.jobs or len(os.sched_getaffinity(0))
             )
             rows.append(Row(depth, tally))
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 1
-    finally:
-        print(
-            "\n".join(_aligned([HEAD, *(row.cells() for row in rows)])) if rows else "no depth was finished"
-        )
+    print("\n".join(_aligned([HEAD, *(row.cells() for row in rows)])) if rows else "no depth was finished")
+    if caught.ended:
+        return INTERRUPTED
     if given.note:
         _note(given.one, Path(given.other).stem, variant.name, given.seed, rows)
     return 0

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..arguments import add_variant_path, parser, positive
+from ..common import interrupts
+from ..common.endings import INTERRUPTED
 
 if TYPE_CHECKING:
     from .asking import Source
@@ -24,21 +26,26 @@ OF_GAMES = (
 
 
 def main(argv: list[str]) -> int:
-    """Analyse a position or games; 0 done, 1 interrupted, 2 called wrongly or a bad file, 3 or 4 the engine failed."""
+    """Analyse a position or games; 0 done, 1 interrupted, 2 called wrongly or a bad file, 3 or 4 the engine failed,
+    4 also where a file could not be written."""
     options = _parser()
     arguments = options.parse_args(argv)
     target = " ".join(arguments.what)
     path = _recorded(options, target, arguments)
     source = _source(options, arguments, 3 if path is None and arguments.mate is None else 1)
-    if path is None:
-        from .positions import analyse_position
+    # Said only where there was no time to say what is known.
+    goes_on = "; the same command goes on" if arguments.output else ""
+    with interrupts.caught(lambda: [f"hnefi analyze: interrupted{goes_on}"]):
+        if path is None:
+            from .positions import analyse_position
 
-        _expect_none(options, arguments, "position", *OF_GAMES)
-        return analyse_position(options, arguments, target, source)
-    from .recorded import analyse_games
+            _expect_none(options, arguments, "position", *OF_GAMES)
+            return analyse_position(options, arguments, target, source)
+        from .recorded import analyse_games
 
-    _expect_none(options, arguments, "recorded game", "moves", "mate")
-    return analyse_games(options, arguments, path, source)
+        _expect_none(options, arguments, "recorded game", "moves", "mate")
+        return analyse_games(options, arguments, path, source)
+    return INTERRUPTED
 
 
 def _recorded(options: argparse.ArgumentParser, target: str, arguments: argparse.Namespace) -> Path | None:

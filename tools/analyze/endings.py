@@ -1,39 +1,30 @@
-"""How an analysis ends: exit codes, and the first Ctrl-C, which ends it in good order."""
+"""How an analysis ends: exit codes, and the first interrupt, which ends it in good order."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any
 
-DONE: Final = 0
-INTERRUPTED: Final = 1
-USAGE: Final = 2
-OTHER_FAILED: Final = 3
-OURS_FAILED: Final = 4
+from ..common import interrupts
+from ..common.endings import DONE, FAULTS, INTERRUPTED, OURS_FAILED, STORAGE, USAGE
+
+__all__ = ["DONE", "INTERRUPTED", "STORAGE", "USAGE", "failed", "until_interrupted"]
 
 
 async def until_interrupted(work: Coroutine[Any, Any, None]) -> bool:
-    """Do the work; True if Ctrl-C or TERM came before its end. Whatever it raises comes through."""
+    """Do the work; True if an interrupt came before its end. Whatever it raises comes through."""
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # not in the main thread
-        for number in numbers:
-            loop.add_signal_handler(number, task.cancel)
-    try:
-        await task
-    except asyncio.CancelledError:
-        return True
-    finally:
-        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-            for number in numbers:
-                loop.remove_signal_handler(number)
+    with interrupts.told(lambda: loop.call_soon_threadsafe(task.cancel)):
+        try:
+            await task
+        except asyncio.CancelledError:
+            interrupts.finishing()
+            return True
     return False
 
 
 def failed(own: bool) -> int:
     """The exit code where the engine failed: ours, or another."""
-    return OURS_FAILED if own else OTHER_FAILED
+    return OURS_FAILED if own else FAULTS

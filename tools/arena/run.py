@@ -27,6 +27,7 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol.columns import safe
 from hnefi.protocol.process import kill_all
 
+from ..common import interrupts
 from . import fingerprint, kinds, openings, reading, resolve, schedule
 from .live import game_line
 from .log import LOG
@@ -492,6 +493,11 @@ class Loop:
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
+        with interrupts.told(lambda: loop.call_soon_threadsafe(self.interrupt)) as theirs:
+            if theirs:
+                # A command that plays several runs, such as the ladder, has its own meaning of signals.
+                yield
+                return
         numbers = (signal.SIGINT, signal.SIGTERM)
         handled = []
         for number in numbers:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import arguments
+from ..common import interrupts
+from ..common.endings import INTERRUPTED, USAGE
 from ..evolve.progress import duration
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from .run import Runner
     from .searching import Found
 
-INTERRUPTED, USAGE = 1, 2
 PAUSE = 10.0
 """Seconds between two plain lines, at least."""
 GAMES = {"table": 200, "diff": 600, "search": 0}
@@ -216,15 +217,20 @@ def _conduct(folder: Path, plan: Plan, given: argparse.Namespace) -> int:
     live = Live(sys.stderr if given.json else sys.stdout, plain=given.plain)
     runner = Runner(folder, plan, given.jobs or cores(), _Progress(live))
     found = None
-    try:
+
+    def words() -> list[str]:
+        live.close()
+        return [
+            "interrupted: whatever was finished is kept; to go on:",
+            f"  hnefi balance resume {shlex.quote(str(folder))}",
+        ]
+
+    with interrupts.caught(words) as caught:
         if plan.kind == "search":
             found = searching.find(plan.entrants[0], terms_of(plan), measured(runner, plan))
         else:
             runner.play(cells(plan))
-    except KeyboardInterrupt:
-        live.close()
-        print("interrupted: whatever was finished is kept; to go on:", file=sys.stderr)
-        print(f"  hnefi balance resume {shlex.quote(str(folder))}", file=sys.stderr)
+    if caught.ended:
         return INTERRUPTED
     live.close()
     return _tell(folder, plan, runner, found, json_wanted=given.json, png=given.png)

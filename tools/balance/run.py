@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..evolve.fanout import Job, through_joblib
+from ..evolve.fanout import Job, in_threads, through_joblib
 from . import playing, searching, starts
 from .entrants import Entrant
 from .folder import Key, Log, Openings, Plan, Results, games_in
@@ -156,7 +156,8 @@ class Runner:
     def _carried_out(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Any]]:
         """Numbers and results of jobs as they come."""
         if self._jobs == 1 or len(jobs) < 2:
-            yield from ((index, job()) for index, job in enumerate(jobs))
+            # In a thread, though it is one only: who waits for it can be interrupted.
+            yield from in_threads(jobs, 1)
         else:
             yield from through_joblib(jobs, "loky", self._jobs)
 

@@ -17,6 +17,8 @@ from hnefi.engine import catalogue
 from hnefi.engine.wording import shorten
 
 from .. import arguments
+from ..common import interrupts
+from ..common.endings import INTERRUPTED, USAGE
 from . import options
 from .options import OptionError
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from .progress import Progress
     from .run import Checkpoint, Plan, Step
 
-INTERRUPTED, USAGE = 1, 2
 WAVE_SECONDS = 1.5
 """What a process works on its runs before it hands them back."""
 EXAMPLES = {
@@ -239,16 +240,22 @@ def _run(
         progress.say(_heading(first, len(plans), out))
         if any(start.values()):
             progress.say(f"goes on after generation {min(start.values())}")
-        try:
-            _evolve_all(plans, folders, progress, jobs, given.backend or "")
-        except KeyboardInterrupt:
+
+        def words() -> list[str]:
             progress.end()
             finished = min(folder.checkpoint.generation for folder in folders.values())
-            print(
+            return [
                 f"interrupted: {finished} of {first.generations} generations are kept; to go on:",
-                file=sys.stderr,
-            )
-            print(f"  hnefi evolve resume {shlex.quote(str(out))}", file=sys.stderr)
+                f"  hnefi evolve resume {shlex.quote(str(out))}",
+            ]
+
+        with interrupts.caught(words) as caught:
+            try:
+                _evolve_all(plans, folders, progress, jobs, given.backend or "")
+            except interrupts.Interrupted:
+                progress.end()
+                raise
+        if caught.ended:
             return INTERRUPTED
         progress.end()
         for seed, folder in folders.items():
@@ -373,12 +380,11 @@ def _rank(given: argparse.Namespace, algorithm: str) -> int:
     hands = Hands(given.jobs or cores(), given.backend or "")
     say = (lambda _: None) if given.quiet else print
     with Folder(out, plan, config_of(plan, *named)) as folder:
-        try:
+        with interrupts.caught(lambda: ["interrupted: nothing was written"]) as caught:
             report = rank.rank(
                 folder, plan, given.rank_depth or plan.values["depth"], hands, given.matches, say
             )
-        except KeyboardInterrupt:
-            print("interrupted: nothing was written", file=sys.stderr)
+        if caught.ended:
             return INTERRUPTED
     rows = [
         (

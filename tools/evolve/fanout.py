@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import os
 import queue
+import select
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..common import interrupts
 from .contestants import Contestants, at_tables, finished, play
 from .fitness import Games, Schedule
 
@@ -28,6 +31,8 @@ JOB_SECONDS = 1.0
 PARTS = 8
 """Parts of a generation for each thread."""
 PARENT_CHECK = 0.5
+TRACKED = "ignore:resource_tracker:UserWarning"
+"""joblib's tracker of semaphores and folders clears up when we end at once; that it had to is nobody's business."""
 
 Job = Callable[[], Any]
 
@@ -96,50 +101,61 @@ def in_threads(jobs: Sequence[Job], threads: int) -> Iterator[tuple[int, Any]]:
             except Exception as error:  # noqa: BLE001 - raised where the results are read
                 results.put((number, None, error))
 
-    for _ in range(min(threads, len(jobs))):
-        threading.Thread(target=work, daemon=True).start()
-    try:
-        for _ in jobs:
-            yield _raised(results.get())
-    finally:
-        stopped.set()
+    with interrupts.told(lambda: results.put(_INTERRUPT)):
+        for _ in range(min(threads, len(jobs))):
+            threading.Thread(target=work, daemon=True).start()
+        try:
+            for _ in jobs:
+                yield _raised(results.get())
+        finally:
+            stopped.set()
 
 
 def through_joblib(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[tuple[int, Any]]:
     """The same in processes of a backend of joblib. WorkerFailed if that fails; its processes end with us."""
     results = queue.SimpleQueue[tuple[int, Any, Exception | None] | None]()
-    parent = os.getpid() if backend == "loky" else 0
-    threading.Thread(target=_send, args=(jobs, backend, workers, parent, results), daemon=True).start()
     done = False
-    try:
-        while (result := results.get()) is not None:
-            yield _raised(result)
-        done = True
-    finally:
-        if not done:
-            _kill(backend)
+    with interrupts.told(lambda: results.put(_INTERRUPT)):
+        interrupts.check()
+        threading.Thread(target=_send, args=(jobs, backend, workers, results), daemon=True).start()
+        try:
+            while (result := results.get()) is not None:
+                yield _raised(result)
+            done = True
+        finally:
+            if not done:
+                _kill(backend)
+
+
+_INTERRUPT = (-1, None, None)
+"""Wakes whoever waits for a result when somebody wants an end."""
 
 
 def _raised(result: tuple[int, Any, Exception | None]) -> tuple[int, Any]:
     number, value, error = result
+    if number < 0:
+        interrupts.check()
     if error is not None:
         raise error
     return number, value
 
 
-def _send(jobs: Sequence[Job], backend: str, workers: int, parent: int, results: Any) -> None:
+def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None:
     if hasattr(signal, "pthread_sigmask"):
-        # Processes that this thread starts are born deaf to the keyboard, too.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        # Processes that this thread starts are born deaf, too: what a terminal tells all of us is for the parent.
+        signal.pthread_sigmask(signal.SIG_BLOCK, interrupts.NUMBERS)
     try:
         from joblib import Parallel, delayed, parallel_config
 
         _connect(backend, workers)
+        if TRACKED not in sys.warnoptions:
+            sys.warnoptions.append(TRACKED)
         # ray's backend cannot hand results out one by one.
         streaming = {} if backend == "ray" else {"return_as": "generator_unordered"}
-        with parallel_config(backend=backend, n_jobs=workers):
+        beginning = {"initializer": _live_with, "initargs": (os.getpid(),)} if backend == "loky" else {}
+        with parallel_config(backend=backend, n_jobs=workers, **beginning):
             parallel = Parallel(batch_size=1, pre_dispatch="all", **streaming)
-            for number, value in parallel(delayed(_carry_out)(i, job, parent) for i, job in enumerate(jobs)):
+            for number, value in parallel(delayed(_carry_out)(i, job) for i, job in enumerate(jobs)):
                 results.put((number, value, None))
     except Exception as error:  # noqa: BLE001 - whatever a backend raises is raised where the results are read
         results.put((0, None, WorkerFailed(f"{backend}: {type(error).__name__}: {str(error)[:300]}")))
@@ -147,22 +163,24 @@ def _send(jobs: Sequence[Job], backend: str, workers: int, parent: int, results:
         results.put(None)
 
 
-def _carry_out(number: int, job: Job, parent: int) -> tuple[int, Any]:
+def _carry_out(number: int, job: Job) -> tuple[int, Any]:
     """A job, in a worker."""
-    if parent:
-        _live_with(parent)
     return number, job()
 
 
-@lru_cache(maxsize=1)
 def _live_with(parent: int) -> None:
-    """End this process when `parent` has ended; the keyboard is the parent's business."""
+    """Let this worker end when `parent` has ended; signals are the parent's business."""
     if os.getpid() == parent:
         return
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in interrupts.NUMBERS:
+            signal.signal(number, signal.SIG_IGN)
 
     def watch() -> None:
+        with suppress(AttributeError, OSError):
+            handle = os.pidfd_open(parent)
+            while os.getppid() == parent:
+                select.select([handle], [], [])
         while os.getppid() == parent:
             time.sleep(PARENT_CHECK)
         os._exit(1)
@@ -196,4 +214,4 @@ def _kill(backend: str) -> None:
     if backend == "loky":
         from joblib.externals.loky import get_reusable_executor
 
-        get_reusable_executor().shutdown(wait=False, kill_workers=True)
+        get_reusable_executor(reuse=True).shutdown(wait=False, kill_workers=True)

@@ -65,6 +65,7 @@ class Progress:
         """Nothing more happens: on a terminal the last line stays."""
         if self._live.terminal and not self._quiet and self._report:
             last = self.line()
+            self._report = {}
             self._live.close()
             self._live.report([last])
 

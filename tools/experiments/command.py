@@ -11,13 +11,14 @@ from pathlib import Path
 
 from .. import arguments
 from ..arena.live import Live
+from ..common import interrupts
+from ..common.endings import INTERRUPTED, USAGE
 from ..evolve.progress import PAUSE, duration
 from . import hingston, hingston_report, measuring, studies, studies_report
 from .hingston import Plan
 from .measuring import ExperimentError
 from .studies import Study
 
-INTERRUPTED, USAGE = 1, 2
 EXAMPLES = (
     "hingston --quick --out quick",
     "hingston --out hingston",
@@ -93,17 +94,21 @@ def _conduct(folder: Path, plan: Plan | Study, jobs: int, plain: bool, *, png: b
     """Everything that is missing, then the report."""
     resume = f"hnefi experiments resume {shlex.quote(str(folder))}"
     live = Live(sys.stdout, plain=plain)
-    try:
-        if isinstance(plan, Study):
-            evolved = studies.evolve(folder, plan, jobs, plain=plain)
-        else:
-            evolved = hingston.evolve(folder, plan, jobs, plain=plain)
-        if not evolved:
-            return _interrupted(resume)
-        results = measuring.measure(folder, plan, jobs, _Progress(live))
-    except KeyboardInterrupt:
+
+    def words() -> list[str]:
         live.close()
-        return _interrupted(resume)
+        return ["interrupted: whatever was finished is kept; to go on:", f"  {resume}"]
+
+    with interrupts.caught(words) as caught:
+        if isinstance(plan, Study):
+            code = studies.evolve(folder, plan, jobs, plain=plain)
+        else:
+            code = hingston.evolve(folder, plan, jobs, plain=plain)
+        if code:
+            return code
+        results = measuring.measure(folder, plan, jobs, _Progress(live))
+    if caught.ended:
+        return INTERRUPTED
     live.close()
     name = plan.name if isinstance(plan, Study) else "hingston"
     size = "--quick" if plan.quick else f"--seeds {len(plan.seeds)}"
@@ -116,12 +121,6 @@ def _conduct(folder: Path, plan: Plan | Study, jobs: int, plain: bool, *, png: b
         report = hingston_report.write(folder, plan, results, drawn, command)
     print(f"report {report}")
     return 0
-
-
-def _interrupted(resume: str) -> int:
-    print("interrupted: whatever was finished is kept; to go on:", file=sys.stderr)
-    print(f"  {resume}", file=sys.stderr)
-    return INTERRUPTED
 
 
 class _Progress:

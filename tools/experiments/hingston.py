@@ -108,8 +108,9 @@ def read_plan(folder: Path) -> Plan:
         ) from None
 
 
-def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False) -> bool:
-    """Run, or finish, every evolution; whether all came to their end. They tell themselves how they go."""
+def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False) -> int:
+    """Run, or finish, every evolution; the exit code of the first that did not come to its end. They tell themselves
+    how they go."""
     from hnefi.tools.evolve import command
 
     for trained in plan.trained:
@@ -118,6 +119,6 @@ def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False) -> bool:
             arguments = ["es", "--variant", rules, "--generations", str(plan.generations), *opponent]
             arguments += ["--seed", str(plan.seeds[0]), "--seeds", str(len(plan.seeds)), "--jobs", str(jobs)]
             arguments += ["--out", str(folder / "runs" / rules / trained), *(("--plain",) if plain else ())]
-            if command.main(arguments):
-                return False
-    return True
+            if code := command.main(arguments):
+                return code
+    return 0

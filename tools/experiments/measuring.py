@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -169,11 +170,9 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
 
 def in_parallel(folder: Path, work: Sequence[tuple[Cell, int]], jobs: int) -> Iterator[tuple[Cell, Tally]]:
     """The tests as they end, on `jobs` processes."""
-    from joblib import Parallel, delayed
+    from ..evolve.fanout import in_threads, through_joblib
 
-    tasks = (delayed(_test)(folder, cell, matches) for cell, matches in work)
-    yield from Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(tasks)
-
-
-def _test(folder: Path, cell: Cell, matches: int) -> tuple[Cell, Tally]:
-    return cell, test(folder, cell, matches)
+    tasks = [partial(test, folder, cell, matches) for cell, matches in work]
+    found = in_threads(tasks, 1) if jobs == 1 else through_joblib(tasks, "loky", jobs)
+    for number, tally in found:
+        yield work[number][0], tally

@@ -139,8 +139,9 @@ def read_study(folder: Path) -> Study:
         raise ExperimentError(f"{folder / 'plan.json'}: expected the plan of a study ({error})") from None
 
 
-def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False) -> bool:
-    """Run, or finish, every evolution; whether all came to their end. They tell themselves how they go."""
+def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False) -> int:
+    """Run, or finish, every evolution; the exit code of the first that did not come to its end. They tell themselves
+    how they go."""
     from hnefi.tools.evolve import command
 
     for name, way in study.ways.items():
@@ -149,9 +150,9 @@ def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False) -> boo
         arguments += ["--out", str(folder / "runs" / name), *(("--plain",) if plain else ())]
         for option, value in way.items():
             arguments += ["--set", f"{option}={value}"]
-        if command.main(arguments):
-            return False
-    return True
+        if code := command.main(arguments):
+            return code
+    return 0
 
 
 def games_a_generation(way: Way) -> int:

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import arguments
+from ..common import interrupts
+from ..common.endings import INTERRUPTED, STORAGE, USAGE
 from .ladder import CURRENT, Contestant, Ladder, LadderError, contestant, load, playable
 
 if TYPE_CHECKING:
     from .fitting import Fit
     from .pool import Pool
 
-USAGE = 2
 SKETCH = 200
 """Resamples of a rating that is only told in passing."""
 VERBS = {
@@ -53,24 +54,23 @@ def main(argv: list[str]) -> int:
     given = options.parse_args(argv)
     try:
         action: Callable[[Any], int] = given.action
-        return action(given)
+        with interrupts.caught(lambda: ["hnefi ladder: interrupted: the same command goes on"]) as caught:
+            return action(given)
     except LadderError as error:
         print(f"hnefi ladder: error: {error}", file=sys.stderr)
         return USAGE
-    except KeyboardInterrupt:
-        print("hnefi ladder: interrupted: the same command goes on", file=sys.stderr)
-        return 1
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - whoever read has gone
         return 0
     except Exception as error:
         from ..arena.options import ConfigError
-        from ..arena.store import StoreError
+        from ..arena.store import StorageFailed, StoreError
 
         if not isinstance(error, (ConfigError, StoreError)):
             raise
         print(f"hnefi ladder: error: {error}", file=sys.stderr)
-        return USAGE
+        return STORAGE if isinstance(error, StorageFailed) else USAGE
+    return INTERRUPTED if caught.ended else 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arena.live import Live, is_terminal
 from ..arena.options import Config
+from ..common import interrupts
 from .ladder import Contestant, Ladder, LadderError
 
 if TYPE_CHECKING:
@@ -155,7 +156,9 @@ def _loop(prepared: Run, store: Store, screen: Screen) -> int:
     async def everything() -> int:
         return await run.Loop(prepared, store, run.player_of(prepared, store.folder), screen).play_on()
 
-    return asyncio.run(everything())
+    code = asyncio.run(everything())
+    interrupts.check()
+    return code
 
 
 def near(ladder: Ladder, ratings: Mapping[str, float], name: str) -> tuple[Contestant, ...]:

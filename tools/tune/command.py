@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.catalogue import MEASURED
 
 from .. import arguments
+from ..common import interrupts
+from ..common.endings import INTERRUPTED, USAGE
 
 if TYPE_CHECKING:
     from hnefi.engine.variant import Variant
 
-INTERRUPTED, USAGE = 1, 2
 PART = 20
 """Games in one file: what is lost when a series is cut short."""
 NODES = (200, 500, 1000, 2000)
@@ -164,18 +166,20 @@ def _games(options: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
     except OSError as error:
         print(f"hnefi tune games: {folder}: {error.strerror}", file=sys.stderr)
         return USAGE
-    if chosen.jobs == 1:
-        arguments.let_interrupt_end_us()
     begun = time.monotonic()
     total = sum(games for _, _, games in todo)
     done = 0
-    for name, games, positions in _played(todo, folder, series, chosen.jobs):
-        done += games
-        left = (time.monotonic() - begun) / done * (total - done)
-        print(
-            f"{name:22} {games:4} games {positions:6} positions   {done} of {total}, {left / 60:.0f} min left",
-            flush=True,
-        )
+    words = ["interrupted: whatever was finished is kept; the same command goes on"]
+    with interrupts.caught(lambda: words) as caught:
+        for name, games, positions in _played(todo, folder, series, chosen.jobs):
+            done += games
+            left = (time.monotonic() - begun) / done * (total - done)
+            print(
+                f"{name:22} {games:4} games {positions:6} positions   {done} of {total}, {left / 60:.0f} min left",
+                flush=True,
+            )
+    if caught.ended:
+        return INTERRUPTED
     print(f"{folder}: {chosen.games} games of {', '.join(variant.name for variant in variants)}")
     return 0
 
@@ -184,20 +188,16 @@ def _played(
     todo: list[tuple[Variant, int, int]], folder: Path, series: Any, jobs: int
 ) -> Iterator[tuple[str, int, int]]:
     """Variant, games and positions of each part as it is finished."""
+    from ..evolve.fanout import in_threads, through_joblib
     from . import parts
 
-    if jobs == 1:
-        yield from (
-            parts.play(variant.name, variant, first, games, folder, series) for variant, first, games in todo
-        )
-        return
-    import joblib
-
-    calls: Iterable[Any] = (
-        joblib.delayed(parts.play)(variant.name, variant, first, games, folder, series)
+    work = [
+        partial(parts.play, variant.name, variant, first, games, folder, series)
         for variant, first, games in todo
-    )
-    yield from joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")(calls)
+    ]
+    found = in_threads(work, 1) if jobs == 1 else through_joblib(work, "loky", jobs)
+    for _, part in found:
+        yield part
 
 
 # Weights

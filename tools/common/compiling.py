@@ -1,0 +1,141 @@
+"""`compiling 3/9 search (12 s, about 40 s left)` on standard error while kernels are compiled: in this process, in its
+workers, or in an engine that it has started.
+
+At a terminal the line writes over itself and goes when there is something else to see; elsewhere there is a line now
+and then. Nothing is ever said on standard output, and nothing about kernels that come from the cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from hnefi.engine.compile.progress import Progress, listening
+
+PAUSE = 10.0
+"""Seconds between two plain lines, at least."""
+STALE = 2.5
+"""Seconds after the last report when nobody compiles any more."""
+BAR = 20
+
+
+class Line:
+    """The line on a stream. Call it with every report, from any thread."""
+
+    def __init__(self, stream: Any, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self.terminal = bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
+        self._lock = threading.RLock()
+        self._drawn = False
+        self._said = -PAUSE
+        self._own = -STALE
+        self._timer: threading.Timer | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            now = self._clock()
+            if not progress.elsewhere:
+                self._own = now
+            elif now - self._own < STALE:
+                return  # one of us compiles and the others wait for it
+            if self.terminal:
+                self._draw(progress)
+            elif now - self._said >= PAUSE:
+                self._said = now
+                print(words(progress), file=self._stream, flush=True)
+
+    def erase(self) -> None:
+        """Something else is going to be written there."""
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            if self._drawn:
+                self._drawn = False
+                self._stream.write("\r\x1b[K")
+                self._stream.flush()
+
+    def end(self) -> None:
+        """Nothing is compiled any more."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            self.erase()
+
+    def _draw(self, progress: Progress) -> None:
+        done = BAR * progress.done // max(1, progress.total)
+        columns = _columns(self._stream) - 1
+        line = f"[{'#' * done}{'.' * (BAR - done)}] {words(progress)}"
+        self._stream.write(f"\r\x1b[K{line[:columns]}")
+        self._stream.flush()
+        self._drawn = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = threading.Timer(STALE, self.erase)
+        self._timer.daemon = True
+        self._timer.start()
+
+
+def words(progress: Progress) -> str:
+    """`compiling 3/9 search (12 s, about 40 s left)`"""
+    facts = [f"{progress.elapsed:.0f} s"]
+    if progress.elsewhere:
+        facts.append("in another process")
+    elif progress.remaining is not None:
+        facts.append(f"about {progress.remaining:.0f} s left")
+    return f"compiling {progress.done}/{progress.total} {progress.part} ({', '.join(facts)})"
+
+
+def _columns(stream: Any) -> int:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return max(20, os.get_terminal_size(stream.fileno()).columns)
+    return 80
+
+
+class _State:
+    line: Line | None = None
+
+
+def report(progress: Progress) -> None:
+    """Show what an engine or a worker says about its compiling, where such lines are shown."""
+    if _State.line is not None:
+        _State.line(progress)
+
+
+@contextlib.contextmanager
+def shown_on_stderr(*, quiet: bool = False) -> Iterator[None]:
+    """Show while the block runs that kernels are compiled; `quiet` shows nothing."""
+    if quiet or _State.line is not None or sys.stderr is None:
+        yield
+        return
+    line = Line(sys.stderr)
+    before = sys.stdout, sys.stderr
+    if line.terminal:
+        # Whatever is printed begins on a free line.
+        sys.stdout, sys.stderr = (_Above(stream, line) for stream in before)
+    _State.line = line
+    try:
+        with listening(line):
+            yield
+    finally:
+        _State.line = None
+        line.end()
+        sys.stdout, sys.stderr = before
+
+
+class _Above:
+    """A stream that takes the line away before it writes."""
+
+    def __init__(self, stream: Any, line: Line) -> None:
+        self._stream = stream
+        self._line = line
+
+    def write(self, text: str) -> Any:
+        self._line.erase()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

@@ -1,0 +1,45 @@
+"""How commands end: one table of exit codes, and what it means that a disk does not take what is written.
+
+The arena's table is everybody's (`docs/endings.md`). A command that was interrupted and has nothing to go on with does
+not choose a code: the signal ends it, and its shell says 130, 143 or 129.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+DONE: Final = 0
+INTERRUPTED: Final = 1
+"""Ended by Ctrl-C, TERM or HUP; what was finished is kept, and the same command or the one that is named goes on."""
+USAGE: Final = 2
+"""Called wrongly, or a file that cannot be used."""
+FAULTS: Final = 3
+"""An engine that is not ours failed."""
+STORAGE: Final = 4
+"""Something could not be written: nothing counts that is not on the disk."""
+OURS_FAILED: Final = 4
+"""Our own engine failed where `FAULTS` speaks of others."""
+
+UNWRITABLE: Final = frozenset(
+    getattr(errno, name)
+    for name in (
+        "ENOSPC",
+        "EDQUOT",
+        "EROFS",
+        "EFBIG",
+        "EIO",
+        "EACCES",
+        "EPERM",
+        "EMFILE",
+        "ENFILE",
+        "ENOTDIR",
+    )
+    if hasattr(errno, name)
+)
+
+
+def unwritten(error: OSError) -> str:
+    """What could not be written and why: `FILE: No space left on device`."""
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
