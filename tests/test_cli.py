@@ -88,6 +88,7 @@ def test_every_command_refuses_what_it_does_not_know(
     assert (status, out) == (2, "")
     assert "Traceback" not in err
     assert f"hnefi {command}: error:" in err
+    assert len(err.splitlines()) <= 2, "help is pointed at, not printed"
 
 
 @pytest.mark.parametrize(

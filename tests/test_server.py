@@ -410,7 +410,8 @@ def test_flags_that_are_wrong() -> None:
             [*ENGINE, *flags], capture_output=True, text=True, check=False, timeout=PATIENCE
         )
         assert (result.returncode, result.stdout) == (2, "")
-        assert "usage: hnefi engine" in result.stderr
+        assert "hnefi engine: error: " in result.stderr
+        assert len(result.stderr.splitlines()) == 2
     result = subprocess.run([*ENGINE, "--help"], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert "--player NAME" in result.stdout
 

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hnefi.protocol.flags import Parser
+
 from .common.interrupts import let_them_end_us
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 def parser(command: str, description: str, examples: Sequence[str] = ()) -> argparse.ArgumentParser:
     """A parser for ``hnefi COMMAND`` whose help ends with `examples`."""
     shown = "\n".join(f"  hnefi {command} {example}".rstrip() for example in examples)
-    return argparse.ArgumentParser(
+    return Parser(
         prog=f"hnefi {command}",
         description=description,
         epilog=f"examples:\n{shown}" if shown else None,

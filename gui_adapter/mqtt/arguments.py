@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hnefi.engine.wording import shorten
+from hnefi.protocol.flags import Parser
 
 if TYPE_CHECKING:
     from .address import Access
@@ -24,7 +25,7 @@ def parser(verb: str, description: str, examples: Sequence[str] = ()) -> argpars
     """A parser for ``hnefi mqtt VERB`` whose help ends with `examples`."""
     command = f"hnefi mqtt {verb}".rstrip()
     shown = "\n".join(f"  {command} {example}".rstrip() for example in examples)
-    return argparse.ArgumentParser(
+    return Parser(
         prog=command,
         description=description,
         epilog=f"examples:\n{shown}" if shown else None,

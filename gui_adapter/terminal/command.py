@@ -6,9 +6,11 @@ import argparse
 import asyncio
 import secrets
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
+
+from hnefi.protocol.flags import Parser
 
 if TYPE_CHECKING:
     from hnefi.engine.game import AnyVariant
@@ -75,7 +77,7 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     from hnefi.protocol import journal, trace
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="hnefi play",
         description="A game at the terminal: against our engine or any other, between two persons, or between engines.",
         epilog=_EPILOG,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hnefi.engine.wording import nearest, shorten
+from hnefi.protocol.flags import Parser
 
 from . import reading, resolve
 from .options import Config, ConfigError, Document, Option
@@ -81,7 +81,7 @@ def _read(argv: list[str]) -> Config:
 
 def main_resume(argv: list[str]) -> int:
     """`hnefi arena resume`: go on with a run."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="hnefi arena resume",
         description="Go on with a run exactly where it was left. Flags may raise --pairs or --sprt-max-pairs, and\n"
         "change what is no part of the run: where and how many games at a time are played, what is written and\n"

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.regular import open_regular, read_regular
 from hnefi.engine.wording import shorten
+from hnefi.protocol.flags import Parser
 
 from . import kinds, reading, resolve, schedule
 from .options import Config, ConfigError
@@ -334,7 +335,7 @@ def from_lines(text: str) -> dict[str, tuple[Opening, ...]]:
 
 def main(argv: list[str]) -> int:
     """`hnefi arena openings`: print openings, one per line, as an opening file."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="hnefi arena openings",
         description="Print openings as a file that --openings-file reads.",
         epilog="examples:\n  hnefi arena openings --variants brandubh --openings-count 100 > brandubh.txt\n"

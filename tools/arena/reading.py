@@ -14,6 +14,7 @@ from typing import Any
 from hnefi.engine.regular import open_regular
 from hnefi.engine.toml_text import read_toml
 from hnefi.engine.wording import nearest, shorten
+from hnefi.protocol.flags import Parser
 
 from .kinds import FILE, pairs
 from .options import BY_KEY, ENGINE, GROUPS, PREFIXED, TABLE, Config, ConfigError, Document, Option, keys
@@ -146,7 +147,7 @@ def _read_words(text: str, known: Mapping[str, Option], where: str, folder: Path
 
 def parser() -> argparse.ArgumentParser:
     """The command line of a run, made from the table."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="hnefi arena",
         description="Engines play each other, pair by pair with sides swapped; statistics say which one is stronger"
         " and which side is easier.\n\n"
