@@ -309,8 +309,10 @@ async def _play(
 ) -> int:
     first = _first(parser, controller, arguments)
     if arguments.screenshot is not None:
+        _tell_of_compiling(controller)
         return await _screenshot(parser, controller, arguments.screenshot, first)
     if source is not None:
+        _tell_of_compiling(controller)
         from .script import Script
 
         return await Script(controller, source, sys.stdout, strict=arguments.strict).run(first)
@@ -319,6 +321,20 @@ async def _play(
     from . import repl
 
     return await repl.run(controller, first)
+
+
+def _tell_of_compiling(controller: Controller) -> None:
+    """Where nobody sees a screen: one line on standard error says why nothing happens for a while."""
+    told = False
+
+    def look() -> None:
+        nonlocal told
+        text = controller.view.compiling
+        if text and not told:
+            told = True
+            print(f"hnefi play: {text}", file=sys.stderr, flush=True)
+
+    controller.on_change(look)
 
 
 async def _full_screen(controller: Controller, first: str | None) -> int:
@@ -331,16 +347,20 @@ async def _full_screen(controller: Controller, first: str | None) -> int:
         await asyncio.sleep(FIRST_SCREEN)
         controller.start()
         if first is not None:
-            await controller.submit(first)
+            await controller.begin_with(first)
 
     beginning = asyncio.ensure_future(begin())
     try:
         await tui.run(controller, WordCompleter(lambda: controller.view))
     finally:
         beginning.cancel()
+        with suppress(asyncio.CancelledError):
+            await beginning
         farewell = goodbye(controller)
         await controller.close()
     print(*farewell, sep="\n", end="\n" if farewell else "")
+    for line in controller.refused:
+        print(f"hnefi play: {line}", file=sys.stderr)
     return controller.status
 
 
@@ -354,7 +374,9 @@ async def _screenshot(
     controller.start()
     try:
         if first is not None:
-            await controller.submit(first)
+            await controller.begin_with(first)
+        if controller.refused:
+            parser.error(" ".join(controller.refused))
         await controller.settled()
         screenshot.write(controller.view, name)
     except (OSError, ValueError) as error:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hnefi.engine.game import AnyVariant
@@ -26,7 +27,7 @@ from .saving import SavingError
 from .settings import Settings
 from .table import Table
 from .values import LineKind, LogLine, Reply, SideLetter, View
-from .viewing import view_of
+from .viewing import compiling_of, view_of
 
 if TYPE_CHECKING:
     from .watching import Watcher
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 LOG_LINES: Final = 2000
 LINE_LIMIT: Final = 64 * 1024
 """Characters of a typed line at most."""
+GRACE: Final = 0.3
+"""Seconds that what was typed before is given when somebody wants to leave or interrupts."""
 WITHOUT_RULES: Final = frozenset(
     {"help", "quit", "rules", "variants", "settings", "set", "board", "flip", "speed"}
 )
@@ -80,6 +83,9 @@ class Controller:
         self._following: asyncio.Task[None] | None = None
         self._broken: str | None = None
         self._told: str | None = None
+        self._impatient = False
+        self.refused: tuple[str, ...] = ()
+        """Why what the program was asked to begin with cannot be had; it ends then."""
         self.closed = False
         self.table = Table(
             variant,
@@ -88,6 +94,7 @@ class Controller:
             post=self._queue.put_nowait,
             say=self.say,
             changed=self._changed,
+            compiling=self._tell,
             seed=seed,
             traffic=traffic,
             speed=settings.speed if interactive else 0.0,
@@ -103,9 +110,13 @@ class Controller:
     @property
     def view(self) -> View:
         """Everything that can be seen, as it was when the last event had been dealt with."""
-        if self._view is None or (self._dirty and not self._in_event):
-            self._view = self.fresh_view()
-            self._dirty = False
+        if self._view is None or not self._in_event:
+            if self._view is None or self._dirty:
+                self._view = self.fresh_view()
+                self._dirty = False
+        elif self._log or self._view.compiling or self.table.compiling:
+            # The game is in the middle of something; what is said and waited for meanwhile is seen all the same.
+            self._view = replace(self._view, log=tuple(self._log), compiling=compiling_of(self.table))
         return self._view
 
     def fresh_view(self) -> View:
@@ -116,7 +127,7 @@ class Controller:
             log=self._log,
             question=None if self._question is None else self._question[0],
             flipped=self.flipped,
-            closed=self.closed or self._broken is not None,
+            closed=self.closed or self._broken is not None or bool(self.refused),
             waiting=self.waiting is not None,
         )
 
@@ -138,25 +149,53 @@ class Controller:
             if not future.done():
                 future.set_result(reply)
 
-        if self.table.ready or (not self._held and self._needs_no_rules(line)):
+        if self.table.ready or self._needs_no_rules(line):
             self._queue.put_nowait(event)
         elif self._broken is not None:
             return Reply((self._broken,), failed=True)
         else:
             self._held.append(event)
+            if self.table.compiling is not None:
+                self.say(f"{line[:40]}: kept until the rules are there.")
+        if _leaves(line):
+            return await self._soon(future) or Reply(quit=True)
         return await self._outlived(future, GONE)
 
+    async def begin_with(self, line: str) -> Reply:
+        """Carry out the line that the program is started with. Where that cannot be done, it ends: nobody who asked for
+        a game shall find another one."""
+        reply = await self.submit(line)
+        if reply.failed and not (self.closed or self._broken is not None):
+            self.refused = reply.lines
+            self._tell()
+            return replace(reply, quit=True)
+        return reply
+
     async def interrupt(self) -> Reply:
-        """What Ctrl-C means: it stops what runs; where nothing runs it asks whether to leave, and then leaves."""
+        """What Ctrl-C means: it stops what runs; where nothing runs it asks whether to leave, and then leaves.
+
+        While something is dealt with that takes its time, a second one leaves all the same.
+        """
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
         async def event() -> None:
+            if future.done():
+                return
             reply = self._noted(await self._interrupted())
             if not future.done():
                 future.set_result(reply)
 
         self._queue.put_nowait(event)
-        return await self._outlived(future, GONE)
+        reply = await self._soon(future)
+        if reply is not None:
+            return reply
+        if self._impatient:
+            self.interrupted = True
+            return Reply(quit=True)
+        self._impatient = True
+        self.say("Something is still being done. Ctrl-C again leaves; an unfinished game is saved.")
+        self._tell()
+        return Reply()
 
     async def why_not(self, text: str) -> str:
         """Why a move that is being typed is illegal, in the words of the rules; empty if it is not, or not now."""
@@ -185,31 +224,31 @@ class Controller:
             news.cancel()
 
     async def close(self) -> None:
-        """Save an unfinished game and end every engine; less than two seconds."""
+        """Save an unfinished game and end every engine, in the middle of whatever goes on; in a second at most."""
         if self.closed:
             return
         self.closed = True
-        if self._loading is not None:
-            self._loading.cancel()
-            await asyncio.gather(self._loading, return_exceptions=True)
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.gather(self._following, return_exceptions=True)
+        # The one who owns the game first: what it is about to do would meet engines that are gone.
+        busy = [task for task in (self._loading, self._following, self._owner) if task is not None]
+        for task in busy:
+            task.cancel()
+        ending = asyncio.gather(*busy, return_exceptions=True)
+        await asyncio.wait({ending}, timeout=GRACE)
         with contextlib.suppress(ValueError):
             self.files.put_away(self.table.record() if self.table.unfinished else None, "the program ended")
         await self.table.close()
-        if self._owner is not None:
-            self._owner.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._owner
+        await ending
         self._dirty = True
         self._tell()
 
     @property
     def status(self) -> int:
-        """The exit status: 0, 1 after an interruption, 3 where another engine failed for good, 4 where ours did."""
+        """The exit status: 0, 1 after an interruption, 2 where it could not begin as it was asked to, 3 where another
+        engine failed for good, 4 where ours did."""
         if self._broken is not None:
             return 4
+        if self.refused:
+            return 2
         return 1 if self.interrupted else self.table.failure
 
     # For the words
@@ -255,6 +294,17 @@ class Controller:
 
     # Inside
 
+    async def _soon(self, future: asyncio.Future[Reply]) -> Reply | None:
+        """What is promised, if it comes soon; otherwise it is not wanted any more, and None."""
+        answer = asyncio.ensure_future(self._outlived(future, GONE))
+        await asyncio.wait({answer}, timeout=GRACE)
+        if answer.done():
+            self._impatient = False
+            return answer.result()
+        answer.cancel()
+        future.cancel()
+        return None
+
     async def _outlived(self, future: asyncio.Future[T], otherwise: T) -> T:
         """What is promised; `otherwise` after the end. If the task that owns the game has died, its error."""
         waiting: set[asyncio.Future[Any]] = {future}
@@ -282,6 +332,9 @@ class Controller:
     async def _own(self) -> None:
         while True:
             event = await self._queue.get()
+            if self._dirty:
+                # What is seen until the event is over: a game in the middle of something cannot be looked at.
+                self._view = self.fresh_view()
             self._in_event = True
             try:
                 await event()
@@ -321,6 +374,8 @@ class Controller:
     def _needs_no_rules(self, line: str) -> bool:
         if typed_move(line) is not None:
             return False
+        if self._question is not None and _answer_to_question(line) is not None:
+            return True
         try:
             return words.find(line.split(maxsplit=1)[0]).name in WITHOUT_RULES
         except (words.UnknownWord, IndexError):
@@ -345,16 +400,20 @@ class Controller:
     async def _answer(self, text: str) -> Reply:
         from .handlers import HANDLERS, play_move
 
-        question, self._question = self._question, None
+        question = self._question
+        if question is not None and (yes := _answer_to_question(text)) is not None:
+            self._question = None
+            return await question[1]() if yes else Reply(("Nothing was done.",))
         move = typed_move(text)
         if move is not None:
+            self._question = None
             if self._broken is not None:
                 raise WordError(self._broken)
             return await play_move(self, move)
         first, _, rest = text.partition(" ")
         word = words.find(first)
-        if word.name in ("yes", "no") and question is not None:
-            return await question[1]() if word.name == "yes" else Reply(("Nothing was done.",))
+        # Only what is understood and is no answer drops a question.
+        self._question = None
         if self._broken is not None and word.name not in WITHOUT_RULES:
             raise WordError(self._broken)
         return await HANDLERS[word.name](self, rest.strip())
@@ -392,8 +451,23 @@ class Controller:
             self._queue.put_nowait(_nothing)
 
     def _tell(self) -> None:
+        self._dirty = True
         for listener in self._listeners:
             listener()
+
+
+def _answer_to_question(line: str) -> bool | None:
+    """Whether a line says yes or no, however short; None for any other."""
+    word = line.strip().lower()
+    return next((said == "yes" for said in ("yes", "no") if word and said.startswith(word)), None)
+
+
+def _leaves(line: str) -> bool:
+    """Whether a line is `quit`, by any of its names."""
+    try:
+        return typed_move(line) is None and words.find(line.strip()).name == "quit"
+    except words.UnknownWord:
+        return False
 
 
 async def _nothing() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from hnefi.engine.compile.progress import Progress
 from hnefi.engine.game import AnyVariant
 from hnefi.engine.search.types import Limits
 from hnefi.engine.wording import shorten
@@ -17,7 +18,7 @@ from hnefi.players import PlayerError
 from hnefi.players import load as load_player
 from hnefi.protocol.client import Answer, Engine, EngineError, Search, own_command
 
-from .rulebook import Traffic, choose
+from .rulebook import Traffic, choose, end
 from .strength import HIGHEST, LEVELS, LOWEST, OPTION
 from .values import SideLetter
 
@@ -125,10 +126,16 @@ class Asked(Protocol):
 class Opponent:
     """The process behind a `Spec`: started when it is needed, told the whole game with every question."""
 
-    def __init__(self, spec: Spec, traffic: Traffic | None = None) -> None:
+    def __init__(
+        self,
+        spec: Spec,
+        traffic: Traffic | None = None,
+        on_compiling: Callable[[Progress], None] | None = None,
+    ) -> None:
         self.spec = spec
         self.failures = 0
         self._traffic = traffic
+        self._on_compiling = on_compiling
         self._engine: Engine | None = None
         self._set_up_as: Spec | None = None
         self._prepared: tuple[AnyVariant, int] | None = None
@@ -142,6 +149,11 @@ class Opponent:
         if self.spec.own or self._engine is None:
             return self.spec.name
         return plain(self._engine.name)[:40] or self.spec.name
+
+    @property
+    def compiling(self) -> Progress | None:
+        """What the process compiles now; None if nothing."""
+        return None if self._engine is None else self._engine.compiling
 
     def become(self, spec: Spec) -> bool:
         """Play as `spec` from the next question on; False if that needs another process."""
@@ -164,7 +176,9 @@ class Opponent:
             # Whoever closes while it starts finds nothing to end: the flag is looked at again behind the start.
             command: Sequence[str] = self.spec.command or own_command()
             proto = "uti" if self.spec.own else "auto"
-            self._engine = await Engine.start(command, proto, on_traffic=self._traffic)
+            self._engine = await Engine.start(
+                command, proto, on_traffic=self._traffic, on_compiling=self._on_compiling
+            )
             if self._closed:
                 await self._drop()
                 raise EngineError(f"{self.spec.name} is not wanted any more")
@@ -241,7 +255,7 @@ class Opponent:
     async def _drop(self) -> None:
         engine, self._engine = self._engine, None
         if engine is not None:
-            await engine.quit(grace=0.2)
+            await end(engine, 0.2, 0.5)
 
     async def rest(self) -> None:
         """End the process, if need be in the middle of a search; the next question starts another. Never fails."""

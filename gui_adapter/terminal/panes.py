@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
+from hnefi.engine.compile.progress import Progress
 from hnefi.protocol.columns import clip, pad, width
 
 from .theme import ASCII, Fragment, Glyphs, glyphs
@@ -263,10 +264,18 @@ def _fitted(row: Sequence[Fragment], columns: int) -> Row:
 # Status
 
 
+def compiling_text(progress: Progress) -> str:
+    """What is being compiled, how long that has taken, and how long it will."""
+    done = f"{progress.done}/{progress.total} {progress.part}"
+    left = "" if progress.remaining is None else f", about {progress.remaining:.0f} s left"
+    who = "another hnefi compiles" if progress.elsewhere else "compiling for the first start"
+    return f"{who}: {done}, {progress.elapsed:.0f} s{left}"
+
+
 def status(view: View, columns: int, signs: Glyphs = ASCII, notes: Sequence[str] = ()) -> Row:
     """One line, filled: `notes`, then what is played by whom."""
     attackers, defenders = view.names
-    parts = [*notes, view.variant]
+    parts = [*([view.compiling] if view.compiling else []), *notes, view.variant]
     if attackers or defenders:
         parts.append(f"{view.sides[0]}: {attackers}, {view.sides[1]}: {defenders}")
     if view.mode != "play":

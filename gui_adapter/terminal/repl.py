@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final
 
@@ -23,9 +23,12 @@ from .completion import WordCompleter
 from .controller import Controller
 from .handlers_keep import goodbye
 from .positions import typed_move
-from .values import View
+from .values import Reply, View
 
+Submit = Callable[[str], Awaitable[Reply]]
 NEW_LINE: Final = ("", "\n")
+ANSWERED: Final = 0.3
+"""Seconds that the next line waits for the answer to the one before; what takes longer is answered above it."""
 _WELCOME: Final = (
     "Type a move such as {move}, `help` for the words, Tab for what is possible, `quit` to leave."
 )
@@ -40,7 +43,8 @@ class Repl:
         self._said = 0
         self._shown: object = None
         self._drawn = 0
-        self._leaving = False
+        self._left = asyncio.Event()
+        self._failure: BaseException | None = None
         self._why = ("", "")
         self._tasks: set[asyncio.Task[Any]] = set()
         self._session: PromptSession[str] = PromptSession(
@@ -71,8 +75,19 @@ class Repl:
         controller.start()
         try:
             if self._first is not None:
-                await self._carry_out(self._first)
-            await self._talk()
+                await self._carry_out(self._first, self._controller.begin_with)
+            talking = asyncio.ensure_future(self._listen())
+            leaving = asyncio.ensure_future(self._left.wait())
+            await asyncio.wait({talking, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            # The line that is being typed is taken off the screen, if there still is one.
+            await asyncio.wait({talking}, timeout=ANSWERED)
+            for task in (talking, leaving):
+                task.cancel()
+            await asyncio.wait({talking, leaving})
+            if not talking.cancelled():
+                talking.result()
+            if self._failure is not None:
+                raise self._failure
         finally:
             farewell = goodbye(controller)
             await controller.close()
@@ -80,9 +95,14 @@ class Repl:
                 self._print([("class:reply", line), NEW_LINE])
         return controller.status
 
+    async def _listen(self) -> None:
+        """Talk, and take every key for what it is: between two prompts the terminal would keep a Ctrl-D to itself."""
+        with self._session.input.raw_mode():
+            await self._talk()
+
     async def _talk(self) -> None:
         controller = self._controller
-        while not (controller.view.closed or self._leaving):
+        while not (controller.view.closed or self._left.is_set()):
             try:
                 line = await self._session.prompt_async(
                     style=self._style(), color_depth=self._depth(), handle_sigint=False
@@ -91,17 +111,26 @@ class Repl:
                 return
             except KeyboardInterrupt:
                 continue
-            if await self._carry_out(line):
-                return
+            await self._carry_out(line)
 
-    async def _carry_out(self, line: str) -> bool:
-        """Submit a line; whether it was the last one."""
+    async def _carry_out(self, line: str, submit: Submit | None = None) -> None:
+        """Submit a line, and wait a little for its answer: while the rules are compiled, everything can be typed."""
+        answering = self._spawn(self._answer(line, submit or self._controller.submit))
+        await asyncio.wait({answering}, timeout=ANSWERED)
+
+    async def _answer(self, line: str, submit: Submit) -> None:
         drawn = self._drawn
-        reply = await self._controller.submit(line)
-        self._flush()
-        if reply.show and drawn == self._drawn:
-            self._draw(self._controller.view)
-        return reply.quit
+        try:
+            reply = await submit(line)
+            self._flush()
+            if reply.show and drawn == self._drawn:
+                self._draw(self._controller.view)
+        except Exception as error:  # noqa: BLE001 - handed on by `run`, which would wait for ever otherwise
+            self._failure = error
+            self._leave()
+            return
+        if reply.quit:
+            self._leave()
 
     # What is printed
 
@@ -157,6 +186,8 @@ class Repl:
         about = self._about(self._session.default_buffer.text.strip())
         if about:
             parts.append(about)
+        elif view.compiling:
+            parts.append(view.compiling)
         elif not view.ready:
             parts.append("the rules are being loaded")
         elif view.thinking is not None and view.thinking.running:
@@ -220,7 +251,7 @@ class Repl:
             self._leave()
 
     def _leave(self) -> None:
-        self._leaving = True
+        self._left.set()
         with suppress(Exception):
             self._session.app.exit(exception=EOFError)
 
@@ -237,10 +268,11 @@ class Repl:
                 loop.add_signal_handler(number, end)
             loop.add_signal_handler(signal.SIGINT, lambda: self._spawn(self._interrupt()))
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 def _worth_showing(view: View) -> bool:

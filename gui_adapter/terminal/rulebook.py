@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hnefi.engine.compile.progress import Progress
 from hnefi.engine.game import AnyVariant
 from hnefi.engine.record import RuleSet
 from hnefi.engine.records.rule_sets import carried
@@ -31,13 +32,26 @@ class Rulebook:
     """Answers about places of one variant at a time. One question at a time; EngineError where the engine failed
     twice."""
 
-    def __init__(self, command: Sequence[str] | None = None, traffic: Traffic | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str] | None = None,
+        traffic: Traffic | None = None,
+        timeouts: Timeouts | None = None,
+    ) -> None:
         self._command = command or own_command()
         self._traffic = traffic
+        self._timeouts = timeouts or Timeouts()
         self._engine: Engine | None = None
+        self._closed = False
         self._loaded: AnyVariant | None = None
         self._asking = asyncio.Lock()
         self.restarts = 0
+        self.on_compiling: Callable[[Progress], None] | None = None
+
+    @property
+    def compiling(self) -> Progress | None:
+        """What the process compiles now; None if nothing."""
+        return None if self._engine is None else self._engine.compiling
 
     async def facts(self, variant: AnyVariant, start: str | None, moves: Sequence[str]) -> Facts:
         """What the rules say about the place after `moves`; IllegalPosition if it cannot be reached."""
@@ -97,6 +111,8 @@ class Rulebook:
                 return await self._ask(variant, start, moves, questions)
             except EngineError:
                 await self._drop()
+                if self._closed:
+                    raise
                 self.restarts += 1
                 return await self._ask(variant, start, moves, questions)
 
@@ -114,7 +130,11 @@ class Rulebook:
     async def _ready_for(self, variant: AnyVariant) -> Engine:
         if self._engine is None:
             self._engine = await Engine.start(
-                self._command, "uti", timeouts=Timeouts(), on_traffic=self._traffic
+                self._command,
+                "uti",
+                timeouts=self._timeouts,
+                on_traffic=self._traffic,
+                on_compiling=self.on_compiling,
             )
             self._loaded = None
         if self._loaded is not variant:
@@ -126,11 +146,21 @@ class Rulebook:
     async def _drop(self) -> None:
         engine, self._engine = self._engine, None
         if engine is not None:
-            await engine.quit(grace=0.1)
+            await end(engine)
 
     async def close(self) -> None:
-        """End the process."""
+        """End the process; there will be no other."""
+        self._closed = True
         await self._drop()
+
+
+async def end(engine: Engine, grace: float = 0.1, mercy: float = 0.3) -> None:
+    """End an engine, in the middle of whatever it does: `quit`, after `grace` seconds TERM, after `mercy` more KILL."""
+    ending = asyncio.ensure_future(engine.quit(grace))
+    await asyncio.wait({ending}, timeout=grace + mercy)
+    if not ending.done():
+        engine.kill()
+    await ending
 
 
 async def choose(engine: Engine, variant: AnyVariant) -> None:

@@ -60,7 +60,11 @@ class Script:
 
     async def _lines(self, first: str | None) -> int:
         reader = Reader(self._source)
-        line = first
+        if first is not None:
+            await self._carry_out(first, beginning=True)
+            if self._left:
+                return 0
+        line = None
         while True:
             if line is not None:
                 await self._carry_out(line)
@@ -73,11 +77,11 @@ class Script:
                 await self._controller.settled()
                 return 0
 
-    async def _carry_out(self, line: str) -> None:
+    async def _carry_out(self, line: str, *, beginning: bool = False) -> None:
         controller = self._controller
         if line.split()[:1] and line.split(maxsplit=1)[0].lower() not in AT_ONCE:
             await controller.settled()
-        reply = await controller.submit(line)
+        reply = await (controller.begin_with if beginning else controller.submit)(line)
         self._failed = self._failed or reply.failed
         self._flush()
         if reply.show and not reply.failed:
@@ -98,7 +102,7 @@ class Script:
         """Interrupted or told to end: engines are ended, too."""
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError, RuntimeError, ValueError):
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, work.cancel)
 
 

@@ -34,14 +34,21 @@ class Seats:
     """Both sides. `rival` is who takes a side that a person leaves, `helper` our engine for hints and analysis,
     `substitute` moves for a person who says `go`."""
 
-    def __init__(self, changed: Callable[[], None], seed: int | None, traffic: Traffic | None) -> None:
+    def __init__(
+        self,
+        changed: Callable[[], None],
+        compiling: Callable[[], None],
+        seed: int | None,
+        traffic: Traffic | None,
+    ) -> None:
         self.seed = seed
         self.rival = Spec(player="default", level=strength.DEFAULT)
-        self.helper = Opponent(Spec(), traffic)
-        self.substitute = Opponent(self.rival, traffic)
-        self._seats: dict[SideLetter, Seat] = {"a": Seat(), "d": Seat()}
         self._changed = changed
+        self._compiling = compiling
         self._traffic = traffic
+        self.helper = self._opponent(Spec())
+        self.substitute = self._opponent(self.rival)
+        self._seats: dict[SideLetter, Seat] = {"a": Seat(), "d": Seat()}
         self._leaving: set[asyncio.Task[None]] = set()
         self._warming: set[asyncio.Task[None]] = set()
 
@@ -78,7 +85,15 @@ class Seats:
             return
         if seat.opponent is not None:
             self._spawn(seat.opponent.close(), self._leaving)
-        seat.opponent = None if spec is None else Opponent(spec, self._traffic)
+        seat.opponent = None if spec is None else self._opponent(spec)
+
+    def _opponent(self, spec: Spec) -> Opponent:
+        return Opponent(spec, self._traffic, lambda _: self._compiling())
+
+    @property
+    def everybody(self) -> list[Opponent]:
+        """The engines that sit here and those behind the chairs."""
+        return [*self.engines, self.helper, self.substitute]
 
     def stand_up(self, opponent: Opponent) -> None:
         """An engine leaves its seat: a person may move there."""
@@ -109,7 +124,5 @@ class Seats:
         """End every process."""
         for task in self._warming:
             task.cancel()
-        await asyncio.gather(*self._warming, return_exceptions=True)
-        everybody = [*self.engines, self.helper, self.substitute]
-        closing = [opponent.close() for opponent in everybody]
-        await asyncio.gather(*closing, *self._leaving, return_exceptions=True)
+        closing = [opponent.close() for opponent in self.everybody]
+        await asyncio.gather(*self._warming, *closing, *self._leaving, return_exceptions=True)

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
+from hnefi.engine.compile.progress import Progress
 from hnefi.engine.game import AnyVariant
 from hnefi.engine.record import BY_RULES, GameRecord
 from hnefi.engine.search.types import Limits
@@ -38,7 +39,7 @@ SEAT_TAGS: Final[tuple[tuple[str, SideLetter], ...]] = (("AttackersSeat", "a"), 
 
 class Table:
     """One game after the other. `say` tells the person what happens by itself; `changed` is called after everything
-    that can be seen."""
+    that can be seen, `compiling` when an engine says what it compiles."""
 
     def __init__(
         self,
@@ -49,15 +50,17 @@ class Table:
         post: Post,
         say: Callable[[str], None],
         changed: Callable[[], None],
+        compiling: Callable[[], None],
         seed: int | None = None,
         traffic: Traffic | None = None,
         speed: float = 0.0,
     ) -> None:
         self.rules = rules
+        self.rules.on_compiling = lambda _: compiling()
         self.files = files
         self.say = say
         self.speed = speed
-        self.seats = Seats(changed, seed, traffic)
+        self.seats = Seats(changed, compiling, seed, traffic)
         self.pace = Pace(post, self._look_at_clock)
         self.paused = False
         self.looking = False
@@ -97,6 +100,13 @@ class Table:
         if facts is None or facts.result is None or facts.reason is None:
             return None
         return self._end(facts.result, facts.reason)
+
+    @property
+    def compiling(self) -> Progress | None:
+        """What an engine of this table compiles now, the rules' first; None if none does."""
+        first = self.rules.compiling
+        others = (opponent.compiling for opponent in self.seats.everybody)
+        return first or next((progress for progress in others if progress is not None), None)
 
     @property
     def mode(self) -> Mode:
@@ -309,10 +319,16 @@ class Table:
         await self._arrive()
 
     async def _look(self) -> None:
-        """Ask the rules about the place looked at, once."""
+        """Ask the rules about the place looked at, once. Where they cannot be asked, the place before is looked at: one
+        of which nothing is known cannot be shown."""
         node = self.game.at
         if node.facts is None or not node.facts.asked:
-            node.facts = await self.rules.facts(self.variant, self.game.start, self.game.moves)
+            try:
+                node.facts = await self.rules.facts(self.variant, self.game.start, self.game.moves)
+            except BaseException:
+                while self.game.at.facts is None and self.game.at.parent is not None:
+                    self.game.at = self.game.at.parent
+                raise
             if node.parent is not None and node.captures is None and node.parent.facts is not None:
                 known = {move.text: move for move in node.parent.facts.legal}
                 node.captures = known[node.text].captures if node.text in known else None

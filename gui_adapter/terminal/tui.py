@@ -52,7 +52,7 @@ REDRAW: Final = 0.02
 LONGEST: Final = 4096
 """Characters of a typed line at most."""
 WAITING: Final = 64
-"""Lines that wait for the controller at most."""
+"""Lines that wait for their answer at most."""
 HINT: Final = "F1 help   F2 mouse   keys: all keys"
 _ENDS: Final = (signal.SIGTERM, signal.SIGHUP)
 _SQUARE: Final = re.compile("([a-s][1-9][0-9]?)(?:[- ]|$)")
@@ -112,7 +112,7 @@ class FullScreen:
         target: Output | None = None,
     ) -> None:
         self._controller = controller
-        self._lines: asyncio.Queue[str | None] = asyncio.Queue(WAITING)
+        self._tasks: set[asyncio.Task[None]] = set()
         self._chosen = ""
         self._reading: _Reading | None = None
         self._mouse = controller.view.settings.mouse
@@ -148,15 +148,15 @@ class FullScreen:
         """Show the game until it is left; the exit status."""
         self._controller.on_change(self._changed)
         self._catch_signals()
-        worker = asyncio.ensure_future(self._work())
         try:
             await self.application.run_async(handle_sigint=False, set_exception_handler=False)
         except EOFError:
             return 0  # the terminal is gone
         finally:
             self._let_signals_go()
-            worker.cancel()
-            await asyncio.gather(worker, return_exceptions=True)
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._failure is not None:
             raise self._failure
         return 0
@@ -178,29 +178,30 @@ class FullScreen:
     # What goes to the controller
 
     def _send(self, line: str | None) -> None:
-        """A line for the controller, after those that wait, or None for Ctrl-C. Nobody types so fast that the queue
-        is full; what a stuck key sends then is dropped."""
-        if not self._lines.full():
-            self._lines.put_nowait(line)
+        """A line for the controller, which deals with one after the other, or None for Ctrl-C. No line waits here for
+        those before it: `quit` is heard at any time. Nobody types so fast that too many wait for their answers; what a
+        stuck key sends then is dropped."""
+        if line is None or len(self._tasks) < WAITING:
+            task = asyncio.ensure_future(self._answer(line))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    async def _work(self) -> None:
-        """Hand on one line after the other."""
-        while True:
-            line = await self._lines.get()
-            try:
-                if line is None:
-                    reply = await self._controller.interrupt()
-                else:
-                    reply = await self._controller.submit(line)
-            except Exception as error:  # noqa: BLE001 - handed on by `run`, which would wait for ever otherwise
-                self._failure = error
-                self._leave()
-                return
-            self._chosen = ""
-            self._show(reply)
-            if reply.quit:
-                self._leave()
-            self.application.invalidate()
+    async def _answer(self, line: str | None) -> None:
+        """Hand on a line and show what is answered."""
+        try:
+            if line is None:
+                reply = await self._controller.interrupt()
+            else:
+                reply = await self._controller.submit(line)
+        except Exception as error:  # noqa: BLE001 - handed on by `run`, which would wait for ever otherwise
+            self._failure = error
+            self._leave()
+            return
+        self._chosen = ""
+        self._show(reply)
+        if reply.quit:
+            self._leave()
+        self.application.invalidate()
 
     def _show(self, reply: Reply) -> None:
         """Open the reader for an answer that has no room below the board."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from .panes import compiling_text
 from .positions import SIDES, board_of
 from .settings import Settings
 from .table import Table
@@ -63,10 +64,17 @@ def view_of(
         closed=closed,
         prompt=_prompt(table, question),
         question=question,
+        compiling=compiling_of(table),
         words=_words(table, question, waiting),
         log=tuple(log),
         place=table.place,
     )
+
+
+def compiling_of(table: Table) -> str:
+    """What an engine compiles before it can work, if one does."""
+    progress = table.compiling
+    return "" if progress is None else compiling_text(progress)
 
 
 def _kind(table: Table, side: SideLetter) -> SeatKind:
