@@ -26,8 +26,10 @@ from patience import PROMPTLY
 
 from hnefi.tools.arena import command, reading, report, run, store
 from hnefi.tools.arena.run import Loop
+from hnefi.tools.arena.seats import preflight
 from hnefi.tools.arena.store import Store
-from hnefi.tools.arena.values import GameResult, GameTask
+from hnefi.tools.arena.values import EngineSpec, GameResult, GameTask
+from hnefi.tools.common import compiling, interrupts
 
 FAKE = [sys.executable, str(Path(fake_arena.__file__))]
 ARENA = [sys.executable, "-m", "hnefi.tools.arena.command"]
@@ -36,7 +38,7 @@ ARENA = [sys.executable, "-m", "hnefi.tools.arena.command"]
 @pytest.fixture(autouse=True)
 def signals_as_before() -> Iterator[None]:
     """An interrupted run ignores further signals to its end; this process has others to play."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in interrupts.NUMBERS}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -317,7 +319,7 @@ def fake_process(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_interruption_breaks_games_off_and_says_how_to_go_on(tmp_path: Path, number: int) -> None:
     folder = tmp_path / "the run"
     with fake_process(folder, "pairs=500", "pace=0.2") as process:
@@ -339,6 +341,7 @@ def test_games_may_be_finished_and_a_second_interruption_does_not_wait(tmp_path:
         for text in process.stdout:
             if text.startswith("interrupted: running games are played to their end"):
                 break
+        time.sleep(interrupts.TWICE)
         begun = time.monotonic()
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=20)
@@ -423,53 +426,33 @@ def test_oddities_are_kept_once_for_each_kind_and_engine(
 # Kernels before engines
 
 
-@pytest.fixture
-def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """In the place of Python: a program that writes down what it is told to do and then takes its time."""
-    script = tmp_path / "python"
-    script.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$0.told"; exec sleep "$(cat "$0.seconds")"\n')
-    script.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(script))
-    return script
+FAKE_ENGINE = ["-I", "-S", str(Path(__file__).with_name("fake_engine.py"))]
 
 
-@pytest.mark.parametrize(("seconds", "said"), [("0", ""), ("0.6", "compiling the engine's kernels, once")])
-def test_one_process_compiles_before_all_others_and_says_so_if_it_takes_long(
-    compiler: Path,
-    seconds: str,
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    Path(f"{compiler}.seconds").write_text(seconds)
-    monkeypatch.setattr(run, "WARM", 0.3)
-    begun = time.monotonic()
-    run.warm_up()
-    assert time.monotonic() - begun >= float(seconds)
-    assert Path(f"{compiler}.told").read_text().splitlines() == [
-        "-c", "from hnefi.engine.warmup import warm; warm(everything=True)"
-    ]  # fmt: skip
-    assert capsys.readouterr().err.startswith(said)
-    assert bool(said) == ("minute" in said or said != "")
+def test_what_engines_compile_is_shown_before_the_first_game(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each brought to the variants that will be played, and given the time for that."""
+    spec = EngineSpec("slow", (sys.executable, *FAKE_ENGINE, "compiles"), proto="uti", ready=0.5)
+    with compiling.shown_on_stderr():
+        (checked,) = asyncio.run(preflight([spec], ["brandubh"]))
+    assert checked.problems == ()
+    assert capsys.readouterr().err.startswith("compiling 0/12 the rules (0 s, about 12 s left)\n")
 
 
-def test_an_interrupted_compiler_is_ended(compiler: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path(f"{compiler}.seconds").write_text("60")
-    started: list[subprocess.Popen[bytes]] = []
-
-    class Interrupted(subprocess.Popen[bytes]):
-        def wait(self, timeout: float | None = None) -> int:
-            started.append(self)
-            if timeout == run.WARM:
-                raise KeyboardInterrupt
-            return super().wait(timeout)
-
-    monkeypatch.setattr(run.subprocess, "Popen", Interrupted)
-    begun = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        run.warm_up()
-    assert time.monotonic() - begun < 30
-    assert started[0].returncode == -signal.SIGKILL
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interruption_while_engines_are_prepared_leaves_nothing(tmp_path: Path, number: int) -> None:
+    marker = f"HNEFI_TEST_PREPARED_{os.getpid()}"
+    words = f"cmd={sys.executable},args={' '.join([*FAKE_ENGINE, 'no-ready', 'no-term'])},env.{marker}=1,ready=600"
+    line = [*ARENA, "--engine", words, "--engine", words, "--out", str(tmp_path / "run"), "--nodes", "1"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        _wait_for(lambda: len(engines_of(marker)) == 1)
+        begun = time.monotonic()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+    assert time.monotonic() - begun < PROMPTLY
+    assert (process.returncode, out, err) == (run.INTERRUPTED, "", f"{command.NOTHING}\n")
+    _wait_for(lambda: not engines_of(marker))
+    assert list(tmp_path.iterdir()) == []
 
 
 # With engines
@@ -543,7 +526,8 @@ def test_killed_or_interrupted_nothing_is_left_and_the_run_goes_on(
             assert len(engines_of(marker)) == 2
             for number in signals:
                 process.send_signal(number)
-                time.sleep(0.02)
+                # Two within less time are one.
+                time.sleep(interrupts.TWICE)
             out, _ = process.communicate(timeout=20)
         if signals[0] == signal.SIGINT:
             assert process.returncode == run.INTERRUPTED
@@ -579,8 +563,9 @@ time.sleep(60)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
-def test_a_second_interruption_kills_engines_with_all_that_they_started(
-    tmp_path: Path, small: list[str]
+@pytest.mark.parametrize("interruptions", [1, 2])
+def test_engines_that_do_not_end_are_killed_with_all_that_they_started(
+    tmp_path: Path, small: list[str], interruptions: int
 ) -> None:
     (tmp_path / "stubborn.py").write_text(STUBBORN)
     marker = f"HNEFI_TEST_STUBBORN_{os.getpid()}"
@@ -594,10 +579,10 @@ def test_a_second_interruption_kills_engines_with_all_that_they_started(
             if text.startswith("game "):
                 break
         assert len(engines_of(marker)) == 4
-        for _ in range(2):
-            process.send_signal(signal.SIGINT)
-            time.sleep(0.05)
         begun = time.monotonic()
+        for _ in range(interruptions):
+            process.send_signal(signal.SIGINT)
+            time.sleep(interrupts.TWICE)
         process.communicate(timeout=20)
     assert time.monotonic() - begun < PROMPTLY  # in peace it takes those nine seconds
     assert process.returncode == run.INTERRUPTED

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from . import reading, resolve
 from .options import Config, ConfigError, Document, Option
 
 if TYPE_CHECKING:
+    from ..common.interrupts import Caught
     from .run import Run
     from .store import Store
 
@@ -48,14 +50,57 @@ CHANGEABLE = {
 NEW_ONLY = ("--out", "--dry-run", "--no-dry-run")
 """Flags of a new run that say nothing to one that goes on."""
 
-INTERRUPTED = 1
 USAGE = 2
 REFUSED = 2
 STORAGE = 4
 
 
+NOTHING = "hnefi arena: interrupted before the first game: nothing was played"
+
+
+class _State:
+    """The interrupts of this command, and what is said last where one ends the process at once."""
+
+    caught: Caught | None = None
+    last = NOTHING
+
+
 def main(argv: list[str]) -> int:
-    """Play a run, or carry out a subcommand; the exit code."""
+    """Play a run, or carry out a subcommand; the exit code.
+
+    An interrupt ends the process at once, with all that it has started, but while games are played: then the loop
+    ends them.
+    """
+    from ..common import compiling, interrupts
+    from ..common.endings import INTERRUPTED
+
+    _State.last = "" if argv and argv[0] in COMMANDS and argv[0] != "resume" else NOTHING
+    with (
+        interrupts.caught(lambda: [_State.last] if _State.last else [], None) as caught,
+        interrupts.told(caught.leave),
+        compiling.shown_on_stderr(quiet="--quiet" in argv),
+    ):
+        _State.caught = caught
+        return _main(argv)
+    return INTERRUPTED
+
+
+@contextlib.contextmanager
+def _left_to_the_loop() -> Iterator[None]:
+    """Interrupts do not end the process at once."""
+    caught = _State.caught
+    if caught is None:
+        yield
+        return
+    caught.forget(caught.leave)
+    try:
+        yield
+    finally:
+        if not caught.asked.is_set():
+            caught.listen(caught.leave)
+
+
+def _main(argv: list[str]) -> int:
     if argv and argv[0] in COMMANDS:
         from importlib import import_module
 
@@ -114,9 +159,6 @@ def _guarded(action: Callable[[], int]) -> int:
     """What cannot be done is one sentence on standard error and an exit code."""
     try:
         return action()
-    except KeyboardInterrupt:
-        print("hnefi arena: interrupted before the first game: nothing was played", file=sys.stderr)
-        return INTERRUPTED
     except ConfigError as error:
         print(f"hnefi arena: error: {error}", file=sys.stderr)
         return USAGE
@@ -174,9 +216,11 @@ def _expect_plots(config: Config) -> None:
 def _play(prepared: Run, store: Store) -> int:
     import asyncio
 
+    from ..common import interrupts
     from . import exports, log, run
     from .screen import Screen
 
+    _State.last = f"interrupted; go on with\n{run.resume_command(store)}"
     store.follow(exports.of(prepared.config, prepared.specs, store.folder))
     output = prepared.config.tables["output"]
     screen = Screen(quiet=output["quiet"], plain=output["plain"], as_json=output["json"])
@@ -188,10 +232,11 @@ def _play(prepared: Run, store: Store) -> int:
             # All is stored and said, and no engine lives; whatever else the event loop waits for is not waited for.
             end_log()
             sys.stdout.flush()
+            interrupts.kill_children()
             os._exit(code)
         return code
 
-    with log.recording(store.folder, output["log"], screen.warn) as end_log:
+    with log.recording(store.folder, output["log"], screen.warn) as end_log, _left_to_the_loop():
         return asyncio.run(everything())
 
 
@@ -235,8 +280,13 @@ def _duration(seconds: float) -> str:
 
 def program(argv: Sequence[str] | None = None) -> int:
     """For `python -m`."""
-    return main(list(sys.argv[1:] if argv is None else argv))
+    from ..common import interrupts
+
+    return interrupts.ended(main(list(sys.argv[1:] if argv is None else argv)))
 
 
 if __name__ == "__main__":
-    sys.exit(program())
+    # Under its own name: what subcommands import is the same module, with the same state.
+    from hnefi.tools.arena import command
+
+    sys.exit(command.program())

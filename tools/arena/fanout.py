@@ -25,6 +25,7 @@ from hnefi.engine.wording import shorten
 
 from . import fingerprint, kinds, resolve
 from .clusters import Cluster, leave_interrupts, open_cluster
+from .log import LOG
 from .options import Config, ConfigError
 from .run import Run, Watch, host_scale, play_with, slots_of
 from .slots import LIMIT, in_pairs, places, threads_of, usable_cores
@@ -321,11 +322,18 @@ async def _wave(jobs: Sequence[Job], cluster: Cluster, abort: asyncio.Event) -> 
 
 def _break_off(run: str, cluster: Cluster, sending: threading.Thread) -> None:
     """Have nothing more played; workers of ours end, and with them their engines."""
+    _hush()
     if not cluster.local:
         with contextlib.suppress(Exception):
             cluster.call(break_off, run)
     cluster.close()
     sending.join(ENDING)
+
+
+def _hush() -> None:
+    """From now on threads of libraries may fail, whose workers were taken away: nobody wants to read how."""
+    threading.excepthook = lambda told: LOG.debug("%s: %r", told.thread and told.thread.name, told.exc_value)
+    sys.unraisablehook = lambda told: LOG.debug("%r: %r", told.object, told.exc_value)
 
 
 def _send(jobs: Sequence[Job], cluster: Cluster, put: Callable[[Answer | None], None]) -> None:

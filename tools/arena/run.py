@@ -12,9 +12,7 @@ import contextlib
 import logging
 import re
 import shlex
-import signal
-import subprocess
-import sys
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -56,8 +54,6 @@ COMPLETE, INTERRUPTED, REFUSED, FAULTS, STORAGE = range(5)
 H0_ACCEPTED, INCONCLUSIVE = 10, 11
 """Exit codes of a test, if they are wanted; H1 is 0."""
 
-WARM = 4.0
-"""Seconds in which kernels that are compiled already are loaded."""
 UNSTORED = 32
 """So many games wait to be stored at most; then playing waits."""
 
@@ -141,27 +137,12 @@ def check_engines(config: Config, specs: Sequence[EngineSpec]) -> tuple[Config, 
             raise ConfigError("\n".join(wrong))
         ids = (inside.IDENTITY,) * len(specs)
         return resolve.named(config, ids), ids
-    if any(spec.player for spec in specs):
-        warm_up()
     checked = asyncio.run(preflight(specs, schedule.variants(config)))
     problems = [problem for one in checked for problem in one.problems]
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))
     ids = tuple(one.name for one in checked)
     return resolve.named(config, ids), ids
-
-
-def warm_up() -> None:
-    """Let one process compile our kernels where the cache is empty: each engine alone would be late for `readyok`."""
-    words = [sys.executable, "-c", "from hnefi.engine.warmup import warm; warm(everything=True)"]
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL) as compiling:
-        try:
-            compiling.wait(WARM)
-        except subprocess.TimeoutExpired:
-            print("compiling the engine's kernels, once: about a minute ...", file=sys.stderr, flush=True)
-        except BaseException:
-            compiling.kill()
-            raise
 
 
 def host_scale(config: Config) -> float:
@@ -351,6 +332,8 @@ class Loop:
         self._faults = 0
         self._abort = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._interrupts = 0
+        self._finishing = threading.Event()
         self._results: asyncio.Queue[GameResult | None] = asyncio.Queue(UNSTORED)
         self._oddities = {(data[0], data[1]) for word, data in store.notes if word == "advisory"}
         self._late = 0.0
@@ -363,31 +346,35 @@ class Loop:
             self.screen.say(sentence)
         self.screen.begin(self.run, self.store, self.progress)
         self._log_beginning()
-        if not self.progress.complete:
-            with self._signals():
-                storing = asyncio.ensure_future(self._store_results())
-                playing = asyncio.ensure_future(self._play_games())
-                hurry = asyncio.ensure_future(self._hurry.wait())
-                await asyncio.wait({playing, storing, hurry}, return_when=asyncio.FIRST_COMPLETED)
-                if storing.done():
-                    # Only by a mistake of ours: nothing may be played that is not stored.
-                    playing.cancel()
-                    await asyncio.wait({playing})
-                    storing.result()
-                self.hurried = not playing.done()
-                if self.hurried:
-                    # Nothing that ends by this is a result any more.
-                    kill_all()
-                hurry.cancel()
-                await self._results.put(None)
-                await storing
-                if not self.hurried:
-                    playing.result()
-        ending = self.ending()
-        words = self._words(ending).replace("\n", " ")
-        LOG.log(logging.ERROR if ending == "storage" else logging.INFO, "%s: %s", ending, words)
-        self.screen.end(self._words(ending), ending)
+        with self._signals():
+            if not self.progress.complete:
+                await self._play_and_store()
+            self._finishing.set()
+            ending = self.ending()
+            words = self._words(ending).replace("\n", " ")
+            LOG.log(logging.ERROR if ending == "storage" else logging.INFO, "%s: %s", ending, words)
+            self.screen.end(self._words(ending), ending)
         return self._exit_code(ending)
+
+    async def _play_and_store(self) -> None:
+        storing = asyncio.ensure_future(self._store_results())
+        playing = asyncio.ensure_future(self._play_games())
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        await asyncio.wait({playing, storing, hurry}, return_when=asyncio.FIRST_COMPLETED)
+        if storing.done():
+            # Only by a mistake of ours: nothing may be played that is not stored.
+            playing.cancel()
+            await asyncio.wait({playing})
+            storing.result()
+        self.hurried = not playing.done()
+        if self.hurried:
+            # Nothing that ends by this is a result any more.
+            kill_all()
+        hurry.cancel()
+        await self._results.put(None)
+        await storing
+        if not self.hurried:
+            playing.result()
 
     async def _play_games(self) -> None:
         async with contextlib.aclosing(
@@ -492,36 +479,40 @@ class Loop:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
+        """Interrupts are told to `interrupt`, also those that came before. Where the loop is too busy to hear of one,
+        or the last tables take too long, the process ends."""
         loop = asyncio.get_running_loop()
-        with interrupts.told(lambda: loop.call_soon_threadsafe(self.interrupt)) as theirs:
-            if theirs:
-                # A command that plays several runs, such as the ladder, has its own meaning of signals.
-                yield
-                return
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        handled = []
-        for number in numbers:
-            # Only the main thread may, and not everywhere.
-            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-                loop.add_signal_handler(number, self.interrupt)
-                handled.append(number)
-        try:
+
+        def leave(*, finishing: bool) -> None:
+            if finishing or not self._finishing.is_set():
+                caught.leave()
+
+        def told() -> None:
+            finishing = self._finishing.is_set()
+            if not finishing:
+                loop.call_soon_threadsafe(self.interrupt)
+            if finishing or not self.run.config["control.finish_games"]:
+                last = threading.Timer(
+                    interrupts.GRACE if finishing else 2 * interrupts.GRACE,
+                    leave,
+                    kwargs={"finishing": finishing},
+                )
+                last.daemon = True
+                timers.append(last)
+                last.start()
+
+        timers: list[threading.Timer] = []
+        with interrupts.caught(lambda: [self._words("interrupted")], None) as caught, interrupts.told(told):
             yield
-        finally:
-            # Who asked once need not fear to ask again while tables are printed.
-            again = signal.SIG_IGN if self._stopping == "interrupted" else None
-            with _held(handled):
-                for number in handled:
-                    loop.remove_signal_handler(number)
-                    if again is not None:
-                        signal.signal(number, again)
+        for timer in timers:
+            timer.cancel()
 
     def interrupt(self) -> None:
         """Somebody wants this to end; asked twice, at once."""
-        if self._stopping == "interrupted":
+        self._interrupts += 1
+        if self._interrupts > 1:
             LOG.info("interrupted again: engines are killed")
-            self._abort.set()
-            self._hurry.set()
+            self._hurry_up()
             return
         LOG.info("interrupted")
         self._stopping = self._stopping or "interrupted"
@@ -530,6 +521,12 @@ class Loop:
         else:
             self.screen.say("interrupted: running games are broken off")
             self._abort.set()
+            # Engines that do not end by then are ended.
+            asyncio.get_running_loop().call_later(interrupts.GRACE, self._hurry_up)
+
+    def _hurry_up(self) -> None:
+        self._abort.set()
+        self._hurry.set()
 
     # How it ended
 
@@ -570,19 +567,6 @@ class Loop:
 def _kind(oddity: str) -> str:
     """Of what kind an oddity is: the word with which it begins."""
     return oddity.partition(" ")[0].rstrip(":")
-
-
-@contextlib.contextmanager
-def _held(numbers: Sequence[signal.Signals]) -> Iterator[None]:
-    """No such signal arrives meanwhile."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 async def play_in_slots(

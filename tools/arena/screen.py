@@ -194,7 +194,7 @@ class Screen:
         state = state_of(self._run, self._store, self._progress, ending)
         summary = summarize(self._facts, self._counts, state, self._test)
         # Files first: whoever looked at the stream may have gone.
-        said = [*self._files(summary), words]
+        said = [*self._files(summary, interrupted=ending == "interrupted"), words]
         self._live.close()
         if self._as_json:
             print(json.dumps(document(summary), indent=1), file=self._out, flush=True)
@@ -205,8 +205,8 @@ class Screen:
         for text in said:
             self._live.report(text.split("\n"))
 
-    def _files(self, summary: Summary) -> list[str]:
-        """What the run leaves besides its log; sentences about what could not be written."""
+    def _files(self, summary: Summary, *, interrupted: bool) -> list[str]:
+        """What the run leaves besides its log; sentences about what was not written."""
         from .store import write_file
 
         said = []
@@ -216,7 +216,10 @@ class Screen:
             self._log.close()
         try:
             write_file(folder / SUMMARY, json.dumps(document(summary), indent=1) + "\n")
-            if self._run.config["output.plots"]:
+            if self._run.config["output.plots"] and interrupted:
+                # Whoever interrupts does not want to wait for a library.
+                said.append(f"plots are not drawn: hnefi arena report {self._folder} --plots draws them")
+            elif self._run.config["output.plots"]:
                 from . import plots
 
                 series = plots.score_series(self._progress.games(), self._facts.engines)

@@ -17,12 +17,23 @@ from typing import IO, Any
 from hnefi.engine import games, otn
 from hnefi.engine.game import AnyVariant
 from hnefi.protocol.answers import VariantLine
-from hnefi.protocol.client import Engine, EngineError, EngineProtocolError, EngineStartError, Timeouts
+from hnefi.protocol.client import (
+    Engine,
+    EngineError,
+    EngineProtocolError,
+    EngineStartError,
+    Progress,
+    Timeouts,
+)
 
+from ..common import compiling
 from .values import EngineSpec
 
 STOP = 0.5
 """How long a process may take to obey, in seconds, where nothing else is said."""
+
+COMPILING = 900.0
+"""How long our own engine may be silent before it is ready for the first time, in seconds."""
 
 WRITE = 10.0
 """How long a process may leave a command of ours unread."""
@@ -49,7 +60,12 @@ WatchLine = Callable[[float, str, bytes], None]
 """Sees every line of a process: `time.monotonic()`, `>` or `<`, bytes."""
 
 
-async def start(spec: EngineSpec, cores: Collection[int] = (), on_traffic: WatchLine | None = None) -> Engine:
+async def start(
+    spec: EngineSpec,
+    cores: Collection[int] = (),
+    on_traffic: WatchLine | None = None,
+    on_compiling: Callable[[Progress], None] | None = None,
+) -> Engine:
     """A greeted process with its options and first lines, ready; EngineError, and no process, if that fails."""
     timeouts = Timeouts(
         start=spec.start,
@@ -70,6 +86,7 @@ async def start(spec: EngineSpec, cores: Collection[int] = (), on_traffic: Watch
             timeouts=timeouts,
             cores=cores,
             on_traffic=on_traffic,
+            on_compiling=on_compiling,
         )
     try:
         for line in spec.init:
@@ -230,6 +247,8 @@ class Checked:
 async def preflight(specs: Iterable[EngineSpec], variants: Iterable[str]) -> list[Checked]:
     """Start one process of every engine, one after the other, bring it to all `variants` and end it.
 
+    What our own engine has to compile for these variants and its player, it compiles here, before any clock runs; that
+    is shown (`compiling.report`), and no deadline hurries it.
     Engines that differ only in name, limits or margins are started once. Never fails: see `problems`.
     """
     variants = tuple(variants)
@@ -244,8 +263,9 @@ async def preflight(specs: Iterable[EngineSpec], variants: Iterable[str]) -> lis
 
 
 async def _check(spec: EngineSpec, variants: tuple[str, ...]) -> Checked:
+    plain = replace(spec, options=(), ready=max(spec.ready, COMPILING) if spec.player else spec.ready)
     try:
-        engine = await start(replace(spec, options=()))
+        engine = await start(plain, on_compiling=compiling.report)
     except (EngineError, ValueError) as error:
         return Checked(problems=(f"{spec.name}: {error}",))
     steps: list[Callable[[], Awaitable[object]]] = [
