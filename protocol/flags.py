@@ -3,11 +3,83 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+import sys
+
+TYPE_CHECKING = False
+"""Not from typing, which an engine starts without."""
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, NoReturn
+
+
+def said_anew(prog: str, old: str, new: str) -> None:
+    """Tell on standard error what an old spelling is called now."""
+    print(f"{prog}: {old} is called {new} now; the old spelling goes with the next release", file=sys.stderr)
 
 
 class Parser(argparse.ArgumentParser):
     """Says in a line what is wrong and where help is, which twenty lines of usage hide; so do parsers below it."""
+
+    def __init__(self, *arguments: Any, **how: Any) -> None:
+        """As argparse's own."""
+        super().__init__(*arguments, **how)
+        self._old: dict[str, tuple[str, Callable[[str], str] | None, Callable[[str], bool] | None]] = {}
+        self._subject: tuple[str, int] | None = None
+
+    def renamed(
+        self,
+        old: str,
+        new: str,
+        value: Callable[[str], str] | None = None,
+        when: Callable[[str], bool] | None = None,
+    ) -> None:
+        """Take the flag `old` for `new` and say so. `value` makes the new value of the old one, where `when` holds."""
+        self._old[old] = (new, value, when)
+
+    def takes_variant(self, behind: int = 0) -> None:
+        """Take `--variant V,V` for the variants that are words by themselves, `behind` so many other words."""
+        self._subject = ("--variant", behind)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse's own, old spellings read as the new ones."""
+        return super().parse_known_args(self._anew(sys.argv[1:] if args is None else args), namespace)
+
+    def _anew(self, words: Sequence[str]) -> list[str]:
+        """A command line in today's spelling."""
+        made: list[str] = []
+        variants: list[str] = []
+        rest = list(words)
+        while rest:
+            word = rest.pop(0)
+            if word == "--":
+                made += [word, *rest]
+                break
+            flag, equals, value = word.partition("=")
+            if self._subject is not None and flag == self._subject[0] and (equals or rest):
+                variants += (value if equals else rest.pop(0)).split(",")
+                continue
+            new, translated, when = self._old.get(flag, (flag, None, None))
+            behind = value if equals else rest[0] if rest else ""
+            if new == flag or (when is not None and not when(behind)):
+                made.append(word)
+                continue
+            said_anew(self.prog, flag, new)
+            if translated is not None and behind:
+                try:
+                    behind = translated(behind)
+                except argparse.ArgumentTypeError as error:
+                    self.error(f"argument {flag}: {error}")
+                if not equals:
+                    rest.pop(0)
+                made += [new, behind]
+            else:
+                made.append(new + equals + value)
+        if variants and self._subject is not None:
+            place = self._subject[1]
+            clear = not any(word.startswith("-") for word in made[:place])
+            at = place if clear else len(made)
+            made[at:at] = variants
+        return made
 
     def error(self, message: str) -> NoReturn:
         """End with status 2."""

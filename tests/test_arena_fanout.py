@@ -49,7 +49,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     (folder / "engine.py").write_bytes(SHUFFLER.read_bytes())
     engine = ["--engine", f"cmd={sys.executable},args=-I -S {folder / 'engine.py'}"]
     openings = ["--openings-source", "file", "--openings-file", str(folder / "openings.txt")]
-    rest = ["--variants", "brandubh", "--pairs", "8", "--nodes", "5", "--adjudicate-max-plies", "30"]
+    rest = ["--variant", "brandubh", "--pairs", "8", "--nodes", "5", "--adjudicate-max-plies", "30"]
     return [*ARENA, *engine, *engine, *openings, *rest, "--concurrency", "1"]
 
 

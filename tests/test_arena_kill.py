@@ -45,7 +45,7 @@ def marked(mark: str) -> list[str]:
 
 def new_run(folder: Path, mark: str) -> list[str]:
     """The words that begin a run of two real engines in `folder`."""
-    words = ["random-blind", "default", "--variants", "brandubh", "--pairs", str(PAIRS), "--nodes", "100"]
+    words = ["random-blind", "default", "--variant", "brandubh", "--pairs", str(PAIRS), "--nodes", "100"]
     words += [
         "--seed",
         "3",

@@ -229,7 +229,7 @@ def test_lists_are_kept_word_for_word() -> None:
 def test_the_subcommand_prints_a_file_that_is_read_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert openings.main(["--variants", "brandubh", "--openings-count", "5", "--seed", "2"]) == 0
+    assert openings.main(["--variant", "brandubh", "--openings-count", "5", "--seed", "2"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("# 5 openings of brandubh, seed 2, ")
     assert from_file(tmp_path, text, 5) == prepare(config(seed=2), 5)["brandubh"]

@@ -255,7 +255,7 @@ def test_engines_are_called_by_names_of_their_own() -> None:
             ["default", "default", "--each", "limits_a.foo=3"],
             "--each limits_a.foo='3': expected one of tc, movetime",
         ),
-        (["default", "default", "--variants", "copenhaagen"], r"'copenhaagen'.*did you mean copenhagen\?"),
+        (["default", "default", "--variant", "copenhaagen"], r"'copenhaagen'.*did you mean copenhagen\?"),
         (["default", "default", "--sprt", "elo1=-3"], "sprt.elo0 0: expected less than elo1, -3.0"),
         (["default", "default", "--sprt", "elo0=-1500,elo1=-500"], "sprt.elo0 -1500.0: expected -200 to 200"),
         (["default", "default", "--sprt", "alpha=0.6,beta=0.5"], r"expected alpha \+ beta below 1"),

@@ -480,7 +480,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     file = tmp_path_factory.mktemp("openings") / "openings.txt"
     file.write_text("a4a3\na4a2\na4a3 d3c3\na4a2 d3c3\na4a3 d5c5\na4a2 d5c5\na4a3 d5e5\na4a2 d5e5\n")
     engine = ["--engine", f"cmd={sys.executable},args=-I -S {Path(__file__).parent / 'shuffle_engine.py'}"]
-    words = ["--variants", "brandubh", "--pairs", "6", "--seed", "5", "--concurrency", "1", "--nodes", "5"]
+    words = ["--variant", "brandubh", "--pairs", "6", "--seed", "5", "--concurrency", "1", "--nodes", "5"]
     openings = ["--openings-source", "file", "--openings-file", str(file)]
     return [*engine, *engine, *words, *openings, "--adjudicate-max-plies", "30"]
 
@@ -669,7 +669,7 @@ def test_nothing_is_half_created(
 def test_a_foreign_engine_is_called_what_it_calls_itself(tmp_path: Path) -> None:
     fake = Path(__file__).parent / "fake_engine.py"
     engine = f"cmd={sys.executable},args=-I -S {fake}"
-    words = ["--engine", engine, "--engine", engine, "--variants", "brandubh", "--pairs", 3, "--no-swap"]
+    words = ["--engine", engine, "--engine", engine, "--variant", "brandubh", "--pairs", 3, "--no-swap"]
     done = arena(
         *words, "--out", tmp_path / "run", "--nodes", 5, "--openings-source", "start", "--openings-repeat", 3
     )

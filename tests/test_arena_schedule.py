@@ -129,7 +129,7 @@ def test_a_dry_run_prints_the_schedule_and_starts_nothing(
         "--sprt-max-pairs",
         "2",
     ]
-    words += ["--out", str(tmp_path / "run"), "--openings-source", "start", "--variants", "brandubh"]
+    words += ["--out", str(tmp_path / "run"), "--openings-source", "start", "--variant", "brandubh"]
     assert command.main([*words, "--openings-repeat", "2"]) == 0
     out = capsys.readouterr().out
     assert "4 games in 2 pairs: 1 meetings, 2 rounds" in out
@@ -161,7 +161,7 @@ def test_a_dry_run_judges_the_openings_of_a_file(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, code: int, said: str
 ) -> None:
     (tmp_path / "openings.txt").write_text(text)
-    words = ["default", "random-blind", "--dry-run", "--variants", "brandubh", "--pairs", "2"]
+    words = ["default", "random-blind", "--dry-run", "--variant", "brandubh", "--pairs", "2"]
     words += ["--openings-source", "file", "--openings-file", str(tmp_path / "openings.txt")]
     assert command.main(words) == code
     assert said in "".join(capsys.readouterr())
@@ -178,7 +178,7 @@ def test_a_dry_run_judges_the_openings_of_a_file(
 def test_a_dry_run_says_what_only_an_engine_knows(
     capsys: pytest.CaptureFixture[str], flags: list[str], said: str
 ) -> None:
-    words = ["default", "random-blind", "--dry-run", "--variants", "brandubh", "--pairs", "3", *flags]
+    words = ["default", "random-blind", "--dry-run", "--variant", "brandubh", "--pairs", "3", *flags]
     assert command.main(words) == 0
     out = capsys.readouterr().out
     assert f"3 for every variant are needed; openings are {said}" in out
@@ -187,7 +187,7 @@ def test_a_dry_run_says_what_only_an_engine_knows(
 
 @pytest.mark.usefixtures("_nothing_starts")
 def test_a_dry_run_of_a_huge_run_is_soon_done(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["default", "random-blind", "--dry-run", "--variants", "brandubh,tablut", "--pairs"]
+    words = ["default", "random-blind", "--dry-run", "--variant", "brandubh,tablut", "--pairs"]
     assert command.main([*words, "3"]) == 0
     few = capsys.readouterr().out.splitlines()
     begun = time.process_time()
@@ -208,6 +208,6 @@ def test_a_dry_run_of_a_huge_run_is_soon_done(capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.usefixtures("_nothing_starts")
 def test_a_dry_run_sees_that_a_small_game_has_too_few_openings(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["default", "default", "--dry-run", "--variants", "hexapawn:3x3", "--pairs", "1000"]
+    words = ["default", "default", "--dry-run", "--variant", "hexapawn:3x3", "--pairs", "1000"]
     assert command.main(words) == 2
     assert "distinct openings of 'hexapawn:3x3': expected 1000 (fewer pairs" in capsys.readouterr().err

@@ -315,7 +315,7 @@ def test_what_cannot_be_is_said(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["brandubh", "--pairs", "3"], "--pairs: expected only with --search"),
+        (["brandubh", "--doubles", "3"], "--doubles: expected only with --search"),
         (["--search", "brandubh", "--games", "3"], "expected --first and --confirm"),
         (["brandubh", "--games", "0"], "expected a whole number from 1 on"),
         (["--diff", "--search", "brandubh"], "not allowed with"),

@@ -16,7 +16,18 @@ def uninterrupted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_run_plays_the_same_games(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["arena", "--games", "3", "--runs", "2", "--variant", "hexapawn:4x4", "--slots", "2", "--json"]
+    words = [
+        "arena",
+        "--games",
+        "3",
+        "--runs",
+        "2",
+        "--variant",
+        "hexapawn:4x4",
+        "--concurrency",
+        "2",
+        "--json",
+    ]
     assert bench.main(words) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["variant"], document["slots"], len(document["runs"])) == ("hexapawn:4x4", 2, 2)
@@ -51,5 +62,5 @@ def test_engines_that_go_wrong_are_no_measurement(
 
 def test_too_many_slots(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        bench_arena.main(["--slots", "17"])
+        bench_arena.main(["--concurrency", "17"])
     assert "17 slots: expected at most 16" in capsys.readouterr().err

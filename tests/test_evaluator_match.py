@@ -22,7 +22,7 @@ def said(capsys: pytest.CaptureFixture[str], *argv: str) -> list[list[str]]:
 
 def test_who_sees_something_beats_who_does_not(capsys: pytest.CaptureFixture[str]) -> None:
     shallow, deep = said(
-        capsys, "simple", "random", "--variant", "brandubh", "--depths", "1,2", "--matches", "40"
+        capsys, "simple", "random", "--variant", "brandubh", "--depths", "1,2", "--pairs", "40"
     )
     assert shallow[:2] == ["1", "40"]
     assert deep[0] == "2"
@@ -35,7 +35,7 @@ def test_who_sees_something_beats_who_does_not(capsys: pytest.CaptureFixture[str
 
 
 def test_jobs_change_nothing_and_the_seed_does(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("simple", "default", "--variant", "brandubh", "--depths", "1", "--matches", "23")
+    words = ("simple", "default", "--variant", "brandubh", "--depths", "1", "--pairs", "23")
     one = said(capsys, *words, "--jobs", "1")
     assert one == said(capsys, *words, "--jobs", "3")
     assert one != said(capsys, *words, "--jobs", "3", "--seed", "2")
@@ -45,7 +45,7 @@ def test_a_file_names_its_variant(tmp_path: Path, capsys: pytest.CaptureFixture[
     variant, net = find("brandubh"), network.parse("hingston2007")
     path = str(tmp_path / "random.safetensors")
     files.save(path, files.make(net, variant, np.random.default_rng(1).normal(0, 0.1, net.count(variant))))
-    (row,) = said(capsys, path, "zero", "--depths", "1", "--matches", "2", "--plies", "30")
+    (row,) = said(capsys, path, "zero", "--depths", "1", "--pairs", "2", "--plies", "30")
     assert row[1] == "2"
     assert float(row[-1]) <= 30
 
@@ -55,7 +55,7 @@ def test_results_are_noted_in_the_file(tmp_path: Path, capsys: pytest.CaptureFix
     path = str(tmp_path / "random.safetensors")
     weights = np.random.default_rng(1).normal(0, 0.1, net.count(variant))
     files.save(path, files.make(net, variant, weights, {"results": {"older": {"won": 1}}}))
-    said(capsys, path, "zero", "--depths", "1,2", "--matches", "3", "--plies", "30", "--note")
+    said(capsys, path, "zero", "--depths", "1,2", "--pairs", "3", "--plies", "30", "--note")
     noted = files.load(path, variant)
     assert set(noted.document["results"]) == {
         "older",

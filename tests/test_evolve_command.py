@@ -138,7 +138,7 @@ def test_the_best_of_an_archive(tmp_path: Path, capsys: pytest.CaptureFixture[st
     out = tmp_path / "run"
     assert evolve("--generations", "30", "--set", "sigma0=0.2", "--out", str(out), "--quiet") == 0
     before = {path: path.read_bytes() for path in out.rglob("*.safetensors")}
-    assert command.main(["es", "--rank", str(out), "--matches", "10"]) == 0
+    assert command.main(["rank", str(out), "--pairs", "10"]) == 0
     said = capsys.readouterr().out
     found = json.loads((out / "rank" / "report.json").read_text())
     ranked = files.load(out / "rank" / "champion.safetensors", find("brandubh"))
@@ -158,7 +158,7 @@ def test_the_best_of_an_archive(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert low < one["matches"][0] / 100 < high or one["matches"][0] == 100
     assert {path: path.read_bytes() for path in before} == before
     report_before = (out / "rank" / "report.json").read_bytes()
-    assert command.main(["es", "--rank", str(out), "--matches", "10", "--quiet", "--jobs", "1"]) == 0
+    assert command.main(["rank", str(out), "--pairs", "10", "--quiet", "--jobs", "1"]) == 0
     assert (out / "rank" / "report.json").read_bytes() == report_before
 
 

@@ -170,7 +170,7 @@ def test_it_plays_a_match_without_a_fault(engine: str, tmp_path: Path) -> None:
         f"cmd={engine},proto=uci",
         "--engine",
         "player=random-blind",
-        "--variants",
+        "--variant",
         "brandubh",
     ]
     words += [

@@ -230,7 +230,7 @@ def _expect_shown_by_players(
     ("words", "said"),
     [
         (("place", "simple"), "simple: a rung of tiny: expected somebody who is not on it"),
-        (("place", "uct-100", "--variants", "chess"), "--variants 'chess': expected some of brandubh"),
+        (("place", "uct-100", "--variant", "chess"), "--variant 'chess': expected some of brandubh"),
         (("place", "evolved-copenhagen"), "evolved-copenhagen plays copenhagen only"),
         (("place", "uct-100", "--every", "5"), "--every 5 and --near 10: expected at most 2 pairs"),
         (("place", "nobody"), "no player 'nobody': expected one of"),

@@ -209,7 +209,7 @@ def test_verify_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
 
 def test_find_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "s.tsv"
-    arguments = ["tactics", "find", "brandubh", "--self-play", "12", "--count", "3", "--plies", "5"]
+    arguments = ["tactics", "find", "brandubh", "--games", "12", "--count", "3", "--plies", "5"]
     assert main([*arguments, "--enough", "3", "--nodes", "200000", "--out", str(out)]) == 0
     found = read(out)
     assert all("self-play seed 1" in e.source for e in found)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from hnefi.protocol.flags import Parser
 
 from hnefi.protocol.flags import Parser
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from hnefi.engine.variant import Variant
 
 
-def parser(command: str, description: str, examples: Sequence[str] = ()) -> argparse.ArgumentParser:
+def parser(command: str, description: str, examples: Sequence[str] = ()) -> Parser:
     """A parser for ``hnefi COMMAND`` whose help ends with `examples`."""
     shown = "\n".join(f"  hnefi {command} {example}".rstrip() for example in examples)
     return Parser(
@@ -30,6 +32,16 @@ def parser(command: str, description: str, examples: Sequence[str] = ()) -> argp
 def add_variant_path(to: argparse.ArgumentParser) -> None:
     """`--path`: where variants of one's own lie."""
     to.add_argument("--path", metavar="PATH", help="a file or folder of further variants (TOML)")
+
+
+def add_out(to: argparse._ActionsContainer, metavar: str, what: str, **how: Any) -> None:
+    """`-o`, `--out`: where the work of a command goes."""
+    to.add_argument("-o", "--out", metavar=metavar, help=what, **how)
+
+
+def add_plain(to: argparse._ActionsContainer) -> None:
+    """`--plain`: for scripts, logs and screens that show little."""
+    to.add_argument("--plain", action="store_true", help="plain lines in ASCII, also on a terminal")
 
 
 class _Png(argparse.Action):

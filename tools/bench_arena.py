@@ -50,12 +50,15 @@ def main(argv: list[str]) -> int:
         "Lets two seeded random movers play under the arena's referee and prints the CPU time that this process spends "
         "on a ply: asking, reading, judging, keeping the result; the engines' time and storing are not in it. The "
         "games are the same on every run.",
-        ["", "--games 400", "--variant hex:11 --slots 2 --json"],
+        ["", "--games 400", "--variant hex:11 --concurrency 2 --json"],
     )
     options.add_argument("--games", type=positive, default=12, help="per run (default 12, a minute in all)")
     options.add_argument("--runs", type=positive, default=5, help="how many (default 5)")
     options.add_argument("--variant", default="copenhagen", help="what to play (default copenhagen)")
-    options.add_argument("--slots", type=positive, default=1, help="games at a time (default 1)")
+    options.add_argument(
+        "--concurrency", dest="slots", type=positive, default=1, help="games at a time (default 1)"
+    )
+    options.renamed("--slots", "--concurrency")
     options.add_argument("--json", action="store_true", help="one JSON document")
     arguments = options.parse_args(argv)
     variant = find_variant(options, arguments.variant).name

@@ -107,8 +107,9 @@ def main(argv: list[str]) -> int:
         nargs="*",
         metavar="VARIANT",
         default=["copenhagen", "brandubh"],
-        help="default: copenhagen brandubh",
+        help="default: copenhagen brandubh; also --variant V,V",
     )
+    options.takes_variant()
     options.add_argument(
         "--rounds", metavar="N", type=positive, default=5, help="the best of so many counts (5)"
     )

@@ -25,8 +25,12 @@ def main(argv: list[str]) -> int:
         ["", "berserk ard-ri --games 20 --nodes 500", "--json"],
     )
     options.add_argument(
-        "variants", nargs="*", metavar="VARIANT", help=f"what to play (default: {' '.join(MEASURED)})"
+        "variants",
+        nargs="*",
+        metavar="VARIANT",
+        help=f"what to play (default: {' '.join(MEASURED)}); also --variant V,V",
     )
+    options.takes_variant()
     options.add_argument("--games", type=positive, default=100, help="per variant and side (default 100)")
     options.add_argument(
         "--nodes", type=positive, default=20000, help="per move of the search (default 20000)"

@@ -34,8 +34,12 @@ def main(argv: list[str]) -> int:
         ["", "--games 50 --nodes 500"],
     )
     options.add_argument(
-        "variants", nargs="*", metavar="VARIANT", help=f"what to play (default: {' '.join(MEASURED)})"
+        "variants",
+        nargs="*",
+        metavar="VARIANT",
+        help=f"what to play (default: {' '.join(MEASURED)}); also --variant V,V",
     )
+    options.takes_variant()
     options.add_argument("--games", type=positive, default=200, help="per variant (default 200)")
     options.add_argument("--nodes", type=positive, default=1000, help="per move (default 1000)")
     options.add_argument("--seed", type=positive, default=1, help="of the openings (default 1)")

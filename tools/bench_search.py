@@ -267,8 +267,13 @@ def main(argv: list[str]) -> int:
         ],
     )
     options.add_argument(
-        "variant", nargs="?", metavar="VARIANT", default="copenhagen", help="default: copenhagen"
+        "variant",
+        nargs="?",
+        metavar="VARIANT",
+        default="copenhagen",
+        help="default: copenhagen; also --variant V",
     )
+    options.takes_variant()
     options.add_argument("--depth", metavar="N", type=positive, default=10, help="plies (10)")
     options.add_argument(
         "--positions", metavar="N", type=positive, default=4, help="the start and middle ones (4)"

@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
             "show best.safetensors --picture",
             "verify *.safetensors --positions 2000",
             "diff gen-0000.safetensors gen-0300.safetensors",
-            "match best.safetensors simple --depths 1,2,3 --matches 200",
+            "match best.safetensors simple --depths 1,2,3 --pairs 200",
         ],
     )
     options.add_argument("what", choices=commands, help="what to do; each has --help of its own")

@@ -71,7 +71,7 @@ def main(argv: list[str]) -> int:
         f"{', '.join(WORDS)}.",
         [
             "best.safetensors simple --variant brandubh",
-            "best.safetensors old.safetensors --variant copenhagen --depths 1,2 --matches 400",
+            "best.safetensors old.safetensors --variant copenhagen --depths 1,2 --pairs 400",
         ],
     )
     options.add_argument("one", metavar="A", help="whose results are counted")
@@ -80,7 +80,14 @@ def main(argv: list[str]) -> int:
     options.add_argument(
         "--depths", default="1,2,3", metavar="N,N", help="plies that both look ahead (1,2,3)"
     )
-    options.add_argument("--matches", type=positive, default=100, metavar="N", help="at each depth (100)")
+    options.add_argument(
+        "--pairs",
+        type=positive,
+        default=100,
+        metavar="N",
+        help="pairs of games, the matches, at each depth (100)",
+    )
+    options.renamed("--matches", "--pairs")
     options.add_argument(
         "--plies", type=positive, metavar="N", help="a game's plies (the variant's own limit)"
     )
@@ -111,9 +118,7 @@ def main(argv: list[str]) -> int:
     with interrupts.caught(lambda: ["interrupted"]) as caught:
         for depth in depths:
             key = f"match {given.seed} {depth}"
-            tally = _play(
-                variant, sides, depth, given.matches, key, given.jobs or len(os.sched_getaffinity(0))
-            )
+            tally = _play(variant, sides, depth, given.pairs, key, given.jobs or len(os.sched_getaffinity(0)))
             rows.append(Row(depth, tally))
     print("\n".join(_aligned([HEAD, *(row.cells() for row in rows)])) if rows else "no depth was finished")
     if caught.ended:

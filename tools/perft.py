@@ -13,7 +13,10 @@ def main(argv: list[str]) -> int:
         "are off.",
         ["brandubh 5", "copenhagen 3 --divide", "brandubh 4 --fen '3t3/3t3/3T3/1tTKTtt/T6/3t3/3t3 a 0 2'"],
     )
-    options.add_argument("variant", metavar="VARIANT", help="name or alias of a variant, or a TOML file")
+    options.add_argument(
+        "variant", metavar="VARIANT", help="name or alias of a variant, or a TOML file; also as --variant"
+    )
+    options.takes_variant()
     options.add_argument("depth", metavar="DEPTH", type=natural, help="how many plies")
     options.add_argument("--fen", metavar="FEN", help="the position to start from (else the start position)")
     options.add_argument("--divide", action="store_true", help="the count behind each first move")

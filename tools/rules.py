@@ -32,7 +32,10 @@ def main(argv: list[str]) -> int:
             "diff copenhagen fetlar",
         ],
     )
-    options.add_argument("variant", metavar="VARIANT", help="name or alias of a variant, or a TOML file")
+    options.add_argument(
+        "variant", metavar="VARIANT", help="name or alias of a variant, or a TOML file; also as --variant"
+    )
+    options.takes_variant()
     form = options.add_mutually_exclusive_group()
     form.add_argument("--switches", action="store_true", help="every switch with its value")
     form.add_argument("--otn", action="store_true", help="the OTN rules string; on stderr what it cannot say")

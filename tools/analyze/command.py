@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..arguments import add_variant_path, parser, positive
+from ..arguments import add_out, add_plain, add_variant_path, parser, positive
 from ..common import interrupts
 from ..common.endings import INTERRUPTED
 
@@ -20,7 +20,7 @@ NODES = 500_000
 FORMATS = ("tafl", "otg", "csv", "jsonl")
 OF_GAMES = (
     "game", "all", "output", "force", "fresh", "chart", "full", "thresholds", "backward", "read_as", "adjudicate",
-    "opentafl", "quiet",
+    "opentafl", "quiet", "plain",
 )  # fmt: skip
 """Options that say nothing about a position."""
 
@@ -75,7 +75,7 @@ def _expect_none(options: argparse.ArgumentParser, given: argparse.Namespace, wh
     for name in names:
         value = getattr(given, name)
         if value not in (None, False, []):
-            flag = {"read_as": "from"}.get(name, name)
+            flag = {"read_as": "from", "output": "out"}.get(name, name)
             options.error(f"--{flag}: expected not to be given with a {what}")
 
 
@@ -92,8 +92,7 @@ def _source(options: argparse.ArgumentParser, arguments: argparse.Namespace, lin
             command = command_words(arguments.engine)
         except ValueError as error:
             options.error(f"--engine {shorten(arguments.engine)}: {error}")
-    movetime = None if arguments.time is None else max(1, round(1000 * arguments.time))
-    limits = Limits(arguments.depth, arguments.nodes, arguments.mate, movetime)
+    limits = Limits(arguments.depth, arguments.nodes, arguments.mate, arguments.movetime)
     if not limits.bounded:
         limits = Limits(nodes=NODES)
     named = (
@@ -160,7 +159,7 @@ def _parser() -> argparse.ArgumentParser:
             "startpos --variant brandubh --lines 3",
             "4K2/7/7/7/t6/7/7 d 0 30 --variant brandubh --mate 1",
             "game.tafl -o annotated.tafl --chart game.svg",
-            "games.csv --variant copenhagen --game 17 --time 0.5",
+            "games.csv --variant copenhagen --game 17 --movetime 500",
             "cup.tafl --all --nodes 100000 -o cup-annotated.tafl",
             "game.tafl --engine 'my-engine --fast' --depth 6",
         ],
@@ -185,7 +184,8 @@ def _parser() -> argparse.ArgumentParser:
         "--nodes", type=positive, metavar="N", help=f"positions (without any limit: {NODES:,})"
     )
     limits.add_argument("--depth", type=positive, metavar="N", help="plies")
-    limits.add_argument("--time", type=seconds, metavar="S", help="seconds for each position")
+    limits.add_argument("--movetime", type=positive, metavar="MS", help="milliseconds for each position")
+    options.renamed("--time", "--movetime", lambda text: str(max(1, round(1000 * seconds(text)))))
     limits.add_argument(
         "--patience",
         type=seconds,
@@ -227,12 +227,13 @@ def _parser() -> argparse.ArgumentParser:
     which = games.add_mutually_exclusive_group()
     which.add_argument("--game", type=positive, metavar="N", help="the N-th of the file (1)")
     which.add_argument("--all", action="store_true", help="every game of the file, and a summary")
-    games.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="the annotated game, a .tafl file; an interrupted analysis goes on there",
+    add_out(
+        games,
+        "FILE",
+        "the annotated game, a .tafl file; an interrupted analysis goes on there",
+        dest="output",
     )
+    options.renamed("--output", "--out")
     games.add_argument("--force", action="store_true", help="replace FILE if it is there")
     games.add_argument(
         "--fresh", action="store_true", help="begin anew, whatever an interrupted analysis has left"
@@ -263,5 +264,6 @@ def _parser() -> argparse.ArgumentParser:
         help="CSV games were ended by repetition and limits, as the variant says",
     )
     games.add_argument("--opentafl", action="store_true", help="read OTN rules as the program OpenTafl does")
+    add_plain(games)
     games.add_argument("--quiet", action="store_true", help="say nothing about progress")
     return options

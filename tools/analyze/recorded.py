@@ -251,7 +251,11 @@ class Task:
             print(encodable(line, sys.stdout.encoding))
 
     def _lines(self) -> Any:
-        plain = (sys.stdout.encoding or "ascii").lower().replace("-", "") not in ("utf8", "utf16", "utf32")
+        plain = self.arguments.plain or (sys.stdout.encoding or "ascii").lower().replace("-", "") not in (
+            "utf8",
+            "utf16",
+            "utf32",
+        )
         if not self.arguments.all:
             for game in self.done:
                 yield from report.game_lines(game, full=self.arguments.full, plain=plain)

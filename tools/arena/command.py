@@ -47,7 +47,7 @@ CHANGEABLE = {
     "sprt": ("max_pairs",),
 }
 """What of these groups may be different when a run goes on."""
-NEW_ONLY = ("--out", "--dry-run", "--no-dry-run")
+NEW_ONLY = ("-o", "--out", "--dry-run", "--no-dry-run")
 """Flags of a new run that say nothing to one that goes on."""
 
 USAGE = 2
@@ -139,6 +139,7 @@ def main_resume(argv: list[str]) -> int:
     )
     made.add_argument("run", metavar="RUN", help="the run's folder")
     reading.add_flags(made, ("run", "sprt", "output", "control"), changeable, defaults=False)
+    made.renamed("--variants", "--variant")
 
     def resume() -> int:
         for word in argv:

@@ -338,15 +338,14 @@ def main(argv: list[str]) -> int:
     made = Parser(
         prog="hnefi arena openings",
         description="Print openings as a file that --openings-file reads.",
-        epilog="examples:\n  hnefi arena openings --variants brandubh --openings-count 100 > brandubh.txt\n"
+        epilog="examples:\n  hnefi arena openings --variant brandubh --openings-count 100 > brandubh.txt\n"
         "  hnefi arena openings --openings-source file --openings-file games.csv --openings-cut 6",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     reading.add_flags(made, ("openings",))
-    made.add_argument(
-        "--variants", dest="run:variants", metavar="V", help="one variant (default: copenhagen)"
-    )
+    made.add_argument("--variant", dest="run:variants", metavar="V", help="one variant (default: copenhagen)")
+    made.renamed("--variants", "--variant")
     made.add_argument("--seed", dest="run:seed", metavar="N", help="seed (default: 1)")
     made.add_argument("--player", metavar="PLAYER", default="default", help="who is asked for genfens")
     parsed, unknown = made.parse_known_args(argv)
@@ -356,7 +355,7 @@ def main(argv: list[str]) -> int:
         given = reading.flags_of(parsed, Path.cwd())
         config = resolve.resolve({"engine": [{"player": parsed.player}] * 2}, given)
         if len(config["run.variants"]) > 1:
-            raise ConfigError(f"--variants {shorten(','.join(config['run.variants']))}: expected one")
+            raise ConfigError(f"--variant {shorten(','.join(config['run.variants']))}: expected one")
         count = config["openings.count"] or 100
         lists = prepare(config, 0 if config["openings.source"] == "file" else count, resolve.specs(config))
     except ConfigError as error:

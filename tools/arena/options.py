@@ -67,7 +67,8 @@ class Option:
         if self.group == "engine" and self.key in ("player", "cmd", "args", "name"):
             return ""
         prefix = f"{self.group}-" if self.group in PREFIXED else ""
-        return f"--{prefix}{self.key}".replace("_", "-")
+        key = "variant" if self.key == "variants" else self.key
+        return f"--{prefix}{key}".replace("_", "-")
 
 
 PREFIXED = ("openings", "adjudicate", "sprt", "rating")

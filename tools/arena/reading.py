@@ -145,7 +145,7 @@ def _read_words(text: str, known: Mapping[str, Option], where: str, folder: Path
 # The command line
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command line of a run, made from the table."""
     made = Parser(
         prog="hnefi arena",
@@ -167,7 +167,7 @@ def parser() -> argparse.ArgumentParser:
         "exit: 0 complete, 1 interrupted (resumable), 2 bad configuration, 3 engine faults, 4 storage failed;\n"
         "      with --sprt-exit 0 H1, 10 H0, 11 inconclusive\n\n"
         "examples:\n"
-        "  hnefi arena default random-blind --variants brandubh --pairs 20 --nodes 500 --seed 7\n"
+        "  hnefi arena default random-blind --variant brandubh --pairs 20 --nodes 500 --seed 7\n"
         "  hnefi arena --engine name=mine,cmd=./mybot,proto=uci,tc=10+0.1,option.Hash=64 --engine player=default"
         " --each tc=5+0.05\n"
         "  hnefi arena default default --engine player=random-blind --format round-robin --dry-run\n"
@@ -193,6 +193,7 @@ def parser() -> argparse.ArgumentParser:
         "--each", action="append", default=[], metavar="k=v,...", help="defaults of all engines"
     )
     add_flags(made, GROUPS)
+    made.renamed("--variants", "--variant")
     return made
 
 
@@ -237,7 +238,8 @@ def _add_flag(group: Any, option: Option, text: str) -> None:
     if option.kind.flag:
         group.add_argument(option.flag, action=_OnOff, dest=dest, help=text)
     else:
-        group.add_argument(option.flag, metavar=option.kind.word, dest=dest, help=text)
+        short = ["-o"] if option.flag == "--out" else []
+        group.add_argument(*short, option.flag, metavar=option.kind.word, dest=dest, help=text)
 
 
 class _OnOff(argparse.BooleanOptionalAction):

@@ -495,6 +495,10 @@ def main_report(argv: list[str]) -> int:
     arguments = options.parse_args(argv)
 
     def report() -> int:
+        if arguments.plots:
+            from . import plots
+
+            plots.expect_library()
         stored = Stored(Path(arguments.run).absolute())
         if arguments.game is not None:
             return _show_game(stored, arguments.game)
@@ -503,9 +507,6 @@ def main_report(argv: list[str]) -> int:
         if arguments.records is not None:
             _write_records(stored, Path(arguments.records))
         if arguments.plots:
-            from . import plots
-
-            plots.expect_library()
             series = plots.score_series(stored.progress.games(), stored.facts.engines)
             for path in plots.draw(summary, series, stored.store.folder / "plots"):
                 print(path, file=sys.stderr)

@@ -37,7 +37,7 @@ EXAMPLES = (
     "points --players simple-d3,default@1600 --games 400 --out points",
     "--diff copenhagen shieldwall=off fetlar --players default@400 --out walls",
     "--diff brandubh king_sides=4+king_sides_beside_throne=4",
-    "--search sea-battle-9 --players default@400 --pairs 6 --out fairer",
+    "--search sea-battle-9 --players default@400 --doubles 6 --out fairer",
     "resume people",
     "report people",
 )
@@ -80,7 +80,10 @@ def _start(argv: list[str]) -> int:
     from .searching import Terms
 
     parser = arguments.parser("balance", DESCRIPTION, EXAMPLES)
-    parser.add_argument("rules", nargs="+", metavar="RULES", help="what is played, as above")
+    parser.add_argument(
+        "rules", nargs="+", metavar="RULES", help="what is played, as above; also as --variant V,V"
+    )
+    parser.takes_variant()
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
         "--diff",
@@ -118,15 +121,16 @@ def _start(argv: list[str]) -> int:
         "most_draws": "with --search: per cent of draws beyond which an even rule set is none",
     }.items():
         kind = arguments.natural if name in ("pairs", "most_draws") else arguments.positive
-        flag = f"--{name.replace('_', '-')}"
-        parser.add_argument(flag, type=kind, metavar="N", help=f"{text} ({terms[name]})")
+        flag = _flag(name)
+        parser.add_argument(flag, dest=name, type=kind, metavar="N", help=f"{text} ({terms[name]})")
     _add_common(parser)
-    parser.add_argument("--out", metavar="DIR", default="balance", help="the run's folder (balance)")
+    parser.renamed("--pairs", "--doubles")
+    arguments.add_out(parser, "DIR", "the run's folder (balance)", default="balance")
     arguments.add_variant_path(parser)
     given = parser.parse_args(argv)
     told = {name: getattr(given, name) for name in terms if getattr(given, name) is not None}
     if told and not given.search:
-        parser.error(f"--{next(iter(told)).replace('_', '-')}: expected only with --search")
+        parser.error(f"{_flag(next(iter(told)))}: expected only with --search")
     if given.search and (given.games or given.strongest):
         parser.error("--games, --strongest: expected --first and --confirm with --search")
     plan = _plan(given, told)
@@ -135,11 +139,16 @@ def _start(argv: list[str]) -> int:
     return _conduct(folder, plan, given)
 
 
+def _flag(term: str) -> str:
+    """The flag of one term of a search; `pairs` are of switches, where other commands mean games."""
+    return "--doubles" if term == "pairs" else f"--{term.replace('_', '-')}"
+
+
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     arguments.add_png(parser)
-    parser.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
+    arguments.add_plain(parser)
 
 
 def _plan(given: argparse.Namespace, told: Mapping[str, int]) -> Plan:
@@ -200,12 +209,13 @@ def _report(argv: list[str]) -> int:
     parser.add_argument("folder", metavar="DIR")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     arguments.add_png(parser)
+    arguments.add_plain(parser)
     given = parser.parse_args(argv)
     folder = Path(given.folder)
     plan = read_plan(folder)
     runner = Runner(folder, plan, 1, lambda *_: None)
     found = search_results(runner, plan) if plan.kind == "search" else None
-    return _tell(folder, plan, runner, found, json_wanted=given.json, png=given.png)
+    return _tell(folder, plan, runner, found, given)
 
 
 def _conduct(folder: Path, plan: Plan, given: argparse.Namespace) -> int:
@@ -233,12 +243,10 @@ def _conduct(folder: Path, plan: Plan, given: argparse.Namespace) -> int:
     if caught.ended:
         return INTERRUPTED
     live.close()
-    return _tell(folder, plan, runner, found, json_wanted=given.json, png=given.png)
+    return _tell(folder, plan, runner, found, given)
 
 
-def _tell(
-    folder: Path, plan: Plan, runner: Runner, found: Found | None, *, json_wanted: bool, png: bool
-) -> int:
+def _tell(folder: Path, plan: Plan, runner: Runner, found: Found | None, given: argparse.Namespace) -> int:
     """Write the report and print it."""
     from . import plots, report
     from .entrants import BalanceError
@@ -247,14 +255,14 @@ def _tell(
         plan, runner.results, runner.openings, found, sorted(runner.versions), folder.name
     )
     try:
-        drawn = plots.draw(outcome, folder / "figures", png=png)
+        drawn = plots.draw(outcome, folder / "figures", png=given.png)
         path = report.write(folder, outcome, drawn)
     except OSError as error:
         raise BalanceError(f"{folder}: {error.strerror}: expected a folder that can be written") from None
-    if json_wanted:
+    if given.json:
         print(json.dumps(report.as_json(outcome), indent=1))
         return 0
-    print("\n".join(report.shown(outcome, plain=not _sayable())))
+    print("\n".join(report.shown(outcome, plain=given.plain or not _sayable())))
     print(f"report {path}")
     return 0
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from hnefi.engine import catalogue
 from hnefi.engine.wording import shorten
+from hnefi.protocol.flags import Parser, said_anew
 
 from .. import arguments
 from ..common import interrupts
@@ -36,11 +37,17 @@ EXAMPLES = {
         "es --variant brandubh --seeds 5 --jobs 2 --generations 100",
         "es --variant copenhagen --mu 20 --lambda 20 --set opponent=both --set average=0.05 --set hall=16",
         "es --network hingston2007:hidden=20 --symmetric tied --save-player mine",
-        "es --rank first",
     ),
     options.CMA: ("cma --variant hingston-alternative --lambda 20 --generations 500 --out cma-1",),
+    "rank": ("rank first", "rank first --pairs 100 --depth 2"),
     "resume": ("resume first", "resume first --generations 600 --jobs 2 --save-player mine"),
 }
+
+OTHERS = {
+    "resume": "go on with a run exactly where it was left",
+    "rank": "which champion of a run is the best against a fixed field",
+}
+"""What else there is to do but runs."""
 
 
 def main(argv: list[str]) -> int:
@@ -49,17 +56,18 @@ def main(argv: list[str]) -> int:
     if word in ("-h", "--help"):
         print(_overview())
         return 0
-    if word != "resume" and word not in options.ALGORITHMS:
-        expected = ", ".join([*options.ALGORITHMS, "resume"])
+    if word not in (*OTHERS, *options.ALGORITHMS):
+        expected = ", ".join([*options.ALGORITHMS, *OTHERS])
         print(f"hnefi evolve: error: {shorten(word)}: expected one of {expected}", file=sys.stderr)
         return USAGE
-    return _guarded(lambda: _resume(argv[1:]) if word == "resume" else _evolve(word, argv[1:]))
+    others = {"resume": _resume, "rank": _rank}
+    return _guarded(lambda: others[word](argv[1:]) if word in others else _evolve(word, argv[1:]))
 
 
 def _overview() -> str:
     lines = ["usage: hnefi evolve COMMAND [...]   (hnefi evolve COMMAND --help tells more)", ""]
     lines += [f"  {name:<7} {sentence}" for name, sentence in options.ALGORITHMS.items()]
-    lines += ["  resume  go on with a run exactly where it was left", "", "examples:"]
+    lines += [f"  {name:<7} {sentence}" for name, sentence in OTHERS.items()] + ["", "examples:"]
     lines += [f"  hnefi evolve {example}" for examples in EXAMPLES.values() for example in examples]
     return "\n".join(lines)
 
@@ -83,30 +91,24 @@ def _guarded(action: Callable[[], int]) -> int:
 # The command lines
 
 
-def _parser(command: str, description: str) -> argparse.ArgumentParser:
-    return arguments.parser("evolve", description, EXAMPLES[command])
+def _parser(command: str, description: str) -> Parser:
+    made = arguments.parser("evolve", description, EXAMPLES[command])
+    made.prog = f"hnefi evolve {command}"
+    return made
 
 
 def _add_common(to: argparse.ArgumentParser) -> None:
     """What is no part of a run's results."""
-    to.add_argument(
-        "--jobs", type=arguments.positive, metavar="J", help="threads or processes (as many as cores)"
-    )
-    to.add_argument(
-        "--backend",
-        choices=("loky", "dask", "ray"),
-        help="how joblib fans out; DASK_SCHEDULER_ADDRESS and RAY_ADDRESS name a cluster",
-    )
+    _add_hands(to)
     to.add_argument(
         "--save-player", metavar="NAME", help="write the champion as NAME.toml and NAME.safetensors"
     )
     to.add_argument("--quiet", action="store_true", help="show nothing but errors and how to go on")
-    to.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
+    arguments.add_plain(to)
 
 
-def _evolve_parser(algorithm: str) -> argparse.ArgumentParser:
+def _evolve_parser(algorithm: str) -> Parser:
     made = _parser(algorithm, f"Evolve an evaluator by {options.ALGORITHMS[algorithm]}.")
-    made.prog = f"hnefi evolve {algorithm}"
     made.add_argument(
         "--variant", default=catalogue.DEFAULT, metavar="V", help=f"what is played ({catalogue.DEFAULT})"
     )
@@ -117,7 +119,7 @@ def _evolve_parser(algorithm: str) -> argparse.ArgumentParser:
     made.add_argument(
         "--seeds", type=arguments.positive, default=1, metavar="K", help="so many runs, seeds S, S+1, …"
     )
-    made.add_argument("--out", metavar="DIR", help="the run's folder; one that is there is gone on with")
+    arguments.add_out(made, "DIR", "the run's folder; one that is there is gone on with")
     made.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any option below")
     _add_common(made)
     group = made.add_argument_group("options of the run")
@@ -131,22 +133,27 @@ def _evolve_parser(algorithm: str) -> argparse.ArgumentParser:
             else {int: "N", float: "X", str: "TEXT"}[option.kind],
             help=f"{option.help}{default}",
         )
-    rank = made.add_argument_group("instead of a run")
-    rank.add_argument(
-        "--rank", metavar="DIR", help="which champion of a run is the best against a fixed field"
-    )
-    rank.add_argument(
-        "--matches", type=arguments.positive, default=20, metavar="N", help="matches of the first round (20)"
-    )
-    rank.add_argument("--rank-depth", type=arguments.positive, metavar="N", help="plies (those of the run)")
     return made
 
 
+def _add_hands(to: argparse.ArgumentParser) -> None:
+    """Who plays the games."""
+    to.add_argument(
+        "--jobs", type=arguments.positive, metavar="J", help="threads or processes (as many as cores)"
+    )
+    to.add_argument(
+        "--backend",
+        choices=("loky", "dask", "ray"),
+        help="how joblib fans out; DASK_SCHEDULER_ADDRESS and RAY_ADDRESS name a cluster",
+    )
+
+
 def _evolve(algorithm: str, argv: Sequence[str]) -> int:
+    ranking = _old_rank(algorithm, argv)
+    if ranking is not None:
+        return _rank(ranking)
     parser = _evolve_parser(algorithm)
     given = parser.parse_args(argv)
-    if given.rank:
-        return _rank(given, algorithm)
     said = options.read_settings(algorithm, given.set)
     for name, option in options.of(algorithm).items():
         text = getattr(given, f"option {name}")
@@ -170,7 +177,6 @@ def _resume(argv: Sequence[str]) -> int:
     parser = _parser(
         "resume", "Go on with a run, or with all runs in a folder, exactly where they were left."
     )
-    parser.prog = "hnefi evolve resume"
     parser.add_argument("folder", metavar="DIR", help="the run's folder")
     parser.add_argument("--generations", type=arguments.positive, metavar="N", help="so many instead")
     _add_common(parser)
@@ -368,22 +374,51 @@ def _advance(
 # The ranking
 
 
-def _rank(given: argparse.Namespace, algorithm: str) -> int:
+def _rank_parser() -> Parser:
+    made = _parser("rank", "Which champion of a run is the best against a fixed field.")
+    made.add_argument("folder", metavar="DIR", help="the run's folder")
+    made.add_argument(
+        "--pairs",
+        type=arguments.positive,
+        default=20,
+        metavar="N",
+        help="pairs of games, the matches, of the first round (20)",
+    )
+    made.renamed("--matches", "--pairs")
+    made.add_argument("--depth", type=arguments.positive, metavar="N", help="plies (those of the run)")
+    made.renamed("--rank-depth", "--depth")
+    _add_hands(made)
+    made.add_argument("--quiet", action="store_true", help="show nothing but errors")
+    arguments.add_plain(made)
+    return made
+
+
+def _old_rank(algorithm: str, argv: Sequence[str]) -> list[str] | None:
+    """The command line behind `rank` of one that asks for it by the old flag of a run."""
+    for place, word in enumerate(argv):
+        flag, equals, folder = word.partition("=")
+        if flag == "--rank" and (equals or place + 1 < len(argv)):
+            said_anew(f"hnefi evolve {algorithm}", "--rank DIR", "hnefi evolve rank DIR")
+            rest = argv[place + 1 :] if equals else argv[place + 2 :]
+            return [folder if equals else argv[place + 1], *argv[:place], *rest]
+    return None
+
+
+def _rank(argv: Sequence[str]) -> int:
     from . import rank
     from .fanout import Hands, cores
     from .folder import Folder, config_of
     from .progress import table
 
-    parser = _evolve_parser(algorithm)
-    out = Path(given.rank)
+    parser = _rank_parser()
+    given = parser.parse_args(argv)
+    out = Path(given.folder)
     plan, named = _planned(parser, out)
     hands = Hands(given.jobs or cores(), given.backend or "")
     say = (lambda _: None) if given.quiet else print
     with Folder(out, plan, config_of(plan, *named)) as folder:
         with interrupts.caught(lambda: ["interrupted: nothing was written"]) as caught:
-            report = rank.rank(
-                folder, plan, given.rank_depth or plan.values["depth"], hands, given.matches, say
-            )
+            report = rank.rank(folder, plan, given.depth or plan.values["depth"], hands, given.pairs, say)
         if caught.ended:
             return INTERRUPTED
     rows = [

@@ -42,9 +42,7 @@ def main(argv: list[str]) -> int:
         "name", choices=NAMES, help="; ".join(f"{name}: {text}" for name, text in NAMES.items())
     )
     parser.add_argument("folder", nargs="?", metavar="DIR", help="with resume: the folder to go on with")
-    parser.add_argument(
-        "--out", metavar="DIR", help="the experiment's folder (its name); one that is there goes on"
-    )
+    arguments.add_out(parser, "DIR", "the experiment's folder (its name); one that is there goes on")
     parser.add_argument(
         "--seeds", type=arguments.positive, metavar="K", help="evolutions of each kind (5; scaling: 3)"
     )
@@ -53,7 +51,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
     arguments.add_png(parser)
-    parser.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
+    arguments.add_plain(parser)
     given = parser.parse_args(argv)
     if (given.name == "resume") != (given.folder is not None):
         parser.error("expected: resume DIR, or the name of an experiment [--out DIR]")

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hnefi.protocol.flags import Parser
+
 from .. import arguments
 from ..common import interrupts
 from ..common.endings import INTERRUPTED, STORAGE, USAGE
@@ -41,7 +43,7 @@ EXAMPLES = (
     "run --seed 2 --out ladder-2",
     "agree ladder-1 ladder-2",
     "report ladder-1 placed --out report",
-    "games --player uct-100 --variant brandubh --to games.tafl",
+    "games --player uct-100 --variant brandubh --out games.tafl",
 )
 
 
@@ -77,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     options = arguments.parser("ladder", __doc__.splitlines()[0].partition(": ")[2], EXAMPLES)
     verbs = options.add_subparsers(dest="verb", metavar="VERB", required=True)
 
-    def verb(name: str, action: Callable[[Any], int]) -> argparse.ArgumentParser:
+    def verb(name: str, action: Callable[[Any], int]) -> Parser:
         made = verbs.add_parser(name, help=VERBS[name], description=VERBS[name], allow_abbrev=False)
         made.set_defaults(action=action)
         made.add_argument(
@@ -85,12 +87,12 @@ def _parser() -> argparse.ArgumentParser:
         )
         return made
 
-    def playing(name: str, action: Callable[[Any], int]) -> argparse.ArgumentParser:
+    def playing(name: str, action: Callable[[Any], int]) -> Parser:
         made = verb(name, action)
         made.add_argument(
             "--seed", type=arguments.positive, default=1, metavar="S", help="the run's seed (1)"
         )
-        made.add_argument("--out", metavar="DIR", help="where the games go; what is there is gone on with")
+        arguments.add_out(made, "DIR", "where the games go; what is there is gone on with")
         made.add_argument(
             "--jobs", type=arguments.positive, metavar="J", help="games at a time (as many as cores)"
         )
@@ -99,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
             action="store_true",
             help="go on although the rungs are not as frozen; says so for ever",
         )
-        made.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
+        arguments.add_plain(made)
         return made
 
     show = verb("show", _show)
@@ -117,7 +119,10 @@ def _parser() -> argparse.ArgumentParser:
             metavar="N",
             help="pairs more against the nearest four (10)",
         )
-        made.add_argument("--variants", metavar="V,V", help="only these of the ladder's variants")
+        made.add_argument(
+            "--variant", dest="variants", metavar="V,V", help="only these of the ladder's variants"
+        )
+        made.renamed("--variants", "--variant")
         made.add_argument(
             "--on",
             action="append",
@@ -138,16 +143,18 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument(
         "runs", nargs="*", metavar="DIR", help="runs, or folders with runs (the published games)"
     )
-    report.add_argument("--out", metavar="DIR", help="write report.md, ratings.json and pictures there")
+    arguments.add_out(report, "DIR", "write report.md, ratings.json and pictures there")
     agree = verb("agree", _agree)
     agree.add_argument("runs", nargs=2, metavar="DIR", help="two runs of the rungs")
     publish = verb("publish", _publish)
     publish.add_argument("runs", nargs="+", metavar="DIR", help="runs, or folders with runs")
-    publish.add_argument("--to", metavar="DIR", help="the folder of the two files (where the ladder is)")
+    arguments.add_out(publish, "DIR", "the folder of the two files (where the ladder is)", dest="to")
     games = verb("games", _games)
     games.add_argument("--player", metavar="WHO", default="", help="only games of this one")
     games.add_argument("--variant", metavar="V", default="", help="only games of this variant")
-    games.add_argument("--to", metavar="FILE", help="write them there (.tafl); otherwise on standard output")
+    arguments.add_out(games, "FILE", "write them there (.tafl); otherwise on standard output", dest="to")
+    for made in (publish, games):
+        made.renamed("--to", "--out")
     check = verb("check", _check)
     check.add_argument("--freeze", action="store_true", help="write down what the ladder is now")
     return options
@@ -219,11 +226,11 @@ def _place(given: Any) -> int:
     wanted = [word.strip() for word in given.variants.split(",")] if given.variants else list(ladder.variants)
     unknown = [word for word in wanted if word not in ladder.variants]
     if unknown:
-        raise LadderError(f"--variants {unknown[0]!r:.60}: expected some of {', '.join(ladder.variants)}")
+        raise LadderError(f"--variant {unknown[0]!r:.60}: expected some of {', '.join(ladder.variants)}")
     chosen = [tuple(name for name in playable(one, ladder) if name in wanted) for one in found]
     for one, variants in zip(found, chosen, strict=True):
         if not variants:
-            raise LadderError(f"{one.name}: --variants {given.variants}: plays none of them")
+            raise LadderError(f"{one.name}: --variant {given.variants}: plays none of them")
     if given.every + given.near > ladder.pairs:
         raise LadderError(
             f"--every {given.every} and --near {given.near}: expected at most {ladder.pairs} pairs, so many openings"

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..arguments import find_tafl_variant, let_interrupt_end_us, natural, parser, positive
+from hnefi.protocol.flags import Parser
+
+from ..arguments import add_out, find_tafl_variant, let_interrupt_end_us, natural, parser, positive
 from .suite import SHIPPED, Entry, SuiteError, read, write
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def main(argv: list[str]) -> int:
         "  hnefi tactics run     an engine solves them: how many, how fast, by variant and length\n"
         "  hnefi tactics verify  every position is proven again\n"
         "  hnefi tactics find    positions of one variant from recorded games, or from games of the engine",
-        ["run --nodes 20000", "verify brandubh", "find brandubh --games games.csv --out mine.tsv"],
+        ["run --nodes 20000", "verify brandubh", "find brandubh --recorded games.csv --out mine.tsv"],
     )
     options.add_argument("command", choices=list(commands))
     options.parse_args(argv)
@@ -59,8 +61,11 @@ def _suite(options: ArgumentParser, arguments: Namespace) -> list[Entry]:
     return sorted(chosen, key=lambda entry: entry.variant)
 
 
-def _add_suite(options: ArgumentParser) -> None:
-    options.add_argument("variants", nargs="*", metavar="VARIANT", help="only these (default: all)")
+def _add_suite(options: Parser) -> None:
+    options.add_argument(
+        "variants", nargs="*", metavar="VARIANT", help="only these, also as --variant V,V (default: all)"
+    )
+    options.takes_variant()
     options.add_argument(
         "--suite", metavar="FILE", default=str(SHIPPED), help="a suite (default: the shipped one)"
     )
@@ -80,13 +85,18 @@ def _eta(begun: float, done: int, total: int) -> str:
 def _find(argv: list[str]) -> int:
     options = parser(
         "tactics find",
-        "Goes back from the ends of decided games and keeps what it can prove. Without --games the engine plays "
+        "Goes back from the ends of decided games and keeps what it can prove. Without --recorded the engine plays "
         "the games itself: a random opening, then few nodes a move.",
-        ["brandubh --games games.csv --out mine.tsv", "tablut-saami --self-play 40 --seed 1 --out mine.tsv"],
+        ["brandubh --recorded games.csv --out mine.tsv", "tablut-saami --games 40 --seed 1 --out mine.tsv"],
     )
-    options.add_argument("variant", metavar="VARIANT")
-    options.add_argument("--games", metavar="FILE", help="recorded games: .csv or .jsonl")
-    options.add_argument("--self-play", metavar="N", type=positive, default=60, help="so many games (60)")
+    options.add_argument("variant", metavar="VARIANT", help="its name, also as --variant")
+    options.takes_variant()
+    options.add_argument("--recorded", metavar="FILE", help="recorded games: .csv or .jsonl")
+    options.add_argument(
+        "--games", metavar="N", type=positive, default=60, help="so many of the engine's own (60)"
+    )
+    options.renamed("--games", "--recorded", when=lambda text: text.lower().endswith((".csv", ".jsonl")))
+    options.renamed("--self-play", "--games")
     options.add_argument("--seed", metavar="N", type=natural, default=1, help="of the engine's games (1)")
     options.add_argument("--count", metavar="N", type=positive, default=20, help="positions kept (20)")
     options.add_argument("--enough", metavar="N", type=positive, help="candidates looked for (3 x count)")
@@ -94,7 +104,7 @@ def _find(argv: list[str]) -> int:
     options.add_argument(
         "--nodes", metavar="N", type=positive, default=1_000_000, help="for one position (1000000)"
     )
-    options.add_argument("--out", metavar="FILE", required=True, help="the suite is written here")
+    add_out(options, "FILE", "the suite is written here", required=True)
     arguments = options.parse_args(argv)
     let_interrupt_end_us()
     variant = find_tafl_variant(options, arguments.variant)
@@ -105,9 +115,9 @@ def _find(argv: list[str]) -> int:
     from . import find
 
     source = (
-        find.self_play(variant, arguments.self_play, arguments.seed)
-        if arguments.games is None
-        else find.recorded(Path(arguments.games), variant)
+        find.self_play(variant, arguments.games, arguments.seed)
+        if arguments.recorded is None
+        else find.recorded(Path(arguments.recorded), variant)
     )
     enough = arguments.enough or 3 * arguments.count
     try:
@@ -172,7 +182,7 @@ def _run(argv: list[str]) -> int:
         "it says so. At fixed nodes and one thread the answers are the same every time.",
         [
             "",
-            "--time 1000",
+            "--movetime 1000",
             "copenhagen --nodes 200000 --option Hash=256",
             "--engine 'my-engine --uci' --depth 6",
         ],
@@ -180,7 +190,8 @@ def _run(argv: list[str]) -> int:
     _add_suite(options)
     limit = options.add_mutually_exclusive_group()
     limit.add_argument("--nodes", metavar="N", type=positive, help=f"for each position (default: {NODES})")
-    limit.add_argument("--time", metavar="MS", type=positive, help="milliseconds for each position")
+    limit.add_argument("--movetime", metavar="MS", type=positive, help="milliseconds for each position")
+    options.renamed("--time", "--movetime")
     limit.add_argument("--depth", metavar="N", type=positive, help="plies")
     options.add_argument("--engine", metavar="CMD", help="the engine's command (default: ours)")
     options.add_argument(
@@ -197,8 +208,8 @@ def _run(argv: list[str]) -> int:
 
     from .solve import solve
 
-    nodes = NODES if (arguments.time or arguments.depth) is None else None
-    limits = Limits(nodes=arguments.nodes or nodes, movetime=arguments.time, depth=arguments.depth)
+    nodes = NODES if (arguments.movetime or arguments.depth) is None else None
+    limits = Limits(nodes=arguments.nodes or nodes, movetime=arguments.movetime, depth=arguments.depth)
     settings = [*arguments.option, *([("Threads", str(arguments.threads))] if arguments.threads else [])]
     try:
         command = own_command() if arguments.engine is None else shlex.split(arguments.engine)

@@ -75,12 +75,12 @@ def _parser(word: str) -> argparse.ArgumentParser:
         "variants",
         nargs="*",
         metavar="VARIANT",
-        help=f"tafl variants (default: {' '.join(MEASURED) if word == 'games' else 'all that have games'})",
+        help="tafl variants, also as --variant V,V"
+        f" (default: {' '.join(MEASURED) if word == 'games' else 'all that have games'})",
     )
+    options.takes_variant(behind=0 if word == "games" else 1)
     if word == "games":
-        options.add_argument(
-            "--out", required=True, metavar="FOLDER", help="where the games go; what is there is kept"
-        )
+        arguments.add_out(options, "FOLDER", "where the games go; what is there is kept", required=True)
         options.add_argument(
             "--games", type=arguments.positive, default=600, help="of each variant (default 600)"
         )
@@ -107,7 +107,7 @@ def _parser(word: str) -> argparse.ArgumentParser:
             help="pull towards the weights to begin with, per squared centipawn (default 0.002); more for fewer games",
         )
     if word == "fit":
-        options.add_argument("--out", required=True, metavar="FOLDER", help="where the files of weights go")
+        arguments.add_out(options, "FOLDER", "where the files of weights go", required=True)
         options.add_argument(
             "--stretch",
             type=_factor,
