@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.flags import Parser
 
-from hnefi.protocol.flags import Parser
-
 from .common.interrupts import let_them_end_us
 
 if TYPE_CHECKING:
