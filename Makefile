@@ -25,6 +25,7 @@ play: .venv/.ready ## a game at the terminal
 
 # Whole files go to one process: tests of a file share what takes long to start. WORKERS=0 runs all in one.
 test: .venv/.ready-dev ## all tests, in two processes (WORKERS=2)
+	@awk -F ' *[|] *' '$$2 == "`make test`" {print "from an empty cache all tests take " $$3 " on two idle cores"}' MEASUREMENTS.md >&2
 	@$(BIN)/hnefi warmup --quiet # once, rather than by every process that a test starts
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
