@@ -56,11 +56,14 @@ def test_help_shows_examples_and_every_option(word: str, capsys: pytest.CaptureF
 
 def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["sa"]) == 2
-    assert capsys.readouterr().err == "hnefi evolve: error: 'sa': expected one of es, cma, resume\n"
+    assert capsys.readouterr().err == "hnefi evolve: error: 'sa': expected one of es, cma, resume, rank\n"
 
 
 def test_examples_can_be_parsed() -> None:
     for word, examples in command.EXAMPLES.items():
+        if word == "rank":
+            for example in examples:
+                command._rank_parser().parse_args(example.split()[1:])
         if word in options.ALGORITHMS:
             for example in examples:
                 given = command._evolve_parser(word).parse_args(example.split()[1:])

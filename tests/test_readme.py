@@ -17,6 +17,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 DOCUMENTS = ["README.md", "docs/protocol-client.md"]
 UNPLAYED = [
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "MEASUREMENTS.md",
     "docs/analyze.md",
     "docs/architecture.md",
@@ -148,6 +149,7 @@ def test_programs(document: str, folder: Path, environment: dict[str, str]) -> N
         "docs/tactics.md",
         "docs/variants.md",
         "CHANGELOG.md",
+        "CONTRIBUTING.md",
         "MEASUREMENTS.md",
         "engine/README.md",
     ],

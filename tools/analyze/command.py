@@ -20,7 +20,7 @@ NODES = 500_000
 FORMATS = ("tafl", "otg", "csv", "jsonl")
 OF_GAMES = (
     "game", "all", "output", "force", "fresh", "chart", "full", "thresholds", "backward", "read_as", "adjudicate",
-    "opentafl", "quiet", "plain",
+    "opentafl", "quiet",
 )  # fmt: skip
 """Options that say nothing about a position."""
 
@@ -178,6 +178,7 @@ def _parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--json", action="store_true", help="one JSON object instead of text; of games, one a line"
     )
+    add_plain(options)
 
     limits = options.add_argument_group("how far (the first limit reached ends a search)")
     limits.add_argument(
@@ -264,6 +265,5 @@ def _parser() -> argparse.ArgumentParser:
         help="CSV games were ended by repetition and limits, as the variant says",
     )
     games.add_argument("--opentafl", action="store_true", help="read OTN rules as the program OpenTafl does")
-    add_plain(games)
     games.add_argument("--quiet", action="store_true", help="say nothing about progress")
     return options

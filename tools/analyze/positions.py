@@ -39,10 +39,10 @@ def analyse_position(
             options.error(f"--moves {shorten(word)}: {error}")
     if source.limits.mate is not None and position.outcome is not None:
         options.error(f"--mate {source.limits.mate}: the game is over here: {position.outcome.text}")
-    return asyncio.run(_analyse(position, source, arguments.json))
+    return asyncio.run(_analyse(position, source, arguments.json, plain=arguments.plain))
 
 
-async def _analyse(position: Position, source: Source, as_json: bool) -> int:
+async def _analyse(position: Position, source: Source, as_json: bool, *, plain: bool) -> int:
     def complain(text: str) -> None:
         print(f"hnefi analyze: {safe(text)}", file=sys.stderr)
 
@@ -71,5 +71,5 @@ async def _analyse(position: Position, source: Source, as_json: bool) -> int:
         print(json.dumps(position_json(*said, source.limits_text)))
     else:
         for line in position_lines(*said):
-            print(encodable(line, sys.stdout.encoding))
+            print(encodable(line, "ascii" if plain else sys.stdout.encoding))
     return failed(source.own) if look.problem else DONE

@@ -248,7 +248,7 @@ class Task:
                 print(json.dumps(report.game_json(game, self.name, self.source.limits_text)))
             return
         for line in self._lines():
-            print(encodable(line, sys.stdout.encoding))
+            print(encodable(line, "ascii" if self.arguments.plain else sys.stdout.encoding))
 
     def _lines(self) -> Any:
         plain = self.arguments.plain or (sys.stdout.encoding or "ascii").lower().replace("-", "") not in (

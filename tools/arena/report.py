@@ -478,7 +478,7 @@ class Stored:
 
 def main_report(argv: list[str]) -> int:
     """`hnefi arena report`: the tables of a run, anew from its log."""
-    from ..arguments import parser
+    from ..arguments import add_plain, parser
 
     options = parser(
         "arena report",
@@ -492,6 +492,7 @@ def main_report(argv: list[str]) -> int:
         "--plots", action="store_true", help="draw ratings, cross table and scores into RUN/plots"
     )
     options.add_argument("--game", metavar="ID", help="only the record of one game, as 17.2")
+    add_plain(options)
     arguments = options.parse_args(argv)
 
     def report() -> int:
@@ -503,7 +504,7 @@ def main_report(argv: list[str]) -> int:
         if arguments.game is not None:
             return _show_game(stored, arguments.game)
         summary = stored.summary()
-        _print_summary(summary, arguments.json)
+        _print_summary(summary, arguments.json, plain=arguments.plain)
         if arguments.records is not None:
             _write_records(stored, Path(arguments.records))
         if arguments.plots:
@@ -517,7 +518,7 @@ def main_report(argv: list[str]) -> int:
 
 def main_rate(argv: list[str]) -> int:
     """`hnefi arena rate`: one table of several runs."""
-    from ..arguments import parser
+    from ..arguments import add_plain, parser
 
     options = parser(
         "arena rate",
@@ -535,6 +536,7 @@ def main_rate(argv: list[str]) -> int:
     )
     options.add_argument("--seed", metavar="N", type=_resamples, default=1, help="their seed")
     options.add_argument("--json", action="store_true", help="the summary as JSON")
+    add_plain(options)
     arguments = options.parse_args(argv)
 
     def rate() -> int:
@@ -542,7 +544,7 @@ def main_rate(argv: list[str]) -> int:
         joined, counts = joined_runs([Stored(folder) for folder in folders])
         anchor = _anchor(arguments.anchor, joined.engines) if arguments.anchor is not None else None
         model = Model(anchor, side=not arguments.no_side, bootstrap=arguments.bootstrap, seed=arguments.seed)
-        _print_summary(summarize(_with_model(joined, model), counts), arguments.json)
+        _print_summary(summarize(_with_model(joined, model), counts), arguments.json, plain=arguments.plain)
         return 0
 
     return _guarded("arena rate", rate)
@@ -605,14 +607,14 @@ def _resamples(text: str) -> int:
     return int(text)
 
 
-def _print_summary(summary: Summary, as_json: bool) -> None:
+def _print_summary(summary: Summary, as_json: bool, *, plain: bool) -> None:
     from hnefi.protocol.columns import encodable
 
     if as_json:
         print(json.dumps(document(summary), indent=1))
         return
     for line in final(summary):
-        print(encodable(line, sys.stdout.encoding))
+        print(encodable(line, "ascii" if plain else sys.stdout.encoding))
 
 
 def _write_records(stored: Stored, path: Path) -> None:

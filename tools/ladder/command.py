@@ -107,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     show = verb("show", _show)
     show.add_argument("name", nargs="?", metavar="WHO", help="one player's profile")
     show.add_argument("--json", action="store_true", help="the published ratings as JSON")
+    arguments.add_plain(show)
     playing("run", _run)
     for made in (playing("place", _place), playing("calibrate", _calibrate)):
         made.add_argument(
@@ -418,6 +419,8 @@ def _check(given: Any) -> int:
 
 
 def _show(given: Any) -> int:
+    from hnefi.protocol.columns import encodable
+
     from . import published
     from .showing import portrait, scale
 
@@ -430,8 +433,12 @@ def _show(given: Any) -> int:
     if given.json:
         shown = document if given.name is None else document["players"][given.name]
         print(json.dumps(shown, indent=2, ensure_ascii=False))
-    elif given.name is None:
-        print("\n".join(scale(document)))
-    else:
-        print("\n".join([given.name, "", *portrait(document["players"][given.name])]))
+        return 0
+    lines = (
+        scale(document)
+        if given.name is None
+        else [given.name, "", *portrait(document["players"][given.name])]
+    )
+    for line in lines:
+        print(encodable(line, "ascii" if given.plain else sys.stdout.encoding))
     return 0
