@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from hnefi.tools import arguments
+from hnefi.tools import arguments, cli
 from hnefi.tools.common import svg_chart
 from hnefi.tools.common.svg_chart import (
     SHAPES,
@@ -138,6 +140,43 @@ def test_a_png_is_refused_at_once_where_it_cannot_be_drawn(
         "--png: a PNG needs matplotlib, which is not installed: pip install 'hnefi[plots]'"
         in capsys.readouterr().err
     )
+
+
+@pytest.fixture
+def _our_own_signals() -> Iterator[None]:
+    """Commands give signals back to the system; this process wants its own way again."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("_our_own_signals")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "balance brandubh --png --out made",
+        "balance report made --png",
+        "experiments hingston --quick --png --out made",
+        "arena report made --plots",
+        "bench search --chart x.png",
+    ],
+)
+def test_what_cannot_be_drawn_is_said_before_anything_is_done(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    (tmp_path / "made").mkdir()
+    try:
+        status: object = cli.main(words.split())
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    said = capsys.readouterr()
+    assert "matplotlib" in said.err
+    assert said.out == ""
+    assert list((tmp_path / "made").iterdir()) == []
 
 
 def test_drawing_loads_nothing_heavy() -> None:

@@ -342,7 +342,9 @@ def _draw(axes, shape: Shape, order: int) -> None:  # type: ignore[no-untyped-de
         case Outline():
             # A path's last point is ignored where it is closed.
             points = [*shape.points, shape.points[0]] if shape.closed else list(shape.points)
-            style = (0, tuple(map(float, shape.dash.split()))) if shape.dash else "solid"
+            # Dashes are told in widths of the line here.
+            dashes = tuple(float(part) / shape.width for part in shape.dash.split())
+            style = (0, dashes) if dashes else "solid"
             axes.add_patch(
                 PathPatch(
                     Curved(points, closed=shape.closed), facecolor=shape.fill, linewidth=shape.width,
