@@ -22,6 +22,7 @@ from hnefi.tools.arena import clusters, fanout, run
 from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.arena.store import Store
 from hnefi.tools.arena.values import EngineSpec, SideLimits
+from hnefi.tools.common import interrupts
 
 ARENA = [sys.executable, "-m", "hnefi.tools.arena.command"]
 SHUFFLER = Path(__file__).with_name("shuffle_engine.py")
@@ -181,7 +182,8 @@ def test_interrupted_nothing_is_left_and_the_run_goes_on(
                 os.killpg(running.process.pid, number)
             else:
                 running.process.kill()
-            time.sleep(0.05)
+            # Two within less time are one.
+            time.sleep(interrupts.TWICE)
         done = running.end()
         if signals[0] == signal.SIGINT:
             assert done.returncode == run.INTERRUPTED, done.stderr

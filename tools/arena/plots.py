@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.columns import clip
@@ -28,6 +29,10 @@ POINTS = 500
 NAME = 24
 SIGNS_PER_INCH = 13
 """Of a heading, at its size."""
+LINE_INCHES = 0.15
+"""The height of its lines; a longer heading makes the figure higher."""
+HEADING = 6
+"""So many lines has what is said of a run at most, such as the limits of fifty engines."""
 FORMATS = ("png", "svg")
 STYLES = ("-", "--", "-.", ":")
 MARKS = ("o", "s", "^", "v", "D", "P", "X", "*")
@@ -102,10 +107,13 @@ def _figure(summary: Summary, title: str, size: tuple[float, float]) -> tuple[Fi
     facts = summary.facts
     variants = ", ".join(facts.variants) if len(facts.variants) < 5 else f"{len(facts.variants)} variants"
     openings = f"openings {facts.openings}" if facts.openings else ""
-    said = [text for text in (variants, facts.limits, openings) if text]
+    games = f"{summary.games:,} games, {summary.pairs:,} pairs"
     lines = [f"{facts.name}: {title}" if facts.name else title]
-    lines += [" · ".join(said), f"{summary.games:,} games, {summary.pairs:,} pairs"]
-    heading = "\n".join(clip(line, int(SIGNS_PER_INCH * size[0])) for line in lines)
+    lines += [" · ".join(filter(None, said)) for said in ((variants, facts.limits), (openings, games))]
+    columns = int(SIGNS_PER_INCH * size[0])
+    broken = [part for line in lines for part in wrap(line, columns, max_lines=HEADING, placeholder=" …")]
+    figure.set_figheight(size[1] + LINE_INCHES * max(0, len(broken) - len(lines)))
+    heading = "\n".join(clip(line, columns) for line in broken)
     figure.suptitle(heading, x=0.01, ha="left", fontsize=9, parse_math=False)
     return figure, axes
 
