@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, product
 from pathlib import Path
 from statistics import median
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -406,3 +408,27 @@ def test_figures_are_drawn_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
     made = plots.draw(outcome, tmp_path)
     assert {path.name for path in made} == {"strength.svg", "people.svg"}
     assert "copenhagen" in (tmp_path / "strength.svg").read_text()
+
+
+def test_a_figure_has_room_for_every_name(tmp_path: Path) -> None:
+    from hnefi.tools.balance import plots
+    from hnefi.tools.common.svg_chart import width_of
+
+    long = ("evolved-hingston-alternative", "simple", "simple-d2", "simple-d3", "random-terminal", "uct-1k")
+    plan = Plan("table", (entrants.parse("hingston-alternative+king_sides=4+move_limit=200"),), long, 10, 10)
+    scores = {entrant.label: "a" * 4 + "d" * 6 for entrant in plan.entrants}
+    outcome = report.outcome(plan, results(plan, scores), Openings(tmp_path), None, ["v1"], "run")
+    plots.draw(outcome, tmp_path)
+    root = ET.parse(tmp_path / "strength.svg").getroot()
+    words = [element for element in root.iter() if element.tag.endswith("text")]
+    assert long[0] in [word.text for word in words]
+    for word in words:
+        wide = width_of(word.text or "", float(word.get("font-size", 12)))
+        turned = re.match(r"rotate\((-?\d+)", word.get("transform", ""))
+        across = wide * math.cos(math.radians(float(turned[1]) if turned else 0))
+        left = (
+            float(word.get("x", 0))
+            - across * {"start": 0, "middle": 0.5, "end": 1}[word.get("text-anchor", "")]
+        )
+        assert left >= 0, word.text
+        assert left + across <= float(root.get("width", 0)), word.text

@@ -30,6 +30,7 @@ ACROSS = 4
 WIDE, HIGH, GAP = 212, 150, 16
 LEFT = 62
 SMALL = 10.5
+SLANT = 55
 PEOPLE = "7 4"
 PER_CENT = [(share, str(share)) for share in range(0, 101, 20)]
 SCORE = Curve("attackers' score, 95 % interval", INK, "circle", width=1.4, size=3.5)
@@ -62,7 +63,10 @@ def _strength(outcome: Outcome) -> tuple[Sheet, float]:
     labels = list(dict.fromkeys(cell.entrant.label for cell in outcome.cells))
     across = min(ACROSS, len(labels))
     games = f"{outcome.plan.games} games a point, {outcome.plan.strongest} of {players[-1]}"
-    width = max(460.0, LEFT + across * (WIDE + GAP) + MARGIN)
+    # Slanting names of players may reach far to the left of their ticks.
+    aside = max(width_of(player, SMALL) for player in players) * math.cos(math.radians(SLANT))
+    left = max(LEFT, aside + MARGIN - 0.6 * WIDE / (len(players) + 0.2))
+    width = max(460.0, left + across * (WIDE + GAP) + MARGIN)
     title = (
         "Attackers' score of equal players, in per cent",
         f"{games}, random openings, seed {outcome.plan.seed}",
@@ -82,7 +86,7 @@ def _strength(outcome: Outcome) -> tuple[Sheet, float]:
             top = below + 8 + LEADING * SMALL * lines
         panel = Panel(
             sheet,
-            LEFT + column * (WIDE + GAP),
+            left + column * (WIDE + GAP),
             top,
             WIDE,
             HIGH,
@@ -108,9 +112,9 @@ def _strength(outcome: Outcome) -> tuple[Sheet, float]:
         # Where no panel stands below, the players are named.
         last = place + across >= len(labels)
         named = [(i, player if last else "") for i, player in enumerate(players)]
-        below = max(below, panel.ticks_below(named, turn=55, size=SMALL))
+        below = max(below, panel.ticks_below(named, turn=SLANT, size=SMALL))
         if column == 0:
-            panel.called_left("per cent", 20)
+            panel.called_left("per cent", left - 42)
     return sheet, below + MARGIN
 
 
