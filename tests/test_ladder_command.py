@@ -16,6 +16,7 @@ from hnefi.tools.arena import inside
 from hnefi.tools.arena.report import Stored
 from hnefi.tools.arena.store import run_digest
 from hnefi.tools.arena.values import GameResult, GameTask
+from hnefi.tools.common import interrupts
 from hnefi.tools.ladder import command, fitting, frozen, pool, published
 from hnefi.tools.ladder.ladder import load
 
@@ -69,6 +70,7 @@ def test_one_worker_or_two_play_the_same_games(
 
 def interrupting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Press Ctrl-C when the fourth game begins."""
+    monkeypatch.setattr(interrupts, "GRACE", 300.0)  # who is late is ended, and that is us
     played = inside.play_game
     begun: list[GameTask] = []
 

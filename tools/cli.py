@@ -72,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     command = arguments[0] if arguments else "--help"
     try:
-        status = _run(command, arguments[1:])
+        status = _run(command, arguments[1:], program=argv is None)
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -101,7 +101,7 @@ def _unwritten(command: str, error: OSError) -> int:
     return STORAGE
 
 
-def _run(command: str, arguments: list[str]) -> int:
+def _run(command: str, arguments: list[str], *, program: bool) -> int:
     """Import the subcommand's module and run its `main`, or say what the program itself is asked."""
     if command in COMMANDS:
         from importlib import import_module
@@ -111,6 +111,8 @@ def _run(command: str, arguments: list[str]) -> int:
             return status
         from .common import compiling, interrupts
 
+        if program:
+            interrupts.is_program()
         if command != "arena":
             # The arena listens from its first moment; the others when there is something to keep.
             interrupts.let_them_end_us()

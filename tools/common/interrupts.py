@@ -41,7 +41,7 @@ class Interrupted(Exception):
 class Caught:
     """The interrupts of one command, while they are caught. `ended` says that it ended by one."""
 
-    def __init__(self, words: Words, grace: float | None = GRACE) -> None:
+    def __init__(self, words: Words, grace: float | None = 0.0) -> None:
         self.ended = False
         self.asked = threading.Event()
         self._words = words
@@ -98,23 +98,30 @@ class Caught:
             listeners = list(self._listeners)
         if again and self._grace is not None:
             self.leave()
-        for listener in listeners:
-            with contextlib.suppress(RuntimeError):  # a closed event loop
-                listener()
         seconds = GRACE if again else self._grace
         if seconds is not None:
             with self._changed:
                 waits = self._until is not None
-                self._until = now + seconds
+                self._until = now + (seconds or GRACE)
                 self._changed.notify_all()
             if not waits:
                 threading.Thread(target=self._wait, name="interrupts-deadline", daemon=True).start()
+        for listener in listeners:
+            with contextlib.suppress(RuntimeError):  # a closed event loop
+                listener()
+
+    def over(self) -> None:
+        """The command has ended, and this process goes on."""
+        with self._changed:
+            self._until = None
+            self._changed.notify_all()
 
     def _wait(self) -> None:
-        """End the process at the deadline: it lives on behind the command, until the interpreter has ended."""
+        """End the process at the deadline."""
         with self._changed:
             while True:
-                assert self._until is not None
+                if self._until is None:
+                    return
                 left = self._until - time.monotonic()
                 if left <= 0.0:
                     break
@@ -135,7 +142,10 @@ class _State:
     """Of this process: whose interrupts are caught now, and whether a command has ended by one."""
 
     caught: Caught | None = None
-    interrupted = False
+    interrupted: object = None
+    """By which the command has ended; its socket stays open."""
+    program = False
+    """Whether the command is all that this process does."""
 
 
 def _exit(status: int) -> None:
@@ -146,11 +156,12 @@ class caught:  # noqa: N801 - used as a function
     """Catch interrupts in the block, and end it by the first one: `ended` of what it gives is true behind it then, and
     the lines of `words` (what is kept, how to go on) have been printed on standard error.
 
-    Only `check` ends the block; where nobody comes past it for `grace` seconds, the process ends. None for a command
-    that listens itself and may take its time. In such a block of another command that one's words and grace hold.
+    Only `check` ends the block; where nobody comes past it within `grace` seconds (0: `GRACE`), the process ends. None
+    for a command that listens itself and may take its time: the second interrupt gives it `GRACE` seconds. In such
+    a block of another command that one's words and grace hold.
     """
 
-    def __init__(self, words: Words, grace: float | None = GRACE) -> None:
+    def __init__(self, words: Words, grace: float | None = 0.0) -> None:
         self._mine = Caught(words, grace)
         self._release: Callable[[], None] | None = None
 
@@ -169,10 +180,11 @@ class caught:  # noqa: N801 - used as a function
         if mine.ended:
             mine.say()
         _State.caught = None
-        if mine.asked.is_set():
+        if mine.asked.is_set() and _State.program:
             # The next one still ends the process at once, and the deadline holds until it has ended.
-            _State.interrupted = True
+            _State.interrupted = self
         else:
+            mine.over()
             self._release()
         return mine.ended
 
@@ -214,9 +226,14 @@ def let_them_end_us() -> None:
             signal.signal(number, signal.SIG_DFL)
 
 
+def is_program() -> None:
+    """The command is all that this process does: a deadline holds until it has ended."""
+    _State.program = True
+
+
 def ended(status: int) -> int:
     """The exit status of a command that is over. After an interrupt nobody waits for what still runs in threads."""
-    if _State.interrupted:
+    if _State.interrupted is not None:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
