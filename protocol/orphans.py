@@ -1,19 +1,19 @@
 """What engines leave behind: processes that left their engine's group, and outlived it.
 
-A process that calls `setsid` is in no group that could be killed. On Linux this process asks to become the parent of
-whatever is orphaned below it (a child subreaper), and knows its engines' descendants by a word in the environment in
-which they were started. Elsewhere, and where a descendant cleared its environment or this process is itself killed by
-SIGKILL, they live on.
+A process that calls `setsid` is in no group that could be killed. On Linux this process can ask to become the parent of
+whatever is orphaned below it (a child subreaper, `adopting`), and knows its engines' descendants by a word in the
+environment in which they were started. Elsewhere, and where a descendant cleared its environment or this process is
+itself killed by SIGKILL, they live on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
-from functools import lru_cache
 from pathlib import Path
 
 MARK = "HNEFI_ENGINE"
@@ -29,15 +29,36 @@ _children: set[int] = set()
 """Orphans of engines that were killed and are not reaped yet: a zombie has no environment any more."""
 
 
-@lru_cache(maxsize=1)
-def adopt() -> bool:
-    """From now on orphans below this process become its children; whether the system can do that."""
-    if sys.platform != "linux":
-        return False
+class _State:
+    """How many blocks of this process are adopting."""
+
+    depth = 0
+
+
+@contextlib.contextmanager
+def adopting() -> Iterator[None]:
+    """In the block orphans below this process become its children, where the system can do that, and what an engine
+    leaves behind ends with it. For commands that are about their engines: whoever becomes a parent has to reap."""
+    able = sys.platform == "linux" and _subreaper(True)
+    _State.depth += able
+    try:
+        yield
+    finally:
+        _State.depth -= able
+        if able and not _State.depth:
+            _subreaper(False)
+
+
+def adopts() -> bool:
+    """Whether orphans become our children now."""
+    return _State.depth > 0
+
+
+def _subreaper(on: bool) -> bool:
     import ctypes
 
     try:
-        return int(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0
+        return int(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)) == 0
     except (OSError, AttributeError):
         return False
 
@@ -53,7 +74,7 @@ def end_orphans(started: Collection[int], marked: str = "", session: int = 0) ->
     With `marked` only descendants of that engine, and those of its `session`; without it those of all that ever were
     started below this process.
     """
-    if not adopt():
+    if not adopts():
         return
     wanted = marked or f"{os.environ.get(MARK, '')}/"
 

@@ -165,7 +165,7 @@ class Process:
         if os.name != "posix":
             raise OSError("engine processes can be driven on Linux, macOS and other Unix systems only")
         report, failed = os.pipe()
-        mark = orphans.mark(next(_numbers)) if orphans.adopt() else ""
+        mark = orphans.mark(next(_numbers)) if orphans.adopts() else ""
         marked = {orphans.MARK: mark} if mark else {}
         try:
             launcher: list[str] = []

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -102,7 +103,7 @@ class Marked:
 
     def end(self) -> subprocess.CompletedProcess[str]:
         out, err = self.process.communicate(timeout=120)
-        wait_for(lambda: not self.family())
+        wait_for(lambda: not self.family(), said=lambda: [_read(left, "cmdline") for left in self.family()])
         return subprocess.CompletedProcess((), self.process.returncode, out, err)
 
 
@@ -122,10 +123,14 @@ def _parent(process: int) -> int:
     return int(found[1]) if found else 0
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+def wait_for(
+    condition: Callable[[], object],
+    seconds: float = 60,
+    said: Callable[[], object] = lambda: "waited in vain",
+) -> None:
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, said()
         time.sleep(0.05)
 
 
@@ -151,14 +156,22 @@ def test_a_lost_worker_costs_only_time(
     running = Marked(
         *words, "--out", str(tmp_path / "run"), "--backend", backend, "--jobs", "2", "--wait", "1000"
     )
-    wait_for(lambda: len(running.workers()) == 2)
-    if len(os.sched_getaffinity(0)) > 1:
-        cores = {worker: set[int]() for worker in running.workers()}
+    cores: dict[int, set[int]] = {}
+
+    def both_play() -> bool:
+        """At one moment: engines come and go with their jobs."""
+        cores.clear()
         for engine in running.engines():
-            cores.setdefault(_parent(engine), set()).update(os.sched_getaffinity(engine))
+            with suppress(OSError):
+                cores.setdefault(_parent(engine), set()).update(os.sched_getaffinity(engine))
+        cores.pop(0, None)
+        return len(cores) == 2 and all(cores.values())
+
+    wait_for(both_play)
+    if len(os.sched_getaffinity(0)) > 1:
         assert sorted(map(len, cores.values())) == [1, 1]
         assert len(set.union(*cores.values())) == 2
-    os.kill(min(running.workers()), signal.SIGKILL)
+    os.kill(min(cores), signal.SIGKILL)
     done = running.end()
     assert digest(done) == undisturbed
     with Store.read(tmp_path / "run") as opened:

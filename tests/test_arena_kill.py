@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from patience import PROMPTLY
 from hnefi.tools.arena.store import Store
 
 KILLS = int(os.environ.get("HNEFI_KILLS", "3"))
-PAIRS = 2 * KILLS
+PAIRS = 4 * KILLS
 ARENA = [sys.executable, "-m", "hnefi.tools.arena.command"]
 MARK = "HNEFI_KILL_TEST"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
@@ -52,7 +53,7 @@ def new_run(folder: Path, mark: str) -> list[str]:
         "--concurrency",
         "2",
         "--wait",
-        "50",
+        "100",
         "--each",
         f"option.Hash=4,env.{MARK}={mark}",
         "--plain",
@@ -67,6 +68,9 @@ def kill_while_playing(words: list[str], games: int, seconds: float, mark: str) 
         assert process.stdout
         while games and (line := process.stdout.readline()):
             games -= line.startswith("game ")
+            if not games:
+                # The other slot may not have begun yet.
+                wait_until(lambda: len(marked(mark)) >= 4)
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -77,9 +81,13 @@ def kill_while_playing(words: list[str], games: int, seconds: float, mark: str) 
 
 
 def expect_nobody(mark: str) -> None:
+    wait_until(lambda: not marked(mark))
+
+
+def wait_until(holds: Callable[[], object]) -> None:
     end = time.monotonic() + PROMPTLY
-    while left := marked(mark):
-        assert time.monotonic() < end, left
+    while not holds():
+        assert time.monotonic() < end
         time.sleep(0.02)
 
 

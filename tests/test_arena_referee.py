@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import select
 import time
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ from patience import PROMPTLY
 
 from hnefi.engine import games, squares
 from hnefi.engine.sides import Side
+from hnefi.protocol import process
 from hnefi.protocol.client import own_command
 from hnefi.tools.arena.referee import Adjudication, Clock, Game, Scores
 from hnefi.tools.arena.seats import Seat, Seats
@@ -252,10 +254,14 @@ def test_our_own_lateness_is_not_charged() -> None:
     """The loop stands still while the answer arrives and the deadline passes."""
     limits = SideLimits(time=200)
 
+    def stand_still() -> None:
+        time.sleep(0.6)
+        select.select([one._stdout for one in process._started if one._stdout is not None], [], [], PROMPTLY)
+
     async def run() -> GameResult:
         def block(event: str, facts: dict[str, Any]) -> None:
             if event == "ply" and facts["number"] == 1:
-                asyncio.get_running_loop().call_later(0.01, time.sleep, 1.0)
+                asyncio.get_running_loop().call_later(0.01, stand_still)
 
         specs = [spec(), spec("ours", "delay=0.15", limits=(limits, limits))]
         games_ = play(iter(pair()[:1]), specs, on_event=block, adjudication=Adjudication(max_plies=2))

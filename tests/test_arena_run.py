@@ -128,7 +128,7 @@ def test_more_pairs_append_to_a_complete_run(tmp_path: Path) -> None:
 def test_a_run_killed_at_any_moment_loses_nothing_that_was_stored(tmp_path: Path) -> None:
     """50 kills of a process that plays and writes, each at a seeded moment, each followed by going on."""
     dice = random.Random("kill")
-    words = ["pairs=600", "slots=3", "pace=0.01", f"output__jsonl={tmp_path / 'out.jsonl'}"]
+    words = ["pairs=600", "slots=3", "pace=0.04", f"output__jsonl={tmp_path / 'out.jsonl'}"]
     zygote = subprocess.Popen(
         [*FAKE, str(tmp_path / "run"), *words, "serve=51"],
         stdin=subprocess.PIPE,
@@ -515,7 +515,7 @@ def test_killed_or_interrupted_nothing_is_left_and_the_run_goes_on(
 ) -> None:
     dice = random.Random("kill engines")
     marker = f"HNEFI_TEST_MARK_{os.getpid()}"
-    words = [*ARENA, *small, "--out", str(tmp_path / "run"), "--each", f"env.{marker}=1", "--wait", "100"]
+    words = [*ARENA, *small, "--out", str(tmp_path / "run"), "--each", f"env.{marker}=1", "--wait", "300"]
     for signals in ([signal.SIGKILL], [signal.SIGINT], [signal.SIGINT, signal.SIGINT]):
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout
@@ -556,7 +556,9 @@ if not seen.exists():  # looked at before the run
     runpy.run_path(sys.argv[1])
     sys.exit()
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"])
+sleep = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"]
+subprocess.Popen(sleep)
+subprocess.Popen(sleep, start_new_session=True)  # out of the group
 runpy.run_path(sys.argv[1])
 time.sleep(60)
 """
@@ -578,7 +580,7 @@ def test_engines_that_do_not_end_are_killed_with_all_that_they_started(
         for text in process.stdout:
             if text.startswith("game "):
                 break
-        assert len(engines_of(marker)) == 4
+        assert len(engines_of(marker)) == 6
         begun = time.monotonic()
         for _ in range(interruptions):
             process.send_signal(signal.SIGINT)

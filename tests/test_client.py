@@ -18,6 +18,7 @@ import pytest
 from patience import PROMPTLY
 
 from hnefi.engine.search.types import Score
+from hnefi.protocol import orphans
 from hnefi.protocol import process as process_module
 from hnefi.protocol.answers import InfoLine
 from hnefi.protocol.client import (
@@ -548,7 +549,8 @@ def test_who_leaves_the_group_ends_with_the_engine() -> None:
         assert len(said) == 3
         assert not any(alive(int(pid)) for pid in said)
 
-    with_engine(work, "escape")
+    with orphans.adopting():
+        with_engine(work, "escape")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to us")
@@ -568,10 +570,11 @@ def test_only_what_descends_from_engines_is_taken_for_theirs() -> None:
             ours.kill()
             ours.wait()
 
-    run(work())
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("HNEFI_ENGINE", "/1.1")
+    with orphans.adopting():
         run(work())
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv(orphans.MARK, "/1.1")
+            run(work())
 
 
 def test_an_answer_before_the_end_counts() -> None:

@@ -71,17 +71,24 @@ def main(argv: list[str]) -> int:
     An interrupt ends the process at once, with all that it has started, but while games are played: then the loop
     ends them.
     """
+    from hnefi.protocol import orphans
+    from hnefi.protocol.process import kill_all
+
     from ..common import compiling, interrupts
     from ..common.endings import INTERRUPTED
 
     _State.last = "" if argv and argv[0] in COMMANDS and argv[0] != "resume" else NOTHING
     with (
+        orphans.adopting(),
         interrupts.caught(lambda: [_State.last] if _State.last else [], None) as caught,
         interrupts.told(caught.leave),
         compiling.shown_on_stderr(quiet="--quiet" in argv),
     ):
         _State.caught = caught
-        return _main(argv)
+        try:
+            return _main(argv)
+        finally:
+            kill_all()
     return INTERRUPTED
 
 

@@ -22,6 +22,7 @@ from itertools import islice
 from pathlib import Path
 
 from hnefi.engine.wording import shorten
+from hnefi.protocol import orphans
 
 from . import fingerprint, kinds, resolve
 from .clusters import Cluster, leave_interrupts, open_cluster
@@ -41,6 +42,8 @@ TRIES = 3
 """A wave that brings nothing is sent again so many times."""
 CHECK = 0.25
 """Seconds between two looks whether there is still somebody to play for."""
+TRACKED = "ignore:resource_tracker:UserWarning"
+"""joblib's tracker clears up when we end at once; that it had to is nobody's business."""
 ENDING = 5.0
 """Seconds that joblib gets to notice that its workers are gone."""
 
@@ -84,7 +87,7 @@ def carry_out(job: Job) -> Done:
         return Done((), f"{socket.gethostname()}: {', '.join(unlike)}: missing there, or not the same file")
     specs = _at_home(job)
     begun = time.monotonic()
-    with _cores(job.config, specs, job.slots) as cores:
+    with orphans.adopting(), _cores(job.config, specs, job.slots) as cores:
         results = asyncio.run(_play(job, specs, cores))
     return Done(tuple(results), "", time.monotonic() - begun)
 
@@ -341,6 +344,9 @@ def _send(jobs: Sequence[Job], cluster: Cluster, put: Callable[[Answer | None], 
     from joblib import Parallel, delayed, parallel_config
 
     leave_interrupts()
+    if TRACKED not in sys.warnoptions:
+        # Before the tracker is started, which takes them over.
+        sys.warnoptions.append(TRACKED)
     workers = cluster.workers
     streaming = {"return_as": "generator_unordered"} if cluster.streams else {}
     # With one worker joblib would play here: it gets two, and one job at a time. Where results do not stream, jobs
