@@ -35,7 +35,7 @@ USERS = ("hnefi-engine", "alice", "bob")
 """Who is known to a club's broker; the password is the name with `-secret` behind it."""
 EXAMPLES = Path(__file__).resolve().parent.parent / "docs" / "examples"
 LAUNCHER = Path(process.__file__).with_name("launch.py")
-WAIT = 20.0
+WAIT = 120.0
 
 
 _ports = itertools.count(os.getpid() * 1009)
@@ -137,6 +137,8 @@ class TestBroker:
     def pause(self) -> None:
         """It keeps its connections and does nothing: a broker that hangs."""
         os.kill(self.pid, signal.SIGSTOP)
+        # It may be in the middle of something, on another processor.
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import pytest
 from live_events import TABLE, end, info, ply, start
-from mqtt_brokers import TestBroker, free_port
+from mqtt_brokers import WAIT, TestBroker, free_port
 
 from hnefi.gui_adapter.mqtt import arena, topics
 from hnefi.gui_adapter.mqtt.arena import Folder, NoRun, Publisher, describe
@@ -143,7 +143,7 @@ class Viewer:
         self._news.set()
 
     async def until(self, true: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WAIT):
             while not true():
                 self._news.clear()
                 await self._news.wait()
@@ -201,7 +201,7 @@ def test_the_end_of_a_run_is_the_end_of_its_publisher(broker: TestBroker, run: R
         async with Viewer(broker, name) as viewer:
             await viewer.until(lambda: viewer.moves() == ["a1a2"])
             run.finish()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(WAIT):
                 await working
             await viewer.until(lambda: viewer.known["game/1.1/state"] is None)
             await viewer.until(lambda: viewer.known["meta"]["publisher"] == "offline")
@@ -251,7 +251,7 @@ def test_a_killed_publisher_is_reported(broker: TestBroker, run: Run) -> None:
                 lambda: "meta" in viewer.known and viewer.known["meta"]["publisher"] == "online"
             )
             process.kill()
-            process.communicate(timeout=30)
+            process.communicate(timeout=WAIT)
             await viewer.until(lambda: bool(viewer.known["meta"]["publisher"] == "offline"))
 
     asyncio.run(watch())
@@ -282,7 +282,7 @@ def test_a_broker_that_hangs_or_restarts_misses_nothing(own_broker: TestBroker, 
             run.tell(ply(101))
             await asyncio.sleep(0.3)
             asked.set()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(WAIT):
                 await working
             own_broker.resume()
 
@@ -302,7 +302,7 @@ def test_the_command_is_told_to_end(broker: TestBroker, run: Run) -> None:
     assert process.stdout is not None
     assert process.stdout.readline().startswith("publishing tafl/v1/arena/spring-cup/ at ")
     process.send_signal(signal.SIGTERM)
-    out, errors = process.communicate(timeout=30)
+    out, errors = process.communicate(timeout=WAIT)
     assert (process.returncode, out, errors) == (1, "", "")
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mqtt_brokers import free_port, require, start_dying_with_us
+from mqtt_brokers import WAIT, free_port, require, start_dying_with_us
 
 from hnefi.gui_adapter.mqtt import brokers
 
@@ -43,7 +45,7 @@ def connects(port: int, host: str = brokers.HOST) -> bool:
 
 
 def until(true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + WAIT
     while not true():
         assert time.monotonic() < deadline, what
         time.sleep(0.01)
@@ -118,7 +120,7 @@ def test_a_mosquitto_that_ends_at_once_is_reported(tmp_path: Path, monkeypatch: 
 def test_nothing_heavy_is_imported() -> None:
     code = "import sys; import hnefi.gui_adapter.mqtt, hnefi.gui_adapter.mqtt.brokers; print(*sys.modules)"
     said = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=WAIT
     )
     assert not {"aiomqtt", "paho", "amqtt", "numba", "numpy"} & set(said.stdout.split())
 
@@ -139,7 +141,7 @@ def test_a_broker_of_our_own_listens_here_alone_and_ends_with_us(kind: str) -> N
         # The whole of 127.0.0.0/8 is this machine; who listens everywhere would answer here too.
         assert not connects(door, "127.0.0.2")
     command.send_signal(signal.SIGTERM)
-    out, errors = command.communicate(timeout=30)
+    out, errors = command.communicate(timeout=WAIT)
     assert (command.returncode, out, errors) == (1, "", "")
     assert not connects(port)
 
@@ -151,7 +153,7 @@ def test_mosquitto_does_not_outlive_us() -> None:
     assert command.stdout is not None
     command.stdout.readline()
     command.kill()
-    command.communicate(timeout=30)
+    command.communicate(timeout=WAIT)
     until(lambda: not connects(port), "mosquitto lives on")
 
 
@@ -161,7 +163,7 @@ def test_a_mosquitto_that_dies_ends_us_with_a_sentence() -> None:
     async def die() -> str:
         broker = await brokers.provide("mosquitto", port=free_port())
         os.kill(broker.pid, signal.SIGKILL)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(WAIT):
             return await broker.ended()
 
     assert asyncio.run(die()) == "mosquitto has ended (killed by SIGKILL)"
@@ -184,10 +186,68 @@ def test_another_port_is_found_where_ours_is_taken(kind: str, monkeypatch: pytes
         with socket.create_server((brokers.HOST, 0)) as taken:
             monkeypatch.setattr(brokers, "PORT", taken.getsockname()[1])
             broker = await brokers.provide(kind)
-            assert broker.url != f"mqtt://127.0.0.1:{brokers.PORT}"
+            port = broker.url.rpartition(":")[2]
+            assert int(port) != brokers.PORT
+            assert broker.note.startswith(f"port {brokers.PORT} is taken")
+            assert f"this broker listens on {port}; --broker mqtt://127.0.0.1:{brokers.PORT} " in broker.note
             await broker.close()
 
     asyncio.run(find())
+
+
+def test_the_next_port_is_taken_that_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands next to the one that everybody knows is found again at the next start."""
+    with socket.create_server((brokers.HOST, 0)) as taken:
+        monkeypatch.setattr(brokers, "PORT", taken.getsockname()[1])
+        assert brokers._free_port(0) in range(brokers.PORT + 1, brokers.PORT + brokers.NEIGHBOURS + 1)
+
+
+def test_a_service_beside_another_broker_says_where_it_is() -> None:
+    """And what it prints can be pasted as it is, all at once, before any engine is ready."""
+    require("mosquitto")
+    for name in ("mosquitto_sub", "mosquitto_pub"):
+        if shutil.which(name) is None:
+            pytest.skip(f"{name} is not installed")
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # somebody else does
+            stack.enter_context(socket.create_server((brokers.HOST, brokers.PORT)))
+        service = start_dying_with_us(
+            [sys.executable, "-m", "hnefi.tools.cli", "mqtt", "--no-record", "--eid", "beside"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={name: word for name, word in os.environ.items() if name != "HNEFI_BROKER"},
+        )
+        stack.callback(service.communicate)
+        stack.callback(service.terminate)
+        assert service.stdout is not None
+        assert service.stderr is not None
+        port = service.stdout.readline().rpartition(":")[2].strip()
+        assert port != "1883"
+        assert (
+            f"port 1883 is taken (by Debian's mosquitto, which starts by itself?): this broker listens on {port}"
+            in (service.stderr.readline())
+        )
+        assert service.stdout.readline().startswith("ready ")
+        assert service.stdout.readline() == "to try it, in one terminal, and then in another:\n"
+        listen, *say = [service.stdout.readline().strip() for _ in range(3)]
+        listener = start_dying_with_us(["sh", "-c", f"exec {listen}"], stdout=subprocess.PIPE, text=True)
+        stack.callback(listener.communicate)
+        stack.callback(listener.kill)
+        assert listener.stdout is not None
+        # A word of ours shows that it listens.
+        mark = f"mosquitto_pub -h 127.0.0.1 -p {port} -t tafl/v1/user/guest/reply/mark -m listening"
+        marking = start_dying_with_us(["sh", "-c", f"while {mark}; do sleep 0.2; done"])
+        stack.callback(marking.wait)
+        stack.callback(marking.kill)
+        assert listener.stdout.readline() == "listening\n"
+        marking.kill()
+        subprocess.run(["sh", "-e", "-c", "\n".join(say)], check=True, timeout=WAIT)
+        heard = ""
+        while "bestmove " not in (line := listener.stdout.readline()):
+            assert line
+            heard += line
+        assert '"id":"1","ok":true,"sid":"demo1"' in heard
 
 
 def test_nothing_is_left_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mqtt_brokers import TestBroker, free_port, password, require, running
-from mqtt_parts import quick
+from mqtt_brokers import WAIT, TestBroker, free_port, password, require, running
+from mqtt_parts import quick, until
 
-from hnefi.gui_adapter.mqtt import brokers, check
-from hnefi.gui_adapter.mqtt.client import Access, Unreachable, parse_url
+from hnefi.gui_adapter.mqtt import brokers, check, topics
+from hnefi.gui_adapter.mqtt.client import Access, Link, Message, Unreachable, parse_url
 
 pytest_plugins = ["mqtt_brokers"]
 
@@ -44,8 +44,30 @@ def test_a_good_broker_passes_and_is_left_clean(broker: TestBroker) -> None:
         assert words in text
     listen = ["mosquitto_sub", "-p", str(broker.port), "-t", "#", "-W", "1", "-v"]
     if shutil.which(listen[0]):
-        found = subprocess.run(listen, capture_output=True, text=True, timeout=10, check=False)
+        found = subprocess.run(listen, capture_output=True, text=True, timeout=WAIT, check=False)
         assert found.stdout == ""
+
+
+def test_no_user_hears_of_a_check(broker: TestBroker) -> None:
+    """Not what README's listener listens to; and whoever listens to everything gets text."""
+
+    async def play() -> None:
+        async with Link(way(broker), "user") as user, Link(way(broker), "wide") as wide:
+            heard: list[Message] = []
+            everything: list[Message] = []
+            for topic in (topics.reply("guest", "#"), topics.session("guest", "+", "out")):
+                await user.subscribe(topic, heard.append)
+            await wide.subscribe("tafl/#", everything.append)
+            assert (await check.check(way(broker))).passed
+            # What was published before has come.
+            for link, inbox in ((user, heard), (wide, everything)):
+                await link.publish(topics.reply("guest", "end"), b"the end")
+                await until(lambda inbox=inbox: b"the end" in [m.payload for m in inbox], "the end")
+            assert [message.payload for message in heard if message.payload != b"the end"] == []
+            assert max(len(message.payload) for message in everything) == check.LARGE
+            assert all(message.payload.decode().isprintable() for message in everything)
+
+    asyncio.run(play())
 
 
 def test_round_trips_do_not_wait_for_acknowledgements(broker: TestBroker) -> None:

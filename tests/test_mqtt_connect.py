@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 
 import pytest
-from mqtt_brokers import TestBroker, free_port
+from mqtt_brokers import WAIT, TestBroker, free_port
 from mqtt_parts import fake, serving, until
 
 from hnefi.gui_adapter.mqtt import remote_session, topics
@@ -81,7 +81,7 @@ def test_what_is_wrong_is_one_sentence(flags: list[str], status: int, words: str
     flags = [flag.format(port=free_port()) for flag in flags]
     command = [sys.executable, "-m", "hnefi.tools.cli", "mqtt", "connect", *flags]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, input="uti\nquit\n"
+        command, capture_output=True, text=True, timeout=WAIT, check=False, input="uti\nquit\n"
     )
     assert (done.returncode, words in done.stderr, "Traceback" in done.stderr) == (status, True, False), (
         done.stderr
@@ -101,7 +101,8 @@ def test_a_game_in_few_lines(broker: TestBroker) -> None:
     async def play() -> None:
         thinking: list[str] = []
         async with serving(broker.url, policy=OURS) as service, remote(broker) as here:
-            services = await here.services(0.2)
+            while service.settings.eid not in (services := await here.services(0.2)):
+                pass
             assert services[service.settings.eid]["state"] == "ready"
             async with await here.open(
                 service.settings.eid, variant="brandubh", on_info=thinking.append
@@ -196,7 +197,7 @@ def test_lines_that_are_lost_or_doubled_on_the_way_are_asked_for(
             assert heard[:60] == [str(number) for number in range(60)]
             assert sum("bestmove" in line for line in heard) == 1
 
-    asyncio.run(asyncio.wait_for(play(), 60))
+    asyncio.run(asyncio.wait_for(play(), WAIT))
 
 
 def test_broker_and_client_come_back_in_mid_search(own_broker: TestBroker) -> None:
@@ -215,7 +216,7 @@ def test_broker_and_client_come_back_in_mid_search(own_broker: TestBroker) -> No
             await session.send("stop")
             await session.send("echo still here")
             own_broker.start()
-            assert await asyncio.wait_for(move, 30) == "b1b2"
+            assert await asyncio.wait_for(move, WAIT) == "b1b2"
             await session.ready()
             heard = [line async for line in limited(session, 3)]
             assert sum("bestmove" in line for line in heard) == 1

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from mqtt_brokers import EXAMPLES, TestBroker, free_port, password, require, start_dying_with_us
+from mqtt_brokers import EXAMPLES, WAIT, TestBroker, free_port, password, require, start_dying_with_us
 
 from hnefi.gui_adapter.mqtt import brokers, check
 from hnefi.gui_adapter.mqtt.client import Access, Link, LinkError, Message, parse_url
@@ -58,7 +58,7 @@ def service(broker: TestBroker) -> Iterator[TestBroker]:
     assert process.stdout.readline() == b"ready tafl/v1/engine/local/req/<user>\n"
     yield broker
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
+    process.communicate(timeout=WAIT)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_a_move_from_a_shell(at_the_broker: dict[str, str]) -> None:
         expected = ['"id":"1","ok":true', "bestmove ", ""]
         assert len(lines) == len(expected)
         for line, words in zip(lines, expected, strict=True):
-            subprocess.run(["sh", "-c", line], env=at_the_broker, check=True, timeout=20)
+            subprocess.run(["sh", "-c", line], env=at_the_broker, check=True, timeout=WAIT)
             while words and words not in (answer := listen.stdout.readline()):
                 assert answer, f"no answer to {line}"
     finally:
@@ -106,7 +106,7 @@ def test_a_move_from_a_shell(at_the_broker: dict[str, str]) -> None:
 def test_a_whole_game_from_a_shell(at_the_broker: dict[str, str]) -> None:
     script = block("#!/bin/sh")
     found = subprocess.run(
-        ["sh"], input=script, capture_output=True, text=True, env=at_the_broker, timeout=100, check=False
+        ["sh"], input=script, capture_output=True, text=True, env=at_the_broker, timeout=2 * WAIT, check=False
     )
     lines = found.stdout.splitlines()
     moves = [line for line in lines if line.startswith("bestmove ")]
@@ -137,7 +137,7 @@ class Club:
             text=True,
             capture_output=True,
             check=True,
-            timeout=60,
+            timeout=WAIT,
         )
         config = self._here((EXAMPLES / "mosquitto.conf.example").read_text())
         for line, port in (
@@ -169,7 +169,7 @@ class Club:
         for line in self._here(block("mosquitto_passwd -c")).splitlines():
             said = f"{password(line.split()[-1])}\n" * 2 if line.startswith("mosquitto_passwd") else ""
             subprocess.run(
-                ["sh", "-c", line], input=said, text=True, capture_output=True, check=True, timeout=30
+                ["sh", "-c", line], input=said, text=True, capture_output=True, check=True, timeout=WAIT
             )
 
     def access(self, user: str, door: str = "mqtt", protocol: Literal["auto", "3", "5"] = "auto") -> Access:
@@ -199,7 +199,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Club]:
 
 
 async def _connectable(access: Access) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(WAIT):
         while True:
             try:
                 async with Link(access, "try"):
@@ -234,7 +234,7 @@ def test_an_unknown_authority_is_not_believed(town: Club) -> None:
         "check",
         str(town.access("alice", "mqtts").address),
     ]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    found = subprocess.run(command, capture_output=True, text=True, timeout=WAIT, check=False)
     assert (found.returncode, found.stdout) == (3, "")
     assert "certificate verify failed" in found.stderr
     assert len(found.stderr.splitlines()) == 1
@@ -334,7 +334,7 @@ def test_who_shows_tournaments_may_do_nothing_else(town: Club, protocol: Literal
 
 
 async def _until(true: object) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(WAIT):
         while not true():  # type: ignore[operator]
             await asyncio.sleep(0.01)
 
@@ -349,7 +349,7 @@ def test_the_unit_is_one(tmp_path: Path) -> None:
     assert program is not None
     unit.write_text((EXAMPLES / "hnefi-mqtt.service").read_text().replace("/opt/hnefi/bin/hnefi", program))
     found = subprocess.run(
-        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60, check=False
+        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=WAIT, check=False
     )
     assert (found.returncode, found.stdout) == (0, "")
     assert unit.name not in found.stderr

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mqtt_brokers import TestBroker, password, running
+from mqtt_brokers import WAIT, TestBroker, password, running
 from mqtt_parts import FAKE, Watcher, serving, until
 
 from hnefi.engine import squares
@@ -303,7 +303,7 @@ def served(url: str, *flags: str, data: Path, **access: Any) -> str:
     try:
         asyncio.run(one_game(url, "kept", user, **access))
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=WAIT)
     finally:
         process.kill()
         process.communicate()

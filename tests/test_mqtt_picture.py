@@ -203,7 +203,7 @@ def test_half_lines_wait_and_nonsense_is_skipped(tmp_path: Path) -> None:
 
 
 def until(true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not true():
         assert time.monotonic() < deadline, what
         time.sleep(0.002)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from mqtt_brokers import TestBroker
 from mqtt_parts import Watcher, fake, serving, until
 
+from hnefi.gui_adapter.mqtt import outgoing, topics
 from hnefi.gui_adapter.mqtt import session as session_module
-from hnefi.gui_adapter.mqtt import topics
 from hnefi.gui_adapter.mqtt.piped import Policy
 from hnefi.protocol.client import own_command
 
@@ -272,17 +273,23 @@ def test_a_search_without_end_is_stopped(broker: TestBroker) -> None:
 
 def test_thinking_is_throttled(broker: TestBroker) -> None:
     async def play() -> None:
-        command = fake("flood", "late")
         async with (
-            serving(broker.url, command) as service,
+            serving(broker.url, fake("flood")) as service,
             Watcher(broker.url, service.settings.eid) as client,
         ):
             sid = await client.open("info-1")
-            await client.say(sid, "go depth 1")
+            heard = topics.session("guest", sid, "info")
+            await client.say(sid, "go infinite")
+            await until(lambda: client.payloads(heard), "some thinking")
+            await client.say(sid, "stop")
             await client.line(sid, "bestmove")
-            thinking = client.payloads(topics.session("guest", sid, "info"))
-            assert 1 <= len(thinking) <= 40
+            began, before = time.monotonic(), len(client.out(sid))
+            # 300,000 reports.
+            await client.say(sid, "go depth 1")
+            await client.line(sid, "bestmove", 2)
+            thinking = client.payloads(heard)
+            assert len(thinking) <= 3 + (time.monotonic() - began) / outgoing.INFO_PAUSE
             assert all(1 <= len(payload.split("\n")) <= 3 for payload in thinking)
-            assert len(client.out(sid)) <= 6
+            assert len(client.out(sid)) <= before + 6
 
     asyncio.run(play())

@@ -24,7 +24,7 @@ from hnefi.engine.wording import shorten
 from . import topics
 from .arguments import access, add_connection, parser
 from .client import Access, Link, LinkError, Message, Offline, Will
-from .endings import INTERRUPTED, asked_to_end
+from .endings import INTERRUPTED, Asked
 from .picture import KEEP, Picture
 from .tail import Tail
 
@@ -33,8 +33,8 @@ PAUSE = 0.2
 """Seconds between two looks at the live file: no document is published more often."""
 LOOK = 2.0
 """Seconds between two looks at the run's other files."""
-LEFTOVERS = 0.5
-"""So many seconds after its subscription a client has all that a broker retained."""
+LEFTOVERS = 10.0
+"""So many seconds after its subscription a client has all that a broker retained, on however busy a machine."""
 DOCUMENT_LIMIT = 512 * 1024
 """Larger documents are not published: many brokers refuse them."""
 FILE_LIMIT = 4 << 20
@@ -114,13 +114,14 @@ class Publisher:
             telling = asyncio.create_task(self._tell())
             waiting = asyncio.create_task(asked.wait())
             ended = asyncio.create_task(self.link.closed())
+            tidying = asyncio.create_task(self._take_leftovers())
             try:
                 await asyncio.wait([telling, waiting, ended], return_when=asyncio.FIRST_COMPLETED)
             finally:
                 # A broker that hangs does not hold us either.
-                for task in (telling, waiting, ended):
+                for task in (telling, waiting, ended, tidying):
                     task.cancel()
-                await asyncio.wait([telling, waiting, ended])
+                await asyncio.wait([telling, waiting, ended, tidying])
                 self._tail.close()
             if not telling.cancelled():
                 telling.result()
@@ -130,7 +131,6 @@ class Publisher:
 
     async def _tell(self) -> None:
         """Everything, as it happens; returns when the run has ended and its games have been taken away."""
-        await self._take_leftovers()
         looked = -LOOK
         while True:
             more = self._read()
@@ -195,19 +195,24 @@ class Publisher:
 
     async def _take_leftovers(self) -> None:
         """Take away the games of a publisher of the same run that could not do so itself."""
-        found: set[str] = set()
+        found: asyncio.Queue[str] = asyncio.Queue()
+        prefix = self._topic("")
 
         def note(message: Message) -> None:
-            if message.retain and message.payload:
-                found.add(message.topic)
+            # What we have told ourselves may be given to us too.
+            if message.retain and message.payload and message.topic.removeprefix(prefix) not in self._told:
+                found.put_nowait(message.topic)
 
         everything = topics.arena_state(self._run, topics.ANY)
-        with contextlib.suppress(Offline):
-            await self.link.subscribe(everything, note)
-            await asyncio.sleep(LEFTOVERS)
-            await self.link.unsubscribe(everything)
-            for topic in found:
-                await self.link.publish(topic, b"", retain=True)
+        await self.link.subscribe(everything, note)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEFTOVERS):
+                while True:
+                    topic = await found.get()
+                    if topic.removeprefix(prefix) not in self._told:
+                        with contextlib.suppress(Offline):
+                            await self.link.publish(topic, b"", retain=True)
+        await self.link.unsubscribe(everything)
 
     async def _say_goodbye(self) -> None:
         """Nothing that seems to go on stays behind."""
@@ -285,7 +290,7 @@ def main(argv: list[str]) -> int:
     with contextlib.suppress(OSError):
         os.nice(5)
     try:
-        return asyncio.run(_publish(Folder(path), run, way, arguments.keep))
+        return Asked().run(lambda asked: _publish(asked, Folder(path), run, way, arguments.keep))
     except NoRun as error:
         print(f"hnefi mqtt arena: {error}", file=sys.stderr)
         return MISSING
@@ -294,11 +299,12 @@ def main(argv: list[str]) -> int:
         return FAILED
 
 
-async def _publish(folder: Folder, run: str, way: Access, keep: float) -> int:
-    asked = asked_to_end()
+async def _publish(asked: Asked, folder: Folder, run: str, way: Access, keep: float) -> int:
     publisher = Publisher(folder, run, way, keep=keep)
     print(f"publishing {topics.ROOT}/arena/{run}/ at {way.address}", flush=True)
-    await publisher.work(asked)
+    await asked.unless(publisher.link.open())
+    if not asked.is_set():
+        await publisher.work(asked)
     return INTERRUPTED if asked.is_set() else 0
 
 

@@ -26,7 +26,7 @@ from .address import Access, parse_url
 from .arguments import GUEST, parser
 from .check import short_check
 from .client import Link, LinkError, Message
-from .endings import INTERRUPTED, asked_to_end
+from .endings import INTERRUPTED, Asked
 from .memory_use import children, resident, running
 from .numbering import parse_numbered
 from .remote import Remote, RemoteError
@@ -41,7 +41,8 @@ SAMPLE = 10.0
 """Seconds between two looks at memory, and two lines of progress."""
 SOAK_GO = "go movetime 1000"
 OPEN_AT_ONCE = 4
-START = 120.0
+SOAK_END = 20.0
+"""Seconds that the end of an interrupted soak may take; `--help` says so."""
 FAILED, ENGINE_FAILED = 3, 4
 COMMAND = "import sys; from hnefi.gui_adapter.mqtt.command import main; sys.exit(main(sys.argv[1:]))"
 
@@ -83,10 +84,9 @@ class _Service(Listener):
             "error",
         ]
         service.process = await Process.start([*command, "--sessions", many, "--per-user", many], service)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(START):
-                await service.ready.wait()
-        if not service.ready.is_set() or service.ended.is_set():
+        # No deadline: it may have to compile, and gives itself up where its engine or its broker hangs.
+        await service.ready.wait()
+        if service.ended.is_set():
             words = service.process.error_tail().strip().splitlines()
             service.process.kill()
             raise BenchFailed(
@@ -340,47 +340,74 @@ class Soak:
             rows.add("said", shorten(line, 120))
 
 
-async def bench(arguments: argparse.Namespace, asked: asyncio.Event, say: Callable[[str], None]) -> Rows:
-    """Everything that was asked for."""
-    broker = await brokers.provide(arguments.broker)
-    rows = Rows()
+async def bench(arguments: argparse.Namespace, asked: Asked, say: Callable[[str], None], rows: Rows) -> None:
+    """Everything that was asked for, into `rows`; what is there by then, if we are asked to end."""
+    broker = await asked.unless(brokers.provide(arguments.broker))
+    if broker is None:
+        return
     service: _Service | None = None
-    engines: set[int] = set()
     eid = f"bench-{secrets.token_hex(4)}"
     try:
         say(f"broker {broker.url} ({broker.kind})")
         way = Access(parse_url(broker.url))
-        report = await short_check(way)
+        report = await asked.unless(short_check(way))
+        if report is None:
+            return
         rows.add("broker, protocol", f"{broker.kind}, {'MQTT 5' if report.version == 5 else 'MQTT 3.1.1'}")
         if report.median_ms is not None:
             rows.add("QoS 1 round trip", f"median {report.median_ms:.2f} ms")
-        service = await _Service.start(broker.url, eid, max(8, arguments.sessions))
-        observer = Observer()
-        async with Link(way, "bench-observer") as link, Remote(way) as remote:
-            await link.subscribe(topics.session(remote.user, topics.ANY, "out"), observer)
-            say("latencies …")
-            await latencies(remote, eid, arguments.variant, rows)
-            say("messages per second …")
-            await throughput(way, rows)
-            say("memory …")
-            await memory(remote, eid, arguments.variant, service.process.pid, rows)
-            if arguments.sessions and not asked.is_set():
-                observer.lines = observer.missing = observer.repeated = 0
-                seconds = 60 * arguments.minutes
-                soak = Soak(remote, eid, arguments.variant, service.process.pid, say)
-                began = time.monotonic()
-                await soak.run(arguments.sessions, seconds, asked)
-                engines = soak.engines
-                soak.report(observer, rows, arguments.sessions, time.monotonic() - began)
-        engines.update(children(service.process.pid))
-        took = await service.stop()
-        left = [process for process in engines if running(process)]
-        rows.add("end of the service, engine processes left", f"{took:.1f} s, {len(left)}")
+        say("starting the service …")
+        service = await asked.unless(_Service.start(broker.url, eid, max(8, arguments.sessions)))
+        if service is not None:
+            await _measure(arguments, asked, say, rows, way, eid, service)
     finally:
         if service is not None:
+            if asked.is_set():
+                service.process.kill()
             await service.stop()
         await broker.close()
-    return rows
+
+
+async def _measure(
+    arguments: argparse.Namespace,
+    asked: Asked,
+    say: Callable[[str], None],
+    rows: Rows,
+    way: Access,
+    eid: str,
+    service: _Service,
+) -> None:
+    """What a service shows its clients; at the end it is stopped."""
+    observer = Observer()
+    engines: set[int] = set()
+
+    async def figures(remote: Remote) -> None:
+        say("latencies …")
+        await latencies(remote, eid, arguments.variant, rows)
+        say("messages per second …")
+        await throughput(way, rows)
+        say("memory …")
+        await memory(remote, eid, arguments.variant, service.process.pid, rows)
+
+    async with Link(way, "bench-observer") as link, Remote(way) as remote:
+        await link.subscribe(topics.session(remote.user, topics.ANY, "out"), observer)
+        await asked.unless(figures(remote))
+        if asked.is_set():
+            return
+        if arguments.sessions:
+            observer.lines = observer.missing = observer.repeated = 0
+            seconds = 60 * arguments.minutes
+            soak = Soak(remote, eid, arguments.variant, service.process.pid, say)
+            began = time.monotonic()
+            # Interrupted it still says what it has seen, when the searches that run have answered.
+            asked.limit = SOAK_END
+            await soak.run(arguments.sessions, seconds, asked)
+            engines = soak.engines
+            soak.report(observer, rows, arguments.sessions, time.monotonic() - began)
+    engines.update(children(service.process.pid))
+    took = await service.stop()
+    left = [process for process in engines if running(process)]
+    rows.add("end of the service, engine processes left", f"{took:.1f} s, {len(left)}")
 
 
 def main(argv: list[str]) -> int:
@@ -389,7 +416,7 @@ def main(argv: list[str]) -> int:
         "bench",
         "Measures the service on this machine: round trips, `stop` until `bestmove`, messages per second, memory;\n"
         "with --sessions and --minutes many sessions for long. Progress goes to standard error, the table to\n"
-        "standard output.",
+        "standard output. Ctrl-C ends the sessions, which takes some seconds, and shows what they did; twice: at once.",
         ["", "--broker amqtt", "--sessions 64 --minutes 10"],
     )
     options.add_argument(
@@ -410,14 +437,14 @@ def main(argv: list[str]) -> int:
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    async def run() -> int:
-        asked = asked_to_end()
-        rows = await bench(arguments, asked, say)
+    async def run(asked: Asked) -> int:
+        rows = Rows()
+        await bench(arguments, asked, say, rows)
         print("\n".join(rows.lines()))
         return INTERRUPTED if asked.is_set() else 0
 
     try:
-        return asyncio.run(run())
+        return Asked().run(run)
     except brokers.BrokerError as error:
         say(f"hnefi mqtt bench: {error}")
         return error.status

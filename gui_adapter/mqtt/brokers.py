@@ -23,7 +23,8 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol.process import Listener, Process
 
 from .arguments import parser
-from .endings import INTERRUPTED, asked_to_end
+from .endings import INTERRUPTED, Asked
+from .fairness import Rates
 
 if TYPE_CHECKING:
     from amqtt.broker import Broker as Embedded
@@ -31,12 +32,18 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 PORT = 1883
 """MQTT's own port; taken if it is free."""
+NEIGHBOURS = 10
+"""So many ports behind it are tried where it is not, before any other: what stands next to it is found again."""
 START = 10.0
 """A broker must accept connections this many seconds after its start."""
 ATTEMPTS = 3
 """How often another port is tried when somebody takes it before us."""
 SYSTEM_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/sbin", "/opt/homebrew/sbin")
 """Where Mosquitto lies on many systems without being on an ordinary user's PATH."""
+RATE = 400.0
+"""Messages a second that the embedded broker takes of one user: less than a service, so that none is lost to that."""
+PACE = 0.02
+"""Seconds between two looks whether a user who floods may go on."""
 SCHEMES = ("mqtt", "mqtts", "ws", "wss")
 MISSING, FAILED = 2, 3
 
@@ -63,6 +70,8 @@ class Broker:
         self.ws_url = ws_url
         self.pid = pid
         """The process, where the broker is a child of ours."""
+        self.note = ""
+        """Why it does not listen where everybody looks for it, as a sentence; empty where it does."""
 
     async def ended(self) -> str:
         """Returns when a broker that was started here has ended by itself, with a sentence that says how."""
@@ -117,7 +126,8 @@ async def provide(
     """The broker that `wanted` means: a URL, `mosquitto`, `amqtt`, or `auto`.
 
     `auto` takes the URL in HNEFI_BROKER, else starts Mosquitto if it is found, else amqtt. Without `port` it is 1883
-    if free, else any; with `ws_port` there is a second door there for WebSockets. Raises BrokerError.
+    if free, else another one near it, and then the broker's `note` says so; with `ws_port` there is a second door
+    there for WebSockets. Raises BrokerError.
     """
     named = environment.get("HNEFI_BROKER", "").strip() if wanted == "auto" else ""
     if named:
@@ -137,11 +147,17 @@ async def provide(
         raise BrokerError(f"broker {shorten(wanted)}: expected auto, mosquitto, amqtt or a URL", MISSING)
     attempts = 0
     while True:
-        chosen = _free_port(0 if attempts else PORT) if port is None else port
+        chosen = _free_port(attempts) if port is None else port
         try:
-            return await (
+            broker = await (
                 _amqtt(chosen, ws_port) if program is None else _mosquitto(program, chosen, ws_port)
             )
+            if port is None and chosen != PORT:
+                broker.note = (
+                    f"port {PORT} is taken (by Debian's mosquitto, which starts by itself?): this broker listens on "
+                    f"{chosen}; --broker mqtt://{HOST}:{PORT} would use the one that is there"
+                )
+            return broker
         except PortTaken:
             attempts += 1
             if port is not None or attempts == ATTEMPTS:
@@ -192,9 +208,10 @@ def _urls(port: int, ws_port: int) -> tuple[str, str]:
     return f"mqtt://{HOST}:{port}", f"ws://{HOST}:{ws_port}/mqtt" if ws_port else ""
 
 
-def _free_port(wanted: int) -> int:
-    """`wanted` if nobody listens there, else one that the system gives."""
-    for port in (wanted, 0):
+def _free_port(attempt: int) -> int:
+    """1883 or the next one on which nobody listens, else one that the system gives, as from the second attempt on."""
+    near = () if attempt else range(PORT, min(PORT + NEIGHBOURS, 65_535) + 1)
+    for port in (*near, 0):
         with socket.socket() as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with contextlib.suppress(OSError):
@@ -275,8 +292,26 @@ async def _amqtt(port: int, ws_port: int) -> Broker:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     for door in filter(None, (port, ws_port)):
         _require_free(door)
+
+    class Paced(Embedded):  # type: ignore[misc]
+        """Each client has a task of its own: who floods waits in it, and what others send goes past.
+
+        Without that all that has come is handed on in one row, a millisecond or two each.
+        """
+
+        async def _handle_message_delivery(
+            self, client_session: Any, handler: Any, wait_deliver: asyncio.Future[Any]
+        ) -> bool:
+            message = wait_deliver.result()
+            topic = (message and message.topic) or ""
+            if topic.endswith("/in") or "/req/" in topic:
+                while not rates.admit(topic, len(message.data or b"")):
+                    await asyncio.sleep(PACE)
+            return bool(await super()._handle_message_delivery(client_session, handler, wait_deliver))
+
+    rates = Rates(RATE)
     try:
-        embedded = Embedded(amqtt_config(port, ws_port))
+        embedded = Paced(amqtt_config(port, ws_port))
         await embedded.start()
     except Exception as error:  # noqa: BLE001
         # Its own exceptions hold those of its plugins and listeners; all mean that it does not stand.
@@ -301,33 +336,33 @@ def main(argv: list[str]) -> int:
         default="auto",
         help="which program (default: auto)",
     )
-    options.add_argument("--port", type=_port, metavar="N", help="default: 1883 if free, else any")
+    options.add_argument("--port", type=_port, metavar="N", help="default: 1883 if free, else one near it")
     options.add_argument(
         "--ws-port", type=_port, default=0, metavar="N", help="a second port, for WebSockets"
     )
     arguments = options.parse_args(argv)
     try:
-        return asyncio.run(_serve(arguments.broker, arguments.port, arguments.ws_port))
+        return Asked().run(lambda asked: _serve(asked, arguments.broker, arguments.port, arguments.ws_port))
     except BrokerError as error:
         print(f"hnefi mqtt broker: {error}", file=sys.stderr)
         return error.status
 
 
-async def _serve(wanted: str, port: int | None, ws_port: int) -> int:
+async def _serve(asked: Asked, wanted: str, port: int | None, ws_port: int) -> int:
     # The variable names a broker of somebody else's; who asks for one of their own is not sent there.
     environment = {name: value for name, value in os.environ.items() if name != "HNEFI_BROKER"}
-    asked = asked_to_end()
-    broker = await provide(wanted, port=port, ws_port=ws_port, environment=environment)
+    broker = await asked.unless(provide(wanted, port=port, ws_port=ws_port, environment=environment))
+    if broker is None:
+        return INTERRUPTED
     try:
         print(f"broker {broker.url}", flush=True)
         if broker.ws_url:
             print(f"websocket {broker.ws_url}", flush=True)
-        ended, interrupted = asyncio.ensure_future(broker.ended()), asyncio.ensure_future(asked.wait())
-        await asyncio.wait([ended, interrupted], return_when=asyncio.FIRST_COMPLETED)
-        interrupted.cancel()
-        if ended.done():
-            raise BrokerError(ended.result())
-        ended.cancel()
+        if broker.note:
+            print(f"hnefi mqtt broker: {broker.note}", file=sys.stderr)
+        ending = await asked.unless(broker.ended())
+        if ending is not None:
+            raise BrokerError(ending)
     finally:
         await broker.close()
     return INTERRUPTED

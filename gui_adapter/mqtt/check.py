@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from . import topics
 from .arguments import GUEST, access, add_connection, parser, password
 from .client import Access, Link, LinkError, Message, Will
+from .endings import INTERRUPTED, Asked
 
 ECHOES = 20
 SLOW_MS = 20.0
@@ -30,6 +31,8 @@ QUIET = 0.3
 LARGE = 64 * 1024
 SHARED = 10
 FAILED = 3
+NOBODY = "hnefi-check"
+"""The user of the sessions on whose topics we try things."""
 
 NAGLE = (
     "a QoS 1 round trip takes {:.0f} ms on one machine: Nagle's algorithm seems to be at work; in mosquitto.conf say "
@@ -124,11 +127,14 @@ class _Trial:
         spoken = {5: "MQTT 5", 4: "MQTT 3.1.1"}[link.version]
         self.connection = Row("connection", True, f"{spoken}, {connect_ms:.0f} ms")
         self._name = f"check-{secrets.token_hex(4)}"
-        # The topics of a session: the service may write and read them, and of others nobody who may not.
         self._user = way.login or GUEST
 
     def _topic(self, leaf: str) -> str:
-        return topics.session(self._user, self._name, leaf)
+        """A topic of a session: the service may write and read it, and nobody else who has to respect rights.
+
+        The session is nobody's, so that no user who listens to what is theirs hears of our tests.
+        """
+        return topics.session(NOBODY, self._name, leaf)
 
     async def echoes(self) -> Row:
         """To another client and back: where acknowledgements are waited for, only that shows it."""
@@ -232,7 +238,8 @@ class _Trial:
         return Row(name, True, f"each of {SHARED} messages once ({parts})")
 
     async def large(self) -> Row:
-        inbox, topic, payload = Inbox(), self._topic("out"), secrets.token_bytes(LARGE)
+        # Text, for those who listen to everything at a terminal; and no broker could shorten it.
+        inbox, topic, payload = Inbox(), self._topic("out"), secrets.token_hex(LARGE // 2).encode()
         try:
             await self.link.subscribe(topic, inbox)
             await self.link.publish(topic, payload)
@@ -332,11 +339,11 @@ def main(argv: list[str]) -> int:
         except ValueError as error:
             options.error(str(error))
     try:
-        report = asyncio.run(check(way, other))
+        report = Asked().run(lambda asked: asked.unless(check(way, other)))
     except LinkError as error:
         print(f"hnefi mqtt check: {error}", file=sys.stderr)
         return FAILED
-    except KeyboardInterrupt:
-        return 1
+    if report is None:
+        return INTERRUPTED
     print(f"broker {way.address}", *table(report), sep="\n")
     return 0 if report.passed else FAILED

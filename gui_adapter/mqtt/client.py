@@ -33,7 +33,7 @@ from hnefi.engine.wording import shorten
 
 from . import topics
 from .address import Access, Address, Protocol, parse_url
-from .library import CLOSED, LIBRARY_LOG, enter, mend_writing, no_delay, part, plain
+from .library import CLOSED, LIBRARY_LOG, choose, enter, mend_writing, no_delay, part, plain
 from .values import LinkError, Message, Offline, Refused, Unreachable, Will, traced
 
 __all__ = [
@@ -83,7 +83,8 @@ class Link:
     `label` becomes part of the client id, which is fresh for each link. `on_up` runs after each (re)connection, when
     everything is subscribed and before `up`; it may publish. `on_down` is called when a connection has fallen.
     A `patient` link waits for a broker that is not there at its beginning; others raise Unreachable. `trace` sees every
-    message: monotonic time, `>` sent or `<` received, topic with QoS and payload. Logins are no messages.
+    message: monotonic time, `>` sent or `<` received, topic with QoS and payload. Logins are no messages. `admit`
+    decides by topic and size, before anything else is done, whether a message is heard at all.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Link:
         on_down: Callable[[], None] | None = None,
         patient: bool = False,
         trace: Callable[[float, str, bytes], None] | None = None,
+        admit: Callable[[str, int], bool] | None = None,
     ) -> None:
         self.access = access
         self.version = 0
@@ -108,6 +110,7 @@ class Link:
         self._on_down = on_down
         self._patient = patient
         self._trace = trace
+        self._admit = admit
         self._tls: ssl.SSLContext | None = None
         self._identifier = self._fresh_identifier()
         self._handlers: dict[str, tuple[Handler, int]] = {}
@@ -470,6 +473,8 @@ class Link:
         )
         client.pending_calls_threshold = 1_000_000
         mend_writing(client)
+        if self._admit is not None:
+            choose(client, self._admit)
         return client
 
     def _fresh_identifier(self) -> str:

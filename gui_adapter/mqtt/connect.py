@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from hnefi.protocol.process import LINE_LIMIT, LineSplitter
 
 from .arguments import access, add_connection, parser
+from .endings import INTERRUPTED, Asked
 
 if TYPE_CHECKING:
     from .address import Access
@@ -57,13 +58,18 @@ def main(argv: list[str]) -> int:
             options.error(f"--option {text[:80]!r}: expected NAME=VALUE")
         settings[name.strip()] = value.strip()
     way = access(options, arguments, arguments.url)
-    status = asyncio.run(_connect(way, arguments, settings))
+    status = Asked().run(lambda asked: _connect(asked, way, arguments, settings))
     sys.stderr.flush()
     # The thread that reads may hang in a read that only its writer could end.
     os._exit(status)
 
 
-async def _connect(way: Access, wanted: argparse.Namespace, settings: dict[str, str]) -> int:
+async def _connect(asked: Asked, way: Access, wanted: argparse.Namespace, settings: dict[str, str]) -> int:
+    status = await asked.unless(_talk(way, wanted, settings))
+    return INTERRUPTED if status is None else status
+
+
+async def _talk(way: Access, wanted: argparse.Namespace, settings: dict[str, str]) -> int:
     from .client import LinkError
     from .remote import Remote, RemoteError
 

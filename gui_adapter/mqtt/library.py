@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import aiomqtt
@@ -14,6 +15,8 @@ import aiomqtt
 LIBRARY_LOG = logging.getLogger("hnefi.mqtt.library")
 LIBRARY_LOG.setLevel(logging.CRITICAL)
 CLOSED = "the connection was closed before the broker had answered"
+THREAD = 0.3
+"""How long the thread that connects is waited for, when nobody wants the connection any more, in seconds."""
 PARTING = 2.0
 """How long a goodbye may take, in seconds."""
 
@@ -45,6 +48,18 @@ def mend_writing(client: aiomqtt.Client) -> None:
     inner.on_socket_unregister_write = end
 
 
+def choose(client: aiomqtt.Client, admit: Callable[[str, int], bool]) -> None:
+    """Only messages that `admit` wants, by topic and size, are made into something; the others are acknowledged."""
+    inner = client._client
+    take = inner.on_message
+
+    def on_message(paho: Any, userdata: Any, message: Any) -> None:
+        if take is not None and admit(message.topic, len(message.payload)):
+            take(paho, userdata, message)
+
+    inner.on_message = on_message
+
+
 async def enter(client: aiomqtt.Client) -> None:
     """Connect. The library waits its whole time for a broker that has closed the connection; we do not."""
     loop, closed = asyncio.get_running_loop(), asyncio.Event()
@@ -55,6 +70,21 @@ async def enter(client: aiomqtt.Client) -> None:
         loop.call_soon_threadsafe(closed.set)
 
     client._client.on_socket_close = close
+    connect, connected, given_up = client._client_connect, asyncio.Event(), False
+
+    def connect_for_somebody() -> None:
+        """In a thread, which nobody can break off: if nobody waits any more it leaves nothing behind."""
+        try:
+            connect()
+        finally:
+            if given_up:
+                _close(client)
+            else:
+                loop.call_soon_threadsafe(connected.set)
+
+    client._client_connect = connect_for_somebody  # type: ignore[method-assign]
+    # Who breaks this off hears no refusal, and nobody is to be told that nobody did.
+    client._connected.add_done_callback(lambda future: future.cancelled() or future.exception())
     entering = asyncio.ensure_future(client.__aenter__())
     watching = asyncio.ensure_future(closed.wait())
     try:
@@ -66,7 +96,15 @@ async def enter(client: aiomqtt.Client) -> None:
     finally:
         for task in (entering, watching):
             task.cancel()
+        with contextlib.suppress(TimeoutError):
+            # What it has begun to tell the loop is to be told before it is undone.
+            async with asyncio.timeout(THREAD):
+                await connected.wait()
+        given_up = not connected.is_set()
         await asyncio.wait([entering, watching])
+        if client._connected.cancelled():
+            # As the library does it after a time-out: it would stumble over this at the end of the connection.
+            client._connected = asyncio.get_running_loop().create_future()
     entering.result()
 
 
@@ -81,6 +119,16 @@ async def part(client: aiomqtt.Client, *, goodbye: bool = True) -> None:
     # The library leaves it open after an attempt that timed out.
     cut(client)
     await asyncio.sleep(0)
+    _close(client)
+    if client._misc_task is not None:
+        client._misc_task.cancel()
+        await asyncio.wait([client._misc_task])
+
+
+def _close(client: aiomqtt.Client) -> None:
+    """Close the socket, if it still is open; whoever looks after it is told, unless the loop is gone."""
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
+        client._client._sock_close()
 
 
 def cut(client: aiomqtt.Client) -> None:

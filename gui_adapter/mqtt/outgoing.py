@@ -118,11 +118,15 @@ class Outgoing:
             return False
         return True
 
-    async def close(self) -> bool:
-        """Publish nothing more, and clear the state; False if that could not be done."""
+    async def abandon(self) -> None:
+        """Publish nothing more."""
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)
+
+    async def close(self) -> bool:
+        """Publish nothing more, and clear the state; False if that could not be done."""
+        await self.abandon()
         try:
             async with asyncio.timeout(1.0):
                 await self._link.publish(self._state, b"", retain=True)
@@ -144,11 +148,15 @@ class Outgoing:
                 self._news.clear()
                 await self._news.wait()
             await self._link.wait_up()
-            number = max(self._sent + 1, self._ring.first)
+            asked = self._sent
+            number = max(asked + 1, self._ring.first)
             line = self._ring.get(number)
             if line is None:
                 continue
-            asked = self._sent
+            if number > asked + 1 and not self._numbered:
+                # Where lines have numbers, these say it.
+                number -= 1
+                line = b"info string error %d lines lost" % (number - asked)
             try:
                 await self._link.publish(self._out, line)
             except Offline:

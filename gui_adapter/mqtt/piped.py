@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hnefi.engine.wording import shorten
 from hnefi.protocol.answers import VariantLine
-from hnefi.protocol.client import Engine, EngineError, EngineProtocolError, Timeouts
+from hnefi.protocol.client import Engine, EngineError, EngineProtocolError, Progress, Timeouts
 from hnefi.protocol.filter import Filter
 from hnefi.protocol.format import setoption_line
 from hnefi.protocol.messages import SetOption
@@ -68,15 +68,18 @@ class Ready:
     queries: bool
 
 
-async def new_engine(policy: Policy) -> Piped:
-    """A process that has greeted; EngineError."""
-    engine = await Piped.start(policy.command, policy.proto, timeouts=TIMEOUTS)
+async def new_engine(policy: Policy, on_compiling: Callable[[Progress], None]) -> Piped:
+    """A process that has greeted; EngineError. `on_compiling` hears what it compiles, now and later."""
+    engine = await Piped.start(policy.command, policy.proto, timeouts=TIMEOUTS, on_compiling=on_compiling)
     assert isinstance(engine, Piped)
     return engine
 
 
-async def set_up(policy: Policy, request: Request) -> Ready:
-    """A process with the variant and the options of `request`; RequestError with the code of what is wrong."""
+async def set_up(policy: Policy, request: Request, on_compiling: Callable[[Progress], None]) -> Ready:
+    """A process with the variant and the options of `request`; RequestError with the code of what is wrong.
+
+    It has compiled what it needs for them; `on_compiling` hears of that.
+    """
     wanted = _options(policy, request)
     variant = request.variant or policy.variant
     if variant and (
@@ -84,7 +87,7 @@ async def set_up(policy: Policy, request: Request) -> Ready:
     ):
         raise RequestError("unknown_variant", f"variant {shorten(variant)}: expected one name")
     try:
-        engine = await new_engine(policy)
+        engine = await new_engine(policy, on_compiling)
     except EngineError as error:
         raise RequestError("engine_failed", str(error)) from None
     try:

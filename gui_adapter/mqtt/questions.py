@@ -13,7 +13,9 @@ from collections.abc import Callable, Sequence
 from .piped import Piped
 
 OURS = -1
-"""Instead of the number of a line: an `isready` of our own."""
+"""Instead of the number of a line: an `isready` of our own, around questions."""
+START = -2
+"""The same, before a `go`: the clock starts with its answer."""
 RULES = "info string rules "
 
 
@@ -29,6 +31,10 @@ class Questions:
     def client_asks(self, number: int) -> None:
         """The client's line `number` is an `isready`."""
         self._readies.append(number)
+
+    def before_search(self) -> None:
+        """An `isready` of ours goes out before a `go`."""
+        self._readies.append(START)
 
     async def put(self, engine: Piped, questions: Sequence[str], then: Callable[[list[str]], None]) -> None:
         """Ask; `then` gets the lines that answer. Nothing else may be sent meanwhile. EngineError."""
@@ -47,7 +53,7 @@ class Questions:
         return True
 
     def ready(self) -> int:
-        """The engine has said `readyok`: the number of the line that it answers, 0 for none, `OURS`."""
+        """The engine has said `readyok`: the number of the line that it answers, 0 for none, `OURS`, `START`."""
         number = self._readies.popleft() if self._readies else 0
         if number == OURS:
             if self._collecting is None:
@@ -64,7 +70,7 @@ class Questions:
         self._collecting = None
         self._asks.clear()
         self._answered.set()
-        self._readies = deque(number for number in self._readies if number != OURS)
+        self._readies = deque(number for number in self._readies if number not in (OURS, START))
         return len(self._readies)
 
     async def settled(self, seconds: float) -> bool:

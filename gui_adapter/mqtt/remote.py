@@ -69,15 +69,26 @@ class Remote:
         await self.link.close()
 
     async def request(
-        self, eid: str, op: str, timeout: float = REPLY_TIMEOUT, **fields: Any
+        self,
+        eid: str,
+        op: str,
+        timeout: float = REPLY_TIMEOUT,
+        *,
+        waiting: Callable[[asyncio.Timeout], None] | None = None,
+        **fields: Any,
     ) -> dict[str, Any]:
-        """The reply of service `eid` to one request; RemoteError if it says no, or nothing within `timeout` seconds."""
+        """The reply of service `eid` to one request; RemoteError if it says no, or nothing within `timeout` seconds.
+
+        `waiting` is handed what ends the wait, and may put it off.
+        """
         ident = secrets.token_hex(8)
         payload = requests.encode({"id": ident, "op": op, "reply": self._replies, **fields})
         reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[ident] = reply
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout) as limit:
+                if waiting is not None:
+                    waiting(limit)
                 await self._publish(topics.requests(eid, self.user), payload)
                 answer = await reply
         except TimeoutError:
@@ -110,7 +121,7 @@ class Remote:
         """A session of service `eid`; RemoteError with the service's reason if it grants none.
 
         `on_line` gets the lines of the engine as they come, instead of iteration over the session; `on_info` its
-        thinking. `keep` lets the session outlive this client.
+        thinking. An engine that says that it compiles is waited for. `keep` lets the session outlive this client.
         """
         # Whether anybody answers at all shows soon; to start an engine may take longer.
         alive = await self.request(eid, "ping")
@@ -125,6 +136,7 @@ class Remote:
                 eid,
                 "open",
                 OPEN_TIMEOUT,
+                waiting=session.opening,
                 sid=sid,
                 cid=self.cid,
                 seq=True,

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from hnefi.protocol.answers import COMPILING
+
 from . import topics
 from .client import Message, Offline
 from .numbering import Ring, parse_numbered
@@ -75,6 +77,7 @@ class RemoteSession:
         self._end: SessionEnded | None = None
         self.ended = asyncio.Event()
         self._open = False
+        self._opening: tuple[asyncio.Timeout, float] | None = None
         self._offline: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -88,11 +91,16 @@ class RemoteSession:
         await link.subscribe(self._topics["state"], self._on_state)
         await link.subscribe(topics.status(self.eid), self._on_status)
 
+    def opening(self, limit: asyncio.Timeout) -> None:
+        """Until `limit` the reply to the request for this session is waited for; an engine that compiles gets more."""
+        self._opening = (limit, (limit.when() or 0.0) - asyncio.get_running_loop().time())
+
     def begin(self, reply: Mapping[str, Any]) -> None:
         """The service has opened it."""
         self.engine = str(reply.get("engine") or "")
         self.variant = str(reply.get("variant") or "")
         self._open = True
+        self._opening = None
         self._spawn(self._write())
 
     async def forget(self) -> None:
@@ -269,6 +277,10 @@ class RemoteSession:
 
     def _deliver(self, number: int, answers: int, text: str) -> None:
         self._heard = number
+        if self._opening is not None and text.startswith(COMPILING):
+            limit, seconds = self._opening
+            with suppress(RuntimeError):  # it is over
+                limit.reschedule(asyncio.get_running_loop().time() + seconds)
         if answers:
             self._confirm(answers)
         waiting = self._answers.get(answers)
@@ -306,7 +318,8 @@ class RemoteSession:
         from .remote import RemoteError
 
         try:
-            await self._remote.request(self.eid, "resend", sid=self.sid, **{"from": start})
+            start_there: dict[str, Any] = {"from": start}
+            await self._remote.request(self.eid, "resend", sid=self.sid, **start_there)
         except RemoteError as error:
             if error.code == "gone":
                 self._skip()

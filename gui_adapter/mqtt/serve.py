@@ -9,15 +9,23 @@ import shlex
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hnefi.protocol import journal, trace
 
 from . import topics
-from .arguments import access, add_connection, parser
+from .arguments import GUEST, access, add_connection, parser
+from .endings import INTERRUPTED, Asked
+
+if TYPE_CHECKING:
+    from .address import Address
+    from .service import Service
 
 LOG = logging.getLogger("hnefi.mqtt")
 
 USAGE, BROKER_FAILED, ENGINE_FAILED = 2, 3, 4
+PARTING = 3.0
+"""Seconds for the goodbyes to a broker that hangs, after the sessions have been closed."""
 
 EXAMPLES = (
     "                                   a broker on this machine if there is none, and an engine",
@@ -27,7 +35,7 @@ EXAMPLES = (
 
 
 def main(argv: list[str], verb: str = "serve") -> int:
-    """Serve until SIGINT or SIGTERM; the exit code. `verb` is how it was called; it may be left out."""
+    """Serve until SIGINT, SIGTERM or SIGHUP; the exit code. `verb` is how it was called; it may be left out."""
     options = _parser(verb)
     arguments = options.parse_args(argv)
     try:
@@ -40,12 +48,9 @@ def main(argv: list[str], verb: str = "serve") -> int:
         format="%(asctime)s.%(msecs)03d %(levelname)s %(message)s",
         datefmt="%Y-%m-%dT%H:%M:%S",
     )
-    try:
-        with ExitStack() as stack:
-            traffic = trace.opened(options, arguments.trace, stack)
-            return asyncio.run(_serve(options, arguments, traffic))
-    except KeyboardInterrupt:
-        return 1
+    with ExitStack() as stack:
+        traffic = trace.opened(options, arguments.trace, stack)
+        return Asked().run(lambda asked: _serve(options, arguments, traffic, asked))
 
 
 def _parser(verb: str) -> argparse.ArgumentParser:
@@ -53,7 +58,7 @@ def _parser(verb: str) -> argparse.ArgumentParser:
         verb,
         "Engines behind an MQTT broker: whoever may publish and subscribe there can play, analyse and watch.\n"
         "The first line on standard output says which broker, then a log goes to standard error.\n"
-        "SIGTERM ends it gently: searches answer, sessions close.",
+        "Ctrl-C or SIGTERM ends it gently, within 5 s: searches answer, sessions close. A second one ends it at once.",
         EXAMPLES,
     )
     options.add_argument(
@@ -62,7 +67,9 @@ def _parser(verb: str) -> argparse.ArgumentParser:
         metavar="auto|URL",
         help="auto: HNEFI_BROKER, else a Mosquitto of our own, else the embedded broker",
     )
-    options.add_argument("--port", type=_count, help="port of a broker of our own (default 1883 if free)")
+    options.add_argument(
+        "--port", type=_count, help="port of a broker of our own (default 1883, else one near it)"
+    )
     options.add_argument("--ws-port", type=_count, default=0, help="its port for WebSockets (default none)")
     options.add_argument("--eid", default="local", help="name of the service in the topics (default local)")
     options.add_argument("--sessions", type=_count, default=8, help="sessions at once (default 8)")
@@ -73,6 +80,7 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     options.add_argument(
         "--max-search", type=_seconds, default=600.0, help="seconds of a search (default 600)"
     )
+    options.add_argument("--rate", type=_count, default=500, help="messages a second of one (default 500)")
     options.add_argument("--pool", action="store_true", help="also answer requests to the pool of a variant")
     options.add_argument("--allow-heavy", action="store_true", help="allow bench, perft and genfens")
     options.add_argument("--max-hash", type=_count, default=256, help="MiB a session may have (default 256)")
@@ -95,7 +103,10 @@ def _parser(verb: str) -> argparse.ArgumentParser:
 
 
 async def _serve(
-    options: argparse.ArgumentParser, arguments: argparse.Namespace, traffic: trace.Trace | None
+    options: argparse.ArgumentParser,
+    arguments: argparse.Namespace,
+    traffic: trace.Trace | None,
+    ending: Asked,
 ) -> int:
     from hnefi.protocol.client import EngineError, own_command
     from hnefi.protocol.filter import Filter
@@ -103,9 +114,8 @@ async def _serve(
     from .brokers import BrokerError, provide
     from .check import short_check
     from .client import LinkError
-    from .endings import asked_to_end
     from .piped import Policy
-    from .service import Service, Settings
+    from .service import DRAIN_LIMIT, Service, Settings
 
     try:
         command = tuple(shlex.split(arguments.engine)) if arguments.engine else tuple(own_command())
@@ -126,23 +136,31 @@ async def _serve(
         sessions=arguments.sessions,
         per_user=arguments.per_user,
         idle=arguments.idle,
+        rate=arguments.rate,
         pool=arguments.pool,
         journal=None if arguments.no_record else _journal(arguments),
         trace=traffic,
     )
-    ending = asked_to_end()
     try:
-        broker = await provide(arguments.broker, port=arguments.port, ws_port=arguments.ws_port)
+        broker = await ending.unless(
+            provide(arguments.broker, port=arguments.port, ws_port=arguments.ws_port)
+        )
     except BrokerError as error:
         print(f"hnefi mqtt serve: {error}", file=sys.stderr)
         return error.status
+    if broker is None:
+        return INTERRUPTED
     outcome = _Outcome()
     try:
         way = access(options, arguments, broker.url)
         print(f"broker {way.address}", flush=True)
+        if broker.note:
+            LOG.warning("%s", broker.note)
         shares = False
         try:
-            report = await short_check(way)
+            report = await ending.unless(short_check(way))
+            if report is None:
+                return INTERRUPTED
             shares = report.shares
             for sentence in report.warnings:
                 if arguments.pool or "--pool" not in sentence:
@@ -157,6 +175,8 @@ async def _serve(
             )
             return BROKER_FAILED
         service = Service(way, settings)
+        if await ending.unless(_learned(service)) is None:
+            return INTERRUPTED
 
         async def end() -> None:
             gone = asyncio.create_task(broker.ended())
@@ -169,11 +189,14 @@ async def _serve(
                 gone.cancel()
                 asked.cancel()
 
-        refused = await service.run(
-            end(),
-            lambda: print(f"ready {topics.requests(arguments.eid, '<user>')}", flush=True),
-            shares=shares,
-        )
+        def ready() -> None:
+            # From now on there are sessions, which are ended gently.
+            ending.limit = DRAIN_LIMIT + PARTING
+            print(f"ready {topics.requests(arguments.eid, '<user>')}", flush=True)
+            if way.address.scheme == "mqtt" and not way.login:
+                print(*example(way.address, arguments.eid), sep="\n", flush=True)
+
+        refused = await service.run(end(), ready, shares=shares)
         if refused is not None:
             outcome.failure = str(refused)
     except EngineError as error:
@@ -185,6 +208,24 @@ async def _serve(
         print(f"hnefi mqtt serve: {outcome.failure}", file=sys.stderr)
         return BROKER_FAILED
     return 0
+
+
+async def _learned(service: Service) -> bool:
+    await service.learn()
+    return True
+
+
+def example(address: Address, eid: str) -> list[str]:
+    """How to try the service from a shell: lines to be pasted as they are."""
+    at = f"-h {address.host} -p {address.port}"
+    replies, out = topics.reply(GUEST, "#"), topics.session(GUEST, topics.ANY, "out")
+    asked = '{"id":"1","op":"open","variant":"brandubh","sid":"demo1"}'
+    return [
+        "to try it, in one terminal, and then in another:",
+        f"  mosquitto_sub {at} -t '{replies}' -t '{out}'",
+        f"  mosquitto_pub {at} -q 1 -t {topics.requests(eid, GUEST)} -m '{asked}'",
+        f"  mosquitto_pub {at} -q 1 -t {topics.session(GUEST, 'demo1', 'in')} -m 'go movetime 500'",
+    ]
 
 
 def _journal(arguments: argparse.Namespace) -> journal.Journal:

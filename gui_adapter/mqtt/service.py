@@ -19,10 +19,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from hnefi.engine import about
+from hnefi.protocol.client import Progress
+from hnefi.protocol.format import compiling_line
 from hnefi.protocol.journal import Journal
 
 from . import requests, topics
 from .client import Access, Link, LinkError, Message, Offline, Will
+from .fairness import MUTE, USERS, Rates
 from .numbering import RING_BYTES, RING_LINES
 from .piped import Policy, new_engine
 from .recording import Recording
@@ -40,20 +43,38 @@ DRAIN_LIMIT = 5.0
 REPLY_PATIENCE = 30.0
 """Seconds for which a reply waits for a broker that is gone."""
 SWEEP = 5.0
+COMPILING_PAUSE = 5.0
+"""Seconds between two lines in the log about what one engine compiles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a service is. `idle` is in seconds, games are written to `journal`, `trace` is that of `Link`."""
+    """What a service is. `idle` is in seconds, `rate` are messages a second of one user, games are written to
+    `journal`, `trace` is that of `Link`."""
 
     eid: str
     policy: Policy
     sessions: int = 8
     per_user: int = 4
     idle: float = 1800.0
+    rate: float = 500.0
     pool: bool = False
     journal: Journal | None = None
     trace: Callable[[float, str, bytes], None] | None = None
+
+
+class Compiling:
+    """Says in the log what an engine compiles: at once, and then now and then."""
+
+    def __init__(self, who: str) -> None:
+        self._who = who
+        self._next = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + COMPILING_PAUSE
+            LOG.info("%s%s", compiling_line(progress).removeprefix("info string "), self._who)
 
 
 class Service:
@@ -70,7 +91,9 @@ class Service:
             on_up=self._announce,
             patient=True,
             trace=settings.trace,
+            admit=self._admit,
         )
+        self._rates = Rates(settings.rate)
         self._about: dict[str, Any] = {}
         self._variants: tuple[str, ...] = ()
         self._opening: Counter[str] = Counter()
@@ -96,7 +119,7 @@ class Service:
         `ready` is called when the first connection stands. `shares`: the broker delivers shared subscriptions.
         EngineError if the engine cannot be started at all.
         """
-        await self._learn()
+        await self.learn()
         await self.link.subscribe(topics.requests(self.settings.eid), self._on_request)
         await self.link.subscribe(topics.status(self.settings.eid), self._on_status)
         await self.link.subscribe(topics.presence(), self._on_presence)
@@ -128,10 +151,12 @@ class Service:
             if lost is not None:
                 lost.cancel()
 
-    async def _learn(self) -> None:
-        """Start one engine to see what it can do."""
+    async def learn(self) -> None:
+        """Start one engine to see what it can do; done by `run` where it has not been done. EngineError."""
+        if self._about:
+            return
         policy = self.settings.policy
-        engine = await new_engine(policy)
+        engine = await new_engine(policy, Compiling(""))
         try:
             await engine.is_ready()
             lines = [] if engine.proto != "uti" else await engine.ask("variants", timeout=30.0)
@@ -151,6 +176,7 @@ class Service:
                     "sessions_per_user": self.settings.per_user,
                     "idle_s": self.settings.idle,
                     "max_search_s": policy.max_search,
+                    "messages_per_second": self.settings.rate,
                     "payload_bytes": requests.PAYLOAD_LIMIT,
                     "json_depth": requests.DEPTH_LIMIT,
                     "queue_lines": QUEUE_LINES,
@@ -168,8 +194,12 @@ class Service:
         """Take no more sessions, let searches answer, end; within `DRAIN_LIMIT` and a little."""
         self._draining = True
         LOG.info("draining sessions=%d", len(self.sessions))
-        for task in list(self._tasks):
+        others = list(self._tasks)
+        for task in others:
             task.cancel()
+        if others:
+            # An engine that was about to be a session's is ended before we are.
+            await asyncio.wait(others, timeout=DRAIN_LIMIT - 3.0)
         with contextlib.suppress(Offline, TimeoutError):
             async with asyncio.timeout(1.0):
                 await self.link.publish(
@@ -180,7 +210,7 @@ class Service:
             session.outgoing.say("info string closing")
         await asyncio.gather(*(session.stop() for session in sessions))
         deadline = time.monotonic() + DRAIN_LIMIT - 2.0
-        while any(session.searching for session in sessions) and time.monotonic() < deadline:
+        while any(session.answers_soon for session in sessions) and time.monotonic() < deadline:
             await asyncio.sleep(0.02)
         for session in sessions:
             self._begin_close(session, "draining")
@@ -256,6 +286,38 @@ class Service:
                 self.settings.eid,
             )
 
+    # Floods
+
+    def _admit(self, topic: str, size: int) -> bool:
+        """Whether a message is looked at: not if its user sends more than everybody may."""
+        if self._rates.admit(topic, size):
+            return True
+        user = topics.owner(topic)
+        now = time.monotonic()
+        if now - self._refused.get(user, -MUTE) >= MUTE:
+            if len(self._refused) >= USERS:
+                self._refused.clear()
+            self._refused[user] = now
+            self._spawn(self._refuse(topic, user))
+        return False
+
+    async def _refuse(self, topic: str, user: str) -> None:
+        """Say so, and have the broker throw away what still comes, where that concerns nobody else."""
+        levels = topic.split("/")
+        session = self.sessions.get((user, levels[4])) if levels[2] == "session" else None
+        rate = f"more than {self.settings.rate:g} messages a second"
+        if session is None:
+            error = RequestError("too_many", rate)
+            await self._reply(topics.reply(user), requests.failure("", error), b"")
+            return
+        session.outgoing.say(f"info string error busy: {rate}: what comes within {MUTE:g} s is dropped")
+        await self.link.unsubscribe(topic)
+        await asyncio.sleep(MUTE)
+        if self.sessions.get((user, session.sid)) is session:
+            await self.link.subscribe(topic, session.hear)
+        if self.sessions.get((user, session.sid)) is not session:
+            await self.link.unsubscribe(topic)
+
     # Requests
 
     def _on_request(self, message: Message) -> None:
@@ -263,7 +325,7 @@ class Service:
         if message.retain or not topics.is_level(user):
             return
         if self._pending[user] >= PENDING_PER_USER:
-            self._refuse_flood(user)
+            self._refuse_many(user)
             return
         levels = message.topic.split("/")
         variant = levels[3] if levels[2] == "pool" else ""
@@ -271,7 +333,7 @@ class Service:
         self._pending[user] += 1
         self._spawn(self._answer(request, user, message.payload))
 
-    def _refuse_flood(self, user: str) -> None:
+    def _refuse_many(self, user: str) -> None:
         now = time.monotonic()
         if now - self._refused.get(user, -1.0) >= 1.0:
             self._refused[user] = now
@@ -376,21 +438,23 @@ class Service:
                 settings.journal, (("Service", settings.eid), ("User", user), ("Session", sid))
             )
         session = Session(request, sid, settings.policy, self.link, recording)
+        session.on_compiling = Compiling(f" user={user} sid={sid}")
+
+        lines = topics.session(user, sid, "in")
         try:
+            # First, so that who does not wait for the reply is heard as well.
+            await self.link.subscribe(lines, session.hear)
             await session.start()
             self.sessions[user, sid] = session
+        except BaseException:
+            await asyncio.shield(self.link.unsubscribe(lines))
+            raise
         finally:
             self._reserved.discard((user, sid))
             self._opening[user] -= 1
             if not self._opening[user]:
                 del self._opening[user]
         session.on_end = self._on_session_end
-
-        def receive(message: Message) -> None:
-            if not message.retain:
-                session.receive(message.payload)
-
-        await self.link.subscribe(topics.session(user, sid, "in"), receive)
         LOG.info("open user=%s sid=%s variant=%s pid=%d", user, sid, request.variant, session.engine.pid)
         self._status_news.set()
         document = requests.success(

@@ -15,18 +15,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from hnefi.engine.session import SessionError
-from hnefi.protocol.answers import VariantLine, parse_variant
-from hnefi.protocol.client import EngineError
+from hnefi.protocol.answers import VariantLine, parse_compiling, parse_variant
+from hnefi.protocol.client import UNREADY, EngineError, Progress
 from hnefi.protocol.commands import TABLE
-from hnefi.protocol.format import error_line, shown
+from hnefi.protocol.format import compiling_line, error_line, shown
 from hnefi.protocol.messages import Go, command_of, parse_go, words_of
+from hnefi.protocol.search import Patience
 
-from .client import Link
+from .client import Link, Message
 from .memory import Memory
 from .numbering import Incoming, split_number
 from .outgoing import Outgoing
-from .piped import GRACE, Piped, Policy, new_engine, set_up
-from .questions import OURS, Questions
+from .piped import GRACE, TIMEOUTS, Piped, Policy, new_engine, set_up
+from .questions import OURS, START, Questions
 from .recording import Recording
 from .requests import PAYLOAD_LIMIT, Request
 
@@ -46,12 +47,18 @@ STATEFUL = frozenset(
 
 @dataclass(slots=True)
 class Running:
-    """The search that is on: the number and text of its `go`, and until when (monotonic) it may take."""
+    """The search that is on: the number and text of its `go`, and how long the engine may take.
+
+    Until `ready` the engine may load and compile what the search needs; no clock runs. `allowed` are the seconds that
+    the `go` grants by itself, None if nothing but a `stop` ends it.
+    """
 
     number: int
     line: str
+    allowed: float | None
     began: float
-    deadline: float
+    patience: Patience
+    ready: bool = False
     stopping: bool = False
 
 
@@ -68,12 +75,12 @@ class Session:
         self.opened = time.time()
         self.touched = time.monotonic()
         self.on_end: Callable[[Session, str], None] | None = None
+        self.on_compiling: Callable[[Progress], None] | None = None
         self.engine: Piped
         self.memory: Memory
         self.variant: VariantLine | None = None
         self.last_bestmove = ""
         self.restarts = 0
-        self._link = link
         self._recording = recording
         self._incoming = Incoming()
         self._queue: deque[tuple[int, str]] = deque()
@@ -93,19 +100,25 @@ class Session:
         self._writing = asyncio.Lock()
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
+        self._facts_patience: Patience | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self.outgoing: Outgoing
+        self.outgoing = Outgoing(link, self.user, sid, numbered=request.seq, facts=self._facts)
 
     # Beginning and end
 
     async def start(self) -> None:
-        """Start and set up the engine; RequestError with the code of what is wrong."""
-        ready = await set_up(self.policy, self.request)
+        """Start and set up the engine; RequestError with the code of what is wrong.
+
+        What it compiles meanwhile is said; lines that are received wait until it is ready.
+        """
+        try:
+            ready = await set_up(self.policy, self.request, self._compiling)
+        except BaseException:
+            self._closing = True
+            await self.outgoing.abandon()
+            raise
         self.engine, self.variant, self._queries = ready.engine, ready.variant, ready.queries
         self.memory = Memory(ready.settings)
-        self.outgoing = Outgoing(
-            self._link, self.user, self.sid, numbered=self.request.seq, facts=self._facts
-        )
         self._attach()
         self._spawn(self._feed())
         self.outgoing.changed(0)
@@ -150,6 +163,11 @@ class Session:
         return self._search is not None
 
     @property
+    def answers_soon(self) -> bool:
+        """Whether a search runs that a `stop` ends: an engine that compiles hears none."""
+        return self._search is not None and self._search.ready and self.engine.compiling is None
+
+    @property
     def last_in(self) -> int:
         return self._incoming.last
 
@@ -166,6 +184,11 @@ class Session:
         }
 
     # Lines in
+
+    def hear(self, message: Message) -> None:
+        """A message from the broker; one that it has kept is old."""
+        if not message.retain:
+            self.receive(message.payload)
 
     def receive(self, payload: bytes) -> None:
         """A message on `in`: one or more lines."""
@@ -246,6 +269,9 @@ class Session:
         async with self._writing:
             if is_search:
                 self._begin(number, text, words)
+                # It may have to load or compile something first, which is on nobody's clock.
+                self._questions.before_search()
+                await self.engine.send("isready")
             elif command == "isready":
                 self._questions.client_asks(number)
             elif command in ("stop", "ponderhit") and self._search is not None:
@@ -257,7 +283,6 @@ class Session:
             self.outgoing.changed(self.last_in)
 
     def _begin(self, number: int, line: str, words: list[str]) -> None:
-        now = time.monotonic()
         go = _parsed(words)
         if go is not None:
             names = ("atime", "dtime", "ainc", "dinc")
@@ -267,26 +292,54 @@ class Session:
                 self._clock = {**self._clock, "movetime": go.limits.movetime}
         held = go is None or go.limits.infinite or go.limits.ponder
         allowed = None if go is None or held else _allowed(go)
-        limit = now + self.policy.max_search
-        self._search = Running(
-            number, line, now, limit if allowed is None else min(limit, now + allowed + GRACE)
-        )
+        self._search = Running(number, line, allowed, time.monotonic(), Patience(TIMEOUTS.ready, TIMEOUTS))
         self._idle.clear()
+        self._set_timer()
+
+    def _start_clock(self) -> None:
+        """The engine is ready for the search, and from now on in it."""
+        search = self._search
+        if search is None or search.ready:
+            return
+        search.ready = True
+        search.began = time.monotonic()
+        self._give_time()
+
+    def _give_time(self) -> None:
+        """How long a search may take from now on."""
+        search = self._search
+        assert search is not None
+        seconds = self.policy.max_search
+        if search.stopping:
+            seconds = GRACE
+        elif search.allowed is not None:
+            seconds = min(seconds, search.allowed + GRACE)
+        search.patience = Patience(seconds, TIMEOUTS)
         self._set_timer()
 
     def _hurry(self, command: str) -> None:
         search = self._search
         assert search is not None
-        now = time.monotonic()
         if command == "stop":
             search.stopping = True
-            search.deadline = min(search.deadline, now + GRACE) if search.deadline > now else now + GRACE
         else:
             go = _parsed(command_of(words_of(search.line.encode()), TABLE))
-            allowed = None if go is None or go.limits.infinite else _allowed(go)
-            if allowed is not None:
-                search.deadline = min(search.deadline, now + allowed + GRACE)
-        self._set_timer()
+            search.allowed = None if go is None or go.limits.infinite else _allowed(go)
+        if search.ready:
+            self._give_time()
+
+    def _compiling(self, progress: Progress) -> None:
+        """The engine compiles: it is alive, and nobody ends it for being slow."""
+        self.touched = time.monotonic()
+        self.outgoing.say(compiling_line(progress))
+        if self.on_compiling is not None:
+            self.on_compiling(progress)
+        if self._facts_patience is not None:
+            self._facts_patience.put_off()
+        if self._search is not None:
+            self._search.patience.put_off()
+            if self._timer is not None:
+                self._set_timer()
 
     # Lines out
 
@@ -300,15 +353,19 @@ class Session:
             self._answered(text)
         elif word == "readyok":
             self._ready(text)
-        elif text and not self._questions.takes(text):
+        elif text.startswith(UNREADY):
+            # What our engine says in its place.
+            self._ready(text)
+        elif text and parse_compiling(text) is None and not self._questions.takes(text):
             if text.startswith("info string variant "):
                 self.variant = parse_variant(text) or self.variant
             self.outgoing.say(text)
 
     def _answered(self, text: str) -> None:
-        search, self._search = self._search, None
-        if search is None:
+        search = self._search
+        if search is None or not search.ready:
             return  # an answer to a question that nobody asked
+        self._search = None
         self._deaths = 0
         self.touched = time.monotonic()
         self.last_bestmove = text.partition(" ")[2]
@@ -320,8 +377,12 @@ class Session:
 
     def _ready(self, text: str) -> None:
         number = self._questions.ready()
-        if number != OURS:
+        if number == START:
+            self._start_clock()
+        if number not in (OURS, START):
             self.outgoing.say(text, number)
+        elif text != "readyok":
+            self.outgoing.say(text)
 
     # The state
 
@@ -352,10 +413,14 @@ class Session:
             async with self._writing, asyncio.timeout(FACTS_TIMEOUT):
                 self._asked = asked
                 await self._questions.put(self.engine, questions, self._tell)
-            async with asyncio.timeout(FACTS_TIMEOUT):
-                return await asked
+            patience = self._facts_patience = Patience(FACTS_TIMEOUT, TIMEOUTS)
+            while not asked.done() and (left := patience.deadline - time.monotonic()) > 0:
+                await asyncio.wait([asked], timeout=left)
+            return asked.result() if asked.done() else []
         except (EngineError, TimeoutError):
             return []
+        finally:
+            self._facts_patience = None
 
     def _tell(self, answers: list[str]) -> None:
         """The answers for whoever waits in `_ask`."""
@@ -382,7 +447,7 @@ class Session:
             self._timer.cancel()
             self._timer = None
         if self._search is not None:
-            pause = max(0.0, self._search.deadline - time.monotonic())
+            pause = max(0.0, self._search.patience.deadline - time.monotonic())
             self._timer = asyncio.get_running_loop().call_later(pause, self._overdue)
 
     def _overdue(self) -> None:
@@ -392,12 +457,15 @@ class Session:
         self.engine.look()
         if self._search is not search:
             return
-        if not search.stopping and time.monotonic() - search.began >= self.policy.max_search:
-            self.outgoing.say(f"info string search stopped after {self.policy.max_search:g} s")
-            search.stopping = True
-            search.deadline = time.monotonic() + GRACE
-            self._spawn(self._stop())
+        if time.monotonic() < search.patience.deadline:
+            # What lay in the pipe has put it off.
             self._set_timer()
+        elif (
+            search.ready and not search.stopping and time.monotonic() - search.began >= self.policy.max_search
+        ):
+            self.outgoing.say(f"info string search stopped after {self.policy.max_search:g} s")
+            self._hurry("stop")
+            self._spawn(self._stop())
         else:
             self._give_engine_up(f"{self.engine.name} did not answer in time")
 
@@ -421,6 +489,10 @@ class Session:
         if self._closing or engine is not self.engine:
             return
         engine.heard = engine.ended = None
+        if self._timer is not None:
+            # No clock runs for the next one before it has come so far.
+            self._timer.cancel()
+            self._timer = None
         why, self._reason = self._reason or f"{engine.name} has ended: {how}", ""
         self._deaths += 1
         if self._deaths > 1 or not self.memory.complete:
@@ -437,7 +509,7 @@ class Session:
             open_ones = self._questions.forget()
             self._tell([])
             try:
-                engine = await new_engine(self.policy)
+                engine = await new_engine(self.policy, self._compiling)
             except EngineError as error:
                 self.outgoing.say(f"info string error engine failed: {shown(str(error), 200)}")
                 self.end("engine failed")
@@ -457,6 +529,8 @@ class Session:
                     await engine.send("isready")
                 await self._record(["position"])
                 await self._search_again()
+                # What the dead one was asked about its state nobody has answered.
+                self.outgoing.changed(self.last_in)
             except EngineError:
                 self._attach()
                 self._ended(engine, "in its second beginning")
@@ -465,13 +539,13 @@ class Session:
         search = self._search
         if search is None:
             return
+        search.ready = False
+        search.patience = Patience(TIMEOUTS.ready, TIMEOUTS)
+        self._questions.before_search()
+        await self.engine.send("isready")
         await self.engine.send(search.line)
-        now = time.monotonic()
-        allowed = search.deadline - search.began
-        search.began, search.deadline = now, now + allowed
         if search.stopping:
             await self.engine.send("stop")
-            search.deadline = now + GRACE
         self._set_timer()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

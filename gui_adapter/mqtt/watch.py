@@ -23,7 +23,7 @@ from . import topics
 from .arguments import access, add_connection, parser
 from .board import board
 from .client import Access, Link, LinkError, Message
-from .endings import INTERRUPTED, asked_to_end
+from .endings import INTERRUPTED, Asked
 
 REDRAW = 0.2
 LISTING = 1.0
@@ -241,12 +241,17 @@ def _document(payload: bytes) -> dict[str, Any]:
 # Watching
 
 
-async def watch(way: Access, run: str, chosen: str, plain: bool, out: TextIO) -> int:
+async def watch(asked: Asked, way: Access, run: str, chosen: str, plain: bool, out: TextIO) -> int:
     """Until the run is over, or until interrupted."""
-    asked = asked_to_end()
-    async with Link(way, "watch") as link:
+    link = Link(way, "watch")
+    await asked.unless(link.open())
+    if asked.is_set():
+        return INTERRUPTED
+    async with link:
         if not run:
-            runs = await _runs(link)
+            runs = await asked.unless(_runs(link))
+            if runs is None:
+                return INTERRUPTED
             live = [name for name, meta in runs.items() if meta.get("publisher") == "online"]
             if len(live) != 1:
                 return _list_runs(runs, out)
@@ -352,7 +357,9 @@ def main(argv: list[str]) -> int:
     if arguments.run and not topics.is_level(arguments.run):
         options.error(f"run {shorten(arguments.run)}: expected 1 to 32 of a-z, 0-9, '.' and '-'")
     try:
-        return asyncio.run(watch(way, arguments.run, arguments.game, arguments.plain, sys.stdout))
+        return Asked().run(
+            lambda asked: watch(asked, way, arguments.run, arguments.game, arguments.plain, sys.stdout)
+        )
     except LinkError as error:
         print(f"hnefi mqtt watch: {error}", file=sys.stderr)
         return FAILED
