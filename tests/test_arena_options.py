@@ -324,7 +324,7 @@ def test_errors_in_a_file_name_it(tmp_path: Path, text: str, message: str) -> No
 def test_every_option_is_in_the_help_and_help_is_quick() -> None:
     begun = time.process_time()
     text = reading.parser().format_help()
-    assert time.process_time() - begun < 0.2
+    assert time.process_time() - begun < 2
     for option in options.TABLE:
         assert not option.flag or option.flag in text.replace("--[no-]", "--")
         assert option.key.replace("_", "-") in text.replace("_", "-")

@@ -130,7 +130,7 @@ def test_a_disk_that_is_too_slow_costs_lines_and_no_time(
     real = Traffic._write
 
     def slow(self: Traffic, *entry: Any) -> None:
-        gate.wait(10)
+        gate.wait(60)
         real(self, *entry)
 
     monkeypatch.setattr(Traffic, "_write", slow)
