@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run play test test-clusters check format bench warmup clean
+.PHONY: help setup run play test quick steady fuzz test-clusters check audit sbom licences format bench warmup clean
 
 ARGS ?=
 WORKERS ?= 2
@@ -24,10 +24,28 @@ play: .venv/.ready ## a game at the terminal
 	@exec $(BIN)/hnefi play $(ARGS)
 
 # Whole files go to one process: tests of a file share what takes long to start. WORKERS=0 runs all in one.
+# HNEFI_ORDER=word shuffles the files. Byte code is kept even where the user keeps none: each engine that a test starts would
+# read every source anew, a sixth of its start.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
+INNER := not process and not broker and not slow and not exhaustive
+
 test: .venv/.ready-dev ## all tests, in two processes (WORKERS=2)
 	@awk -F ' *[|] *' '$$2 == "`make test`" {print "from an empty cache all tests take " $$3 " on two idle cores"}' MEASUREMENTS.md >&2
 	@$(BIN)/hnefi warmup --quiet # once, rather than by every process that a test starts
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
+	@$(PYTEST) --numprocesses $(WORKERS) --dist loadfile $(ARGS)
+
+quick: .venv/.ready-dev ## tests without processes, brokers and what takes long: the inner loop
+	@$(PYTEST) --numprocesses $(WORKERS) --dist loadfile -m '$(INNER)' $(ARGS)
+
+FILES ?= tests
+TIMES ?= 50
+MARKS ?= process or broker
+steady: .venv/.ready-dev ## tests that wait, TIMES=50 times beside busy processors (FILES=tests MARKS='process or broker')
+	@$(BIN)/python tests/steady.py --times $(TIMES) --marks '$(MARKS)' $(FILES) $(ARGS)
+
+MINUTES ?= 60
+fuzz: .venv/.ready-dev ## made-up input at every door for MINUTES=60; what fails is kept in tests/corpus
+	@HNEFI_FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(PYTEST) --numprocesses $(WORKERS) --timeout 0 tests/test_doors.py $(ARGS)
 
 test-clusters: .venv/.ready-clusters ## tournaments and evolution on local clusters of dask and ray
 	@HNEFI_CLUSTERS=1 $(BIN)/python -m pytest tests/test_arena_fanout.py tests/test_evolve_fanout.py $(ARGS)
@@ -37,6 +55,15 @@ check: .venv/.ready-dev ## formatting, lint, types, direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+
+audit: .venv/.ready-audit ## known weaknesses of what uv.lock names (needs the network; says so without)
+	@$(BIN)/python .ci/dependencies.py audit $(ARGS)
+
+sbom: .venv/.ready-dev ## what is installed and under which licence, as CycloneDX (dist/hnefi.cdx.json)
+	@$(BIN)/python .ci/dependencies.py sbom --out dist/hnefi.cdx.json
+
+licences: .venv/.ready-dev ## writes docs/licences.md anew
+	@$(BIN)/python .ci/dependencies.py licences --out docs/licences.md
 
 format: .venv/.ready-dev ## format the code, mend what lint can mend
 	@$(BIN)/ruff format .
@@ -67,6 +94,11 @@ clean: ## remove what was built (.venv stays)
 .venv/.ready-clusters: .venv/.ready-dev
 	@echo 'installing dask and ray into .venv ...' >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dask,ray]' >&2
+	@touch $@
+
+.venv/.ready-audit: .venv/.ready-dev
+	@echo 'installing pip-audit into .venv ...' >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.7' >&2
 	@touch $@
 
 .venv/.ready-dev: .venv/.ready

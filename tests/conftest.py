@@ -1,16 +1,121 @@
-"""What several tests share: the recorded games, and how thorough the random ones are."""
+"""What several tests share: the recorded games, the kinds of tests, the order of their files.
+
+Kinds are marks: `process` starts other processes, `broker` speaks to an MQTT broker, `slow` takes more than about a
+second of the processor's time, `exhaustive` repeats for every variant what runs without the mark for ten of them.
+`make quick` leaves all four out; a test that starts a process without saying so fails there.
+"""
 
 from __future__ import annotations
 
 import os
+import random
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+ORDER = os.environ.get("HNEFI_ORDER", "")
+"""Shuffles the files: any word is a seed."""
+TIMES = int(os.environ.get("HNEFI_TIMES", "1"))
+"""How often each test runs (`make steady`)."""
+SPOKEN = frozenset({"process", "broker"})
+BROKERS = frozenset({"broker", "own_broker", "club"})
+TEN = frozenset({
+    "copenhagen", "brandubh", "ard-ri-step", "berserk-opentafl", "fetlar", "hingston-original", "historical-lewis",
+    "mini-cross", "sea-battle-11", "tablut-linnaeus",
+})  # fmt: skip
+"""Variants that differ in as much as ten can: size, berserk moves, camps, jumps, escapes at edges, unarmed kings."""
+STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
+
+_started = 0
+_fixtures_that_start: set[tuple[str, str]] = set()
+
+
+def _hear(event: str, _: object) -> None:
+    global _started  # noqa: PLW0603 - an audit hook cannot be given anything, nor be removed
+    if event in STARTS:
+        _started += 1
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    sys.addaudithook(_hear)
+    if ORDER and hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False  # pytest-xdist would sort the files by their number of tests
+
 
 def pytest_report_header() -> str:
     folder = os.environ.get("HNEFI_CORPORA", "not named (HNEFI_CORPORA): their tests are skipped")
-    return f"recorded games: {folder}; HNEFI_THOROUGH={os.environ.get('HNEFI_THOROUGH', '1')}"
+    thorough = os.environ.get("HNEFI_THOROUGH", "1")
+    return f"recorded games: {folder}; HNEFI_THOROUGH={thorough}; HNEFI_ORDER={ORDER or '(by name)'}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if BROKERS & set(getattr(item, "fixturenames", ())):
+            item.add_marker("broker")
+    _mark_exhaustive(items)
+    if ORDER:
+        files = sorted({item.path for item in items})
+        random.Random(ORDER).shuffle(files)
+        place = {file: number for number, file in enumerate(files)}
+        items.sort(key=lambda item: place[item.path])
+
+
+def _mark_exhaustive(items: list[pytest.Item]) -> None:
+    """Tests of more than half of the shipped variants are marked but for ten of these."""
+    from hnefi.engine import catalogue
+
+    shipped = set(catalogue.names())
+    variants: dict[tuple[Path, str], list[tuple[str, pytest.Item]]] = {}
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        for value in callspec.params.values() if callspec else ():
+            if isinstance(value, str) and value in shipped:
+                variants.setdefault((item.path, item.name.partition("[")[0]), []).append((value, item))
+    for pairs in variants.values():
+        if len({name for name, _ in pairs}) > len(shipped) // 2:
+            for name, item in pairs:
+                if name not in TEN:
+                    item.add_marker("exhaustive")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if TIMES > 1:
+        metafunc.fixturenames.append("round_of_steady")
+        metafunc.parametrize("round_of_steady", range(1, TIMES + 1), ids="round-{}".format)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
+    """Remember fixtures that start processes: only the first test that shares one sees it start."""
+    before = _started
+    try:
+        return (yield)
+    finally:
+        if _started > before:
+            _fixtures_that_start.add((fixturedef.argname, str(fixturedef.baseid)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    before = _started
+    result = yield
+    quick = "not process" in item.config.option.markexpr
+    if quick and not any(item.get_closest_marker(kind) for kind in SPOKEN):
+        shared = _started_by_fixtures(item)
+        if _started > before or shared:
+            by = f" (fixture {shared})" if shared else ""
+            pytest.fail(f"starts another process{by}: expected the mark pytest.mark.process", pytrace=False)
+    return result
+
+
+def _started_by_fixtures(item: pytest.Item) -> str:
+    """The fixture of this test that has started a process, if any."""
+    for name, definitions in getattr(item, "_fixtureinfo").name2fixturedefs.items():  # noqa: B009
+        if any((name, str(each.baseid)) in _fixtures_that_start for each in definitions):
+            return name
+    return ""
 
 
 @pytest.fixture

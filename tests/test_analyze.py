@@ -24,6 +24,8 @@ from hnefi.gui_adapter.terminal import saving
 from hnefi.tools import convert
 from hnefi.tools.analyze import asking, chart, command
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parent.parent
 GAME = ROOT / "docs/analyze/afternoon.tafl"
 RUN = "import sys; from hnefi.tools import cli; sys.exit(cli.main(['analyze', *sys.argv[1:]]))"

@@ -18,6 +18,8 @@ from hnefi.tools.arena.check import main
 from hnefi.tools.arena.check_steps import STEPS
 from hnefi.tools.arena.check_talk import group_members
 
+pytestmark = pytest.mark.process
+
 HERE = Path(__file__).parent
 PYTHON = [sys.executable, "-I", "-S"]
 FAKE = [*PYTHON, str(HERE / "fake_engine.py")]
@@ -48,6 +50,7 @@ def foreign(*faults: str) -> list[str]:
 # Engines that behave
 
 
+@pytest.mark.process
 def test_our_own_engine_passes_every_required_step(capsys: pytest.CaptureFixture[str]) -> None:
     status, document = check(capsys, "--player", "default", timeout=20.0)
     slow = sorted(document["steps"], key=lambda step: -step["seconds"])[:5]
@@ -60,6 +63,7 @@ def test_our_own_engine_passes_every_required_step(capsys: pytest.CaptureFixture
     assert len(document["steps"]) == len(STEPS) > 40
 
 
+@pytest.mark.process
 def test_a_foreign_engine_passes_what_it_offers(capsys: pytest.CaptureFixture[str]) -> None:
     status, document = check(capsys, *foreign(), timeout=PROMPTLY)
     assert status == 0, [step for step in document["steps"] if step["status"] == "fail"]
@@ -77,12 +81,14 @@ def test_a_foreign_engine_passes_what_it_offers(capsys: pytest.CaptureFixture[st
     assert reasons["searchmoves-illegal"] == "it needs searchmoves"
 
 
+@pytest.mark.process
 def test_a_step_alone_knows_the_game_as_well(capsys: pytest.CaptureFixture[str]) -> None:
     status, document = check(capsys, "--player", "default", timeout=20.0, only=("query-search",))
     assert status == 0
     assert named(document, "pass") == {"query-search"}
 
 
+@pytest.mark.process
 def test_an_engine_whose_game_is_unknown_is_asked_for_less(capsys: pytest.CaptureFixture[str]) -> None:
     status, document = check(capsys, "--proto", "uci", *HEX, only=("go", "bestmove-legal", "pv-legal"))
     assert status == 0
@@ -93,6 +99,7 @@ def test_an_engine_whose_game_is_unknown_is_asked_for_less(capsys: pytest.Captur
 # Faults, each with the steps that find it and others that do not
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("fault", "found", "passed"),
     [
@@ -122,6 +129,7 @@ def test_a_fault_is_found_by_the_steps_about_it(
         assert bool(step["transcript"]) == (step["status"] == "fail")
 
 
+@pytest.mark.process
 def test_after_uti_refusals_and_answers_are_demanded(capsys: pytest.CaptureFixture[str]) -> None:
     silent = {"setoption-unknown", "setoption-range", "setoption-search", "variants", "variant-unknown", "bad-fen",
               "unknown-word", "leading-words", "double-go"}  # fmt: skip
@@ -131,6 +139,7 @@ def test_after_uti_refusals_and_answers_are_demanded(capsys: pytest.CaptureFixtu
     assert (named(document, "fail"), named(document, "pass")) == (silent, passed)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("fault", "found"),
     [
@@ -148,6 +157,7 @@ def test_an_advisory_step_decides_nothing(fault: str, found: str, capsys: pytest
     assert named(document, "advisory") == {found}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("fault", "text"),
     [
@@ -180,6 +190,7 @@ def test_an_engine_that_cannot_answer_fails_one_step_and_the_walk_goes_on(
     assert steps["go-depth"]["text"] == steps["stop"]["text"] == "it needs go"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("fault", "failed"), [("no-greeting", "greeting"), ("no-ready", "isready")])
 def test_without_a_greeting_nothing_else_is_waited_for(
     fault: str, failed: str, capsys: pytest.CaptureFixture[str]
@@ -216,6 +227,7 @@ def test_an_engine_that_compiles_is_waited_for(capsys: pytest.CaptureFixture[str
 # What people see
 
 
+@pytest.mark.process
 def test_a_failed_step_shows_expectation_and_transcript_in_80_columns(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -240,6 +252,7 @@ def test_a_failed_step_shows_expectation_and_transcript_in_80_columns(
     assert capsys.readouterr().out.splitlines()[-1] == lines[-1]
 
 
+@pytest.mark.process
 def test_a_first_step_s_time_begins_behind_the_greeting(capsys: pytest.CaptureFixture[str]) -> None:
     """Even where the greeting is found by trying."""
     status = main(["--only", "go", "--timeout", "5", *FAKE, "proto=uci", "exit-on-go"])
@@ -291,6 +304,7 @@ def test_wrong_calls_say_what_was_expected(
     assert complaint in capsys.readouterr().err
 
 
+@pytest.mark.process
 def test_options_behind_the_engine_are_the_engine_s(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--only", "greeting", "--proto", "uci", *HEX, "--json"]) == 0
     captured = capsys.readouterr()
@@ -298,6 +312,7 @@ def test_options_behind_the_engine_are_the_engine_s(capsys: pytest.CaptureFixtur
     assert "hex_engine.py --json: 1 steps" in captured.out
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_leaves_no_process(number: int) -> None:
     command = [sys.executable, "-m", "hnefi.tools.arena.command", "check", "--only", "go", "--proto", "uti"]

@@ -149,6 +149,7 @@ def test_an_engine_that_fails_at_it_is_replaced(monkeypatch: pytest.MonkeyPatch)
     assert deaf.killed
 
 
+@pytest.mark.process
 def test_our_engine_agrees_with_our_referee() -> None:
     ours = EngineSpec(
         "ours",

@@ -137,6 +137,7 @@ def wait_for(
 # The same result
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_jobs_on_other_processes_come_to_the_same(
@@ -147,6 +148,7 @@ def test_jobs_on_other_processes_come_to_the_same(
     assert done.stderr == ""
 
 
+@pytest.mark.process
 @linux
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_lost_worker_costs_only_time(
@@ -224,6 +226,7 @@ cluster.close()
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_host_with_another_file_refuses_it_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str
@@ -296,6 +299,7 @@ def test_many_slots_are_split_over_processes(concurrency: int, split: tuple[int,
     assert fanout.shape(config(concurrency=concurrency, backend="ray", jobs=5), ()) == (5, 1)
 
 
+@pytest.mark.process
 @linux
 def test_eighteen_slots_run(tmp_path: Path, words: list[str], undisturbed: str) -> None:
     line = [*words, "--out", str(tmp_path / "run"), "--concurrency", "18"]

@@ -22,7 +22,10 @@ from hnefi.protocol.client import Engine, EngineTimeout, Limits
 from hnefi.tools.arena.seats import preflight
 from hnefi.tools.arena.values import EngineSpec, GameResult, SideLimits
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc"),
+]
 
 LIMIT = 1.0
 """Seconds that the clock, a move without a clock and a readyok may take."""

@@ -44,6 +44,7 @@ def played(folder: Path, name: str, **run_options: object) -> str:
     return run_digest(Stored(folder / name).progress.counted)
 
 
+@pytest.mark.process
 def test_the_same_games_as_with_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     digest = played(tmp_path, "processes")
     assert played(tmp_path, "inside", inside=True) == digest

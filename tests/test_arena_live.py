@@ -284,6 +284,7 @@ def test_a_run_whose_reader_has_gone(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["games"] == 4
 
 
+@pytest.mark.process
 def test_a_run_on_a_terminal(tmp_path: Path) -> None:
     """The real thing: another process on a pseudo-terminal."""
     code = f"""

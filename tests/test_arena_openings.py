@@ -161,6 +161,7 @@ def test_a_broken_record_is_named_by_its_line(tmp_path: Path) -> None:
         prepare(config(source="file", file=str(tmp_path / "none.tafl")), 1)
 
 
+@pytest.mark.process
 def test_another_player_judges_openings(tmp_path: Path) -> None:
     variant = games.find("brandubh")
     own = Searcher(Settings(hash_mib=1))
@@ -179,6 +180,7 @@ def test_another_player_judges_openings(tmp_path: Path) -> None:
     assert found != prepare(ours, 12)["brandubh"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -201,6 +203,7 @@ def test_the_start_repeats_itself_only_with_repeat() -> None:
     assert prepare(config(source="start"), 3)["brandubh"] == (Opening(),) * 3
 
 
+@pytest.mark.process
 def test_an_engine_proposes_openings() -> None:
     told = config(source="genfens", plies="2", seed=7)
     found = prepare(told, 3, resolve.specs(told))["brandubh"]
@@ -208,6 +211,7 @@ def test_an_engine_proposes_openings() -> None:
     assert len({position(variant, opening).canonical() for opening in found}) == 3
 
 
+@pytest.mark.process
 def test_an_engine_without_openings_says_so() -> None:
     fake = str(Path(__file__).parent / "fake_engine.py")
     told = config(source="genfens")

@@ -332,6 +332,7 @@ def test_every_option_is_in_the_help_and_help_is_quick() -> None:
     assert max(map(len, text.splitlines())) <= 120
 
 
+@pytest.mark.process
 def test_help_imports_nothing_heavy() -> None:
     program = (
         "import sys; from hnefi.tools.arena import command; command.main(['default', 'default', '--dry-run', '--pairs',"

@@ -96,6 +96,7 @@ def test_a_file_may_not_hold_more_than_memory_has_room_for(
         oracle.load(str(tmp_path / "solved.jsonl"), ("hex:2",))
 
 
+@pytest.mark.process
 def test_a_game_ends_where_it_is_solved(tmp_path: Path) -> None:
     moves = arena_parts.by_heart()
     variant = games.find(arena_parts.VARIANT)

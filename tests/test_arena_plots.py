@@ -61,6 +61,7 @@ def test_without_the_library_a_sentence_says_so(tmp_path: Path, monkeypatch: pyt
     assert not (tmp_path / "plots").exists()
 
 
+@pytest.mark.process
 def test_importing_plots_does_not_import_the_library() -> None:
     import subprocess
 

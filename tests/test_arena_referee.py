@@ -52,6 +52,7 @@ def sent(lines: list[Line], side: int) -> list[str]:
 # A whole game
 
 
+@pytest.mark.process
 def test_a_game_as_the_rules_see_it() -> None:
     position = games.initial(games.find(VARIANT))
     captures = []
@@ -74,6 +75,7 @@ def test_a_game_as_the_rules_see_it() -> None:
     assert from_json(to_json(result)).plies == result.plies
 
 
+@pytest.mark.process
 def test_nobody_is_asked_about_a_finished_game() -> None:
     _, lines = heard(pair()[:1], [spec(), spec()])
     asked = [line for _, arrow, line in lines if arrow == ">" and line.startswith("go")]
@@ -85,6 +87,7 @@ def test_nobody_is_asked_about_a_finished_game() -> None:
     assert not any(line.startswith("go") for _, _, line in lines)
 
 
+@pytest.mark.process
 def test_the_whole_game_is_sent_with_every_question() -> None:
     _, lines = heard(pair()[:1], [spec(), spec()])
     assert sent(lines, 0)[:4] == [
@@ -96,6 +99,7 @@ def test_the_whole_game_is_sent_with_every_question() -> None:
     assert sent(lines, 1)[0] == f"position startpos moves {by_heart()[0]}"
 
 
+@pytest.mark.process
 def test_openings_count_as_played() -> None:
     opening = Opening(moves=by_heart()[:4])
     result, lines = heard([replace(pair()[0], opening=opening)], [spec(), spec()])
@@ -120,6 +124,7 @@ def test_an_opening_that_cannot_be_played_is_an_error_of_the_caller() -> None:
         one(opening=Opening(moves=("a4c4",)))
 
 
+@pytest.mark.process
 def test_what_is_told_before_the_first_move() -> None:
     lines: list[bytes] = []
 
@@ -140,6 +145,7 @@ def test_what_is_told_before_the_first_move() -> None:
     assert lines[-1] == b"isready"
 
 
+@pytest.mark.process
 def test_our_own_engines_play_a_pair() -> None:
     """Two real processes, in two dialects, each told its seed: the game can be played again."""
     clock = SideLimits(time=60_000, increment=100)
@@ -162,6 +168,7 @@ def test_our_own_engines_play_a_pair() -> None:
 # Limits and clocks
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("proto", "words"),
     [
@@ -179,6 +186,7 @@ def test_clocks_in_the_words_of_each_dialect(proto: str, words: str) -> None:
     assert re.fullmatch(r"go atime [12]\d\d\d dtime 3000 ainc 10 dinc 20 depth 9", sent(lines, 1)[1])
 
 
+@pytest.mark.process
 def test_an_engine_without_a_clock_is_told_a_time() -> None:
     limits = SideLimits(time=2600, increment=100)
     foreign = spec("foreign", limits=(limits, limits), clock="movetime")
@@ -224,6 +232,7 @@ def test_a_told_time_never_overruns_the_clock() -> None:
     assert Clock(spec(limits=(none, none)), 0).movetime() == 1
 
 
+@pytest.mark.process
 def test_the_margin_decides() -> None:
     limits = (SideLimits(movetime=20),) * 2
     slow = spec("slow", "delay=0.1", limits=limits, margin=10_000)
@@ -238,6 +247,7 @@ def test_the_margin_decides() -> None:
     assert int(over[1]) >= 10
 
 
+@pytest.mark.process
 def test_what_a_clock_shows() -> None:
     limits = SideLimits(time=5000, increment=50)
     result = one(spec("slow", "delay=0.03", limits=(limits, limits)), spec())
@@ -250,6 +260,7 @@ def test_what_a_clock_shows() -> None:
     assert all(ply.clock is None for ply in result.plies[1::2])
 
 
+@pytest.mark.process
 def test_our_own_lateness_is_not_charged() -> None:
     """The loop stands still while the answer arrives and the deadline passes."""
     limits = SideLimits(time=200)
@@ -274,6 +285,7 @@ def test_our_own_lateness_is_not_charged() -> None:
     assert 300 < result.lateness < 1000 * PROMPTLY
 
 
+@pytest.mark.process
 def test_a_forfeit_seen_late_says_so_and_blames_nobody_for_that() -> None:
     """The loop stands still while the deadline passes, and there is no answer afterwards."""
 
@@ -303,16 +315,19 @@ def test_a_forfeit_seen_late_says_so_and_blames_nobody_for_that() -> None:
 # Ends
 
 
+@pytest.mark.process
 def test_resignation() -> None:
     result = one(spec(), spec("meek", "resign"))
     assert (result.winner, result.reason, result.fault, len(result.plies)) == ("a", "resignation", None, 3)
 
 
+@pytest.mark.process
 def test_the_ply_cap_counts_the_opening() -> None:
     result = one(opening=Opening(moves=by_heart()[:3]), adjudication=Adjudication(max_plies=8))
     assert (result.winner, result.reason, len(result.plies)) == ("draw", "ply_cap", 5)
 
 
+@pytest.mark.process
 def test_both_sides_must_agree_on_a_resignation() -> None:
     rule = Adjudication(resign_cp=500, resign_moves=3)
     agreed = one(spec("up", "score=cp 600"), spec("down", "score=mate -4"), adjudication=rule)
@@ -321,12 +336,14 @@ def test_both_sides_must_agree_on_a_resignation() -> None:
     assert len(alone.plies) == len(by_heart())
 
 
+@pytest.mark.process
 def test_a_drawn_game_is_adjudicated_no_sooner_than_asked() -> None:
     rule = Adjudication(draw_cp=20, draw_moves=2, draw_after=7)
     result = one(adjudication=rule)
     assert (result.winner, result.reason, len(result.plies)) == ("draw", "adjudicated", 7)
 
 
+@pytest.mark.process
 def test_the_same_win_announced_by_both() -> None:
     rule = Adjudication(mates=True)
     result = one(spec("lost", "score=mate -2"), spec("won", "score=mate 3"), adjudication=rule)
@@ -369,6 +386,7 @@ def test_scores_that_end_a_game() -> None:
 # Oddities
 
 
+@pytest.mark.process
 def test_oddities_are_reported_once_per_kind() -> None:
     odd = spec("odd", "pv=a4a2,a4a3", "score=mate 2")
     result = one(odd, spec("mute", "score=none"))
@@ -384,6 +402,7 @@ def test_oddities_are_reported_once_per_kind() -> None:
     assert re.fullmatch(r"odd: pv a4a2( a4a3)?: .+ \(ply \d+\)", mine[2])
 
 
+@pytest.mark.process
 def test_a_line_that_goes_on_after_the_end() -> None:
     last = by_heart()[-1]
     engines = [spec("proud", f"pv={last},a1a2", "score=cp 5")] * 2
@@ -393,11 +412,13 @@ def test_a_line_that_goes_on_after_the_end() -> None:
     )
 
 
+@pytest.mark.process
 def test_both_announce_a_win() -> None:
     result = one(spec("one", "score=mate 1"), spec("two", "score=mate 1"))
     assert "two: both sides announce a win: mate 1, then mate 1 (ply 2)" in result.advisories
 
 
+@pytest.mark.process
 def test_lines_that_are_kept() -> None:
     result = one(spec("talker", "long-line"), spec(), keep=re.compile("nothing"))
     assert {ply.lines for ply in result.plies} == {()}
@@ -408,6 +429,7 @@ def test_lines_that_are_kept() -> None:
 # Interruption
 
 
+@pytest.mark.process
 def test_a_cancelled_game_says_how_far_it_came() -> None:
     async def run() -> GameResult:
         seats = (Seat(spec("slow", "hang", move_timeout=60.0)), Seat(spec()))

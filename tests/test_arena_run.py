@@ -125,6 +125,7 @@ def test_more_pairs_append_to_a_complete_run(tmp_path: Path) -> None:
     assert fake.played == []
 
 
+@pytest.mark.process
 def test_a_run_killed_at_any_moment_loses_nothing_that_was_stored(tmp_path: Path) -> None:
     """50 kills of a process that plays and writes, each at a seeded moment, each followed by going on."""
     dice = random.Random("kill")
@@ -319,6 +320,7 @@ def fake_process(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_interruption_breaks_games_off_and_says_how_to_go_on(tmp_path: Path, number: int) -> None:
     folder = tmp_path / "the run"
@@ -333,6 +335,7 @@ def test_one_interruption_breaks_games_off_and_says_how_to_go_on(tmp_path: Path,
         assert all(row.winner for row in opened.rows.values())
 
 
+@pytest.mark.process
 def test_games_may_be_finished_and_a_second_interruption_does_not_wait(tmp_path: Path) -> None:
     words = ("pairs=500", "pace=30", "control__finish_games=true", "slots=3", "deaf=true")
     with fake_process(tmp_path / "run", *words) as process:
@@ -438,6 +441,7 @@ def test_what_engines_compile_is_shown_before_the_first_game(capsys: pytest.Capt
     assert capsys.readouterr().err.startswith("compiling 0/12 the rules (0 s, about 12 s left)\n")
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interruption_while_engines_are_prepared_leaves_nothing(tmp_path: Path, number: int) -> None:
@@ -509,6 +513,7 @@ def undisturbed(small: list[str], tmp_path_factory: pytest.TempPathFactory) -> s
     return digest(arena(*small, "--out", tmp_path_factory.mktemp("whole") / "run"))
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 def test_killed_or_interrupted_nothing_is_left_and_the_run_goes_on(
     tmp_path: Path, small: list[str], undisturbed: str
@@ -564,6 +569,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 @pytest.mark.parametrize("interruptions", [1, 2])
 def test_engines_that_do_not_end_are_killed_with_all_that_they_started(
@@ -594,6 +600,7 @@ def test_engines_that_do_not_end_are_killed_with_all_that_they_started(
         assert all(row.fault is None for row in opened.rows.values())
 
 
+@pytest.mark.process
 def test_everything_that_may_be_kept_of_a_run(
     tmp_path: Path, small: list[str], undisturbed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -616,6 +623,7 @@ def test_everything_that_may_be_kept_of_a_run(
     assert len(list((folder / "traffic").iterdir())) == 12
 
 
+@pytest.mark.process
 def test_lines_stay_where_they_are_read(tmp_path: Path, small: list[str]) -> None:
     for words in (["--backend", "loky"], ["--concurrency", "17"]):
         done = arena(*small, "--out", tmp_path / "run", "--traffic", *words)
@@ -634,6 +642,7 @@ def test_files_in_the_folder_of_a_run_are_written_down_as_seen_from_there(tmp_pa
     assert (again["output.records"], again["output.jsonl"]) == (str(moved / "games.tafl"), str(out))
 
 
+@pytest.mark.process
 def test_a_changed_run_is_refused_item_by_item(tmp_path: Path, small: list[str], undisturbed: str) -> None:
     arena(*small, "--out", tmp_path / "run")
     done = arena("resume", tmp_path / "run", "--pairs", 7, "--seed", 6)
@@ -650,6 +659,7 @@ def test_a_changed_run_is_refused_item_by_item(tmp_path: Path, small: list[str],
         assert ("forced", "run.seed: was '5', is '6'") in opened.notes
 
 
+@pytest.mark.process
 def test_nothing_is_half_created(
     tmp_path: Path, small: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -668,6 +678,7 @@ def test_nothing_is_half_created(
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.process
 def test_a_foreign_engine_is_called_what_it_calls_itself(tmp_path: Path) -> None:
     fake = Path(__file__).parent / "fake_engine.py"
     engine = f"cmd={sys.executable},args=-I -S {fake}"

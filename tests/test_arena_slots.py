@@ -25,6 +25,7 @@ def slow(name: str, **fields: Any) -> EngineSpec:
     return spec(name, "delay=0.02", **fields)
 
 
+@pytest.mark.process
 def test_both_games_of_a_pair_stay_in_one_slot_in_order() -> None:
     begun: list[tuple[int, str]] = []
 
@@ -59,6 +60,7 @@ def test_a_whole_pair_is_taken_without_a_look_at_the_next() -> None:
     assert [[task.id for task in group] for group in in_pairs(alone)] == [["1.1"], ["2.2"], ["3.1"]]
 
 
+@pytest.mark.process
 def test_tasks_are_read_when_a_slot_is_free() -> None:
     taken: list[int] = []
 
@@ -78,6 +80,7 @@ def test_tasks_are_read_when_a_slot_is_free() -> None:
     assert taken[-1] <= 5
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("restart", "processes"), [("auto", 1), ("off", 1), ("on", 4)])
 def test_processes_stay_unless_they_shall_not(restart: Any, processes: int) -> None:
     log: list[int] = []
@@ -95,6 +98,7 @@ def test_processes_stay_unless_they_shall_not(restart: Any, processes: int) -> N
     assert len(set(log)) == processes
 
 
+@pytest.mark.process
 def test_only_engines_of_the_game_at_hand_hold_a_process() -> None:
     specs = [spec("one"), spec("two"), spec("three")]
 
@@ -115,11 +119,13 @@ def test_only_engines_of_the_game_at_hand_hold_a_process() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.process
 def test_an_engine_may_play_itself() -> None:
     results = collect(pair(engines=(0, 0)), [spec()])
     assert [result.fault for result in results] == [None, None]
 
 
+@pytest.mark.process
 def test_an_engine_that_is_not_to_be_restarted_is_out_after_a_fault() -> None:
     results = collect(pair(), [spec("bad", "exit", restart="off"), spec()])
     assert [result.reason for result in results] == ["crash", "start_failure"]
@@ -127,6 +133,7 @@ def test_an_engine_that_is_not_to_be_restarted_is_out_after_a_fault() -> None:
     assert results[1].fault.text == "bad is not started again after a fault (restart off)"
 
 
+@pytest.mark.process
 def test_a_process_that_died_between_games_is_replaced() -> None:
     specs = [spec("a"), spec("b", restart="off")]
 
@@ -150,6 +157,7 @@ def test_a_process_that_died_between_games_is_replaced() -> None:
     assert leftovers(specs) == []
 
 
+@pytest.mark.process
 def test_abort_hands_out_what_there_is_and_leaves_nothing() -> None:
     specs = [slow("a"), spec("b", "hang", "at=3", move_timeout=60.0)]
 
@@ -179,6 +187,7 @@ def test_abort_hands_out_what_there_is_and_leaves_nothing() -> None:
     assert leftovers(specs) == []
 
 
+@pytest.mark.process
 def test_leaving_early_leaves_nothing() -> None:
     specs = [spec("a"), spec("b", "delay=0.05")]
 
@@ -192,6 +201,7 @@ def test_leaving_early_leaves_nothing() -> None:
     assert leftovers(specs) == []
 
 
+@pytest.mark.process
 def test_a_mistake_of_the_caller_leaves_nothing() -> None:
     specs = [slow("a"), slow("b")]
     wrong = GameTask(9, 1, "chess", pair()[0].opening, (0, 1), (1, 2))
@@ -202,6 +212,7 @@ def test_a_mistake_of_the_caller_leaves_nothing() -> None:
         collect([], specs, concurrency=17)
 
 
+@pytest.mark.process
 def test_a_mistake_of_the_watcher_leaves_nothing() -> None:
     specs = [spec("a"), spec("b")]
 
@@ -214,6 +225,7 @@ def test_a_mistake_of_the_watcher_leaves_nothing() -> None:
     assert leftovers(specs) == []
 
 
+@pytest.mark.process
 def test_pauses_between_games() -> None:
     began = time.monotonic()
     moments = []
@@ -228,6 +240,7 @@ def test_pauses_between_games() -> None:
     assert begins[1] - ends[0] >= 0.39
 
 
+@pytest.mark.process
 def test_what_a_watcher_is_told() -> None:
     told: list[tuple[str, dict[str, Any]]] = []
     (result,) = collect(pair()[:1], [spec(), spec()], on_event=lambda kind, facts: told.append((kind, facts)))
@@ -238,6 +251,7 @@ def test_what_a_watcher_is_told() -> None:
     assert told[-1][1] == {"slot": 0, "result": result}
 
 
+@pytest.mark.process
 def test_the_same_games_in_one_slot_and_in_three() -> None:
     tasks = [task for number in range(1, 7) for task in pair(number)]
     specs = [spec("good"), spec("bad", "illegal=a1a2", "at=5")]
@@ -251,6 +265,7 @@ def test_the_same_games_in_one_slot_and_in_three() -> None:
 # Cores
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are pinned on Linux only")
 def test_engines_run_on_the_cores_of_their_slot() -> None:
     core = max(os.sched_getaffinity(0))

@@ -137,6 +137,7 @@ def test_it_helps(capsys: pytest.CaptureFixture[str]) -> None:
     assert "bayesian-openbench" in out
 
 
+@pytest.mark.process
 def test_nothing_heavy_is_loaded() -> None:
     code = (
         "import sys; from hnefi.tools.arena.stats_command import main; main(['--wdl', '1,2,3']);"

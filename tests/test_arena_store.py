@@ -280,6 +280,7 @@ def test_notes_stay_and_are_made_once(folder: Path) -> None:
         assert len(opened.rows) == 5
 
 
+@pytest.mark.process
 def test_a_second_arena_is_told_who_holds_the_run(folder: Path) -> None:
     with reopened(folder):
         program = "import sys; from pathlib import Path; from hnefi.tools.arena.store import *\n"

@@ -35,6 +35,7 @@ def read(folder: Path, name: str) -> list[str]:
     return gzip.decompress((folder / f"{name}.txt.gz").read_bytes()).decode().splitlines()
 
 
+@pytest.mark.process
 def test_a_file_for_each_game(tmp_path: Path) -> None:
     said: list[str] = []
     traffic = Traffic(tmp_path / "traffic", ("one", "two"), said.append)

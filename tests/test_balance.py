@@ -460,6 +460,7 @@ def test_players_pass_over_rules_that_they_cannot_play(
     assert "not played: brandubh: evolved-copenhagen plays copenhagen only, not brandubh" in said
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_keeps_what_was_finished_and_says_how_to_go_on(tmp_path: Path) -> None:
     words = [

@@ -15,6 +15,7 @@ def uninterrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_arena, "let_interrupt_end_us", lambda: None)
 
 
+@pytest.mark.process
 def test_every_run_plays_the_same_games(capsys: pytest.CaptureFixture[str]) -> None:
     words = [
         "arena",
@@ -48,6 +49,7 @@ def test_the_sides_are_swapped_and_no_two_games_are_alike() -> None:
     assert len({seed for task in tasks for seed in task.seeds}) == 10
 
 
+@pytest.mark.process
 def test_engines_that_go_wrong_are_no_measurement(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,7 @@ def compiler() -> list[str]:
     return found
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", MEASURED)
 def test_reference_does_the_same_work(name: str, compiler: list[str]) -> None:
     # `measure` compares leaves, plies, results of games, and nodes, value and move of every iteration.
@@ -57,11 +58,13 @@ def test_compiler_with_flags(monkeypatch: pytest.MonkeyPatch, compiler: list[str
     assert bench_speed.find_compiler() == [compiler[0], "-g"]
 
 
+@pytest.mark.process
 def test_complaints_of_the_compiler_are_shown(compiler: list[str]) -> None:
     with pytest.raises(bench_speed.BenchError, match="no-such-flag"):
         bench_speed.measure(variant.find("brandubh"), [*compiler, "--no-such-flag"], 1, ["perft"], SMALL)
 
 
+@pytest.mark.process
 def test_different_work_is_an_error(monkeypatch: pytest.MonkeyPatch, compiler: list[str]) -> None:
     monkeypatch.setattr(bench_speed, "run_reference", lambda _program, _command: (1.0, ("leaves 1",)))
     with pytest.raises(

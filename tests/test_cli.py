@@ -91,6 +91,7 @@ def test_every_command_refuses_what_it_does_not_know(
     assert len(err.splitlines()) <= 2, "help is pointed at, not printed"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -205,11 +206,13 @@ def test_bench_finds_the_same_number_twice(capsys: pytest.CaptureFixture[str]) -
     assert last[0] == last[1]
 
 
+@pytest.mark.slow
 def test_warmup(capsys: pytest.CaptureFixture[str]) -> None:
     assert call(capsys, "warmup", "--quiet")[:2] == (0, "")
     assert "everything is compiled" in call(capsys, "warmup")[1]
 
 
+@pytest.mark.process
 def test_latency_is_measured() -> None:
     measured = hnefi("bench", "latency", "--json", "--tries", "2", "--starts", "1")
     assert measured.returncode == 0, measured.stderr
@@ -218,6 +221,7 @@ def test_latency_is_measured() -> None:
     assert all(line["median"] > 0 for line in lines)
 
 
+@pytest.mark.process
 def test_a_closed_output_is_no_error() -> None:
     with subprocess.Popen(
         [*HNEFI, "rules", "copenhagen", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -239,6 +243,7 @@ def worked(pid: int) -> float:
     return sum(map(int, told[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.process
 def test_an_interruption_is_quiet() -> None:
     with subprocess.Popen(
         [*HNEFI, "perft", "copenhagen", "9"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -253,6 +258,7 @@ def test_an_interruption_is_quiet() -> None:
         assert "Traceback" not in said
 
 
+@pytest.mark.process
 def test_the_engine_is_one_of_the_commands() -> None:
     answered = hnefi("engine", "--variant", "brandubh", text="uti\nd\nquit\n")
     assert answered.returncode == 0
@@ -261,6 +267,7 @@ def test_the_engine_is_one_of_the_commands() -> None:
     assert answered.stderr == ""
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not (ROOT / ".venv" / ".ready").exists(), reason="needs what `make run` sets up")
 def test_make_run_says_nothing_but_the_engine() -> None:
     ran = subprocess.run(

@@ -38,6 +38,8 @@ from hnefi.protocol.client import (
     Timeouts,
 )
 
+pytestmark = pytest.mark.process
+
 FAKE = [sys.executable, "-I", "-S", str(Path(__file__).with_name("fake_engine.py"))]
 QUICK = Timeouts(start=5.0, ready=5.0, new_game=5.0, answer=5.0, move=5.0, stop=1.0, write=0.5)
 

@@ -62,6 +62,7 @@ REFERENCE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rules", "attackers", "defenders", "a", "d", "plies", "measured"), REFERENCE)
 def test_reference_values(
     rules: str, attackers: str, defenders: str, a: float, d: float, plies: float, measured: int
@@ -137,6 +138,7 @@ def test_strangers_are_refused() -> None:
             contest.play(variant, players, made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hingston-original", "hingston-alternative", "copenhagen", "brandubh"])
 @pytest.mark.parametrize("spread", [None, 0.02, 1.0])
 def test_fast_games_are_the_slow_ones(name: str, spread: float | None) -> None:
@@ -148,6 +150,7 @@ def test_fast_games_are_the_slow_ones(name: str, spread: float | None) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "spread", "depth", "count"),
     [
@@ -171,6 +174,7 @@ def test_fast_games_some_plies_deep_are_the_slow_ones(
             np.testing.assert_array_equal(quick[field], slow[field])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("depth", "plies", "count"), [(2, 16, 2), (3, 3, 1)])
 def test_fast_networks_some_plies_deep_move_as_the_search_does(depth: int, plies: int, count: int) -> None:
     """Every rule set, random ones too; equal moves, which transpositions make common, are drawn alike."""
@@ -306,6 +310,7 @@ def test_sigmoid_is_as_exact_as_it_says() -> None:
     assert worst < lanes.SIGMOID_ERROR
 
 
+@pytest.mark.process
 def test_benchmark(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     variant = games.find("brandubh")
     figures = bench_oneply.measure(variant, find_compiler(), 1, most=40)

@@ -199,6 +199,7 @@ def test_hostile_files_end_in_one_sentence(call: Convert) -> None:
     assert files() == ["bad"]
 
 
+@pytest.mark.process
 def test_converting_needs_no_kernels(tmp_path: Path) -> None:
     (tmp_path / "games.csv").write_text(CSV)
     program = (
@@ -219,6 +220,7 @@ def test_converting_needs_no_kernels(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_an_interruption_leaves_no_half_written_file(tmp_path: Path) -> None:
     """Games come and come through a pipe; nothing is left of them when somebody has had enough."""
@@ -245,6 +247,7 @@ def test_an_interruption_leaves_no_half_written_file(tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
+@pytest.mark.process
 def test_whoever_stops_reading_ends_it_quietly() -> None:
     text = SHORT_TEXT.encode() * 3000
     ran = subprocess.run(
@@ -268,6 +271,7 @@ def test_a_terminal_sees_how_far_it_is(call: Convert, monkeypatch: pytest.Monkey
     assert said.endswith("\r\x1b[K")
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_long_files_pass_in_little_memory(tmp_path: Path) -> None:
     """The process stays as small as it is with a short file."""

@@ -66,6 +66,7 @@ def test_the_readme_says_how_long_the_first_start_takes() -> None:
     assert len(others) == len(found), "no other time is said there"
 
 
+@pytest.mark.process
 def test_make_test_says_how_long_it_takes() -> None:
     recipe = next(
         line for line in text("Makefile").splitlines() if line.startswith("\t@awk") and "take" in line

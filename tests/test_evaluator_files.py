@@ -508,6 +508,7 @@ def test_a_refused_evaluator_leaves_the_old_one(good: Path) -> None:
         assert session.option("Evaluator") == session.settings.evaluator == "simple"
 
 
+@pytest.mark.process
 def test_rules_that_do_not_fit_are_told_and_lose_no_game(good: Path) -> None:
     with Conversation() as engine:
         engine.send("uti", f"setoption name Evaluator value {good}")

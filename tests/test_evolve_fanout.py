@@ -129,6 +129,7 @@ def divide() -> float:
     return 1 / 0
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_side_by_side_runs_are_interrupted(tmp_path: Path) -> None:
     """Within a second or so; what is kept is gone on with, and no worker is left."""

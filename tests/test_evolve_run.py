@@ -158,6 +158,7 @@ def wait_for(out: Path, generation: int, program: subprocess.Popen[str]) -> None
         time.sleep(0.002)
 
 
+@pytest.mark.process
 def test_killed_at_any_moment(tmp_path: Path, undisturbed: str) -> None:
     out = tmp_path / "run"
     dice = random.Random(1)
@@ -234,6 +235,7 @@ def test_a_disk_that_is_full(
     assert archive(out) == undisturbed
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_interrupted_from_the_keyboard(tmp_path: Path, undisturbed: str) -> None:
     out = tmp_path / "run with blanks"

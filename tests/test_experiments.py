@@ -186,6 +186,7 @@ def test_figures_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert all(path.suffix == ".svg" and path.stat().st_size > 5000 for path in drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hingston", "readings", "scaling"])
 def test_the_whole_chain(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

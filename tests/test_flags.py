@@ -181,6 +181,7 @@ def flags(text: str) -> set[str]:
 OLD = {"--time", "--variants", "--output", "--matches", "--rank", "--rank-depth", "--slots", "--self-play"}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", HELPS)
 def test_no_help_has_an_old_word(command: str, helps: dict[str, str]) -> None:
     text = helps[command]
@@ -194,6 +195,7 @@ def test_no_help_has_an_old_word(command: str, helps: dict[str, str]) -> None:
         assert "--variant" in text
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "command", ["analyze", "arena report", "balance report", "evolve rank", "experiments", "ladder show"]
 )
@@ -212,6 +214,7 @@ def table() -> dict[str, str]:
     return dict(re.findall(r"^\| `(?:-\w, )?(--[\w-]+)[^`]*` \| (.+?) \|$", text, re.MULTILINE))
 
 
+@pytest.mark.process
 def test_the_table_of_flags_is_of_flags_that_are_there(helps: dict[str, str]) -> None:
     there = set().union(*map(flags, helps.values()))
     assert set(table()) <= there

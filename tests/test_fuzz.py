@@ -240,6 +240,7 @@ def engine() -> Iterator[Conversation]:
         yield started
 
 
+@pytest.mark.process
 def test_a_hundred_thousand_lines(engine: Conversation) -> None:
     random = Random(SEED)
     slowest = 0.0
@@ -279,6 +280,7 @@ def bad_lines(random: Random) -> bytes:
     )
 
 
+@pytest.mark.process
 def test_bad_lines_change_nothing(engine: Conversation) -> None:
     random = Random(SEED)
     ping(engine)

@@ -372,6 +372,7 @@ def test_search_and_evaluation(name: str) -> None:
             assert line.outcome.winner == (position.side if mate > 0 else position.side.other)
 
 
+@pytest.mark.process
 def test_kernels_run_as_plain_python() -> None:
     """NUMBA_DISABLE_JIT=1 runs the same code of every game without a compiler: same counts, search and walk."""
     script = (

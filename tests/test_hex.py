@@ -710,6 +710,7 @@ def test_the_benchmark_solves_and_compares(
 # As a process
 
 
+@pytest.mark.process
 def test_a_session() -> None:
     with Conversation() as engine:
         assert engine.ask("variant hex-swap:4") == [
@@ -763,6 +764,7 @@ print([(i.depth, i.nodes, i.score, i.pv) for i in infos])
 """
 
 
+@pytest.mark.process
 def test_compiled_and_plain_python_agree() -> None:
     def run(**flags: str) -> str:
         done = subprocess.run(

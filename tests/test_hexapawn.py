@@ -442,6 +442,7 @@ def test_threads_do_not_disturb_each_other() -> None:
     assert found == {seed: [alone[seed]] * 20 for seed in range(4)}
 
 
+@pytest.mark.process
 def test_a_conversation() -> None:
     words = "hexapawn:4x3 files 3 ranks 4 attackers 3 defenders 3 first a startpos ppp/3/3/PPP a 0 1"
     with Conversation() as engine:

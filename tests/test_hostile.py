@@ -310,6 +310,7 @@ def state(engine: Conversation) -> list[str]:
     return engine.ask("query fen", "query history", "rules", "moves", "d")
 
 
+@pytest.mark.process
 def test_lines_are_refused_and_the_game_stands(engine: Conversation) -> None:
     before = state(engine)
     assert before[0] == "response 3t3/3t3/3T3/1tTKTtt/T6/3t3/3t3 a 0 2"
@@ -321,6 +322,7 @@ def test_lines_are_refused_and_the_game_stands(engine: Conversation) -> None:
     assert state(engine) == before
 
 
+@pytest.mark.process
 def test_long_lines_cost_no_memory(engine: Conversation) -> None:
     status = Path(f"/proc/{engine.process.pid}/status")
     if not status.exists():

@@ -15,7 +15,7 @@ import pytest
 from ladder_parts import tiny
 from patience import PROMPTLY
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
 
 STUCK = [sys.executable, str(Path(__file__).with_name("stuck.py"))]
 GAME = Path(__file__).parent.parent / "docs/analyze/afternoon.tafl"

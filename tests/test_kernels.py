@@ -85,6 +85,7 @@ def test_keys_lists_and_bytes_in_a_walk(name: str) -> None:
         walk(variant.find(name), seed, 25)
 
 
+@pytest.mark.slow
 def test_keys_lists_and_bytes_under_random_rules() -> None:
     for seed, game in enumerate(random_rules(25)):
         walk(game, seed, 12)
@@ -178,6 +179,7 @@ def test_random_moves_are_uniform(name: str) -> None:
     assert chi < degrees * (1 - 2 / (9 * degrees) + 3.719 * (2 / (9 * degrees)) ** 0.5) ** 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*MEASURED, "tablut-herr-7-coded", "berserk"])
 def test_noisy_moves_are_the_captures_and_the_ends(name: str) -> None:
     """Each legal move that takes men by flanking, in lines or by jumping over them, takes the king or escapes is noisy;
@@ -253,6 +255,7 @@ def test_rule_parts_are_shared_and_small() -> None:
     assert len(tables.template(game.rules, "tTK")) < 100_000
 
 
+@pytest.mark.process
 def test_whatever_commands_call_is_compiled_by_the_warm_up() -> None:
     """A kernel that only tests call from Python may be left out; every other one would stall a command."""
     script = (
@@ -283,6 +286,7 @@ def test_whatever_commands_call_is_compiled_by_the_warm_up() -> None:
     assert set(done.stdout.split()) <= only_tests
 
 
+@pytest.mark.process
 def test_the_next_process_compiles_nothing() -> None:
     """All kernels come from the disk cache, and run: recursive ones compiled twice once crashed there."""
     script = (

@@ -250,6 +250,7 @@ def same_tree(nodes: Any, p: int, twin: Twin) -> int:
     return 1 + sum(same_tree(nodes, c, child) for c, child in zip(below, twin.below or [], strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["mcts", "puct"])
 @pytest.mark.parametrize("leaf", ["playout", "evaluator"])
 @pytest.mark.parametrize("name", ["hexapawn:3x4", "hexapawn:4x4", "hex:3", "brandubh"])
@@ -352,6 +353,7 @@ def test_berserk_turns() -> None:
     assert seen >= 3
 
 
+@pytest.mark.slow
 def test_every_game_and_variant() -> None:
     """A few hundred simulations and a legal move in every game there is, by either algorithm, from start and middle."""
     for name in NAMES:
@@ -660,6 +662,7 @@ print(before, compiled())
 """
 
 
+@pytest.mark.process
 def test_a_session_warms_what_it_will_search_with() -> None:
     """After the warm-up nothing is compiled any more, neither by a search nor by one that keeps its tree."""
     done = subprocess.run([sys.executable, "-c", WARM], capture_output=True, text=True, check=True)

@@ -107,6 +107,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flat", [False, True], ids=["near", "flat"])
 @pytest.mark.parametrize(("name", "evaluator", "depth", "plies", "number"), CASES)
 def test_values_ties_and_the_draw(
@@ -452,6 +453,7 @@ REFERENCE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "depth", "flat", "number", "shares", "plies", "known"), REFERENCE)
 def test_simple_against_itself_deeper(
     name: str, depth: int, flat: bool, number: int, shares: tuple[float, ...], plies: float, known: int
@@ -462,6 +464,7 @@ def test_simple_against_itself_deeper(
     assert abs(mean - plies) < 3 * 30 / number**0.5, (outcomes, mean)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shares", "plies"),
     [("hingston-original", (10.1, 89.9, 0.0), 25.5), ("hingston-alternative", (88.5, 11.5, 0.0), 22.8)],

@@ -94,6 +94,7 @@ def test_a_folder_without_a_run_is_named(run: Run, tmp_path: Path) -> None:
         Folder(run.path).config()
 
 
+@pytest.mark.process
 def test_how_a_run_has_ended_is_seen(run: Run) -> None:
     folder = Folder(run.path)
     assert (folder.summary(), folder.abandoned()) == (None, False)
@@ -153,6 +154,7 @@ class Viewer:
         return found["moves"] if found else []
 
 
+@pytest.mark.process
 def test_a_late_viewer_sees_everything_after_one_subscription(broker: TestBroker, run: Run) -> None:
     run.tell(start("1.1"), *(ply(number) for number in range(2, 12)), start("1.2"), end("1.2"), TABLE)
     run.tell(start("0.1"), end("0.1", at=time.time() - 700))
@@ -191,6 +193,7 @@ def test_a_late_viewer_sees_everything_after_one_subscription(broker: TestBroker
     asyncio.run(watch())
 
 
+@pytest.mark.process
 def test_the_end_of_a_run_is_the_end_of_its_publisher(broker: TestBroker, run: Run) -> None:
     run.tell(start("1.1"), ply(2))
     name = f"ends-{broker.kind}"
@@ -211,6 +214,7 @@ def test_the_end_of_a_run_is_the_end_of_its_publisher(broker: TestBroker, run: R
     asyncio.run(watch())
 
 
+@pytest.mark.process
 def test_what_a_killed_publisher_left_is_taken_away(broker: TestBroker, run: Run) -> None:
     name = f"killed-{broker.kind}"
 
@@ -227,6 +231,7 @@ def test_what_a_killed_publisher_left_is_taken_away(broker: TestBroker, run: Run
     asyncio.run(watch())
 
 
+@pytest.mark.process
 def test_a_killed_publisher_is_reported(broker: TestBroker, run: Run) -> None:
     name = f"dead-{broker.kind}"
     command = [
@@ -257,6 +262,7 @@ def test_a_killed_publisher_is_reported(broker: TestBroker, run: Run) -> None:
     asyncio.run(watch())
 
 
+@pytest.mark.process
 def test_a_broker_that_hangs_or_restarts_misses_nothing(own_broker: TestBroker, run: Run) -> None:
     """While it hangs the publisher goes on, afterwards the newest state comes; one that lost all is told all."""
     run.tell(start("1.1"), ply(2), TABLE)
@@ -292,6 +298,7 @@ def test_a_broker_that_hangs_or_restarts_misses_nothing(own_broker: TestBroker, 
 # The command
 
 
+@pytest.mark.process
 def test_the_command_is_told_to_end(broker: TestBroker, run: Run) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", COMMAND, str(run.path), "--broker", broker.url],

@@ -42,6 +42,7 @@ def test_the_table_can_be_pasted() -> None:
     ]
 
 
+@pytest.mark.process
 @linux
 def test_memory_and_children() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:

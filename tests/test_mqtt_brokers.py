@@ -104,6 +104,7 @@ def test_without_any_broker_a_sentence_names_the_extra(monkeypatch: pytest.Monke
     assert error.value.status == 2
 
 
+@pytest.mark.process
 def test_a_mosquitto_that_ends_at_once_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(brokers, "SYSTEM_FOLDERS", (str(tmp_path),))
     program = tmp_path / "mosquitto"
@@ -117,6 +118,7 @@ def test_a_mosquitto_that_ends_at_once_is_reported(tmp_path: Path, monkeypatch: 
     assert error.value.status == 3
 
 
+@pytest.mark.process
 def test_nothing_heavy_is_imported() -> None:
     code = "import sys; import hnefi.gui_adapter.mqtt, hnefi.gui_adapter.mqtt.brokers; print(*sys.modules)"
     said = subprocess.run(
@@ -128,6 +130,7 @@ def test_nothing_heavy_is_imported() -> None:
 # A broker of our own
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["mosquitto", "amqtt"])
 def test_a_broker_of_our_own_listens_here_alone_and_ends_with_us(kind: str) -> None:
     require(kind)
@@ -146,6 +149,7 @@ def test_a_broker_of_our_own_listens_here_alone_and_ends_with_us(kind: str) -> N
     assert not connects(port)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
 def test_mosquitto_does_not_outlive_us() -> None:
     require("mosquitto")
@@ -157,6 +161,7 @@ def test_mosquitto_does_not_outlive_us() -> None:
     until(lambda: not connects(port), "mosquitto lives on")
 
 
+@pytest.mark.process
 def test_a_mosquitto_that_dies_ends_us_with_a_sentence() -> None:
     require("mosquitto")
 
@@ -178,6 +183,7 @@ def test_a_port_that_is_taken_is_named(kind: str) -> None:
             asyncio.run(brokers.provide(kind, port=port))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["mosquitto", "amqtt"])
 def test_another_port_is_found_where_ours_is_taken(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     require(kind)
@@ -202,6 +208,7 @@ def test_the_next_port_is_taken_that_is_free(monkeypatch: pytest.MonkeyPatch) ->
         assert brokers._free_port(0) in range(brokers.PORT + 1, brokers.PORT + brokers.NEIGHBOURS + 1)
 
 
+@pytest.mark.process
 def test_a_service_beside_another_broker_says_where_it_is() -> None:
     """And what it prints can be pasted as it is, all at once, before any engine is ready."""
     require("mosquitto")
@@ -250,6 +257,7 @@ def test_a_service_beside_another_broker_says_where_it_is() -> None:
         assert '"id":"1","ok":true,"sid":"demo1"' in heard
 
 
+@pytest.mark.process
 def test_nothing_is_left_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require("mosquitto")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

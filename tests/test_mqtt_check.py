@@ -16,6 +16,7 @@ from hnefi.gui_adapter.mqtt import brokers, check, topics
 from hnefi.gui_adapter.mqtt.client import Access, Link, Message, Unreachable, parse_url
 
 pytest_plugins = ["mqtt_brokers"]
+pytestmark = pytest.mark.process
 
 
 def way(broker: TestBroker, user: str = "") -> Access:

@@ -88,6 +88,7 @@ def test_passwords_come_from_a_file_or_the_environment(
         arguments.password(str(tmp_path / "none"))
 
 
+@pytest.mark.process
 def test_the_protocol_is_negotiated(broker: TestBroker) -> None:
     async def connect() -> None:
         async with Link(way(broker), "test") as link:
@@ -101,6 +102,7 @@ def test_the_protocol_is_negotiated(broker: TestBroker) -> None:
     asyncio.run(connect())
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("door", ["tcp", "websocket"])
 def test_a_round_trip_is_not_held_up_by_nagle(broker: TestBroker, door: str) -> None:
     async def echo() -> float:
@@ -120,6 +122,7 @@ def test_a_round_trip_is_not_held_up_by_nagle(broker: TestBroker, door: str) -> 
     asyncio.run(quick(echo, NAGLE / 2))
 
 
+@pytest.mark.process
 def test_messages_come_in_order_and_all_of_them(broker: TestBroker) -> None:
     async def flood() -> None:
         heard: list[Message] = []
@@ -132,6 +135,7 @@ def test_messages_come_in_order_and_all_of_them(broker: TestBroker) -> None:
     asyncio.run(flood())
 
 
+@pytest.mark.process
 def test_a_connection_comes_back_with_its_subscriptions(own_broker: TestBroker) -> None:
     async def play() -> None:
         heard: list[Message] = []
@@ -156,6 +160,7 @@ def test_a_connection_comes_back_with_its_subscriptions(own_broker: TestBroker) 
     asyncio.run(play())
 
 
+@pytest.mark.process
 def test_a_publication_that_nobody_acknowledges_ends_with_the_connection(own_broker: TestBroker) -> None:
     async def play() -> None:
         async with Link(way(own_broker), "test") as link:
@@ -170,6 +175,7 @@ def test_a_publication_that_nobody_acknowledges_ends_with_the_connection(own_bro
     asyncio.run(play())
 
 
+@pytest.mark.process
 def test_a_hung_broker_does_not_hold_the_end_up(
     own_broker: TestBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +196,7 @@ def test_a_hung_broker_does_not_hold_the_end_up(
     own_broker.resume()
 
 
+@pytest.mark.process
 def test_the_will_is_published_when_we_die_and_not_when_we_leave(broker: TestBroker) -> None:
     async def play(goodbye: bool) -> None:
         topic = topics.status(f"will-{goodbye}".lower())
@@ -210,6 +217,7 @@ def test_the_will_is_published_when_we_die_and_not_when_we_leave(broker: TestBro
         asyncio.run(play(goodbye))
 
 
+@pytest.mark.process
 def test_a_refused_login_is_final(club: TestBroker) -> None:
     async def play() -> None:
         for user, secret in (("alice", "wrong"), ("nobody", "x"), ("", None)):
@@ -263,6 +271,7 @@ def test_a_certificate_file_that_is_none_is_said(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
+@pytest.mark.process
 def test_many_links_leave_nothing_behind(broker: TestBroker) -> None:
     descriptors = Path("/proc/self/fd")
 
@@ -282,6 +291,7 @@ def test_many_links_leave_nothing_behind(broker: TestBroker) -> None:
     asyncio.run(play())
 
 
+@pytest.mark.process
 def test_the_room_is_light_and_no_adapter_loads_the_compiler() -> None:
     script = """
 import sys

@@ -20,6 +20,7 @@ from hnefi.protocol.client import Engine, own_command
 from hnefi.tools.arena import command as arena
 
 pytest_plugins = ["mqtt_brokers"]
+pytestmark = pytest.mark.process
 
 OURS = Policy(tuple(own_command()))
 STEPS = """greeting isready-search stop-at-once double-go ponder bad-bytes quit-search end-of-input-search

@@ -70,6 +70,7 @@ def at_the_broker(service: TestBroker, tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "XDG_CONFIG_HOME": str(tmp_path)}
 
 
+@pytest.mark.process
 def test_a_move_from_a_shell(at_the_broker: dict[str, str]) -> None:
     command = block("-t 'tafl/v1/session/guest/+/out'")
     listen = subprocess.Popen(
@@ -103,6 +104,7 @@ def test_a_move_from_a_shell(at_the_broker: dict[str, str]) -> None:
         listen.communicate()
 
 
+@pytest.mark.process
 def test_a_whole_game_from_a_shell(at_the_broker: dict[str, str]) -> None:
     script = block("#!/bin/sh")
     found = subprocess.run(
@@ -208,6 +210,7 @@ async def _connectable(access: Access) -> None:
                 await asyncio.sleep(0.05)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("door", ["mqtt", "mqtts", "ws"])
 def test_the_club_lets_members_in_and_nobody_else(town: Club, door: str) -> None:
     async def enter(access: Access) -> None:
@@ -224,6 +227,7 @@ def test_the_club_lets_members_in_and_nobody_else(town: Club, door: str) -> None
             asyncio.run(enter(wrong))
 
 
+@pytest.mark.process
 def test_an_unknown_authority_is_not_believed(town: Club) -> None:
     # In a process of its own: where a handshake fails the library leaves its socket to the collector.
     command = [
@@ -240,6 +244,7 @@ def test_an_unknown_authority_is_not_believed(town: Club) -> None:
     assert len(found.stderr.splitlines()) == 1
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("door", ["mqtt", "mqtts"])
 def test_the_club_passes_the_check(town: Club, door: str) -> None:
     report = asyncio.run(check.check(town.access("hnefi-engine", door), town.access("alice", door)))
@@ -248,6 +253,7 @@ def test_the_club_passes_the_check(town: Club, door: str) -> None:
     assert report.warnings == []
 
 
+@pytest.mark.process
 def test_no_door_stands_open_that_should_be_closed(town: Club) -> None:
     """The whole of 127.0.0.0/8 is this machine; who listens everywhere answers at any of its addresses."""
     for port in (town.port, town.ws_port):
@@ -266,6 +272,7 @@ FOREIGN = [
 ]  # fmt: skip
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("protocol", ["3", "5"])
 def test_rights_by_what_is_delivered(town: Club, protocol: Literal["3", "5"]) -> None:
     """Acknowledgements say nothing: Mosquitto grants and acknowledges what it then throws away."""
@@ -314,6 +321,7 @@ def test_rights_by_what_is_delivered(town: Club, protocol: Literal["3", "5"]) ->
         assert heard[who] == set(map(full, READABLE)), who
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("protocol", ["3", "5"])
 def test_who_shows_tournaments_may_do_nothing_else(town: Club, protocol: Literal["3", "5"]) -> None:
     heard: list[str] = []
@@ -342,6 +350,7 @@ async def _until(true: object) -> None:
 # The other files
 
 
+@pytest.mark.process
 def test_the_unit_is_one(tmp_path: Path) -> None:
     require_programs("systemd-analyze")
     unit = tmp_path / "hnefi-mqtt.service"

@@ -21,6 +21,7 @@ from patience import PROMPTLY
 from hnefi.gui_adapter.mqtt.memory_use import running
 
 pytest_plugins = ["mqtt_brokers"]
+pytestmark = pytest.mark.process
 
 SLOW = FAKE.with_name("slow_engine.py")
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]

@@ -76,6 +76,7 @@ def test_users_without_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None
 # Behind a broker
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("where", ["requests", "lines"])
 def test_no_work_is_done_for_a_flood(broker: TestBroker, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """Of thousands of messages as many are looked at as everybody may send; another user's are all answered."""
@@ -125,6 +126,7 @@ def test_no_work_is_done_for_a_flood(broker: TestBroker, monkeypatch: pytest.Mon
     asyncio.run(play())
 
 
+@pytest.mark.process
 def test_who_floods_is_told_and_heard_again(broker: TestBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_module, "MUTE", 0.2)
 

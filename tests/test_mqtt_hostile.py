@@ -21,6 +21,7 @@ from hnefi.gui_adapter.mqtt.client import Access, Link, Offline, parse_url
 from hnefi.gui_adapter.mqtt.service import Service
 
 pytest_plugins = ["mqtt_brokers"]
+pytestmark = pytest.mark.process
 
 MEMORY = 50 * 1024
 """So many KiB may be used at most while we are attacked."""

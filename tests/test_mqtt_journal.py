@@ -79,6 +79,7 @@ async def closed(client: Watcher, sid: str, *, by: str = "close") -> None:
     assert (await client.request(op="close", sid=sid))["ok"]
 
 
+@pytest.mark.process
 def test_games_are_written_ply_by_ply(one: TestBroker, tmp_path: Path, capfd: Any) -> None:
     async def play() -> None:
         keeper = Journal("mqtt", tmp_path)
@@ -139,6 +140,7 @@ def check_readable(file: Path, capfd: Any) -> None:
     assert "last: e7g7" in shown
 
 
+@pytest.mark.process
 def test_a_game_outlives_its_engine(one: TestBroker, tmp_path: Path) -> None:
     async def play() -> None:
         keeper = Journal("mqtt", tmp_path)
@@ -171,6 +173,7 @@ def test_a_game_outlives_its_engine(one: TestBroker, tmp_path: Path) -> None:
     assert ends(tmp_path) == [(None, "interrupted", "the session ended: closed by the client")]
 
 
+@pytest.mark.process
 def test_an_engine_that_answers_no_questions(one: TestBroker, tmp_path: Path) -> None:
     async def play() -> None:
         keeper = Journal("mqtt", tmp_path)
@@ -192,6 +195,7 @@ def test_an_engine_that_answers_no_questions(one: TestBroker, tmp_path: Path) ->
     ]
 
 
+@pytest.mark.process
 def test_a_journal_that_cannot_be_written_disturbs_nobody(one: TestBroker, tmp_path: Path) -> None:
     told: list[str] = []
 
@@ -311,6 +315,7 @@ def served(url: str, *flags: str, data: Path, **access: Any) -> str:
     return errors
 
 
+@pytest.mark.process
 def test_a_trace_has_every_message_and_no_password(club: TestBroker, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     flags = ("--user", "hnefi-engine", "--password-file", str(club.password_file("hnefi-engine")))
@@ -333,6 +338,7 @@ def test_a_trace_has_every_message_and_no_password(club: TestBroker, tmp_path: P
         assert password(user) not in trace.read_text()
 
 
+@pytest.mark.process
 def test_nothing_is_written_where_nothing_is_to_be(one: TestBroker, tmp_path: Path) -> None:
     engine = ("--engine", f"{sys.executable} -I -S {FAKE}")
     errors = served(one.url, *engine, "--no-record", data=tmp_path / "data")

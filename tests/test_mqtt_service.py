@@ -26,6 +26,7 @@ from hnefi.gui_adapter.mqtt.memory_use import running
 from hnefi.protocol.client import own_command
 
 pytest_plugins = ["mqtt_brokers"]
+pytestmark = pytest.mark.process
 
 OURS = tuple(own_command())
 

@@ -15,6 +15,7 @@ from hnefi.gui_adapter.mqtt.piped import Policy
 from hnefi.protocol.client import own_command
 
 pytest_plugins = ["mqtt_brokers"]
+pytestmark = pytest.mark.process
 
 
 def test_a_session_opens_answers_and_closes(broker: TestBroker) -> None:

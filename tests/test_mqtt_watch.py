@@ -239,6 +239,7 @@ async def publish(broker: TestBroker, run: str, **documents: object) -> None:
                     break
 
 
+@pytest.mark.process
 def test_lines_until_the_run_is_over(broker: TestBroker) -> None:
     run = f"lines-{broker.kind}"
     asyncio.run(publish(broker, run, meta=META, game__1_1__state=GAME))
@@ -255,6 +256,7 @@ def test_lines_until_the_run_is_over(broker: TestBroker) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.process
 def test_the_only_run_is_taken_and_several_are_listed(
     own_broker: TestBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -274,6 +276,7 @@ def test_the_only_run_is_taken_and_several_are_listed(
     assert lines[1].isprintable()
 
 
+@pytest.mark.process
 def test_a_screen_at_a_terminal(broker: TestBroker) -> None:
     run = f"screen-{broker.kind}"
     asyncio.run(publish(broker, run, meta=META, standings=TABLE, game__1_1__state=GAME))

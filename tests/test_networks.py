@@ -72,6 +72,7 @@ def test_networks_have_as_many_weights_as_their_sources_say(text: str, variant: 
     assert network.parse(text).count(games.find(variant)) == weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "variant_name"), CASES)
 def test_kernel_equals_the_naive_network(text: str, variant_name: str) -> None:
     variant, net = games.find(variant_name), network.parse(text)
@@ -199,6 +200,7 @@ def test_hex_networks_do_not_care_who_is_called_a() -> None:
     assert verbs.value(record, state) == -value != 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["brandubh", "hex:4", "hexapawn:4x3"])
 def test_a_search_by_nothing_sees_how_games_end(name: str) -> None:
     variant = games.find(name)

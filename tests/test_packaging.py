@@ -104,11 +104,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(file)
 
 
+@pytest.mark.process
 def test_the_wheel_takes_one_name(wheel: zipfile.ZipFile) -> None:
     tops = {name.partition("/")[0] for name in wheel.namelist()}
     assert tops == {"hnefi", f"hnefi-{about.VERSION}.dist-info"}
 
 
+@pytest.mark.process
 def test_the_wheel_holds_everything(wheel: zipfile.ZipFile) -> None:
     """Every file of the rooms, source and data alike, is where the programs will look for it."""
     inside = set(wheel.namelist())
@@ -143,6 +145,7 @@ main()
 """
 
 
+@pytest.mark.process
 def test_nothing_heavy_stands_on_the_way_to_the_greeting() -> None:
     seen = run(sys.executable, "-c", WITNESS, text="uti\n")
     assert seen.stdout.endswith("utiok\n")
@@ -151,12 +154,14 @@ def test_nothing_heavy_stands_on_the_way_to_the_greeting() -> None:
     assert not loaded & HEAVY
 
 
+@pytest.mark.process
 def test_python_starts_without_an_import_hook() -> None:
     """An editable install that hooks into imports would cost more than the whole greeting."""
     seen = run(sys.executable, "-c", "import sys; print(*sys.modules)")
     assert not [name for name in seen.stdout.split() if name.startswith("__editable__")]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("room", sorted(ROOMS))
 def test_a_room_alone_loads_nothing_else(room: str) -> None:
     seen = run(sys.executable, "-c", f"import sys, hnefi.{room}; print(*sys.modules)")
@@ -166,6 +171,7 @@ def test_a_room_alone_loads_nothing_else(room: str) -> None:
     assert not loaded & others
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "command",
     [["ruff", "format", "--check", "--quiet"], ["ruff", "check", "--quiet"], ["lint-imports", "--no-logo"]],
@@ -177,9 +183,25 @@ def test_manners(command: list[str]) -> None:
     assert found.returncode == 0, found.stdout + found.stderr
 
 
+@pytest.mark.process
 def test_the_makefile_explains_itself() -> None:
     listed = run("make", "help").stdout
-    for target in ("setup", "run", "play", "test", "check", "bench", "warmup", "clean"):
+    for target in (
+        "setup",
+        "run",
+        "play",
+        "test",
+        "quick",
+        "steady",
+        "fuzz",
+        "audit",
+        "sbom",
+        "licences",
+        "check",
+        "bench",
+        "warmup",
+        "clean",
+    ):
         assert f"make {target} " in listed
 
 

@@ -52,6 +52,7 @@ def test_the_arena_refuses_who_cannot_play(variants: str, reason: str) -> None:
         arena.resolve({"engine": engines, "run": {"variants": [variants]}}, {})
 
 
+@pytest.mark.process
 def test_the_engine_plays_as_every_player() -> None:
     """By flag and by option; each answers with a move, and looks as far ahead as it should."""
     with Conversation("--player", "simple-d2", "--variant", "brandubh") as engine:
@@ -137,6 +138,7 @@ def test_options_of_the_player_before_are_forgotten(tmp_path: Path) -> None:
     assert (session.settings.wins, session.settings.hash_mib, session.settings.seed) == ("near", 64, 7)
 
 
+@pytest.mark.process
 def test_reading_players_loads_nothing_heavy() -> None:
     """Weights are opened when somebody searches with them; a file that is not there is no error before."""
     script = (

@@ -277,6 +277,7 @@ def test_the_smallest_games_are_not_decided_at_once() -> None:
         assert scores[-1].mate is None, name
 
 
+@pytest.mark.process
 def test_finding_a_variant_stays_quick() -> None:
     """A name costs one file, an alias all of them: fifty small files must not be felt."""
     program = (

@@ -13,6 +13,7 @@ TEXT = (Path(hnefi.protocol.__file__).parent / "PROTOCOL.md").read_text("utf-8")
 EXAMPLES = list(examples(TEXT))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("lines", [lines for _, lines in EXAMPLES], ids=[heading for heading, _ in EXAMPLES])
 def test_example(lines: list[str]) -> None:
     with Conversation() as engine:

@@ -81,6 +81,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "lines", [lines for _, lines in examples(README)], ids=[head for head, _ in examples(README)]
 )
@@ -89,6 +90,7 @@ def test_sessions(lines: list[str]) -> None:
         run_example(engine, lines)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("command", "shown"),
     [step for block in blocks(README, "console") for step in steps(block)],
@@ -108,6 +110,7 @@ def test_commands(command: str, shown: str, folder: Path, environment: dict[str,
     assert looks_like(shown).fullmatch(ran.stdout), ran.stdout + ran.stderr
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_programs(document: str, folder: Path, environment: dict[str, str]) -> None:
     programs = blocks((ROOT / document).read_text("utf-8"), "python")

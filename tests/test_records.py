@@ -1158,6 +1158,7 @@ def test_other_rules_need_another_board() -> None:
 # The recorded games
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "name"),
     [("copenhagen.csv", "copenhagen"), ("brandubh.csv", "brandubh"), ("bologna.jsonl", "tablut-bologna")],

@@ -115,6 +115,7 @@ def plain(
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEASURED)
 def test_search_is_plain_alphabeta(name: str) -> None:
     """Table, order and principal variation search change the work, never the value."""

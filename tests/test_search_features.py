@@ -83,6 +83,7 @@ def test_a_search_for_a_win_leaves_nothing_out(name: str) -> None:
         assert won == (found is not None and 0 < found <= 2), place.fen()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_narrow_windows_and_pruned_windows_give_the_same_value(name: str) -> None:
     for seed in range(4):

@@ -18,6 +18,8 @@ from hnefi.protocol import server
 from hnefi.protocol.answers import parse_compiling
 from hnefi.protocol.commands import TABLE
 
+pytestmark = pytest.mark.process
+
 SOON = 20.0
 """Generous, for busy machines; how fast it is, benchmarks say."""
 

@@ -179,6 +179,7 @@ def test_what_cannot_be_drawn_is_said_before_anything_is_done(
     assert list((tmp_path / "made").iterdir()) == []
 
 
+@pytest.mark.process
 def test_drawing_loads_nothing_heavy() -> None:
     code = (
         "import sys; from hnefi.tools.common import svg_chart as s; s.Sheet(100, ('t',)).svg(50); "

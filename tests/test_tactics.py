@@ -176,6 +176,7 @@ def test_only_has_one_move() -> None:
 # The command
 
 
+@pytest.mark.process
 def test_run(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     write(tmp_path / "s.tsv", [entry("win", 3), entry("loss", 4)])
     runs = []
@@ -191,6 +192,7 @@ def test_run(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert runs[0]["answers"] == runs[1]["answers"]
 
 
+@pytest.mark.process
 def test_run_table(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     write(tmp_path / "s.tsv", [entry("win", 3)])
     assert main(["bench", "tactics", "--suite", str(tmp_path / "s.tsv"), "--nodes", "1", "--unsolved"]) == 0
@@ -234,6 +236,7 @@ def test_usage(arguments: list[str], message: str, capsys: pytest.CaptureFixture
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.process
 def test_engine_that_does_not_start(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     write(tmp_path / "s.tsv", SUITE[:1])
     arguments = ["tactics", "run", "--suite", str(tmp_path / "s.tsv"), "--engine"]
@@ -241,6 +244,7 @@ def test_engine_that_does_not_start(capsys: pytest.CaptureFixture[str], tmp_path
     assert "cannot start" in capsys.readouterr().err
 
 
+@pytest.mark.process
 def test_asking_for_help_imports_no_kernels() -> None:
     import subprocess
 

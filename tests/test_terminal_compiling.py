@@ -65,6 +65,7 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("face", FACES)
 def test_moves_typed_while_it_compiles_are_played(face: str, gate: Path) -> None:
     """The line says how it goes; every word that needs no rules works meanwhile; nobody is started twice."""
@@ -85,6 +86,7 @@ def test_moves_typed_while_it_compiles_are_played(face: str, gate: Path) -> None
         assert seen.end() == 0
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("face", FACES)
 def test_a_recorded_game_waits_for_the_rules(face: str, gate: Path) -> None:
     file = gate.parent / "game.tafl"
@@ -147,6 +149,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked at through /proc")
 @pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize(("way", "status"), WAYS, ids=[way.__name__ for way, _ in WAYS])
@@ -175,6 +178,7 @@ def _restored(seen: Terminal, before: list[object]) -> bool:
         return True
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked at through /proc")
 @pytest.mark.parametrize("face", FACES)
 def test_a_closed_window_ends_compilers(face: str, gate: Path) -> None:
@@ -204,6 +208,7 @@ def scripted(gate: Path, *words: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.process
 def test_a_script_says_it_on_standard_error_once(gate: Path) -> None:
     process = scripted(gate, "--side", "both")
     assert process.stdin is not None
@@ -217,6 +222,7 @@ def test_a_script_says_it_on_standard_error_once(gate: Path) -> None:
     assert (out, errors, process.returncode) == ("d3a3xa2\n", "", 0)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_script_can_be_ended_while_it_compiles(number: signal.Signals, gate: Path) -> None:
     process = scripted(gate, "--side", "both")

@@ -23,6 +23,8 @@ from hnefi.gui_adapter.terminal.settings import Settings, load
 from hnefi.protocol import journal
 from hnefi.protocol.client import EngineError
 
+pytestmark = pytest.mark.process
+
 WINNING = "4K2/7/7/7/t6/7/7 d 0 30"
 
 

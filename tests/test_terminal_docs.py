@@ -25,6 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("reader")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("command", "shown"), [step for block in blocks(PAGE, "console") for step in steps(block)]
 )

@@ -272,6 +272,7 @@ def test_pictures_are_written_by_the_ending_of_the_name(tmp_path: Path) -> None:
         screenshot.write(seen, tmp_path / "none" / "board.svg")
 
 
+@pytest.mark.process
 def test_drawing_needs_no_terminal_library_and_no_compiler() -> None:
     program = "import hnefi.gui_adapter.terminal.screenshot, sys; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

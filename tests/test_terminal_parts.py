@@ -327,6 +327,7 @@ def test_a_file_with_many_games(tmp_path: Path) -> None:
         saving.load(tmp_path / "none.tafl", None, finder(), variant)
 
 
+@pytest.mark.process
 def test_a_command_in_a_file_is_never_run(tmp_path: Path) -> None:
     """Seats that a record names are read as data; commands are only repeated."""
     assert load.__module__ == "hnefi.engine.variant"

@@ -20,6 +20,8 @@ from hnefi.gui_adapter.terminal.completion import WordCompleter
 from hnefi.gui_adapter.terminal.opponents import at_level
 from hnefi.gui_adapter.terminal.repl import Repl
 
+pytestmark = pytest.mark.process
+
 CTRL_C, CTRL_D, CTRL_U, TAB = "\x03", "\x04", "\x15", "\t"
 
 

@@ -35,6 +35,8 @@ from terminal_screen import (
 
 from hnefi.tools import bench_terminal
 
+pytestmark = pytest.mark.process
+
 HERE = Path(__file__).resolve().parent
 GAMES = {
     "brandubh": "d1c1 d5c5 c1b1 d4d5 b1c1 d5g5 c1b1 g5g7",

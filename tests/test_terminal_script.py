@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from terminal_parts import GAME, parrot
 
+pytestmark = pytest.mark.process
+
 HNEFI = [sys.executable, "-m", "hnefi.tools.cli", "play"]
 MINUTE = 60
 

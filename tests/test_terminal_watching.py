@@ -33,6 +33,7 @@ def plies(name: str, *moves: str) -> bytes:
     return b"".join(line("ply", id=name, slot=0, number=0, move=move, captures=[]) for move in moves)
 
 
+@pytest.mark.process
 def test_a_game_is_followed_to_its_end_and_then_the_next(house: House, tmp_path: Path) -> None:
     file = tmp_path / "live.jsonl"
     file.write_bytes(
@@ -72,6 +73,7 @@ def test_a_game_is_followed_to_its_end_and_then_the_next(house: House, tmp_path:
     house.talk(story)
 
 
+@pytest.mark.process
 def test_what_cannot_be_followed_is_said(house: House, tmp_path: Path) -> None:
     file = tmp_path / "live.jsonl"
     file.write_bytes(start("1", variant="no-such-game") + start("2", moves=("a1a1",)))

@@ -130,6 +130,7 @@ def as_recorded(rules: Rules, file: str) -> Rules:
     return rules.replace(repetition="ignore", draw_fort="no", move_limit=0, quiet_limit=0, sealed="off")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_recorded_games_are_played_as_recorded(name: str, corpora: Path) -> None:
     file, (games_in_file, plies_in_file), ends_in_file = FILES[name]

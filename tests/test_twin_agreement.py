@@ -161,6 +161,7 @@ SEEN: Counter[int] = Counter()
 ENDS: Counter[Reason] = Counter()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_random_rules(size: int) -> None:
     """Random rule sets over every switch, each looked at in some twenty-five positions, more of them on small boards.

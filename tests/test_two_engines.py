@@ -57,6 +57,7 @@ async def play(variant: str) -> tuple[list[str], list[str], Answer]:
     return moves, positions, answer
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("variant", MEASURED)
 def test_a_whole_game(variant: str) -> None:
     moves, positions, answer = asyncio.run(asyncio.wait_for(play(variant), 240))

@@ -56,6 +56,7 @@ def test_the_default_comes_first_then_the_alphabet() -> None:
     assert found[1:] == sorted(found[1:])
 
 
+@pytest.mark.process
 def test_names_need_no_parser() -> None:
     program = (
         "import sys; from hnefi.engine import catalogue; assert catalogue.names()[0] == 'copenhagen'; "
