@@ -343,7 +343,7 @@ def runs(pid: int) -> bool:
 
 def child_of(pid: int) -> int:
     """The first child that a process has, once it has one."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         found = subprocess.run(
             ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False

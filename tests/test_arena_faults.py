@@ -212,7 +212,7 @@ parts.collect(parts.pair(), specs, on_event=lambda *_: print("begun", flush=True
     try:
         assert arena.stdout is not None
         assert arena.stdout.readline() == b"begun\n"
-        wait_until(lambda: len(leftovers([engine])) == 2)
+        wait_until(lambda: len(leftovers([engine])) == 2, seconds=120)
         arena.send_signal(signal.SIGKILL)
         arena.wait()
         wait_until(lambda: leftovers([engine]) == [])
@@ -222,8 +222,8 @@ parts.collect(parts.pair(), specs, on_event=lambda *_: print("begun", flush=True
         arena.stdout.close()
 
 
-def wait_until(holds: object) -> None:
-    deadline = time.monotonic() + PROMPTLY
+def wait_until(holds: object, seconds: float = PROMPTLY) -> None:
+    deadline = time.monotonic() + seconds
     while not holds():  # type: ignore[operator]
         assert time.monotonic() < deadline
         time.sleep(0.02)

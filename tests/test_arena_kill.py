@@ -70,7 +70,7 @@ def kill_while_playing(words: list[str], games: int, seconds: float, mark: str) 
             games -= line.startswith("game ")
             if not games:
                 # The other slot may not have begun yet.
-                wait_until(lambda: len(marked(mark)) >= 4)
+                wait_until(lambda: len(marked(mark)) >= 4, seconds=120)
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -84,8 +84,8 @@ def expect_nobody(mark: str) -> None:
     wait_until(lambda: not marked(mark))
 
 
-def wait_until(holds: Callable[[], object]) -> None:
-    end = time.monotonic() + PROMPTLY
+def wait_until(holds: Callable[[], object], seconds: float = PROMPTLY) -> None:
+    end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -449,10 +449,13 @@ def test_an_interruption_while_engines_are_prepared_leaves_nothing(tmp_path: Pat
     words = f"cmd={sys.executable},args={' '.join([*FAKE_ENGINE, 'no-ready', 'no-term'])},env.{marker}=1,ready=600"
     line = [*ARENA, "--engine", words, "--engine", words, "--out", str(tmp_path / "run"), "--nodes", "1"]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        _wait_for(lambda: len(engines_of(marker)) == 1)
-        begun = time.monotonic()
-        process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        try:
+            _wait_for(lambda: len(engines_of(marker)) == 1, seconds=120)
+            begun = time.monotonic()
+            process.send_signal(number)
+            out, err = process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert time.monotonic() - begun < PROMPTLY
     assert (process.returncode, out, err) == (run.INTERRUPTED, "", f"{command.NOTHING}\n")
     _wait_for(lambda: not engines_of(marker))
@@ -545,9 +548,9 @@ def test_killed_or_interrupted_nothing_is_left_and_the_run_goes_on(
     assert digest(arena("resume", tmp_path / "run")) == undisturbed
 
 
-def _wait_for(condition: object) -> None:
+def _wait_for(condition: object, seconds: float = PROMPTLY) -> None:
     assert callable(condition)
-    end = time.monotonic() + PROMPTLY
+    end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.02)
