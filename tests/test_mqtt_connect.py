@@ -16,8 +16,7 @@ from hnefi.gui_adapter.mqtt.client import Access, Message, parse_url
 from hnefi.gui_adapter.mqtt.piped import Policy
 from hnefi.gui_adapter.mqtt.remote import Remote, RemoteError
 from hnefi.gui_adapter.mqtt.remote_session import RemoteSession, SessionEnded
-from hnefi.protocol.client import Engine, own_command
-from hnefi.tools.arena import command as arena
+from hnefi.protocol.client import Engine, Timeouts, own_command
 
 pytest_plugins = ["mqtt_brokers"]
 pytestmark = pytest.mark.process
@@ -36,17 +35,24 @@ def remote(broker: TestBroker) -> Remote:
     return Remote(Access(parse_url(broker.url), protocol="3"))
 
 
-def test_it_passes_the_check_of_engines(broker: TestBroker, capfd: pytest.CaptureFixture[str]) -> None:
-    async def play() -> int:
+def test_it_passes_the_check_of_engines(broker: TestBroker) -> None:
+    async def play() -> tuple[int | None, str]:
         async with serving(broker.url, policy=OURS) as service:
             only = [word for step in STEPS.split() for word in ("--only", step)]
-            words = ["check", *only, *connect(broker.url, "--eid", service.settings.eid)]
-            return await asyncio.to_thread(arena.main, words)
+            words = ["check", "--timeout", str(int(WAIT)), *only]
+            words += connect(broker.url, "--eid", service.settings.eid)
+            # A process of its own: at its end an arena ends every engine that was started in it.
+            arena = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "hnefi.tools.cli", "arena", *words),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+            said, _ = await arena.communicate()
+            return arena.returncode, said.decode()
 
-    status = asyncio.run(play())
-    said = capfd.readouterr()
-    assert status == 0, said.out + said.err
-    assert " fail " not in said.out
+    status, said = asyncio.run(play())
+    assert status == 0, said
+    assert " fail " not in said.lower()
 
 
 def test_it_is_driven_like_any_engine(broker: TestBroker) -> None:
@@ -55,7 +61,8 @@ def test_it_is_driven_like_any_engine(broker: TestBroker) -> None:
             words = connect(
                 broker.url, "--eid", service.settings.eid, "--variant", "brandubh", "--option", "Hash=8"
             )
-            async with await Engine.start(words, "uti") as engine:
+            patient = Timeouts(start=WAIT, answer=WAIT, stop=WAIT, write=WAIT)
+            async with await Engine.start(words, "uti", timeouts=patient) as engine:
                 assert engine.name.startswith("hnefi")
                 engine.position("startpos", ["a4a2"])
                 search = await engine.go()
