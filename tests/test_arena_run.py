@@ -326,7 +326,7 @@ def test_one_interruption_breaks_games_off_and_says_how_to_go_on(tmp_path: Path,
     folder = tmp_path / "the run"
     with fake_process(folder, "pairs=500", "pace=0.2") as process:
         process.send_signal(number)
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=100)
     assert process.returncode == run.INTERRUPTED
     assert out.splitlines()[-1] == f"hnefi arena resume '{folder}'"
     assert "interrupted: running games are broken off" in out
@@ -347,14 +347,14 @@ def test_games_may_be_finished_and_a_second_interruption_does_not_wait(tmp_path:
         time.sleep(interrupts.TWICE)
         begun = time.monotonic()
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=100)
     assert time.monotonic() - begun < PROMPTLY
     assert process.returncode == run.INTERRUPTED
     assert out.splitlines()[-1] == "hurried"
     assert out.splitlines()[-2] == f"hnefi arena resume {tmp_path / 'run'}"
     with fake_process(tmp_path / "finished", "pairs=500", "pace=0.3", *words[2:]) as process:
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=100)
     assert process.returncode == run.INTERRUPTED
     assert "\ngame " in out.partition("interrupted:")[2]
 
@@ -453,10 +453,10 @@ def test_an_interruption_while_engines_are_prepared_leaves_nothing(tmp_path: Pat
             _wait_for(lambda: len(engines_of(marker)) == 1, seconds=120)
             begun = time.monotonic()
             process.send_signal(number)
-            out, err = process.communicate(timeout=20)
+            out, err = process.communicate(timeout=100)
         finally:
             process.kill()
-    assert time.monotonic() - begun < PROMPTLY
+    assert time.monotonic() - begun < 45
     assert (process.returncode, out, err) == (run.INTERRUPTED, "", f"{command.NOTHING}\n")
     _wait_for(lambda: not engines_of(marker))
     assert list(tmp_path.iterdir()) == []
@@ -536,7 +536,7 @@ def test_killed_or_interrupted_nothing_is_left_and_the_run_goes_on(
                 process.send_signal(number)
                 # Two within less time are one.
                 time.sleep(interrupts.TWICE)
-            out, _ = process.communicate(timeout=20)
+            out, _ = process.communicate(timeout=100)
         if signals[0] == signal.SIGINT:
             assert process.returncode == run.INTERRUPTED
             assert out.splitlines()[-1] == f"hnefi arena resume {tmp_path / 'run'}"
@@ -581,7 +581,7 @@ def test_engines_that_do_not_end_are_killed_with_all_that_they_started(
     (tmp_path / "stubborn.py").write_text(STUBBORN)
     marker = f"HNEFI_TEST_STUBBORN_{os.getpid()}"
     shuffle = Path(__file__).parent / "shuffle_engine.py"
-    engine = f"cmd={sys.executable},args=-I -S {tmp_path / 'stubborn.py'} {shuffle},env.{marker}=1,quit=9"
+    engine = f"cmd={sys.executable},args=-I -S {tmp_path / 'stubborn.py'} {shuffle},env.{marker}=1,quit=90"
     engines = ["--engine", engine, "--engine", engine]
     words = [*small[4:], *engines, "--out", str(tmp_path / "run"), "--wait", "50"]
     with subprocess.Popen([*ARENA, *words], stdout=subprocess.PIPE, text=True) as process:
@@ -594,8 +594,8 @@ def test_engines_that_do_not_end_are_killed_with_all_that_they_started(
         for _ in range(interruptions):
             process.send_signal(signal.SIGINT)
             time.sleep(interrupts.TWICE)
-        process.communicate(timeout=20)
-    assert time.monotonic() - begun < PROMPTLY  # in peace it takes those nine seconds
+        process.communicate(timeout=100)
+    assert time.monotonic() - begun < 45  # in peace it takes those ninety seconds
     assert process.returncode == run.INTERRUPTED
     _wait_for(lambda: not engines_of(marker))
     with Store.read(tmp_path / "run") as opened:
