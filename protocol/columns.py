@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -56,12 +57,13 @@ def pad(text: str, columns: int, more: str = ELLIPSIS, *, right: bool = False) -
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[int], free: int) -> list[str]:
     """Rows below a head, columns two blanks apart; those in `left` begin where the head begins, the others end there.
 
-    Column `free` gives way where the table would be wider than `WIDTH`.
+    Column `free` gives way where the table would be wider than the terminal, or than `WIDTH` where there is none.
     """
+    room = max(WIDTH, shutil.get_terminal_size().columns)
     cells = [tuple(head), *(tuple(map(safe, row)) for row in rows)]
     widths = [max(width(row[column]) for row in cells) for column in range(len(head))]
     others = sum(widths) - widths[free] + 2 * (len(head) - 1)
-    widths[free] = max(4, min(widths[free], WIDTH - others))
+    widths[free] = max(4, min(widths[free], room - others))
     return [
         "  ".join(
             pad(cell, columns, right=index not in left)

@@ -17,6 +17,26 @@ def said_anew(prog: str, old: str, new: str) -> None:
     print(f"{prog}: {old} is called {new} now; the old spelling goes with the next release", file=sys.stderr)
 
 
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Text as it was written, but no line longer than the terminal: what is longer is broken between words, and goes on
+    below its second column where it has one."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        import re
+        import textwrap
+
+        made: list[str] = []
+        for line in text.splitlines():
+            columns = re.match(r"\s*\S.*?\s{2,}(?=\S)", line)
+            hang = len(columns[0]) if columns else 0
+            hang = hang if 0 < hang <= width // 2 else len(line) - len(line.lstrip()) + 4 * (line[:1] == " ")
+            whole = len(line) + len(indent) <= width
+            made += (
+                [line] if whole else textwrap.wrap(line, width - len(indent), subsequent_indent=" " * hang)
+            )
+        return "".join(f"{indent}{line}\n" for line in made)
+
+
 class Parser(argparse.ArgumentParser):
     """Says in a line what is wrong and where help is, which twenty lines of usage hide; so do parsers below it."""
 

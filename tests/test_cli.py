@@ -80,6 +80,17 @@ def test_every_command_helps(capsys: pytest.CaptureFixture[str], command: str) -
     assert importlib.import_module(COMMANDS[command][0]).__doc__
 
 
+@pytest.mark.parametrize(
+    "command", ["play", "analyze", "balance", "bench", "convert", "perft", "replay", "tactics"]
+)
+def test_help_breaks_between_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = call(capsys, command, "--help")
+    assert [line for line in out.splitlines() if len(line) > 80] == []
+
+
 @pytest.mark.parametrize("command", OTHERS)
 def test_every_command_refuses_what_it_does_not_know(
     capsys: pytest.CaptureFixture[str], command: str

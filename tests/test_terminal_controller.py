@@ -15,13 +15,15 @@ from terminal_parts import FAKE, GAME, SHUFFLE, House, Person, moves_of, parrot,
 
 from hnefi.engine.games import find
 from hnefi.engine.variant import load as load_variant
-from hnefi.gui_adapter.terminal import opponents
+from hnefi.gui_adapter.terminal import answers, opponents
+from hnefi.gui_adapter.terminal import settings as preferences
 from hnefi.gui_adapter.terminal.handlers_keep import goodbye
-from hnefi.gui_adapter.terminal.opponents import Opponent, at_level, by_command
+from hnefi.gui_adapter.terminal.opponents import Opponent, Spec, at_level, by_command
 from hnefi.gui_adapter.terminal.rulebook import Rulebook
 from hnefi.gui_adapter.terminal.settings import Settings, load
 from hnefi.protocol import journal
-from hnefi.protocol.client import EngineError
+from hnefi.protocol.answers import InfoLine
+from hnefi.protocol.client import Answer, EngineError
 
 pytestmark = pytest.mark.process
 
@@ -111,7 +113,8 @@ def test_captures_are_told_and_counted(house: House) -> None:
         view = person.view
         assert (view.board.last, view.board.taken, view.board.captures) == (("d3", "a3"), ("a2",), (0, 1))
         assert view.history[-1].long == "d3a3xa2"
-        assert "no man of the attackers" in await person.fails("moves d4")
+        belongs = "d4: the king belongs to the defenders, and the attackers are to move"
+        assert await person.fails("moves d4") == belongs
 
     house.talk(story)
 
@@ -228,7 +231,11 @@ def test_a_person_takes_over_and_lets_go(house: House) -> None:
         await person.types(GAME[2], GAME[3])
         await person.plays("side a", GAME[4])
         assert person.view.ply == 6
-        assert "expected a, d, both or none" in await person.fails("side z")
+        for word in ("z", "x", "white"):
+            said = await person.fails(f"side {word}")
+            assert said == f"side '{word}': expected a (attackers) or d (defenders), both or none"
+        await person.plays("side attackers")
+        assert person.view.kinds == ("person", "engine")
 
     house.talk(story, engine=parrot("at=99"))
 
@@ -245,6 +252,11 @@ def test_resigning_is_asked_about(house: House) -> None:
         await person.types("no")
         assert person.view.end is None
         await person.types("resign", "moves")  # anything else drops the question
+        assert person.view.question is None
+        await person.types("resign")
+        assert "neither a move nor a word" in await person.fails("what?")
+        assert person.view.question is not None
+        assert (await person.types("n")).lines == ("Nothing was done.",)
         assert person.view.question is None
         await person.types("resign", "y")
         assert person.view.end is not None
@@ -387,16 +399,24 @@ def test_an_engine_that_is_sent_away_while_it_starts(house: House) -> None:
     house.run(story())
 
 
-def test_a_command_that_is_none(house: House) -> None:
+def test_a_command_that_is_none(house: House, tmp_path: Path) -> None:
+    """A file that may be run and cannot be; a program that does not exist is not even seated."""
+    broken = tmp_path / "broken"
+    broken.write_bytes(b"\x7fELF")
+    broken.chmod(0o755)
+
     async def story(person: Person) -> None:
+        for command in ("/no/such/engine", "no-such-engine --fast"):
+            assert "no such program" in await person.fails(f"engine {command}")
+        assert person.view.names[1] == "broken"
         await person.types("b4b2")
-        await person.hears("cannot start /no/such/engine")
+        await person.hears(f"cannot start {broken}")
         await person.types("c4b4")
         assert person.controller.status == 3
         await person.types("level d 1")
         assert person.controller.status == 0
 
-    house.talk(story, engine="/no/such/engine")
+    house.talk(story, engine=str(broken))
 
 
 def test_floods_and_garbage_from_an_engine_do_no_harm(house: House) -> None:
@@ -536,6 +556,39 @@ def test_analysing_against_an_engine_leaves_it_waiting(house: House) -> None:
     house.talk(story, engine=parrot("at=99"), interactive=False)
 
 
+def test_a_hint_that_comes_too_late_is_not_dropped_silently(house: House) -> None:
+    async def story(person: Person) -> None:
+        await person.types("hint", "b4b2")
+        assert "No hint: the game went on before it was found." in person.said
+        await person.plays("hint")
+        assert sum(line.startswith("Hint: ") for line in person.said) == 1
+
+    house.talk(story)
+
+
+def test_why_nothing_can_be_played_from_a_square(house: House) -> None:
+    async def story(person: Person) -> None:
+        await person.types("b4b2")
+        assert (await person.fails("moves d4")).startswith("d4: the king has no move here: ")
+        assert (await person.fails("moves a1")).startswith("a1: nothing stands there")
+        assert await person.fails("moves z9") == "moves 'z9': no such square on this 7x7 board"
+        assert (await person.fails("moves a4")).startswith("a4: this man belongs to the attackers")
+
+    house.talk(story)
+
+
+def test_a_weaker_level_says_where_it_leaves_its_best_line() -> None:
+    best = InfoLine(multipv=1, pv=("c4b4", "d1c1"))
+
+    def answer(move: str) -> Answer:
+        return Answer(move, None, (best,), (), 0.0, 0.0)
+
+    weak, strong = Opponent(at_level("2")), Opponent(Spec())
+    assert answers._instead(weak, answer("c4b4")) == ""
+    assert answers._instead(weak, answer("c4c5")).startswith(" (its best line was c4b4 d1c1: ")
+    assert answers._instead(strong, answer("c4c5")) == ""
+
+
 # Other games
 
 
@@ -606,6 +659,31 @@ def test_what_is_set_is_kept_alone(house: House, tmp_path: Path, monkeypatch: py
     house.talk(story, settings=Settings(glyphs="ascii"))
     kept, complaints = load()
     assert (kept.theme, kept.speed, kept.glyphs, complaints) == ("light", 2.0, "auto", [])
+
+
+def test_settings_are_written_once_for_many_changes(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As somebody does it who holds a key; and the file is named."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    written: list[int] = []
+    save = preferences.save
+
+    def counted(kept: Settings, file: Path | None = None) -> Path:
+        written.append(kept.zoom)
+        return save(kept, file)
+
+    monkeypatch.setattr(preferences, "save", counted)
+
+    async def story(person: Person) -> None:
+        assert str(preferences.path()) in (await person.types("settings")).lines[-1]
+        for number in range(9):
+            await person.types(f"set zoom {number % 3 + 1}")
+        assert str(tmp_path) in person.said[-1]
+
+    house.talk(story)
+    assert written[-1] == 3
+    assert len(written) < 9
 
 
 # Hostile lines

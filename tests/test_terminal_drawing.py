@@ -22,7 +22,7 @@ from hnefi.gui_adapter.terminal.values import (
     LogLine,
     Move,
 )
-from hnefi.protocol.columns import clip, pad, safe, width
+from hnefi.protocol.columns import clip, pad, safe, table, width
 
 VARIANTS = [variant.name for variant in everything()]
 BOARDS = [
@@ -395,3 +395,12 @@ def test_foreign_text_moves_nothing() -> None:
 def test_boards_know_their_letters() -> None:
     start = board("brandubh")
     assert [start.at(square) for square in ("d4", "a4", "a1", "d7")] == ["K", "t", ".", "t"]
+
+
+@pytest.mark.parametrize(("columns", "cut"), [("80", True), ("200", False)])
+def test_names_in_tables_are_cut_where_there_is_no_room(
+    monkeypatch: pytest.MonkeyPatch, columns: str, cut: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    rows = table(("engine", "what"), [("random-blind", "x" * 70)], left=(0,), free=0)
+    assert ("random-blind" in rows[1]) is not cut

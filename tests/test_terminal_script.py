@@ -58,7 +58,7 @@ captures: attackers 0, defenders 0
 error: d1d3: blocked at d2
 defenders (Parrot): d3a3xa2
 Taken back: 1 ply; the engine waits for `go`.
-error: moves 'd1': no man of the defenders can move from there
+error: d1: this man belongs to the attackers, and the defenders are to move
 error: b4b2: that is an attacker, defenders are to move
   1. a4a2*  d3a3xa2
 """
@@ -103,6 +103,7 @@ def test_engines_play_a_whole_game(home: dict[str, str]) -> None:
         (["--against", "nobody"], "no player 'nobody'"),
         (["--against", "simple", "--variant", "hex"], "plays tafl only"),
         (["--engine", '"'], "expected a program and its arguments"),
+        (["--engine", "no-such-engine"], "no such program in the PATH"),
         (["--level", "1", "--level", "2", "--level", "3"], "at most two opponents"),
         (["--clock", "soon"], "expected minutes+seconds"),
         (["--load", "/no/such/file.tafl"], "No such file"),
@@ -136,11 +137,43 @@ def test_wrong_command_lines(
     assert said in " ".join(capsys.readouterr().err.split())
 
 
-def test_an_engine_that_cannot_be_run_is_the_other_sides_fault(home: dict[str, str]) -> None:
-    done = play(home, "--variant", "brandubh", "--engine", "/no/such/engine", lines="b4b2\nc4b4\nhistory\n")
+def test_an_engine_that_cannot_be_run_is_the_other_sides_fault(home: dict[str, str], tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_bytes(b"\x7fELF")
+    broken.chmod(0o755)
+    done = play(home, "--variant", "brandubh", "--engine", str(broken), lines="b4b2\nc4b4\nhistory\n")
     assert done.returncode == 3
-    assert "cannot start /no/such/engine" in done.stdout
+    assert f"cannot start {broken}" in done.stdout
     assert "  1. b4b2  c4b4*" in done.stdout
+
+
+def test_a_game_that_cannot_be_taken_up_ends_the_program(home: dict[str, str], tmp_path: Path) -> None:
+    """The file can be read, and the rules refuse what is in it."""
+    game, picture = tmp_path / "game.csv", tmp_path / "z.svg"
+    game.write_text("a4a2 d3a1,0,0,\n")
+    drawn = play(home, "--variant", "brandubh", "--load", str(game), "--screenshot", str(picture))
+    assert (drawn.returncode, drawn.stdout, picture.exists()) == (2, "", False)
+    assert "d3a1" in drawn.stderr
+    played = play(home, "--variant", "brandubh", "--load", str(game), lines="board\n")
+    assert played.returncode == 2
+    assert played.stdout.startswith("error: ")
+    assert "d3a1" in played.stdout
+    assert "a b c d" not in played.stdout
+
+
+def test_the_shipped_picture_is_made_by_its_script(home: dict[str, str], tmp_path: Path) -> None:
+    pictures = Path(__file__).resolve().parent.parent / "docs" / "terminal"
+    made = tmp_path / "board.svg"
+    words = ["--variant", "brandubh", "--side", "both", "--script", str(pictures / "brandubh.txt")]
+    assert play(home, *words, "--screenshot", str(made)).returncode == 0
+    assert made.read_text("utf-8") == (pictures / "brandubh.svg").read_text("utf-8")
+
+
+def test_a_picture_does_not_say_that_engines_are_held(home: dict[str, str], tmp_path: Path) -> None:
+    made = tmp_path / "board.txt"
+    words = ["--variant", "brandubh", "--side", "none", "--level", "1", "--screenshot", str(made)]
+    assert play(home, *words).returncode == 0
+    assert "paused" not in made.read_text("utf-8")
 
 
 def test_random_bytes_do_no_harm(home: dict[str, str]) -> None:

@@ -58,10 +58,10 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
 
 def test_one_value_is_kept_beside_the_others(tmp_path: Path) -> None:
     file = settings.save(replace(Settings(), theme="light"), tmp_path / "terminal.toml")
-    assert settings.keep("level", "7", file) == file
+    assert settings.keep({"level": "7"}, file) == file
     assert settings.load(file) == (replace(Settings(), theme="light", level=7), [])
     with pytest.raises(SettingsError):
-        settings.keep("level", "11", file)
+        settings.keep({"level": "11"}, file)
     assert settings.load(file) == (replace(Settings(), theme="light", level=7), [])
 
 

@@ -45,7 +45,10 @@ def test_a_game_is_followed_to_its_end_and_then_the_next(house: House, tmp_path:
             stream.write(b"".join(data))
 
     async def story(person: Person) -> None:
-        assert "No game runs there now" in (await person.types(f"watch {tmp_path}")).lines[0]
+        assert "this was the last one" in (await person.types(f"watch {tmp_path}")).lines[0]
+        view = person.view
+        assert (moves_of(view), view.names, view.mode) == (list(GAME[:2]), ("anna", "b [1mo"), "watch")
+        assert view.end is not None
         add(start("1.2", GAME[:1], GAME[1:2]), plies("1.2", GAME[2]))
         view = await person.sees(lambda view: view.ply == 3)
         assert (view.mode, view.names, view.kinds) == ("watch", ("anna", "b [1mo"), ("engine", "engine"))

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hnefi.protocol.flags import Parser
+from hnefi.protocol.flags import Help, Parser
 
 from .common.interrupts import let_them_end_us
 
@@ -22,7 +22,7 @@ def parser(command: str, description: str, examples: Sequence[str] = ()) -> Pars
         prog=f"hnefi {command}",
         description=description,
         epilog=f"examples:\n{shown}" if shown else None,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
         allow_abbrev=False,
     )
 

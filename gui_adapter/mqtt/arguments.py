@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hnefi.engine.wording import shorten
-from hnefi.protocol.flags import Parser
+from hnefi.protocol.flags import Help, Parser
 
 if TYPE_CHECKING:
     from .address import Access
@@ -29,7 +29,7 @@ def parser(verb: str, description: str, examples: Sequence[str] = ()) -> argpars
         prog=command,
         description=description,
         epilog=f"examples:\n{shown}" if shown else None,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
         allow_abbrev=False,
     )
 

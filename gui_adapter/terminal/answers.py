@@ -9,7 +9,7 @@ from hnefi.engine.sides import Reason
 from hnefi.protocol.client import Answer, EngineError, EngineStartError
 
 from . import panes
-from .opponents import plain
+from .opponents import Opponent, plain
 from .positions import SIDES
 from .questions import Question
 from .values import SideLetter
@@ -45,8 +45,18 @@ async def take(table: Table, question: Question, answer: Answer) -> None:
     if info is not None and info.score is not None:
         mate = info.score.mate
         table.seats[question.side].score = info.score.cp if mate is None else FORCED if mate > 0 else -FORCED
-    table.say(f"{table.side_word(question.side)} ({opponent.name}): {move.long}")
+    table.say(f"{table.side_word(question.side)} ({opponent.name}): {move.long}{_instead(opponent, answer)}")
     await table.play(move, answer)
+
+
+def _instead(opponent: Opponent, answer: Answer) -> str:
+    """That a weaker level has chosen another move than its best line begins with, the one that is shown."""
+    info = answer.info
+    if opponent.spec.level is None or info is None or not info.pv or info.pv[0] == answer.move:
+        return ""
+    return (
+        f" (its best line was {plain(' '.join(info.pv[:2]))[:40]}: a weaker level does not always follow it)"
+    )
 
 
 async def _why_not(table: Table, text: str) -> str:

@@ -7,10 +7,11 @@ import asyncio
 import secrets
 import sys
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from hnefi.protocol.flags import Parser
+from hnefi.protocol.flags import Help, Parser
 
 if TYPE_CHECKING:
     from hnefi.engine.game import AnyVariant
@@ -28,17 +29,18 @@ SCRIPT_SEED: Final = 1
 
 _EPILOG = """\
 examples:
-  hnefi play                                        the variant and level of your settings, you have the attackers
+  hnefi play                                  as your settings say
   hnefi play --variant brandubh --side d --level 3
   hnefi play --variant hex:11 --against uct-1k
-  hnefi play --side both --clock 10+5               two persons, one keyboard
-  hnefi play --side none --level 4 --level 6        watch: level 4 has the attackers, level 6 the defenders
-  hnefi play --engine "other-engine --fast"         any program that speaks uti, uci or ugi
+  hnefi play --side both --clock 10+5         two persons, one keyboard
+  hnefi play --side none --level 4 --level 6  watch: attackers, defenders
+  hnefi play --engine "other-engine --fast"   speaks uti, uci or ugi
   hnefi play --load game.tafl
-  hnefi play --script moves.txt --strict            also: hnefi play < moves.txt
+  hnefi play --script moves.txt --strict      also: hnefi play < moves.txt
 
-In the game `help` lists every word, `help level` says what the levels are. Exit status: 0 left, 1 interrupted,
-2 called wrongly or a file that cannot be read, 3 the other engine failed, 4 ours did."""
+In the game `help` lists every word, `help level` says what the levels are.
+Exit status: 0 left, 1 interrupted, 2 called wrongly or a file that cannot be
+read, 3 the other engine failed, 4 ours did."""
 
 
 class _Rival(argparse.Action):
@@ -81,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="hnefi play",
         description="A game at the terminal: against our engine or any other, between two persons, or between engines.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
         allow_abbrev=False,
     )
     parser.set_defaults(rivals=[])
@@ -125,7 +127,9 @@ def _parser() -> argparse.ArgumentParser:
         "--watch", metavar="RUN", help="follow the games of an arena run (its folder, with live.jsonl)"
     )
     parser.add_argument(
-        "--screenshot", metavar="FILE", help="write the screen of the first board (.svg or .txt), and leave"
+        "--screenshot",
+        metavar="FILE",
+        help="write the screen (.svg or .txt) of the first board, or behind a --script, and leave",
     )
     parser.add_argument(
         "--script", metavar="FILE", help="carry out the lines of a file (- for standard input)"
@@ -246,8 +250,6 @@ def _rivals(
     parser: argparse.ArgumentParser, arguments: argparse.Namespace, variant: AnyVariant, level: int
 ) -> list[Spec]:
     """The opponents of the command line; our engine at the level of the settings where none is named."""
-    from dataclasses import replace
-
     from . import opponents
 
     options = {}
@@ -308,14 +310,17 @@ async def _play(
     source: IO[bytes] | None,
 ) -> int:
     first = _first(parser, controller, arguments)
-    if arguments.screenshot is not None:
+    if arguments.screenshot is not None and arguments.script is None:
         _tell_of_compiling(controller)
         return await _screenshot(parser, controller, arguments.screenshot, first)
     if source is not None:
         _tell_of_compiling(controller)
         from .script import Script
 
-        return await Script(controller, source, sys.stdout, strict=arguments.strict).run(first)
+        status = await Script(controller, source, sys.stdout, strict=arguments.strict).run(first)
+        if arguments.screenshot is not None and status == 0:
+            _write_screen(parser, controller, arguments.screenshot)
+        return status
     if arguments.tui:
         return await _full_screen(controller, first)
     from . import repl
@@ -368,8 +373,6 @@ async def _screenshot(
     parser: argparse.ArgumentParser, controller: Controller, name: str, first: str | None
 ) -> int:
     """The screen as a file; the rules are waited for, the engines are not."""
-    from . import screenshot
-
     controller.table.paused = True
     controller.start()
     try:
@@ -378,9 +381,19 @@ async def _screenshot(
         if controller.refused:
             parser.error(" ".join(controller.refused))
         await controller.settled()
-        screenshot.write(controller.view, name)
-    except (OSError, ValueError) as error:
-        parser.error(f"--screenshot {name[:200]!r}: {getattr(error, 'strerror', None) or error}")
+        _write_screen(parser, controller, name)
     finally:
         await controller.close()
     return controller.status
+
+
+def _write_screen(parser: argparse.ArgumentParser, controller: Controller, name: str) -> None:
+    """The screen as it is; that engines are held for it, and what lines were answered, is no part of a picture."""
+    from . import screenshot
+
+    view = controller.view
+    news = tuple(line for line in view.log if line.kind == "news")
+    try:
+        screenshot.write(replace(view, paused=False, log=news), name)
+    except (OSError, ValueError) as error:
+        parser.error(f"--screenshot {name[:200]!r}: {getattr(error, 'strerror', None) or error}")

@@ -16,6 +16,7 @@ from hnefi.engine.game import AnyVariant
 from hnefi.engine.records.rule_sets import Find
 from hnefi.protocol.client import EngineError
 
+from . import settings as preferences
 from . import strength, words
 from .arguments import WordError
 from .files import Files
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 LOG_LINES: Final = 2000
 LINE_LIMIT: Final = 64 * 1024
 """Characters of a typed line at most."""
+KEPT_AFTER: Final = 0.5
+"""Seconds after the last change of a setting until the file is written: a key that is held writes it once."""
 GRACE: Final = 0.3
 """Seconds that what was typed before is given when somebody wants to leave or interrupts."""
 WITHOUT_RULES: Final = frozenset(
@@ -84,6 +87,8 @@ class Controller:
         self._broken: str | None = None
         self._told: str | None = None
         self._impatient = False
+        self._unkept: dict[str, str] = {}
+        self._keeping: asyncio.TimerHandle | None = None
         self.refused: tuple[str, ...] = ()
         """Why what the program was asked to begin with cannot be had; it ends then."""
         self.closed = False
@@ -228,6 +233,9 @@ class Controller:
         if self.closed:
             return
         self.closed = True
+        if self._keeping is not None:
+            self._keeping.cancel()
+        self._keep_now()
         # The one who owns the game first: what it is about to do would meet engines that are gone.
         busy = [task for task in (self._loading, self._following, self._owner) if task is not None]
         for task in busy:
@@ -280,6 +288,24 @@ class Controller:
         if self._following is not None:
             self._following.cancel()
         self._following = asyncio.ensure_future(watcher.follow())
+
+    def keep(self, key: str, value: str) -> None:
+        """Write a setting into the person's file, soon; what the command line said for this game alone is not written
+        there."""
+        self._unkept[key] = value
+        if self._keeping is not None:
+            self._keeping.cancel()
+        self._keeping = asyncio.get_running_loop().call_later(KEPT_AFTER, self._keep_now)
+
+    def _keep_now(self) -> None:
+        values, self._unkept = self._unkept, {}
+        if not values:
+            return
+        try:
+            preferences.keep(values)
+        except (OSError, preferences.SettingsError) as error:
+            reason = getattr(error, "strerror", None) or error
+            self.say(f"{preferences.path()}: {reason}: {', '.join(values)} could not be kept.")
 
     def warn_of_files(self) -> None:
         """Say once that games are not kept, and why."""

@@ -79,7 +79,7 @@ async def take_up(c: Controller, loaded: saving.Loaded, said: str) -> Reply:
         table.paused = True
         lines.append("The engine waits for `go`.")
     table.warm_up()
-    table.questions.withdraw()
+    table.withdraw()
     await table.move_on()
     return Reply(tuple(lines), show=True)
 
@@ -173,7 +173,7 @@ async def paste(c: Controller, rest: str) -> Reply:
 
 def _pasted(c: Controller, said: str) -> Reply:
     if c.table.seats[c.table.side].opponent is not None and c.table.end is None:
-        c.table.questions.withdraw()
+        c.table.withdraw()
         c.table.paused = True
         said += " The engine waits for `go`."
     return Reply((said,), show=True)
@@ -199,7 +199,9 @@ async def variants(c: Controller, rest: str) -> Reply:
 async def settings(c: Controller, rest: str) -> Reply:
     """What is preferred, and where it is kept."""
     nothing_behind("settings", rest)
-    return Reply(tuple(preferences.describe(c.settings)))
+    file = preferences.path()
+    where = f"Kept in {file}." if file.exists() else f"{file} keeps what you set; there is no such file yet."
+    return Reply((*preferences.describe(c.settings), where))
 
 
 async def set_value(c: Controller, rest: str) -> Reply:
@@ -216,18 +218,13 @@ async def set_value(c: Controller, rest: str) -> Reply:
     name = key.lower()
     if name == "speed" and c.interactive:
         c.table.speed = c.settings.speed
-    kept = _kept(name, c.settings.spelled(name)) if c.interactive else ""
+    kept = ""
+    if c.interactive:
+        c.keep(name, c.settings.spelled(name))
+        kept = f" Kept in {preferences.path()}."
     return Reply(
         (f"{name} {c.settings.spelled(name)}.{kept}",), show=name in ("theme", "glyphs", "zoom", "colour")
     )
-
-
-def _kept(key: str, value: str) -> str:
-    """Change one key of the file; what the command line said for this game alone is not written there."""
-    try:
-        return f" Kept in {preferences.keep(key, value)}."
-    except (OSError, preferences.SettingsError) as error:
-        return f" It could not be kept: {getattr(error, 'strerror', None) or error}."
 
 
 async def help_with(_c: Controller, rest: str) -> Reply:

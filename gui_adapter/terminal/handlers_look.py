@@ -11,6 +11,7 @@ from hnefi.engine.wording import shorten
 from . import panes, strength
 from .arguments import WordError, nothing_behind, seconds, whole
 from .game import Node
+from .positions import owner
 from .values import Entry, Reply
 from .watching import Watcher
 
@@ -42,9 +43,7 @@ async def moves(c: Controller, rest: str) -> Reply:
     square = rest.lower()
     found = [move for move in table.facts.legal if not square or move.source == square]
     if not found:
-        raise WordError(
-            f"moves {shorten(rest)}: no man of the {table.side_word(table.side)} can move from there"
-        )
+        raise WordError(_why_none(c, square))
     lines: dict[str, list[str]] = {}
     for move in found:
         placed = move.source == move.target
@@ -52,6 +51,24 @@ async def moves(c: Controller, rest: str) -> Reply:
         lines.setdefault("" if placed else move.source, []).append(shown)
     listed = [f"{source}: {' '.join(targets)}".removeprefix(": ") for source, targets in lines.items()]
     return Reply((f"{len(found)} {'move' if len(found) == 1 else 'moves'}:", *listed))
+
+
+def _why_none(c: Controller, square: str) -> str:
+    """Why nothing can be played from a square."""
+    table = c.table
+    board = c.fresh_view().board
+    mover = table.side_word(table.side)
+    if not board.has(square):
+        size = f"{board.files}x{board.ranks}"
+        return f"moves {shorten(square)}: no such square on this {size} board"
+    letter = board.at(square)
+    if letter == ".":
+        return f"{square}: nothing stands there, and nothing can be placed"
+    man = "the king" if letter == "K" else "this man"
+    whose = table.side_word(owner(table.variant.game, letter))
+    if whose != mover:
+        return f"{square}: {man} belongs to the {whose}, and the {mover} are to move"
+    return f"{square}: {man} has no move here: every way is blocked, or forbidden by the rules"
 
 
 async def hint(c: Controller, rest: str) -> Reply:
@@ -210,7 +227,7 @@ async def pause(c: Controller, rest: str) -> Reply:
     if table.mode not in ("watch", "replay") or (table.end is not None and table.replaying is None):
         raise WordError("pause: only a game of engines or a replay can be held")
     table.paused = not table.paused
-    table.questions.withdraw()
+    table.withdraw()
     await table.move_on()
     return Reply(("Held: `step` goes one ply on, `pause` goes on.",) if table.paused else ("It goes on.",))
 
@@ -255,6 +272,11 @@ async def watch(c: Controller, rest: str) -> Reply:
     await watcher.catch_up()
     if c.table.guests is None:
         return Reply(("No game runs there now; the next one is followed. `stop` ends it.",))
+    if c.table.end is not None:
+        return Reply(
+            ("No game runs there now: this was the last one. The next is followed, `stop` ends it.",),
+            show=True,
+        )
     return Reply(("It is followed to its end, then the next one. `stop` ends it.",), show=True)
 
 

@@ -9,7 +9,7 @@ from hnefi.engine.game import VariantError
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import shorten
 
-from . import answers, opponents, strength
+from . import answers, opponents, positions, strength
 from . import clock as clocks
 from .arguments import WordError, nothing_behind, side_first, whole
 from .game import Node
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .controller import Controller
 
 SIDES = {"a": ("a",), "d": ("d",), "both": ("a", "d"), "none": ()}
-_OTHER_NAMES = {"attackers": "a", "defenders": "d", "x": "a", "o": "d", "white": "a", "black": "d"}
 
 
 async def play_move(c: Controller, text: str) -> Reply:
@@ -88,10 +87,12 @@ def _check_players(c: Controller, name: str, rest: str) -> None:
 
 async def side(c: Controller, rest: str) -> Reply:
     """Which sides persons play."""
-    word = _OTHER_NAMES.get(rest.lower(), rest.lower())
-    if word not in SIDES:
-        raise WordError(f"side {shorten(rest)}: expected a, d, both or none")
     table = c.table
+    called = dict(zip(positions.SIDES[table.variant.game], "ad", strict=True))
+    word = called.get(rest.lower(), rest.lower())
+    if word not in SIDES:
+        names = " or ".join(f"{letter} ({name})" for name, letter in called.items())
+        raise WordError(f"side {shorten(rest)}: expected {names}, both or none")
     for letter in ("a", "d"):
         wanted = letter not in SIDES[word]
         if wanted and table.seats[letter].opponent is None:
@@ -104,7 +105,7 @@ async def side(c: Controller, rest: str) -> Reply:
 async def _seated(c: Controller) -> Reply:
     """Somebody has sat down or stood up: the game goes on with whoever sits there."""
     table = c.table
-    table.questions.withdraw()
+    table.withdraw()
     table.paused = False
     table.warm_up()
     await table.move_on()
@@ -170,7 +171,7 @@ async def clock(c: Controller, rest: str) -> Reply:
         times = clocks.read(rest)
     except ValueError as error:
         raise WordError(str(error)) from None
-    table.questions.withdraw()
+    table.withdraw()
     table.set_clock(times)
     await table.move_on()
     return Reply(("No clock.",) if times is None else (f"Clock: {clocks.spell(*times)}.",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shlex
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,13 +93,16 @@ def by_name(name: str, variant: AnyVariant) -> Spec:
 
 
 def by_command(text: str) -> Spec:
-    """Any engine process; ValueError if the command cannot be read."""
+    """Any engine process; ValueError if the command cannot be read, or names no program."""
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise ValueError(f"engine {shorten(text)}: {error}: expected a program and its arguments") from None
     if not words:
         raise ValueError("engine: expected a program and its arguments, as in `engine my-engine --fast`")
+    if shutil.which(words[0]) is None:
+        where = "here" if "/" in words[0] else "in the PATH"
+        raise ValueError(f"engine {shorten(words[0])}: no such program {where}: expected one that can be run")
     return Spec(command=tuple(words))
 
 

@@ -114,6 +114,11 @@ def read_legal(words: list[str]) -> tuple[Move, ...]:
     return tuple(moves)
 
 
+def owner(game: str, letter: str) -> SideLetter:
+    """The side whose man a letter of a FEN is."""
+    return "a" if letter in _OWNERS[game][0] else "d"
+
+
 def typed_move(line: str) -> str | None:
     """The move that a person has typed (`d1d3`, `D1-D3`, `d1 d3`, `f6`, `swap`), as the engine writes it; None where
     the line is no move at all."""

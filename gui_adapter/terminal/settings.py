@@ -205,11 +205,13 @@ def _typed(value: object) -> str:
     raise ValueError(f"{shorten(value)}: expected a text, a number, true or false")
 
 
-def keep(key: str, text: str, file: Path | None = None) -> Path:
-    """Change one value in the file, and nothing that holds for this game alone; SettingsError, or OSError if the file
-    cannot be written."""
+def keep(values: Mapping[str, str], file: Path | None = None) -> Path:
+    """Change these values in the file, and nothing that holds for this game alone; SettingsError, or OSError if the
+    file cannot be written."""
     kept, _ = load(file)
-    return save(kept.with_value(key, text), file)
+    for key, text in values.items():
+        kept = kept.with_value(key, text)
+    return save(kept, file)
 
 
 def save(settings: Settings, file: Path | None = None) -> Path:

@@ -249,7 +249,7 @@ class Table:
 
     def put_away(self) -> None:
         """The game on the table is left as it is; an unfinished one can be gone on with."""
-        self.questions.withdraw()
+        self.withdraw()
         self.questions.forget()
         self.pace.rest()
         self.files.put_away(self.record() if self.unfinished else None)
@@ -287,7 +287,7 @@ class Table:
         here = self.game.at
         main = not (self.looking or self.analysing) or not here.children
         self.pace.wait_no_more()
-        self.questions.withdraw()
+        self.withdraw()
         self.questions.forget("hint")
         node = self.game.play(move.text, side, move.captures, main=main)
         self.looking = False
@@ -304,7 +304,7 @@ class Table:
     async def go_to(self, node: Node, *, looking: bool) -> None:
         """Look at another place; with `looking` nobody is asked to move there."""
         self.pace.wait_no_more()
-        self.questions.withdraw()
+        self.withdraw()
         self.questions.forget("hint")
         self.game.at = node
         self.looking = looking
@@ -347,7 +347,7 @@ class Table:
         """The game is over here: everything that ran stops."""
         end = self.end
         assert end is not None
-        self.questions.withdraw()
+        self.withdraw()
         self.pace.rest()
         self.analysing = 0
         if self.game.at is self.game.root.tip() and not self.looking:
@@ -375,6 +375,13 @@ class Table:
             else:
                 await self.ask_for_move()
 
+    def withdraw(self) -> None:
+        """Nobody wants the answer any more to what is asked; a hint was asked for by a person, who is told."""
+        asked = self.questions.asked
+        if asked is not None and asked.purpose == "hint":
+            self.say("No hint: the game went on before it was found.")
+        self.questions.withdraw()
+
     async def ask_for_move(self) -> None:
         """The engine that sits on the side to move thinks about its move; where a person sits, ours does."""
         opponent = self.seats[self.side].opponent
@@ -392,7 +399,7 @@ class Table:
 
         The game goes on where the analysis has come to; an engine that is to move there waits for its `go`.
         """
-        self.questions.withdraw()
+        self.withdraw()
         self.analysing = lines
         if not lines:
             self.looking = self.game.at is not self.game.root.tip()
@@ -477,7 +484,7 @@ class Table:
             return True
         if self.mode == "watch" and (asked is not None or self.pace.waiting):
             self.paused = True
-            self.questions.withdraw()
+            self.withdraw()
             self.pace.rest()
             return True
         if asked is not None:

@@ -60,6 +60,11 @@ class Board:
     men: tuple[int, int] = (0, 0)
     captures: tuple[int, int] = (0, 0)
 
+    def has(self, square: str) -> bool:
+        """Whether there is a square of that name."""
+        file, rank = ord(square[:1] or "?") - ord("a"), square[1:]
+        return 0 <= file < self.files and rank in [str(number) for number in range(1, self.ranks + 1)]
+
     def at(self, square: str) -> str:
         """The letter on a square such as `d4`."""
         return self.rows[self.ranks - int(square[1:])][ord(square[0]) - ord("a")]

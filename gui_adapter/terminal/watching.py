@@ -48,6 +48,8 @@ class Boards:
     """What the lines of a run say, one after the other."""
 
     running: dict[str, Running] = field(default_factory=dict)
+    last: Running | None = None
+    """The game that ended last."""
 
     def take(self, line: bytes) -> None:
         """Take note of a line; what is not understood is passed over."""
@@ -69,6 +71,7 @@ class Boards:
         elif game is not None and kind == "end":
             game.end = (event.get("winner"), str(event.get("reason")))
             del self.running[name]
+            self.last = game
 
     def newest(self) -> Running | None:
         """The game that began last."""
@@ -150,7 +153,7 @@ class Watcher:
                 self._controller.say(
                     f"This game cannot be followed any more: {plain(text)[:40]} is not legal here."
                 )
-                self._boards.running.pop(str(game.facts["id"]), None)
+                self._forget(game)
                 self._game = None
                 return
             self._controller.say(f"{table.side_word(table.side)} ({self._name(table.side)}): {move.long}")
@@ -161,8 +164,8 @@ class Watcher:
             await table.declare(winner if winner in ("a", "d") else "draw", Reason(known))
 
     async def _begin(self) -> None:
-        """Go over to the game that began last, if there is another."""
-        game = self._boards.newest()
+        """Go over to the game that began last, if there is another; where none has been seen, one that is over."""
+        game = self._boards.newest() or (self._boards.last if self._game is None else None)
         if game is None or game is self._game:
             return
         table = self._controller.table
@@ -173,12 +176,18 @@ class Watcher:
             await table.begin(self._controller.find(facts["variant"]), start, moves, watcher=self)
         except (VariantError, IllegalPosition) as error:
             self._controller.say(f"Game {plain(str(facts['id']))[:40]} cannot be followed: {error}")
-            self._boards.running.pop(str(facts["id"]), None)
+            self._forget(game)
             return
         self._game, self._played = game, len(moves)
         table.guests = (self._name("a"), self._name("d"))
         who = f"{table.guests[0]} against {table.guests[1]}"
         self._controller.say(f"Game {plain(str(facts['id']))[:40]} of {table.variant.name}: {who}.")
+
+    def _forget(self, game: Running) -> None:
+        """A game that cannot be followed is not tried again."""
+        self._boards.running.pop(str(game.facts["id"]), None)
+        if self._boards.last is game:
+            self._boards.last = None
 
     def _name(self, side: SideLetter) -> str:
         facts = {} if self._game is None else self._game.facts

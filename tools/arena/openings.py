@@ -6,7 +6,6 @@ the game, none is over, and the list for more openings begins with the list for 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import hashlib
 import json
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.regular import open_regular, read_regular
 from hnefi.engine.wording import shorten
-from hnefi.protocol.flags import Parser
+from hnefi.protocol.flags import Help, Parser
 
 from . import kinds, reading, resolve, schedule
 from .options import Config, ConfigError
@@ -340,7 +339,7 @@ def main(argv: list[str]) -> int:
         description="Print openings as a file that --openings-file reads.",
         epilog="examples:\n  hnefi arena openings --variant brandubh --openings-count 100 > brandubh.txt\n"
         "  hnefi arena openings --openings-source file --openings-file games.csv --openings-cut 6",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
         allow_abbrev=False,
     )
     reading.add_flags(made, ("openings",))

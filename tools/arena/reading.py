@@ -14,7 +14,7 @@ from typing import Any
 from hnefi.engine.regular import open_regular
 from hnefi.engine.toml_text import read_toml
 from hnefi.engine.wording import nearest, shorten
-from hnefi.protocol.flags import Parser
+from hnefi.protocol.flags import Help, Parser
 
 from .kinds import FILE, pairs
 from .options import BY_KEY, ENGINE, GROUPS, PREFIXED, TABLE, Config, ConfigError, Document, Option, keys
@@ -261,7 +261,7 @@ class _Listed(argparse.Action):
         setattr(namespace, self.dest, listed)
 
 
-class Formatter(argparse.RawDescriptionHelpFormatter):
+class Formatter(Help):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=34, width=110)
 
