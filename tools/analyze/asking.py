@@ -27,6 +27,7 @@ from hnefi.protocol.client import (
 )
 
 from ..arena.seats import set_variant
+from ..common import compiling
 from .notation import legal_line
 from .values import Line, Look, expected
 
@@ -181,7 +182,9 @@ class Asker:
             source = self.source
             command = own_command() if source.command is None else list(source.command)
             proto = "uti" if source.own else source.proto
-            self._engine = await Engine.start(command, proto, timeouts=Timeouts())
+            self._engine = await Engine.start(
+                command, proto, timeouts=Timeouts(), on_compiling=compiling.report
+            )
             self._told = ("", False)
             self.name = self._engine.name
         try:

@@ -7,9 +7,9 @@ from collections.abc import Coroutine
 from typing import Any
 
 from ..common import interrupts
-from ..common.endings import DONE, FAULTS, INTERRUPTED, OURS_FAILED, STORAGE, USAGE
+from ..common.endings import DONE, FAULTS, INTERRUPTED, OURS_FAILED, STORAGE, USAGE, code_of
 
-__all__ = ["DONE", "INTERRUPTED", "STORAGE", "USAGE", "failed", "until_interrupted"]
+__all__ = ["DONE", "INTERRUPTED", "STORAGE", "USAGE", "code_of", "failed", "until_interrupted"]
 
 
 async def until_interrupted(work: Coroutine[Any, Any, None]) -> bool:

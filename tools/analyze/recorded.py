@@ -26,7 +26,7 @@ from ..arguments import find_variant
 from . import chart, report
 from .annotate import annotated
 from .asking import Asker, Refused, Source
-from .endings import DONE, INTERRUPTED, USAGE, failed, until_interrupted
+from .endings import DONE, INTERRUPTED, STORAGE, USAGE, code_of, failed, until_interrupted
 from .run import GaveUp, Watch, Work
 from .store import Progress, StoreError, beside, digest
 from .values import Analysed
@@ -55,9 +55,8 @@ def analyse_games(
         task = Task(arguments, source, path, found, how)
         return asyncio.run(task.run())
     except PROBLEM as error:
-        task_error = str(error)
-    print(f"hnefi analyze: {safe(task_error)}", file=sys.stderr)
-    return USAGE
+        print(f"hnefi analyze: {safe(str(error))}", file=sys.stderr)
+        return code_of(error)
 
 
 def _check_outputs(options: argparse.ArgumentParser, arguments: argparse.Namespace, path: Path) -> None:
@@ -213,7 +212,7 @@ class Task:
             return failed(self.source.own)
         if self.broken:
             self._complain(f"games that could not be played through: {self.broken}")
-        return USAGE if self.broken or unwritten else DONE
+        return STORAGE if unwritten else USAGE if self.broken else DONE
 
     def _complain(self, text: str) -> None:
         print(f"hnefi analyze: {encodable(safe(text), sys.stderr.encoding)}", file=sys.stderr)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .. import arguments
 from ..common import interrupts
-from ..common.endings import INTERRUPTED, USAGE
+from ..common.endings import INTERRUPTED, USAGE, code_of
 from ..evolve.progress import duration
 
 if TYPE_CHECKING:
@@ -69,6 +69,13 @@ def main(argv: list[str]) -> int:
             return _report(argv[1:])
         return _start(argv)
     except BalanceError as error:
+        print(f"hnefi balance: {error}", file=sys.stderr)
+        return code_of(error)
+    except Exception as error:
+        from ..evolve.fanout import WorkerFailed
+
+        if not isinstance(error, WorkerFailed):
+            raise
         print(f"hnefi balance: {error}", file=sys.stderr)
         return USAGE
 

@@ -9,12 +9,12 @@ report.md, report.json, cells.csv, figures/
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..common.endings import append_line
 from ..evolve.folder import replace
 from . import strength
 from .entrants import BalanceError, Entrant
@@ -104,7 +104,7 @@ def prepare(folder: Path, plan: Plan) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            if any(folder.iterdir()):
+            if any(entry.suffix != ".new" for entry in folder.iterdir()):  # what a crash left of a first try
                 raise BalanceError(f"{folder}: expected an empty folder, or one of hnefi balance: --out")
             replace(path, (json.dumps(plan.as_json(), indent=1) + "\n").encode())
             return
@@ -215,7 +215,4 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _append(path: Path, entry: Mapping[str, Any]) -> None:
-    with path.open("ab") as file:
-        file.write(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+    append_line(path, json.dumps(entry, separators=(",", ":")).encode())

@@ -7,6 +7,8 @@ not choose a code: the signal ends it, and its shell says 130, 143 or 129.
 from __future__ import annotations
 
 import errno
+import os
+from pathlib import Path
 from typing import Final
 
 DONE: Final = 0
@@ -37,6 +39,29 @@ UNWRITABLE: Final = frozenset(
     )
     if hasattr(errno, name)
 )
+
+
+def code_of(error: BaseException) -> int:
+    """The exit code for an error that is told in a sentence: STORAGE where a disk that took no more, or no right to
+    write, is behind it."""
+    behind: BaseException | None = error
+    while behind is not None:
+        if isinstance(behind, OSError) and behind.errno in UNWRITABLE:
+            return STORAGE
+        behind = behind.__context__
+    return USAGE
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Write a line through to the disk; an OSError names the file. What a crash tears is cut off when it is read."""
+    try:
+        with path.open("ab", buffering=0) as file:
+            whole = line + b"\n"
+            while whole:
+                whole = whole[file.write(whole) :]
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def unwritten(error: OSError) -> str:

@@ -19,7 +19,7 @@ from hnefi.protocol.flags import Parser, said_anew
 
 from .. import arguments
 from ..common import interrupts
-from ..common.endings import INTERRUPTED, USAGE
+from ..common.endings import INTERRUPTED, USAGE, code_of
 from . import options
 from .options import OptionError
 
@@ -85,6 +85,7 @@ def _guarded(action: Callable[[], int]) -> int:
         if not isinstance(error, (FolderError, WorkerFailed)):
             raise
         print(f"hnefi evolve: {error}", file=sys.stderr)
+        return code_of(error)
     return USAGE
 
 

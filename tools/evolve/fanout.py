@@ -157,6 +157,9 @@ def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None
             parallel = Parallel(batch_size=1, pre_dispatch="all", **streaming)
             for number, value in parallel(delayed(_carry_out)(i, job) for i, job in enumerate(jobs)):
                 results.put((number, value, None))
+    except OSError as error:
+        # Most likely a worker could not write: whoever waits knows what to say about that.
+        results.put((0, None, error))
     except Exception as error:  # noqa: BLE001 - whatever a backend raises is raised where the results are read
         results.put((0, None, WorkerFailed(f"{backend}: {type(error).__name__}: {str(error)[:300]}")))
     finally:

@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -192,15 +193,21 @@ class Folder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._log.close()
+        with suppress(OSError):  # what a full disk did not take has been told
+            self._log.close()
         self.close()
 
 
 def replace(path: Path, data: bytes) -> None:
     """Put `data` in place of a file in one step."""
     made = path.with_name(f"{path.name}.new")
-    made.write_bytes(data)
-    made.replace(path)
+    try:
+        made.write_bytes(data)
+        made.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            made.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def _locked(folder: Path) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from .. import arguments
 from ..arena.live import Live
 from ..common import interrupts
-from ..common.endings import INTERRUPTED, USAGE
+from ..common.endings import INTERRUPTED, USAGE, code_of
 from ..evolve.progress import PAUSE, duration
 from . import hingston, hingston_report, measuring, studies, studies_report
 from .hingston import Plan
@@ -71,6 +71,13 @@ def main(argv: list[str]) -> int:
             measuring.prepare(folder, plan)
         return _conduct(folder, plan, given.jobs or len(os.sched_getaffinity(0)), given.plain, png=given.png)
     except ExperimentError as error:
+        print(f"hnefi experiments: {error}", file=sys.stderr)
+        return code_of(error)
+    except Exception as error:
+        from ..evolve.fanout import WorkerFailed
+
+        if not isinstance(error, WorkerFailed):
+            raise
         print(f"hnefi experiments: {error}", file=sys.stderr)
         return USAGE
 

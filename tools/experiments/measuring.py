@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from ..common.endings import append_line
 from .tally import Tally, play
 
 
@@ -98,12 +99,7 @@ class Log:
         return found
 
     def append(self, cell: Cell, tally: Tally) -> None:
-        import os
-
-        with self._path.open("ab") as file:
-            file.write(json.dumps({"cell": cell.key(), "tally": tally.as_json()}).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append_line(self._path, json.dumps({"cell": cell.key(), "tally": tally.as_json()}).encode())
 
 
 def prepare(folder: Path, plan: Plan) -> None:
@@ -113,7 +109,7 @@ def prepare(folder: Path, plan: Plan) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "plan.json"
     if not path.exists():
-        if any(folder.iterdir()):
+        if any(entry.suffix != ".new" for entry in folder.iterdir()):  # what a crash left of a first try
             raise ExperimentError(f"{folder}: expected an empty folder, or that of this experiment")
         replace(path, (json.dumps(plan.as_json(), indent=1) + "\n").encode())
         return

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hnefi.engine.search.types import Limits
 from hnefi.protocol.client import Engine
 
+from ..common import compiling
 from .suite import Entry
 
 
@@ -36,7 +37,7 @@ async def solve(
 ) -> list[Result]:
     """Ask one engine process about every position; EngineError if it fails."""
     results: list[Result] = []
-    async with await Engine.start(list(command)) as engine:
+    async with await Engine.start(list(command), on_compiling=compiling.report) as engine:
         for name, value in options:
             await engine.set_option(name, value)
         variant = ""

@@ -14,7 +14,7 @@ from hnefi.engine.catalogue import MEASURED
 
 from .. import arguments
 from ..common import interrupts
-from ..common.endings import INTERRUPTED, USAGE
+from ..common.endings import INTERRUPTED, STORAGE, USAGE
 
 if TYPE_CHECKING:
     from hnefi.engine.variant import Variant
@@ -163,9 +163,10 @@ def _games(options: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
     try:
         for variant in variants:
             (folder / variant.name).mkdir(parents=True, exist_ok=True)
+            parts.clear(folder, variant.name)
     except OSError as error:
         print(f"hnefi tune games: {folder}: {error.strerror}", file=sys.stderr)
-        return USAGE
+        return STORAGE
     begun = time.monotonic()
     total = sum(games for _, _, games in todo)
     done = 0
@@ -241,7 +242,7 @@ def _fit(options: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
             files.write(folder, variant, found, chosen.stretch, command)
         except OSError as error:
             print(f"hnefi tune fit: {folder}: {error.strerror}", file=sys.stderr)
-            return USAGE
+            return STORAGE
         _say(variant, found)
     return 0
 

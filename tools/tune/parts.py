@@ -5,8 +5,10 @@ A file is written whole or not at all: a series that was cut short goes on with 
 
 from __future__ import annotations
 
+import io
 import os
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,10 +48,38 @@ def play(
     rows = selfplay.play(variant, games, first, series.seed, series.nodes)
     target = path(folder, name, series, first)
     partial = target.with_suffix(f".{os.getpid()}.part")
-    with partial.open("wb") as file:
-        np.save(file, rows, allow_pickle=False)
-    partial.replace(target)
+    try:
+        # numpy's own writing does not say why a disk takes no more.
+        made = io.BytesIO()
+        np.save(made, rows, allow_pickle=False)
+        with partial.open("wb") as file:
+            file.write(made.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise OSError(error.errno, error.strerror, str(target)) from None
     return name, games, len(rows)
+
+
+def clear(folder: Path, variant: str) -> None:
+    """Remove what processes of the past have left unfinished."""
+    for partial in (folder / variant).glob("*.part"):
+        pid = partial.name.split(".")[-2]
+        if not (pid.isdigit() and _alive(int(pid))):
+            partial.unlink(missing_ok=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def variants(folder: Path) -> list[str]:
