@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -40,7 +41,7 @@ class Table:
         self.tests: defaultdict[str, Counts] = defaultdict(Counts)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        counts = self.tests[_without_round(report.nodeid)]
+        counts = self.tests[without_round(report.nodeid)]
         if report.failed:
             counts.failed += 1
         elif report.skipped:
@@ -61,10 +62,10 @@ class Table:
         return not failed and bool(runs)
 
 
-def _without_round(nodeid: str) -> str:
-    """`test_a[x-round-3]` is `test_a[x]`."""
-    head, mark, _ = nodeid.rpartition("round-")
-    return (head.removesuffix("-") + "]").replace("[]", "") if mark else nodeid
+def without_round(nodeid: str) -> str:
+    """`test_a[round-3-x]` is `test_a[x]`."""
+    nodeid = re.sub(r"\[round-\d+(?:-|(\]))", lambda found: "" if found[1] else "[", nodeid)
+    return re.sub(r"-round-\d+(?=[-\]])", "", nodeid)
 
 
 def main(words: list[str]) -> int:
