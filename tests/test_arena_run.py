@@ -25,6 +25,7 @@ from fake_arena import FakePlay, Plain, config, play
 from patience import PROMPTLY
 
 from hnefi.tools.arena import command, reading, report, run, store
+from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.arena.run import Loop
 from hnefi.tools.arena.seats import preflight
 from hnefi.tools.arena.store import Store
@@ -460,6 +461,21 @@ def test_an_interruption_while_engines_are_prepared_leaves_nothing(tmp_path: Pat
     assert (process.returncode, out, err) == (run.INTERRUPTED, "", f"{command.NOTHING}\n")
     _wait_for(lambda: not engines_of(marker))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_engines_that_an_interrupt_takes_away_are_nobody_s_fault(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They end a moment before the process does, and somebody notices."""
+    caught = interrupts.Caught(lambda: [command.NOTHING])
+    caught.asked.set()
+    monkeypatch.setattr(command._State, "caught", caught)
+
+    def fail() -> int:
+        raise ConfigError("the engine has ended: killed by SIGKILL")
+
+    assert command._guarded(fail) == run.INTERRUPTED
+    assert capsys.readouterr().err == f"{command.NOTHING}\n"
 
 
 # With engines

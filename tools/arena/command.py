@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol.flags import Parser
 
+from ..common.endings import INTERRUPTED
 from . import reading, resolve
 from .options import Config, ConfigError, Document, Option
 
@@ -75,7 +76,6 @@ def main(argv: list[str]) -> int:
     from hnefi.protocol.process import kill_all
 
     from ..common import compiling, interrupts
-    from ..common.endings import INTERRUPTED
 
     _State.last = "" if argv and argv[0] in COMMANDS and argv[0] != "resume" else NOTHING
     with (
@@ -163,11 +163,22 @@ def changeable(option: Option) -> bool:
     return option.flag not in NEW_ONLY and option.key in CHANGEABLE.get(option.group, (option.key,))
 
 
+def _leaving() -> bool:
+    """Whether an interrupt is ending the process: that engines are gone then is nobody's fault."""
+    caught = _State.caught
+    if caught is None or not caught.asked.is_set():
+        return False
+    caught.say()
+    return True
+
+
 def _guarded(action: Callable[[], int]) -> int:
     """What cannot be done is one sentence on standard error and an exit code."""
     try:
         return action()
     except ConfigError as error:
+        if _leaving():
+            return INTERRUPTED
         print(f"hnefi arena: error: {error}", file=sys.stderr)
         return USAGE
     except Exception as error:
@@ -175,6 +186,8 @@ def _guarded(action: Callable[[], int]) -> int:
 
         if not isinstance(error, StoreError):
             raise
+        if _leaving():
+            return INTERRUPTED
         print(f"hnefi arena: {error}", file=sys.stderr)
         return STORAGE if isinstance(error, StorageFailed) else REFUSED
 
