@@ -259,7 +259,8 @@ class Opponent:
     async def _drop(self) -> None:
         engine, self._engine = self._engine, None
         if engine is not None:
-            await end(engine, 0.2, 0.5)
+            # A foreign program may have something to put in order; ours has nothing to lose.
+            await (end(engine) if self.spec.own else end(engine, 0.2, 0.5))
 
     async def rest(self) -> None:
         """End the process, if need be in the middle of a search; the next question starts another. Never fails."""
