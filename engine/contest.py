@@ -10,10 +10,10 @@ import numpy as np
 
 from . import few_plies, one_ply
 from . import games as doors
+from .compile.jit import entry, kernel
 from .evaluators.loaded import LOADED
 from .evaluators.networks import hingston2007_fast
 from .game import AnyVariant
-from .jit import entry, kernel
 from .search import minimax
 from .sides import Reason
 from .verbs import adjudicate, make, random_move, stuck, undo

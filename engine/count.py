@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .jit import entry
+from .compile.jit import entry
 from .verbs import MOST_MOVES, MOVES, adjudicate, generate, make, random_move, stuck, undo
 
 ROOM = MOVES - 3 * MOST_MOVES

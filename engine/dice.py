@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import inline
+from .compile.jit import inline
 
 
 @inline

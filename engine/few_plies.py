@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .compile.jit import entry, kernel
 from .evaluators.networks import hingston2007_fast as fast
 from .games.tafl import judge
-from .jit import entry, kernel
 from .one_ply import careful_of, loud, note_history, ordinary, quiet, score, score_all, two_sided
 from .search import minimax
 from .search.minimax import MOST, arrange, ended, next_best, settled, won

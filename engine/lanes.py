@@ -18,7 +18,7 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model
 
-from .jit import OPTIONS  # noqa: F401 - marks a file whose text is part of the kernels
+from .compile.jit import OPTIONS  # noqa: F401 - marks a file whose text is part of the kernels
 from .squares import STRIDE
 
 WIDTH = 16

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from .compile.jit import entry, kernel
 from .dice import below
 from .evaluators.networks import hingston2007_fast as fast
 from .games.tafl import judge, strike
 from .games.tafl.ends import ROUND, attacker
 from .games.tafl.state import KING
 from .games.tafl.walk import DIRECTIONS
-from .jit import entry, kernel
 from .search import minimax
 from .verbs import adjudicate, can_move, make, stuck, undo, value
 

@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import models, register_model
 
-from .jit import OPTIONS  # noqa: F401 - marks a file whose text is part of the kernels
+from .compile.jit import OPTIONS  # noqa: F401 - marks a file whose text is part of the kernels
 from .lanes import Code, lowered
 
 LOW, HIGH = 16, 32

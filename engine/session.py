@@ -100,15 +100,6 @@ class _Reporter:
             self._on_info(held[number])
 
 
-def warm_kind(variant: AnyVariant, settings: Settings) -> tuple[str, ...]:
-    """Settings of the same kind are searched by the same machine code."""
-    return (
-        variant.game,
-        settings.algorithm,
-        "default" if settings.evaluator in evaluators.BY_HAND else "loaded",
-    )
-
-
 def _ignore(*_: object) -> None:
     """The callback of who does not want to know."""
 
@@ -155,7 +146,6 @@ class Session:
         self._settings = Settings()
         self._configured: Settings | None = None
         self._variant: AnyVariant = games.find(catalogue.DEFAULT)
-        self._warm_for: set[tuple[str, ...]] = {warm_kind(self._variant, self._settings)}
         self._position: Position | None = None
         self._start: str | None = None
         self._texts: list[str] = []
@@ -430,15 +420,11 @@ class Session:
     def warm(self) -> None:
         """Loads, or compiles, all that a search of the current game needs, by the algorithm and the kind of evaluator
         that are chosen; at once where that was done before.
-
-        Tafl is warmed by `warmup.warm` before anybody asks, for the usual settings.
         """
-        kind = warm_kind(self._variant, self.effective)
-        if self._game is games and kind not in self._warm_for:
-            from .warmup import warm_game
+        if self._game is games:
+            from .warmup import prepare
 
-            warm_game(self._variant, self.effective)
-            self._warm_for.add(kind)
+            prepare(self._variant, self.effective)
 
     @property
     def misfit(self) -> str | None:

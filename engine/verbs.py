@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from .compile import sources
+
+KERNELS = sources.KERNELS
+
 MOVES = 1 << 17
 """Size of the move stack; a kernel that descends makes sure that one more list of `MOST_MOVES` fits."""
 MOST_MOVES = 1 << 13
-
-KERNELS: dict[tuple[Any, ...], Any] = {}
 
 
 def generate(state: Any, top: int) -> int:

@@ -1,12 +1,14 @@
-"""Compiling every kernel, or loading it from the disk cache, before anybody waits for one."""
+"""Compiling kernels, or loading them from the disk cache, before anybody waits for one."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .compile import cache, progress
 from .squares import move_name
 
 if TYPE_CHECKING:
@@ -18,51 +20,105 @@ BARE = "zero"
 SMALL = {"tafl": "brandubh", "hex": "hex:3", "hexapawn": "hexapawn:3x3"}
 """A small variant of every game: kernels are compiled per game, not per variant."""
 
+Kind = tuple[str, str, str]
 
-def warm(report: Callable[[str], None] | None = None, everything: bool = False) -> float:
-    """Import and compile whatever a session of tafl can need; returns the seconds it took.
+USUAL: dict[Kind, dict[str, float]] = {
+    ("tafl", "alphabeta", "default"): {
+        "set up": 7.4,
+        "legal moves": 0.8,
+        "victims": 0.3,
+        "advance": 1.8,
+        "lawful": 0.8,
+        "occurrences": 0.1,
+        "age history": 0.2,
+        "search root": 11.2,
+        "terms": 0.9,
+    },
+    ("tafl", "alphabeta", "loaded"): {"search root": 9.2, "tafl value": 0.8},
+    ("tafl", "minimax", "default"): {"deepen": 3.5},
+    ("tafl", "minimax", "loaded"): {"deepen": 2.5},
+    ("tafl", "mcts", "default"): {"follow": 0.4, "plant": 0.8, "simulate": 3.9, "line": 1.1},
+    ("tafl", "mcts", "loaded"): {"plant": 0.7, "simulate": 2.5},
+    ("hex", "alphabeta", "default"): {"generate": 0.2, "make": 0.6, "search root": 4.7, "terms": 0.1},
+    ("hexapawn", "alphabeta", "default"): {"set up": 0.5, "make": 0.2, "search root": 4.5, "terms": 0.1},
+}
+"""Seconds that the parts of each kind take, in their order, where this machine has not compiled them yet. Kinds that
+are left out take a few seconds."""
 
-    `report` hears what is going on, a sentence a step. A process that finds the search in the cache is done in
-    half a second; on an empty cache it takes a minute or two. Counting and random games, which no `go` needs, are
-    loaded only on an empty cache or when `everything` is asked for: a tenth of a second for who starts often.
-    `everything` includes the games that are not tafl.
-    """
-    begun = time.perf_counter()
+_prepared: set[Kind] = set()
+_preparing = threading.Lock()
 
-    def say(text: str) -> None:
-        if report is not None:
-            report(f"{text} ({time.perf_counter() - begun:.1f} s)")
 
-    say("importing numba")
-    from . import games
-    from .search import alphabeta
+def kind(variant: AnyVariant, settings: Settings) -> Kind:
+    """What decides which machine code a session needs: game, algorithm, and whether the evaluator is data."""
+    from .evaluators import BY_HAND
+
+    return variant.game, settings.algorithm, "default" if settings.evaluator in BY_HAND else "loaded"
+
+
+def prepare(variant: AnyVariant, settings: Settings | None = None) -> None:
+    """Compile or load what a session with these settings needs; at once where this process has done so before."""
     from .search.types import Settings
 
-    for game in SMALL if everything else ("tafl",):
-        say(f"{game}: moves and search")
-        position = warm_game(games.find(SMALL[game]))
-        if everything or alphabeta.search_root.stats.cache_misses:
-            say(f"{game}: counting and random games")
-            _count(position)
-        if everything:
-            say(f"{game}: plain minimax, and search by evaluators that are data")
+    needed = kind(variant, settings := settings or Settings())
+    with _preparing:
+        if needed not in _prepared:
+            with _compiling(needed):
+                warm_game(variant, settings)
+            _prepared.add(needed)
+
+
+def load() -> bool:
+    """Load what a session of tafl needs by default, if all of it is in the cache; nothing is compiled.
+
+    Returns whether it was. Who has not said yet what he wants to play need not wait for what he may never use.
+    """
+    from . import games
+
+    try:
+        with cache.loading_only():
+            prepare(games.find(SMALL["tafl"]))
+    except cache.NotCompiled:
+        return False
+    return True
+
+
+def warm() -> None:
+    """Compile or load every kernel that any command can need, of all games."""
+    from . import games
+    from .search.types import Settings
+
+    with cache.LOCK.session():
+        for game, small in SMALL.items():
+            variant = games.find(small)
             for settings in (
+                Settings(),
                 Settings(evaluator=BARE),
                 Settings(algorithm="minimax"),
                 Settings(algorithm="minimax", evaluator=BARE),
+                Settings(algorithm="mcts"),
+                Settings(algorithm="mcts", evaluator=BARE),
             ):
-                warm_game(position.variant, settings)
-            _evaluate(position)
-            say(f"{game}: tree search, and games of players that are data")
-            for evaluator in ("default", BARE):
-                warm_game(position.variant, Settings(algorithm="mcts", evaluator=evaluator))
-            _contest(position.variant)
-    say("done")
-    return time.perf_counter() - begun
+                prepare(variant, settings)
+            with _compiling((game, "others", "")):
+                position = games.initial(variant)
+                _count(position)
+                _evaluate(position)
+                _contest(variant)
+
+
+@contextmanager
+def _compiling(needed: Kind) -> Iterator[None]:
+    """Whoever compiles in the block holds the lock to its end, and tells how far it is."""
+    parts = USUAL.get(needed, {})
+    learned = cache.times()
+    expected = {part: learned.get(f"{part}/{needed[0]}", seconds) for part, seconds in parts.items()}
+    with cache.LOCK.session(), progress.plan(expected):
+        yield
 
 
 def warm_game(variant: AnyVariant, settings: Settings | None = None) -> Position:
-    """Import and compile what a session with these settings needs to play the variant's game; a position of it."""
+    """Play, search and evaluate a little by these settings, so that every kernel they need is there; a position."""
     from . import games
     from .evaluators import BY_HAND
     from .search.searcher import Searcher

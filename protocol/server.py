@@ -242,7 +242,10 @@ class Server:
         self.start_warming()
 
     def start_warming(self) -> None:
-        """Lets a thread import and compile everything, once."""
+        """Lets a thread import the kernels and load what is compiled already, once.
+
+        What is not waits for `Session.warm`: by then it is known what is to be played, and how.
+        """
         if self._warming is None:
             self._warming = threading.Thread(target=self._warm, daemon=True, name="warm-up")
             self._warming.start()
@@ -281,9 +284,9 @@ class Server:
             # What the next line needs comes first: beside the import of numba it would take many times as long.
             _import_commands()
             self._hear_compiler()
-            from hnefi.engine.warmup import warm
+            from hnefi.engine.warmup import load
 
-            warm(self._report)
+            load()
         except Exception as error:  # noqa: BLE001 - reported by whoever waits for it
             self.warm_error = error
         self.warm.set()
@@ -301,10 +304,6 @@ class Server:
         from .format import compiling_line
 
         self.output.line(compiling_line(progress))
-
-    def _report(self, text: str) -> None:
-        if self._commands is not None and self._commands.debug:
-            self.output.line(f"info string {text}")
 
     def _carry_out(self, settings: Sequence[tuple[str, str]]) -> None:
         for name, value in settings:

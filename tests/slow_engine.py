@@ -15,6 +15,7 @@ import time
 from hnefi.engine import warmup
 from hnefi.engine.compile import progress
 from hnefi.engine.compile.progress import Progress
+from hnefi.engine.game import AnyVariant
 from hnefi.protocol import server
 
 WORDS = [word for word in sys.argv[1:] if not word[0].isdigit()]
@@ -59,8 +60,9 @@ def warm(*_: object) -> float:
     return SECONDS[0]
 
 
-def warm_game(*_: object) -> None:
-    compile_for(SECONDS[1], "another game")
+def prepare(variant: AnyVariant, *_: object) -> None:
+    if variant.game != "tafl":
+        compile_for(SECONDS[1], "another game")
 
 
 def no_search(*_: object) -> None:
@@ -71,6 +73,6 @@ if "no-search" in WORDS:
     from hnefi.engine.search import searcher
 
     searcher.Searcher.search = no_search  # type: ignore[assignment]
-warmup.warm = warm  # type: ignore[assignment]
-warmup.warm_game = warm_game  # type: ignore[assignment]
+warmup.load = warm  # type: ignore[assignment]
+warmup.prepare = prepare  # type: ignore[assignment]
 server.main([])

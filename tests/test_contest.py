@@ -11,11 +11,11 @@ import pytest
 from random_variants import random_variant
 
 from hnefi.engine import contest, games, lanes, verbs
+from hnefi.engine.compile.jit import entry
 from hnefi.engine.contest import GAME, Contestant
 from hnefi.engine.evaluators import network
 from hnefi.engine.evaluators.networks import hingston2007_fast as fast
 from hnefi.engine.games.tafl import draw
-from hnefi.engine.jit import entry
 from hnefi.engine.sides import Reason
 from hnefi.tools import bench_oneply
 from hnefi.tools.bench_oneply import disagreements

@@ -13,8 +13,8 @@ from conversation import Conversation
 from twin_hexapawn import Twin
 
 from hnefi.engine import count, evaluators, games
+from hnefi.engine.compile.jit import OPTIONS
 from hnefi.engine.game import VariantError
-from hnefi.engine.jit import OPTIONS
 from hnefi.engine.perft import perft
 from hnefi.engine.position import IllegalMove, Position, PositionError
 from hnefi.engine.search.searcher import Searcher

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import config
 
-from hnefi.engine.jit import inline, kernel
+from hnefi.engine.compile.jit import inline, kernel
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 

@@ -260,14 +260,14 @@ def test_whatever_commands_call_is_compiled_by_the_warm_up() -> None:
     """A kernel that only tests call from Python may be left out; every other one would stall a command."""
     script = (
         "from hnefi.engine.warmup import warm\n"
-        "warm(everything=True)\n"
+        "warm()\n"
         "from hnefi.engine.search import alphabeta\n"
         "from hnefi.engine import count\n"
         "from hnefi.engine.evaluators import hex, hexapawn, loaded, tafl\n"
         "from hnefi.engine.games.tafl import draw, judge, noisy, strike, survey\n"
         "for m in (alphabeta, hex, hexapawn, loaded, tafl, count, draw, judge, noisy, strike, survey):\n"
         "    for name, f in vars(m).items():\n"
-        "        if getattr(f, '_cache', None) and 'Null' not in type(f._cache).__name__ and not f.signatures:\n"
+        "        if getattr(f, '_cached', None) is True and not f.entry.signatures:\n"
         "            if f.py_func.__module__ == m.__name__: print(name)\n"
     )
     done = subprocess.run(
@@ -291,12 +291,13 @@ def test_the_next_process_compiles_nothing() -> None:
     """All kernels come from the disk cache, and run: recursive ones compiled twice once crashed there."""
     script = (
         "from hnefi.engine.warmup import warm\n"
-        "warm(everything=True)\n"
+        "warm()\n"
         "from hnefi.engine.search import alphabeta\n"
         "from hnefi.engine import count\n"
         "from hnefi.engine.games.tafl import judge, strike, survey\n"
         "kernels = [alphabeta.search_root, count.perft, count.playouts, survey.advance, survey.set_up]\n"
-        "print(sum(sum(k.stats.cache_misses.values()) for k in kernels), [len(k.signatures) for k in kernels])\n"
+        "missed = sum(sum(k.entry.stats.cache_misses.values()) for k in kernels)\n"
+        "print(missed, [len(k.entry.signatures) for k in kernels])\n"
     )
     for _ in range(2):
         done = subprocess.run(

@@ -17,9 +17,10 @@ from listing import generate
 from numba import config
 from patience import PROMPTLY
 
-from hnefi.engine import evaluators, games, intrinsics, verbs
+from hnefi.engine import evaluators, games, verbs
 from hnefi.engine.catalogue import MEASURED
-from hnefi.engine.jit import entry
+from hnefi.engine.compile import intrinsics
+from hnefi.engine.compile.jit import entry
 from hnefi.engine.position import Position
 from hnefi.engine.search.mcts import DRAWN, MOST_PLIES, NODE, ONE, ROOT
 from hnefi.engine.search.mcts_run import FIRST_DEPTH, GAMES, MATE_SIMULATIONS
@@ -645,7 +646,7 @@ from hnefi.engine.search.types import Limits
 from hnefi.engine.session import Session
 
 def compiled():
-    return [len(kernel.signatures) for kernel in (mcts.simulate, mcts.plant, mcts.follow, mcts.line)]
+    return [len(kernel.entry.signatures) for kernel in (mcts.simulate, mcts.plant, mcts.follow, mcts.line)]
 
 session = Session()
 session.set_option("Algorithm", "puct")

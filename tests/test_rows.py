@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hnefi.engine import rows
-from hnefi.engine.intrinsics import cells_between
-from hnefi.engine.jit import kernel
+from hnefi.engine.compile.intrinsics import cells_between
+from hnefi.engine.compile.jit import kernel
 
 RECORD = np.dtype(
     [("v", "i4", (40,)), ("w", "i4", (40,)), ("out", "i4", (12, rows.HIGH)), ("numbers", "i8", (4,))]

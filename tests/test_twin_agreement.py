@@ -213,14 +213,14 @@ def compiled() -> dict[str, tuple[int, int, int]]:
     """For every kernel that Python has called: its signatures, and what it found or missed in the disk cache."""
     return {
         f"{room}.{word}": (
-            len(thing.signatures),
-            sum(thing.stats.cache_hits.values()),
-            sum(thing.stats.cache_misses.values()),
+            len(thing.entry.signatures),
+            sum(thing.entry.stats.cache_hits.values()),
+            sum(thing.entry.stats.cache_misses.values()),
         )
         for room, module in sys.modules.items()
         if room.startswith("hnefi.engine.")
         for word, thing in vars(module).items()
-        if isinstance(thing, Dispatcher) and thing.signatures
+        if isinstance(thing, Dispatcher) and thing.entry.signatures
     }
 
 

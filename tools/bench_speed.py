@@ -295,7 +295,7 @@ class _Bench:
 
 def compile_kernels() -> None:
     """Compile in another process what the cache lacks: one that has just compiled runs its kernels a tenth slower."""
-    command = [sys.executable, "-c", "from hnefi.engine.warmup import warm; warm()"]
+    command = [sys.executable, "-c", "from hnefi.engine.warmup import load, warm; load() or warm()"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BenchError(f"the kernels do not compile:\n{done.stderr.rstrip()}")

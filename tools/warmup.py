@@ -1,25 +1,70 @@
-"""`hnefi warmup`: compile every kernel now, once, so that no later start waits for it."""
+"""`hnefi warmup`: compile every kernel now, once, so that no later start waits for it; and what is kept of that."""
 
 from __future__ import annotations
 
+import time
+
 from .arguments import let_interrupt_end_us, parser
+
+MIB = 1024 * 1024
 
 
 def main(argv: list[str]) -> int:
-    """Compile or load every kernel and say how long it took."""
+    """Compile or load every kernel and say how long it took, or look after the folder of machine code."""
     options = parser(
         "warmup",
-        "Compiles every kernel into the cache. Engines do that by themselves at their first start; several that "
-        "start at once on an empty cache would all do it. So warm up once before a tournament.",
-        ["", "--quiet"],
+        "Compiles every kernel into the cache. Engines compile by themselves what they need; those that start at "
+        "once on an empty cache compile it once and wait for each other. Warming up covers every game and command.",
+        ["", "--quiet", "--show", "--repair"],
     )
     options.add_argument("--quiet", action="store_true", help="say nothing")
+    what = options.add_mutually_exclusive_group()
+    what.add_argument("--show", action="store_true", help="show the machine code that is kept, and where")
+    what.add_argument("--clear", action="store_true", help="remove all of it; nothing is compiled")
+    what.add_argument(
+        "--repair", action="store_true", help="remove what is damaged, then compile what is missing"
+    )
     arguments = options.parse_args(argv)
     let_interrupt_end_us()
 
+    from hnefi.engine.compile import cache
+
+    if arguments.show:
+        show()
+        return 0
+    if arguments.clear:
+        print(f"{cache.clear()} files removed from {cache.folder()}")
+        return 0
+    if arguments.repair:
+        wrong = cache.damaged()
+        for one in wrong:
+            cache.drop(one.path.name)
+            print(f"damaged, removed: {one.path}")
+        if not wrong and not arguments.quiet:
+            print(f"nothing is damaged in {cache.folder()}")
+
     from hnefi.engine.warmup import warm
 
-    seconds = warm(None if arguments.quiet else print, everything=True)
+    begun = time.perf_counter()
+    warm()
     if not arguments.quiet:
-        print(f"everything is compiled ({seconds:.1f} s)")
+        print(f"everything is compiled ({time.perf_counter() - begun:.1f} s)")
     return 0
+
+
+def show() -> None:
+    """Print where machine code is kept, and a line for each entry: how often, how large, how long unused."""
+    from hnefi.engine.compile import cache
+
+    files = cache.kept()
+    print(f"{cache.folder() or 'nowhere: there is no home folder'}")
+    for entry in sorted({one.entry for one in files}):
+        same = [one for one in files if one.entry == entry]
+        size = sum(one.size for one in same) / 1024
+        used = min(one.idle for one in same) / 3600
+        print(f"  {entry:<28} {len(same):>3} x {size:>8.0f} KiB   last used {used:.0f} h ago")
+    total = sum(one.size for one in files) / MIB
+    print(
+        f"{len(files)} files, {total:.1f} MiB; unused for {cache.KEPT_DAYS} days, or the oldest beyond "
+        f"{cache.KEPT_BYTES // MIB} MiB, they are removed"
+    )

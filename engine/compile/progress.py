@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 INTERVAL = 1.0
 """Seconds between two reports."""
-PATIENCE = 0.2
-"""What takes less, such as a kernel loaded from the disk cache, is not worth a word. In seconds."""
+PATIENCE = 0.3
+"""Seconds before the first: what takes less is not worth a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Progress:
 
 Listener = Callable[[Progress], None]
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _listeners: list[Listener] = []
 
 
@@ -49,3 +50,151 @@ def listening(listener: Listener) -> Iterator[None]:
     finally:
         with _lock:
             _listeners.remove(listener)
+
+
+class _State:
+    """What is going on in this process: the parts that are expected, and the one being compiled."""
+
+    def __init__(self) -> None:
+        self.expected: dict[str, float] = {}
+        """Seconds that each part of the plan should take."""
+        self.done: dict[str, float] = {}
+        """Parts of the plan that are ready, and the seconds they took: 0 for one that was loaded."""
+        self.part = ""
+        self.begun = 0.0
+        self.part_begun = 0.0
+        self.elsewhere: Progress | None = None
+        self.ticker: threading.Thread | None = None
+
+
+_state = _State()
+
+
+@contextlib.contextmanager
+def plan(parts: Mapping[str, float]) -> Iterator[None]:
+    """Expect these parts, each with the seconds it usually takes; reports count them while the block runs."""
+    with _lock:
+        _state.expected, _state.done = dict(parts), {}
+        _state.begun = time.monotonic()
+    try:
+        yield
+    finally:
+        with _lock:
+            _state.expected, _state.done = {}, {}
+
+
+def loaded(part: str) -> None:
+    """A part was found in the cache."""
+    with _lock:
+        _state.done.setdefault(part, 0.0)
+
+
+@contextlib.contextmanager
+def waiting(part: str) -> Iterator[Callable[[Progress | None], None]]:
+    """Report that another process compiles what we wait for; the function given takes what that one says."""
+    begin(part)
+
+    def heard(progress: Progress | None) -> None:
+        with _lock:
+            elapsed = time.monotonic() - _state.part_begun
+            known = progress or Progress(0, 1, part, elapsed)
+            _state.elsewhere = Progress(
+                known.done, known.total, known.part, elapsed, known.remaining, elsewhere=True
+            )
+
+    heard(None)
+    try:
+        yield heard
+    finally:
+        end()
+
+
+def current() -> Progress | None:
+    """How things stand, None where nothing is compiled."""
+    with _lock:
+        if not _state.part:
+            return None
+        if _state.elsewhere is not None:
+            return _state.elsewhere
+        now = time.monotonic()
+        parts = dict.fromkeys([*_state.expected, *_state.done, _state.part])
+        done = [part for part in parts if part in _state.done and part != _state.part]
+        return Progress(
+            len(done), len(parts), _state.part, now - min(_state.begun, _state.part_begun), _remaining(now)
+        )
+
+
+def _remaining(now: float) -> float | None:
+    """Seconds left by what the parts usually take, scaled by how fast this machine is today."""
+    if _state.part not in _state.expected:
+        return None
+    here = now - _state.part_begun
+    compiled = {part: seconds for part, seconds in _state.done.items() if seconds and part in _state.expected}
+    usual = sum(_state.expected[part] for part in compiled)
+    scale = sum(compiled.values()) / usual if usual > 1.0 else 1.0
+    left = max(0.0, _state.expected[_state.part] * scale - here)
+    return left + scale * sum(
+        seconds
+        for part, seconds in _state.expected.items()
+        if part not in _state.done and part != _state.part
+    )
+
+
+def begin(part: str) -> None:
+    """`part` is being compiled from now on."""
+    with _lock:
+        _state.part, _state.part_begun = part, time.monotonic()
+        if not _state.expected:
+            _state.begun = _state.part_begun
+        if _state.ticker is None:
+            _state.ticker = threading.Thread(target=_tick, daemon=True, name="compilation reports")
+            _state.ticker.start()
+
+
+def end() -> float:
+    """The part that was begun is ready, or given up; returns the seconds it took, 0 if there was none."""
+    with _lock:
+        part, _state.part = _state.part, ""
+        if not part:
+            return 0.0
+        seconds = time.monotonic() - _state.part_begun
+        if _state.elsewhere is None:
+            _state.done[part] = seconds
+        _state.elsewhere = None
+        if not _state.expected:
+            _state.done = {}
+        return seconds
+
+
+def _tick() -> None:
+    time.sleep(PATIENCE)
+    while True:
+        with _lock:
+            report, told = current(), list(_listeners)
+            if report is None and not _state.expected:
+                _state.ticker = None
+                return
+        if report is not None:
+            for listener in told:
+                with contextlib.suppress(Exception):  # a listener's trouble is not the compiler's
+                    listener(report)
+        time.sleep(INTERVAL)
+
+
+def as_numbers(progress: Progress) -> Sequence[object]:
+    """A report as JSON can hold it; `of_numbers` reads it."""
+    return [progress.done, progress.total, progress.part, progress.elapsed, progress.remaining]
+
+
+def of_numbers(values: object) -> Progress | None:
+    """What `as_numbers` has written, None if it is anything else."""
+    match values:
+        case [
+            int(done),
+            int(total),
+            str(part),
+            int() | float() as elapsed,
+            None | int() | float() as remaining,
+        ]:
+            return Progress(done, total, part[:40], float(elapsed), remaining)
+    return None

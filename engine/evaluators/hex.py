@@ -12,11 +12,11 @@ from numba import from_dtype
 from numba.extending import overload
 
 from .. import verbs
+from ..compile.jit import BINDING, entry, inline, kernel
 from ..game import AnyVariant
 from ..games.hex import kernels  # noqa: F401  binds the verbs that a search asks for
 from ..games.hex.distances import FAR, survey, through
 from ..games.hex.state import EDGES, HEX, X, joined
-from ..jit import OPTIONS, entry, inline, kernel
 
 TERMS = ("distance_a", "distance_d", "width_a", "width_d", "tempo", "win")
 """Names of the terms, in the order in which `terms` writes them."""
@@ -114,7 +114,7 @@ PARAMS = from_dtype(DEFAULT)
 STATE = from_dtype(HEX)
 
 
-@overload(verbs.evaluate, jit_options=OPTIONS)
+@overload(verbs.evaluate, jit_options=BINDING)
 def _evaluate(params, state):
     if params == PARAMS and state == STATE:
         return lambda params, state: evaluate(params, state)
@@ -123,7 +123,7 @@ def _evaluate(params, state):
 verbs.KERNELS["evaluate", DEFAULT, HEX] = evaluate
 
 
-@overload(verbs.value, jit_options=OPTIONS)
+@overload(verbs.value, jit_options=BINDING)
 def _value(params, state):
     if params == PARAMS and state == STATE:
         return lambda params, state: value(params, state)

@@ -13,9 +13,9 @@ from numba import from_dtype
 from numba.extending import overload
 
 from .. import verbs
+from ..compile.jit import BINDING, entry, inline
 from ..game import AnyVariant
 from ..games.hexapawn.kernels import HEXAPAWN
-from ..jit import OPTIONS, entry, inline
 from ..squares import STRIDE
 
 TERMS = ("material", "advancement", "passed", "tempo")
@@ -97,7 +97,7 @@ PARAMS = from_dtype(DEFAULT)
 STATE = from_dtype(HEXAPAWN)
 
 
-@overload(verbs.evaluate, jit_options=OPTIONS)
+@overload(verbs.evaluate, jit_options=BINDING)
 def _evaluate(params, state):
     if params == PARAMS and state == STATE:
         return lambda params, state: evaluate(params, state)
@@ -106,7 +106,7 @@ def _evaluate(params, state):
 verbs.KERNELS["evaluate", DEFAULT, HEXAPAWN] = evaluate
 
 
-@overload(verbs.value, jit_options=OPTIONS)
+@overload(verbs.value, jit_options=BINDING)
 def _value(params, state):
     if params == PARAMS and state == STATE:
         return lambda params, state: value(params, state)

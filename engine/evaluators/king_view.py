@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..compile.jit import inline
 from ..games.tafl.state import KING
 from ..games.tafl.walk import DIRECTIONS
-from ..jit import inline
 from ..variant import Variant
 
 

@@ -11,11 +11,11 @@ from numba import from_dtype
 from numba.extending import overload
 
 from .. import verbs
+from ..compile.jit import BINDING, entry, inline
 from ..games.hex import kernels  # noqa: F401  binds the verbs that a search asks for
 from ..games.hex.state import HEX
 from ..games.hexapawn.kernels import HEXAPAWN
 from ..games.tafl.state import TAFL
-from ..jit import OPTIONS, entry, inline
 from .networks import hingston2007, hingston2007_2862, linear, linear_tablut, linear_threats, mlp, simple
 
 MOST_WEIGHTS = 1 << 15
@@ -105,37 +105,37 @@ HEX_STATE = from_dtype(HEX)
 HEXAPAWN_STATE = from_dtype(HEXAPAWN)
 
 
-@overload(verbs.value, jit_options=OPTIONS)
+@overload(verbs.value, jit_options=BINDING)
 def _tafl_value(params, state):
     if params == PARAMS and state == TAFL_STATE:
         return lambda params, state: tafl_value(params, state)
 
 
-@overload(verbs.value, jit_options=OPTIONS)
+@overload(verbs.value, jit_options=BINDING)
 def _hex_value(params, state):
     if params == PARAMS and state == HEX_STATE:
         return lambda params, state: hex_value(params, state)
 
 
-@overload(verbs.value, jit_options=OPTIONS)
+@overload(verbs.value, jit_options=BINDING)
 def _hexapawn_value(params, state):
     if params == PARAMS and state == HEXAPAWN_STATE:
         return lambda params, state: hexapawn_value(params, state)
 
 
-@overload(verbs.evaluate, jit_options=OPTIONS)
+@overload(verbs.evaluate, jit_options=BINDING)
 def _tafl_evaluate(params, state):
     if params == PARAMS and state == TAFL_STATE:
         return lambda params, state: tafl_evaluate(params, state)
 
 
-@overload(verbs.evaluate, jit_options=OPTIONS)
+@overload(verbs.evaluate, jit_options=BINDING)
 def _hex_evaluate(params, state):
     if params == PARAMS and state == HEX_STATE:
         return lambda params, state: hex_evaluate(params, state)
 
 
-@overload(verbs.evaluate, jit_options=OPTIONS)
+@overload(verbs.evaluate, jit_options=BINDING)
 def _hexapawn_evaluate(params, state):
     if params == PARAMS and state == HEXAPAWN_STATE:
         return lambda params, state: hexapawn_evaluate(params, state)

@@ -14,9 +14,9 @@ from numba import from_dtype
 from numba.extending import overload
 
 from .. import verbs
+from ..compile.jit import BINDING, entry
 from ..games.tafl.state import CORE, KING, PIECE_CODES, TAFL
 from ..games.tafl.tables import template
-from ..jit import OPTIONS, entry
 from ..squares import CELLS, STRIDE, squares
 from ..variant import Variant
 from .tafl_view import ROWS, SEEN, look
@@ -166,7 +166,7 @@ PARAMS = from_dtype(DEFAULT)
 STATE = from_dtype(TAFL)
 
 
-@overload(verbs.evaluate, jit_options=OPTIONS)
+@overload(verbs.evaluate, jit_options=BINDING)
 def _evaluate(params, state):
     if params == PARAMS and state == STATE:
         return lambda params, state: evaluate(params, state)
@@ -175,7 +175,7 @@ def _evaluate(params, state):
 verbs.KERNELS["evaluate", DEFAULT, TAFL] = evaluate
 
 
-@overload(verbs.value, jit_options=OPTIONS)
+@overload(verbs.value, jit_options=BINDING)
 def _value(params, state):
     if params == PARAMS and state == STATE:
         return lambda params, state: value(params, state)

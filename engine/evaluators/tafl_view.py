@@ -6,10 +6,10 @@ where no list of moves ever ends, for what looks at single rows.
 
 from __future__ import annotations
 
+from ..compile.intrinsics import cells_between, ones
+from ..compile.jit import inline, kernel
 from ..games.tafl.state import KING
 from ..games.tafl.walk import DIRECTIONS
-from ..intrinsics import cells_between, ones
-from ..jit import inline, kernel
 from ..rows import HIGH, LOW, across, along, count, differ, high, load, low, raised, single, sunk
 from ..squares import STRIDE
 from ..verbs import MOVES

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..jit import entry, inline, kernel
+from ..compile.jit import entry, inline, kernel
 from ..squares import CELLS
 from ..verbs import (
     MOST_MOVES,

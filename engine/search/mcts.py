@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
+from ..compile.intrinsics import fetch_add, set_once
+from ..compile.jit import BINDING, entry, inline, kernel
 from ..dice import below
-from ..intrinsics import fetch_add, set_once
-from ..jit import OPTIONS, entry, inline, kernel
 from ..verbs import MOST_MOVES, adjudicate, evaluate, generate, make, random_move, stuck, undo, weight
 
 ROOT = 1
@@ -114,7 +114,7 @@ def by_weight(params, s, end, priors):
         priors[i] = np.exp(weight(s, int(s.moves[i])) / TEMPERATURE)
 
 
-@overload(policy, jit_options=OPTIONS)
+@overload(policy, jit_options=BINDING)
 def _policy(params, state, end, priors):
     if params not in WITH_POLICY:
         return lambda params, state, end, priors: by_weight(params, state, end, priors)

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..compile.jit import entry, inline, kernel
 from ..dice import below
-from ..jit import entry, inline, kernel
 from ..sides import Reason
 from ..verbs import (
     MOST_MOVES,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..jit import inline
+from ..compile.jit import inline
 
 MATE = 30000
 """A win in n plies is worth `MATE - n`."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hnefi.engine.jit import entry, inline, kernel
+from hnefi.engine.compile.jit import entry, inline, kernel
 from hnefi.engine.verbs import MOST_MOVES, MOVES, adjudicate, can_move, generate, make, stuck, undo, weight
 
 DEEPEST = 40

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ...jit import entry, inline
+from ...compile.jit import entry, inline
 
 NUMBER = 2
 SOURCE = 'P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl", 2007'

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...jit import entry
+from ...compile.jit import entry
 from . import hingston2007
 from .hingston2007 import GAMES, OPTIONS, SCALE, SOURCE, conclude, layout, look, sigmoid, window  # noqa: F401
 

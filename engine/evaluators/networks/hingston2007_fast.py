@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...jit import entry, inline
+from ...compile.jit import entry, inline
 from ...lanes import (
     SIGMOID_ERROR,
     WIDTH,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...jit import kernel
+from ...compile.jit import kernel
 from ..king_view import around, hand_weights, standing_guards
 
 NUMBER = 4

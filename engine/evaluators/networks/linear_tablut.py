@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...compile.jit import inline, kernel
 from ...games.tafl.state import KING
 from ...games.tafl.walk import DIRECTIONS, piece_moves
-from ...jit import inline, kernel
 
 NUMBER = 6
 SOURCE = '"Tablut Game AI with Temporal Difference Learning": the evaluation function by the text'

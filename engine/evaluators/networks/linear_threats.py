@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
+from ...compile.jit import inline, kernel
 from ...games.tafl.noisy import king_pressed
 from ...games.tafl.state import KING, LETTERS, WALL
 from ...games.tafl.strike import helps_take
 from ...games.tafl.walk import DIRECTIONS, goes
-from ...jit import inline, kernel
 from ...squares import STRIDE
 from ..king_view import around, runs_to_goal, standing_guards
 from . import linear

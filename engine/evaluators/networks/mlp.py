@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ...jit import inline, kernel
+from ...compile.jit import inline, kernel
 
 NUMBER = 5
 SOURCE = '"Tablut Game AI with Temporal Difference Learning"; M. McCarver, R. LeGrand, "Evolving a Hex-Playing Agent"'

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...jit import kernel
+from ...compile.jit import kernel
 
 NUMBER = 1
 SOURCE = 'P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl", 2007: the player called Simple'

@@ -7,7 +7,7 @@ Computer Hex: are bees better than fruitflies?, 2000.)
 
 from __future__ import annotations
 
-from ...jit import inline, kernel
+from ...compile.jit import inline, kernel
 from .state import EDGES, KEPT, NEIGHBOURS, X, joined
 
 FAR = 30

@@ -11,8 +11,8 @@ from numba import from_dtype
 from numba.extending import overload
 
 from ... import verbs
+from ...compile.jit import BINDING, entry, inline, kernel
 from ...dice import below
-from ...jit import OPTIONS, entry, inline, kernel
 from ...sides import Reason
 from ...squares import STRIDE, SWAP
 from .distances import survey, through
@@ -246,91 +246,91 @@ STATE = from_dtype(HEX)
 # Each overload must be a plain module-level function: one made by a factory never hits numba's disk cache.
 
 
-@overload(verbs.generate, jit_options=OPTIONS)
+@overload(verbs.generate, jit_options=BINDING)
 def _generate(state, top):
     if state == STATE:
         return lambda state, top: generate(state, top)
 
 
-@overload(verbs.generate_noisy, jit_options=OPTIONS)
+@overload(verbs.generate_noisy, jit_options=BINDING)
 def _generate_noisy(state, top):
     if state == STATE:
         return lambda state, top: generate_noisy(state, top)
 
 
-@overload(verbs.make, jit_options=OPTIONS)
+@overload(verbs.make, jit_options=BINDING)
 def _make(state, move):
     if state == STATE:
         return lambda state, move: make(state, move)
 
 
-@overload(verbs.undo, jit_options=OPTIONS)
+@overload(verbs.undo, jit_options=BINDING)
 def _undo(state):
     if state == STATE:
         return lambda state: undo(state)
 
 
-@overload(verbs.adjudicate, jit_options=OPTIONS)
+@overload(verbs.adjudicate, jit_options=BINDING)
 def _adjudicate(state, root):
     if state == STATE:
         return lambda state, root: adjudicate(state, root)
 
 
-@overload(verbs.stuck, jit_options=OPTIONS)
+@overload(verbs.stuck, jit_options=BINDING)
 def _stuck(state):
     if state == STATE:
         return lambda state: stuck(state)
 
 
-@overload(verbs.can_move, jit_options=OPTIONS)
+@overload(verbs.can_move, jit_options=BINDING)
 def _can_move(state):
     if state == STATE:
         return lambda state: can_move(state)
 
 
-@overload(verbs.horizon, jit_options=OPTIONS)
+@overload(verbs.horizon, jit_options=BINDING)
 def _horizon(state):
     if state == STATE:
         return lambda state: horizon(state)
 
 
-@overload(verbs.weight, jit_options=OPTIONS)
+@overload(verbs.weight, jit_options=BINDING)
 def _weight(state, move):
     if state == STATE:
         return lambda state, move: weight(state, move)
 
 
-@overload(verbs.win_at_once, jit_options=OPTIONS)
+@overload(verbs.win_at_once, jit_options=BINDING)
 def _win_at_once(state, top):
     if state == STATE:
         return lambda state, top: win_at_once(state, top)
 
 
-@overload(verbs.looming, jit_options=OPTIONS)
+@overload(verbs.looming, jit_options=BINDING)
 def _looming(state, top):
     if state == STATE:
         return lambda state, top: looming(state, top)
 
 
-@overload(verbs.skip, jit_options=OPTIONS)
+@overload(verbs.skip, jit_options=BINDING)
 def _skip(state):
     if state == STATE:
         return lambda state: skip(state)
 
 
-@overload(verbs.unskip, jit_options=OPTIONS)
+@overload(verbs.unskip, jit_options=BINDING)
 def _unskip(state):
     if state == STATE:
         return lambda state: unskip(state)
 
 
-@overload(verbs.image_key, jit_options=OPTIONS)
+@overload(verbs.image_key, jit_options=BINDING)
 def _image_key(state, squares):
     if state == STATE:
         return lambda state, squares: image_key(state, squares)
 
 
-@overload(verbs.random_move, jit_options=OPTIONS)
+@overload(verbs.random_move, jit_options=BINDING)
 def _random_move(state):
     if state == STATE:
         return lambda state: random_move(state)

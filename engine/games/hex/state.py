@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...jit import inline
+from ...compile.jit import inline
 from ...squares import CELLS, STRIDE, file_of, rank_of, square
 from ...verbs import MOVES
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...compile.jit import entry
 from ...dice import below
-from ...jit import entry
 from ...squares import STRIDE
 from .judge import generate
 from .walk import RIGHT, UP, goes_straight

@@ -5,7 +5,7 @@ All are rare. Each begins with the cheapest test that refutes it almost always.
 
 from __future__ import annotations
 
-from ...jit import inline, kernel
+from ...compile.jit import inline, kernel
 from ...squares import STRIDE
 from .state import KING
 from .walk import DIRECTIONS, RIGHT, UP, piece_moves

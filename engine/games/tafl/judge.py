@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...jit import entry, inline, kernel
+from ...compile.jit import entry, inline, kernel
 from .strike import make, takes, undo
 from .walk import can_walk, side_moves
 

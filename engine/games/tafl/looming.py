@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit import inline, kernel
+from ...compile.jit import inline, kernel
 from .judge import horizon
 from .noisy import arrivals, king_pressed
 from .strike import make, undo

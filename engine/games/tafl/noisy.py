@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...jit import entry, inline, kernel
+from ...compile.jit import entry, inline, kernel
 from ...squares import STRIDE
 from .judge import generate, keep_legal
 from .state import KING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit import entry, inline, kernel
+from ...compile.jit import entry, inline, kernel
 from ...squares import STRIDE
 from .ends import fort_holds, opentafl_end, sealed, surrounded
 from .state import KING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit import entry, kernel
+from ...compile.jit import entry, kernel
 from .ends import fort_holds, is_surrounded, opentafl_end, sealed
 from .judge import can_move, legal_after, settle, stuck
 from .state import KING

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...jit import inline, kernel
+from ...compile.jit import inline, kernel
 from ...squares import STRIDE
 
 UP, RIGHT = STRIDE, 1

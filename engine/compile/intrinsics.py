@@ -119,6 +119,12 @@ class Called(Inlined):
     PASSES = (IndexFromStart, StayApart)
 
 
+class Bound(Inlined):
+    """How the little functions are compiled that choose a kernel by the types of its arguments."""
+
+    PASSES = ()
+
+
 def fetch_add(record: Any, field: str, amount: int) -> int:
     """Add to an integer field of a record that other threads write as well; the value before. `field` is a literal."""
     before = int(record[field])

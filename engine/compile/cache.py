@@ -1,0 +1,344 @@
+"""Where machine code is kept: one file for each entry, found by everything that it depends on.
+
+A file's name holds a hash of the sources, the argument types, the versions of compiler and Python and the processor,
+so nothing in the folder can be out of date; what is damaged is dropped and compiled again. Processes share the folder:
+the first to miss something compiles, under a lock that its death releases, and the others wait and load.
+
+This module imports neither numpy nor numba.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import progress
+
+SHIPPED = Path(__file__).resolve().parent / "machine_code"
+"""Machine code that came with the package, if any did: only read."""
+_HEAD = b"hnefi machine code 1\n"
+_LOCK = "lock"
+_TIMES = "times.json"
+_SUFFIX = ".code"
+
+KEPT_DAYS = 30
+"""What nobody has used for so long goes, whatever room there is."""
+KEPT_BYTES = 256 * 1024 * 1024
+"""Above this size the files that have waited longest for a use go, but none that was used within a day."""
+_DAY = 86400.0
+_STALE = 15.0
+"""Seconds without a sign of life after which whoever holds the lock is believed stopped."""
+_LOOK = 0.1
+
+
+def folder() -> Path | None:
+    """This user's folder: in `NUMBA_CACHE_DIR` if that is set, else in the system's place; None without a home."""
+    if named := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(named) / "hnefi"
+    try:
+        if sys.platform == "win32":
+            base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+        elif sys.platform == "darwin":
+            base = str(Path.home() / "Library" / "Caches")
+        else:
+            base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    except RuntimeError:
+        return None
+    return Path(base) / "hnefi"
+
+
+class _Notice:
+    """Says once on standard error why nothing can be kept: everything works, but each start compiles anew."""
+
+    said = False
+
+    def __call__(self, place: Path | None, reason: str) -> None:
+        if not self.said:
+            self.said = True
+            where = f"in {place}" if place else "anywhere"
+            print(
+                f"hnefi: machine code cannot be kept {where} ({reason}): each start compiles anew",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+_cannot_keep = _Notice()
+
+
+def load(name: str) -> bytes | None:
+    """What was saved under `name`, None if there is nothing or it is damaged. A damaged file of ours is removed."""
+    for place in (SHIPPED, folder()):
+        if place is None:
+            continue
+        path = place / f"{name}{_SUFFIX}"
+        try:
+            with path.open("rb") as file:
+                if not _trusted(os.fstat(file.fileno())):
+                    continue
+                data = file.read()
+        except OSError:
+            continue
+        head, digest, content = (
+            data[: len(_HEAD)],
+            data[len(_HEAD) : len(_HEAD) + 32],
+            data[len(_HEAD) + 32 :],
+        )
+        if head == _HEAD and hashlib.sha256(content).digest() == digest:
+            if place is not SHIPPED:
+                _used(path)
+            return content
+        drop(name)
+    return None
+
+
+def save(name: str, content: bytes) -> None:
+    """Keep `content` under `name`; where that cannot be done, one line on standard error says so."""
+    place = folder()
+    if place is None:
+        _cannot_keep(None, "there is no home folder")
+        return
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write(place / f"{name}{_SUFFIX}", _HEAD + hashlib.sha256(content).digest() + content)
+        _prune(place)
+    except OSError as error:
+        _cannot_keep(place, error.strerror or str(error))
+
+
+def drop(name: str) -> None:
+    """Forget what is kept under `name`."""
+    if place := folder():
+        with contextlib.suppress(OSError):
+            (place / f"{name.removesuffix(_SUFFIX)}{_SUFFIX}").unlink()
+
+
+def _write(path: Path, data: bytes) -> None:
+    """The whole file or none of it, whoever reads meanwhile."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(temporary).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+def _trusted(status: os.stat_result) -> bool:
+    """Machine code is run, so it must be ours or the administrator's."""
+    return not hasattr(os, "getuid") or status.st_uid in (os.getuid(), 0)
+
+
+def _used(path: Path) -> None:
+    """Note the day of the last use."""
+    with contextlib.suppress(OSError):  # a folder that can only be read
+        if time.time() - path.stat().st_mtime > _DAY / 24:
+            os.utime(path)
+
+
+class NotCompiled(Exception):
+    """Something is not kept that was only to be loaded."""
+
+
+_only_loading = 0
+
+
+@contextlib.contextmanager
+def loading_only() -> Iterator[None]:
+    """Raise `NotCompiled` where the block would compile."""
+    global _only_loading  # noqa: PLW0603 - all threads wait for numba's one lock anyway
+    _only_loading += 1
+    try:
+        yield
+    finally:
+        _only_loading -= 1
+
+
+def only_loading() -> bool:
+    """Whether nothing may be compiled now."""
+    return _only_loading > 0
+
+
+# What is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One file of machine code: the entry's name, bytes, and seconds since its last use."""
+
+    entry: str
+    size: int
+    idle: float
+    path: Path
+
+
+def kept(place: Path | None = None) -> list[Kept]:
+    """The machine code in the folder, the longest idle first."""
+    place = place or folder()
+    found = []
+    now = time.time()
+    for path in place.glob(f"*{_SUFFIX}") if place else ():
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            found.append(Kept(path.name.split("-")[0], status.st_size, now - status.st_mtime, path))
+    return sorted(found, key=lambda one: -one.idle)
+
+
+def damaged() -> list[Kept]:
+    """Files that are not what was saved."""
+    wrong = []
+    for one in kept():
+        data = one.path.read_bytes()
+        start = len(_HEAD)
+        if data[:start] != _HEAD or hashlib.sha256(data[start + 32 :]).digest() != data[start : start + 32]:
+            wrong.append(one)
+    return wrong
+
+
+def clear() -> int:
+    """Remove all machine code that is kept; returns the number of files."""
+    files = kept()
+    for one in files:
+        one.path.unlink(missing_ok=True)
+    return len(files)
+
+
+def _prune(place: Path) -> None:
+    """Make room: by age, then by size; never what was used within a day, perhaps by another checkout."""
+    files = kept(place)
+    room = sum(one.size for one in files)
+    for one in files:
+        if one.idle > KEPT_DAYS * _DAY or (room > KEPT_BYTES and one.idle > _DAY):
+            with contextlib.suppress(OSError):
+                one.path.unlink()
+                room -= one.size
+
+
+# How long things take
+
+
+def times() -> dict[str, float]:
+    """Seconds that each entry took when this machine compiled it last."""
+    try:
+        read = json.loads((_place() / _TIMES).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(read, dict):
+        return {}
+    return {str(name): float(value) for name, value in read.items() if isinstance(value, int | float)}
+
+
+def note_time(entry: str, seconds: float) -> None:
+    """Remember how long an entry took."""
+    with contextlib.suppress(OSError):
+        known = times()
+        known[entry] = round(seconds, 2)
+        _write(_place() / _TIMES, json.dumps(known).encode())
+
+
+def _place() -> Path:
+    place = folder()
+    if place is None:
+        raise FileNotFoundError("no home folder")
+    return place
+
+
+# One compiler at a time
+
+
+class Lock:
+    """The right to compile, for one process at a time; held from the first miss until the outermost `session` ends."""
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+        self._sessions = 0
+        self._telling = contextlib.ExitStack()
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[None]:
+        """Whoever compiles something in the block keeps the lock to its end: its other parts are half done already."""
+        self._sessions += 1
+        try:
+            yield
+        finally:
+            self._sessions -= 1
+            self.release()
+
+    def acquire(self, part: str) -> bool:
+        """Wait until no other process compiles. Returns whether anybody else did, so that looking again may help.
+
+        Somebody who gives no sign of life for `_STALE` seconds, a stopped process, is waited for no longer.
+        """
+        if self._file is not None:
+            return False
+        try:
+            import fcntl
+
+            place = _place()
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = os.open(place / _LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        except (ImportError, OSError):
+            return False  # nothing can be shared: everybody compiles for himself
+        waited = False
+        begun = time.time()
+        try:
+            with contextlib.ExitStack() as stack:
+                heard = None
+                while True:
+                    try:
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        break
+                    except BlockingIOError:
+                        pass
+                    if heard is None:
+                        heard = stack.enter_context(progress.waiting(part))
+                    waited = True
+                    if time.time() - max(begun, os.fstat(file).st_mtime) > _STALE:
+                        os.close(file)
+                        return True
+                    heard(_reported(file))
+                    time.sleep(_LOOK)
+        except OSError:
+            os.close(file)
+            return waited
+        self._file = file
+        self._telling.enter_context(progress.listening(self._tell))
+        self._tell(progress.current())
+        return waited
+
+    def release(self) -> None:
+        """Let others compile, unless a session goes on."""
+        if self._file is not None and not self._sessions:
+            self._telling.close()
+            os.close(self._file)
+            self._file = None
+
+    def _tell(self, report: progress.Progress | None) -> None:
+        """Write how far we are into the lock file, for those who wait; its age is our sign of life."""
+        file = self._file
+        if file is not None:
+            with contextlib.suppress(OSError):
+                data = json.dumps(progress.as_numbers(report) if report else []).encode()
+                os.pwrite(file, data, 0)
+                os.ftruncate(file, len(data))
+                os.utime(file)
+
+
+def _reported(file: int) -> progress.Progress | None:
+    try:
+        return progress.of_numbers(json.loads(os.pread(file, 4096, 0)))
+    except (OSError, ValueError):
+        return None
+
+
+LOCK = Lock()
