@@ -487,7 +487,7 @@ def test_a_chart_that_cannot_be_written_costs_nothing_else(
     monkeypatch.setattr(chart, "draw", fail)
     words = ("game.tafl", "--engine", parrot(PARROT), "--quiet", "-o", "out.tafl", "--chart", "x.svg")
     status, out, err = analyze(*words)
-    assert (status, err) == (2, "hnefi analyze: x.svg: No space left on device\n")
+    assert (status, err) == (4, "hnefi analyze: x.svg: No space left on device\n")
     assert "turning points: none\n" in out
     assert record(Path("out.tafl")).tag("Analysis") == "Parrot, nodes 500000"
 

@@ -6,14 +6,13 @@ import random
 import threading
 from typing import Any
 
-import numba
 import pytest
 import twin_hexapawn as slow
 from conversation import Conversation
 from twin_hexapawn import Twin
 
 from hnefi.engine import count, evaluators, games
-from hnefi.engine.compile.jit import OPTIONS
+from hnefi.engine.compile.jit import kernel
 from hnefi.engine.game import VariantError
 from hnefi.engine.perft import perft
 from hnefi.engine.position import IllegalMove, Position, PositionError
@@ -61,7 +60,7 @@ def solve(position: Position, searcher: Searcher) -> Info:
     return reports[-1]
 
 
-@numba.njit(**OPTIONS)
+@kernel
 def finished_games(state: Any, top: int) -> int:
     """The number of ways to a finished game."""
     if state.outcome:

@@ -96,7 +96,8 @@ def load(name: str) -> bytes | None:
             if place is not SHIPPED:
                 _used(path)
             return content
-        drop(name)
+        if place is not SHIPPED:
+            drop(name)
     return None
 
 
@@ -241,6 +242,7 @@ def times() -> dict[str, float]:
 def note_time(entry: str, seconds: float) -> None:
     """Remember how long an entry took."""
     with contextlib.suppress(OSError):
+        _place().mkdir(mode=0o700, parents=True, exist_ok=True)
         known = times()
         known[entry] = round(seconds, 2)
         _write(_place() / _TIMES, json.dumps(known).encode())

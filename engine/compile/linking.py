@@ -37,8 +37,6 @@ from .intrinsics import Bound, Called, Inlined
 class Part(codegen.JITCodeLibrary):
     """One kernel as LLVM code. It knows what it calls and is never optimised, emitted or run by itself."""
 
-    _whole: Any = None
-
     def finalize(self) -> None:
         self._raise_if_finalized()
         self._final_module.verify()
@@ -48,13 +46,10 @@ class Part(codegen.JITCodeLibrary):
         self._finalized = True
 
     def _get_module_for_linking(self) -> Any:
-        """This part with all it calls, for numba's own libraries: they link what they are given and no more."""
-        self._ensure_finalized()
-        if self._whole is None:
-            self._whole = self._final_module.clone()
-            for library in called_by(self):
-                _link(self._whole, library)
-        return self._whole
+        """Called by numba's own libraries, which would link this part without its callees."""
+        raise RuntimeError(
+            f"{self.name}: a kernel can be called by kernels and by Python, not by numba's functions"
+        )
 
 
 class Program(codegen.JITCodeLibrary):
