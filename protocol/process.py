@@ -98,7 +98,8 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that `chunk` completes, without `\\n` or `\\r\\n`."""
-        lines = (self._rest + chunk).split(b"\n")
+        data = self._rest + chunk
+        lines = data.split(b"\n")
         self._rest = lines.pop()
         if lines and self._skipping:
             del lines[0]
@@ -111,7 +112,7 @@ class LineSplitter:
             whole = [line for line in lines if len(line) <= LINE_LIMIT]
             self.overlong += len(lines) - len(whole)
             lines = whole
-        return [line.removesuffix(b"\r") for line in lines] if b"\r" in chunk else lines
+        return [line.removesuffix(b"\r") for line in lines] if b"\r" in data else lines
 
     def rest(self) -> bytes:
         """What was written last, without an end of line."""

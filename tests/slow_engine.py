@@ -16,6 +16,7 @@ from hnefi.engine import warmup
 from hnefi.engine.compile import progress
 from hnefi.engine.compile.progress import Progress
 from hnefi.engine.game import AnyVariant
+from hnefi.engine.search.types import Settings
 from hnefi.protocol import server
 
 WORDS = [word for word in sys.argv[1:] if not word[0].isdigit()]
@@ -60,9 +61,15 @@ def warm(*_: object) -> float:
     return SECONDS[0]
 
 
-def prepare(variant: AnyVariant, *_: object) -> None:
-    if variant.game != "tafl":
+READY = {("tafl", Settings().algorithm)}
+"""Games and algorithms that need nothing more: what `warm` has made ready, and what `prepare` has."""
+
+
+def prepare(variant: AnyVariant, settings: Settings) -> None:
+    kind = variant.game, settings.algorithm
+    if kind not in READY:
         compile_for(SECONDS[1], "another game")
+        READY.add(kind)
 
 
 def no_search(*_: object) -> None:
