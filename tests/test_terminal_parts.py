@@ -139,7 +139,9 @@ def test_opponents_by_name() -> None:
     variant = find("hex:5")
     assert opponents.at_level("7").spelled == "level 7"
     assert opponents.by_name("uct-100", variant).name == "hnefi uct-100"
-    assert opponents.by_command("a 'b c'").command == ("a", "b c")
+    assert opponents.by_command("sh 'b c'").command == ("sh", "b c")
+    with pytest.raises(ValueError, match="no such program"):
+        opponents.by_command("nosuch-program 'b c'")
     for text in ("0", "11", "x", "", "1e1"):
         with pytest.raises(ValueError, match="from 1 to 10"):
             opponents.at_level(text)
