@@ -307,6 +307,9 @@ def program(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    from ..common import interrupts
+
+    interrupts.is_program()
     # Under its own name: what subcommands import is the same module, with the same state.
     from hnefi.tools.arena import command
 
