@@ -53,10 +53,12 @@ def test_no_index_is_tested_for_being_negative() -> None:
     reads(made[0], 1, 2)
     writes(made[0], 1, 2)
     for function in (reads, writes):
-        (text,) = function.inspect_llvm().values()
+        # With all it calls melted in: before that there is a choice of errors of what is called.
+        (text,) = getattr(function, "entry", function).inspect_llvm().values()
         (name,) = (overload.fndesc.mangled_name for overload in function.overloads.values())
         (body,) = (part for part in text.split("\ndefine ") if f"@{name}(" in part.partition("\n")[0])
-        assert "icmp slt" not in body
+        assert "getelementptr" in body
+        assert "icmp slt" not in body.partition("\n}")[0]
         assert "select" not in body.partition("\n}")[0]
 
 

@@ -9,13 +9,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from hnefi.engine.regular import open_regular
 
 from .arguments import add_variant_path, find_variant, parser
+from .common.interrupts import gone_with_us
 
 if TYPE_CHECKING:
     from hnefi.engine.records.check import Checker
@@ -231,16 +232,13 @@ def _output(path: str | None, strict: bool) -> Iterator[_Output]:
     else:
         target = Path(path)
         descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
-        try:
+        with gone_with_us(Path(temporary)):
             with os.fdopen(descriptor, "wb") as stream:
                 out = _Output(stream)
                 yield out
             if out.wanted:
                 Path(temporary).chmod(0o666 & ~_umask())
                 Path(temporary).replace(target)
-        finally:
-            with suppress(FileNotFoundError):
-                Path(temporary).unlink()
 
 
 def _umask() -> int:

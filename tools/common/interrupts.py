@@ -226,6 +226,26 @@ def let_them_end_us() -> None:
             signal.signal(number, signal.SIG_DFL)
 
 
+@contextlib.contextmanager
+def gone_with_us(half: Path) -> Iterator[None]:
+    """Where interrupts end the process (`let_them_end_us`), this half-written file goes with it."""
+
+    def end(number: int, _: object) -> None:
+        half.unlink(missing_ok=True)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    before = {}
+    with contextlib.suppress(ValueError):  # not in the main thread
+        before = {number: signal.signal(number, end) for number in _heard()}
+    try:
+        yield
+    finally:
+        half.unlink(missing_ok=True)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def is_program() -> None:
     """The command is all that this process does: a deadline holds until it has ended."""
     _State.program = True
