@@ -9,10 +9,10 @@ import pytest
 from mqtt_brokers import TestBroker
 from mqtt_parts import Watcher, fake, serving, until
 
-from hnefi.gui_adapter.mqtt import outgoing, topics
+from hnefi.gui_adapter.mqtt import outgoing, piped, topics
 from hnefi.gui_adapter.mqtt import session as session_module
-from hnefi.gui_adapter.mqtt.piped import Policy
-from hnefi.protocol.client import own_command
+from hnefi.gui_adapter.mqtt.piped import Piped, Policy
+from hnefi.protocol.client import FLOOD, own_command
 
 pytest_plugins = ["mqtt_brokers"]
 pytestmark = pytest.mark.process
@@ -268,6 +268,20 @@ def test_a_search_without_end_is_stopped(broker: TestBroker) -> None:
             await client.say(sid, "go infinite")
             lines = await client.line(sid, "bestmove")
             assert "info string search stopped after 0.2 s" in lines
+
+    asyncio.run(play())
+
+
+def test_thinking_is_heard_however_many_lines_are_read_at_once() -> None:
+    """A busy machine reads late, and then much; the last thinking belongs on `out` all the same."""
+
+    async def play() -> None:
+        heard: list[bytes] = []
+        engine = Piped(("none",), piped.TIMEOUTS)
+        engine.heard = heard.append
+        before = [b"%d" % number for number in range(2 * FLOOD)]
+        engine.on_lines(lines := [*before, b"info depth 2 score cp 1", b"bestmove a1a2"], 0.0)
+        assert heard == lines
 
     asyncio.run(play())
 

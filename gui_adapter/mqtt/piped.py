@@ -47,6 +47,12 @@ class Piped(Engine):
         if self.heard is not None:
             self.heard(line)
 
+    def _take_reports(self, lines: list[bytes], stamp: float) -> None:
+        super()._take_reports(lines, stamp)
+        if self.heard is not None:
+            for line in lines:
+                self.heard(line)
+
     def on_exit(self, ending: Exit) -> None:
         super().on_exit(ending)
         if self.ended is not None:
