@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from . import catalogue, evaluators, games, options, variant
+from . import catalogue, evaluators, games, memory, options, variant
 from .game import AnyVariant
 from .search import labels
 from .search.types import Info, Limits, SearchResult, Settings
@@ -402,6 +402,12 @@ class Session:
 
     def _change(self, values: Mapping[str, str | int | bool]) -> None:
         fields: dict[str, Any] = {}
+        if "Hash" in values:
+            held = self._settings.hash_mib
+            try:
+                memory.demand(int(values["Hash"]), instead_of=held)
+            except MemoryError as error:
+                raise SessionError(f"setoption Hash {values['Hash']}", f"{error}; it stays {held}") from None
         for name, value in values.items():
             self._values[name] = value
             option = options.find(name)
@@ -414,6 +420,9 @@ class Session:
         elif "UCI_LimitStrength" in values:
             fields["skill"] = self._values["SkillLevel"]
         self._settings = replace(self._settings, **fields)
+        if self._searcher_made is not None:
+            # Memory that is no longer wanted goes back now, not with the next search.
+            self._ready_searcher()
 
     # Searching
 

@@ -393,6 +393,8 @@ class Commands:
         if position.outcome is not None:
             for line in say.finished_lines(position.outcome, position.side):
                 self._say(line)
+        if result.better:
+            self._say(say.better_line(result.better))
         self._say(say.bestmove_line(result, ponder=self._server.dialect != "ugi"))
 
     def _on_error(self, error: Exception) -> None:

@@ -16,6 +16,8 @@ from .messages import Genfens, SetOption, SetPosition
 
 TEXT_LIMIT = 80
 """So much of what was read is repeated in an answer."""
+BETTER = "info string note a weaker level leaves its best line "
+"""How the line begins that says, with that line's moves, that a level plays another than the best one."""
 
 CLOCK_WORDS = {
     "uti": ("atime", "dtime", "ainc", "dinc"),
@@ -72,6 +74,11 @@ def bestmove_line(result: SearchResult, *, ponder: bool = True) -> str:
         return "bestmove (none)"
     line = f"bestmove {move_name(result.move)}"
     return f"{line} ponder {move_name(result.ponder)}" if ponder and result.ponder else line
+
+
+def better_line(moves: Sequence[int]) -> str:
+    """That a weaker level plays another move than its best line begins with; the line."""
+    return f"{BETTER}{' '.join(move_name(move) for move in moves)}"
 
 
 def finished_lines(outcome: Outcome, side: Side) -> list[str]:

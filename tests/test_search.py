@@ -6,12 +6,14 @@ import random
 import re
 import threading
 import time
+import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hnefi.engine import bench, evaluators, variant, verbs
+from hnefi.engine import bench, evaluators, games, variant, verbs
 from hnefi.engine.catalogue import MEASURED
 from hnefi.engine.games.tafl import judge, noisy, strike
 from hnefi.engine.games.tafl.position import Position
@@ -425,3 +427,47 @@ def test_the_signature_is_the_measured_one() -> None:
     depth, nodes = rows[-1]
     assert int(depth) == bench.DEPTH
     assert bench.bench()[0] == int(nodes.replace(",", ""))
+
+
+@pytest.mark.parametrize("name", ["brandubh", "hex:5", "hexapawn:4x4"])
+@pytest.mark.parametrize(
+    ("algorithm", "skill"),
+    [
+        *(("alphabeta", level) for level in (1, 4, 7, 10)),
+        *((word, 10) for word in ("minimax", "mcts", "random")),
+    ],
+)
+def test_the_last_report_is_about_the_move_that_is_played(name: str, algorithm: str, skill: int) -> None:
+    dice = random.Random(f"{name} {algorithm} {skill}")
+    other = 0
+    for lines in (1, 3):
+        searcher = Searcher(Settings(hash_mib=1, algorithm=algorithm, skill=skill, multipv=lines))
+        position = games.initial(games.find(name))
+        while position.outcome is None and len(position.moves) < 12:
+            limits = Limits(nodes=dice.choice([1, 3, 10, 50, 333, 2000]))
+            result, infos = think(position, limits, searcher)
+            last = [info.pv for info in infos if info.multipv == 1][-1]
+            assert last[0] == result.move
+            assert last[1:2] == (() if result.ponder is None else (result.ponder,))
+            if result.better:
+                assert result.better[0] != result.move
+                assert result.better in [info.pv for info in infos if info.multipv == 1]
+                other += 1
+            assert result.move is not None
+            position = position.play(result.move)
+    assert other if skill == 4 else skill < 10 or not other
+
+
+@pytest.mark.parametrize("algorithm", ["alphabeta", "mcts"])
+def test_threads_that_are_not_wanted_any_more_leave_no_memory_behind(algorithm: str) -> None:
+    many = Settings(hash_mib=1, algorithm=algorithm, threads=8)
+    searcher = Searcher(many)
+    think(start("brandubh"), Limits(nodes=100), searcher)
+    kept = [
+        weakref.ref(work)
+        for work in (*searcher._works[1:], *(searcher._forest.works[1:] if searcher._forest else ()))
+    ]
+    assert len(kept) == 7
+    searcher.configure(replace(many, threads=1))
+    assert [work() for work in kept] == [None] * 7
+    think(start("brandubh"), Limits(nodes=100), searcher)

@@ -578,15 +578,16 @@ def test_why_nothing_can_be_played_from_a_square(house: House) -> None:
 
 
 def test_a_weaker_level_says_where_it_leaves_its_best_line() -> None:
-    best = InfoLine(multipv=1, pv=("c4b4", "d1c1"))
+    played = InfoLine(multipv=1, pv=("c4c5", "d1c1"))
 
-    def answer(move: str) -> Answer:
-        return Answer(move, None, (best,), (), 0.0, 0.0)
+    def answer(*strings: str) -> Answer:
+        return Answer("c4c5", None, (played,), strings, 0.0, 0.0)
 
     weak, strong = Opponent(at_level("2")), Opponent(Spec())
-    assert answers._instead(weak, answer("c4b4")) == ""
-    assert answers._instead(weak, answer("c4c5")).startswith(" (its best line was c4b4 d1c1: ")
-    assert answers._instead(strong, answer("c4c5")) == ""
+    best = "info string note a weaker level leaves its best line c4b4 d1c1 a2a3"
+    assert answers._instead(weak, answer("info string note of another kind")) == ""
+    assert answers._instead(weak, answer(best)).startswith(" (its best line was c4b4 d1c1: ")
+    assert answers._instead(strong, answer(best)) == ""
 
 
 # Other games

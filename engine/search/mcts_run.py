@@ -142,7 +142,7 @@ class _TreeRun(_Run):
         tree, nodes = self.tree, self.forest.nodes
         tree["node_limit"] = self._simulations()
         helpers = [
-            threading.Thread(target=self._help, args=(number,), daemon=True)
+            threading.Thread(target=self._help, args=self._of_helper(number), daemon=True)
             for number in range(1, self.settings.threads)
         ]
         depth, best, reported = 0, -1, -1
@@ -170,12 +170,18 @@ class _TreeRun(_Run):
         if reported != int(tree["nodes"]):
             self._report_lines(max(1, depth), self._ranking())
 
-    def _help(self, number: int) -> None:
-        """Another thread in the same tree, with records of its own."""
+    def _of_helper(self, number: int) -> tuple[Any, Any, Any]:
+        """Records of its own for another thread: state, work, parameters.
+
+        Not made by that thread: each has a heap of its own, which keeps what it has once held.
+        """
         state = self.position.new_record()[0]
         state["random"] = self.searcher._stream(self.position).getrandbits(64) + number or 1
         params = evaluators.parameters(self.settings.evaluator, self.position.variant)[0]
-        work = self.forest.works[number][0]
+        return state, self.forest.works[number][0], params
+
+    def _help(self, state: Any, work: Any, params: Any) -> None:
+        """Another thread in the same tree."""
         mcts.simulate(state, self.tree, self.forest.nodes, work, params, _NO_LIMIT)
 
     def _simulations(self) -> int:

@@ -86,6 +86,10 @@ class Searcher:
             from .mcts_run import TreeSearch
 
             self._forest = TreeSearch()
+        # Threads that are no longer wanted give their memory back.
+        del self._works[max(1, settings.threads) :]
+        if self._forest is not None:
+            del self._forest.works[max(1, settings.threads) :]
         self._settings = settings
 
     def clear(self) -> None:
@@ -449,8 +453,12 @@ class _AlphaBeta(_Run):
         if self.weakness is None or len(self.found) < 2:
             return best
         values = [line.value for line in self.found]
-        moves = self.found[skill.choose(values, self.weakness.temperature, self.draw)].moves
-        return SearchResult(moves[0], moves[1] if len(moves) > 1 else None)
+        chosen = self.found[skill.choose(values, self.weakness.temperature, self.draw)]
+        if chosen.moves[0] == best.move:
+            return best
+        # The last report says what is played, and what it is worth.
+        self._report(chosen.depth, 0, chosen.value, chosen.moves, chosen.bound)
+        return SearchResult(chosen.moves[0], chosen.moves[1] if len(chosen.moves) > 1 else None, self.pv)
 
     def _report(self, depth: int, line: int, value: int, pv: tuple[int, ...], bound: str = "") -> None:
         if line < self.shown:
@@ -548,7 +556,7 @@ class _AlphaBeta(_Run):
                 length = int(self.work["pv_length"][0])
                 moves = tuple(int(m) for m in self.work["pv"][0][:length])
                 value = int(self.work["root_value"])
-                found = _Line(value, moves, "" if value < high else "lowerbound")
+                found = _Line(value, moves, "" if value < high else "lowerbound", depth)
                 _bring_forward(self.work, best, line)
             if self.work["aborted"] or (found is not None and value < high):
                 return found
@@ -574,11 +582,12 @@ class _AlphaBeta(_Run):
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What the moves of a line are worth to the side to move; `bound` as in `Info`."""
+    """What the moves of a line are worth to the side to move, and at which depth; `bound` as in `Info`."""
 
     value: int
     moves: tuple[int, ...]
     bound: str
+    depth: int
 
 
 def _longest(depth: int) -> int:

@@ -91,10 +91,11 @@ class Info:
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """What a search answers: a move (None when the game is over, or when no search was possible) and the reply it
-    expects."""
+    expects. `better` is the best line, where a weakened search chose another."""
 
     move: int | None
     ponder: int | None = None
+    better: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

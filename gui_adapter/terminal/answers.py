@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from hnefi.engine.sides import Reason
 from hnefi.protocol.client import Answer, EngineError, EngineStartError
+from hnefi.protocol.format import BETTER
 
 from . import panes
 from .opponents import Opponent, plain
@@ -51,12 +52,13 @@ async def take(table: Table, question: Question, answer: Answer) -> None:
 
 def _instead(opponent: Opponent, answer: Answer) -> str:
     """That a weaker level has chosen another move than its best line begins with, the one that is shown."""
-    info = answer.info
-    if opponent.spec.level is None or info is None or not info.pv or info.pv[0] == answer.move:
+    if opponent.spec.level is None:
         return ""
-    return (
-        f" (its best line was {plain(' '.join(info.pv[:2]))[:40]}: a weaker level does not always follow it)"
-    )
+    for line in reversed(answer.strings):
+        if line.startswith(BETTER):
+            moves = plain(" ".join(line.removeprefix(BETTER).split()[:2]))[:40]
+            return f" (its best line was {moves}: a weaker level does not always follow it)"
+    return ""
 
 
 async def _why_not(table: Table, text: str) -> str:
