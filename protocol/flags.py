@@ -17,24 +17,52 @@ def said_anew(prog: str, old: str, new: str) -> None:
     print(f"{prog}: {old} is called {new} now; the old spelling goes with the next release", file=sys.stderr)
 
 
+def filled(text: str, width: int | None = None) -> str:
+    """Text for `width` columns (None: the terminal's), broken between words only.
+
+    Lines that begin at the margin are prose and are filled anew, paragraph by paragraph. Indented lines are kept; one
+    that is too long goes on below its second column where it has one, and a command goes on behind a backslash, so that
+    it can be pasted.
+    """
+    import re
+    import shutil
+    import textwrap
+
+    width = shutil.get_terminal_size().columns if width is None else width
+    made: list[str] = []
+    for line in re.sub(r"(?m)^(\S.*)\n(?=\S)", r"\1 ", text).splitlines():
+        if len(line) <= width:
+            made.append(line)
+            continue
+        columns = re.match(r"\s*\S.*?\s{2,}(?=\S)", line)
+        command = columns is None and line.startswith("  hnefi ")
+        hang = len(columns[0]) if columns else 0
+        hang = hang if 0 < hang <= width - 20 else len(line) - len(line.lstrip()) + 4 * command
+        # A flag stays with its value: spaces that textwrap leaves alone.
+        kept = re.sub(r"(?<=\S) (?!-)", "\xa0", line) if command else line
+        parts = textwrap.wrap(
+            kept.lstrip(),
+            max(width - 2 * command, 1),
+            initial_indent=line[: -len(line.lstrip())],
+            subsequent_indent=" " * hang,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+        parts = [part.replace("\xa0", " ") for part in parts] if command else parts
+        made += [f"{part} \\" if command and part is not parts[-1] else part for part in parts]
+    return "\n".join(made)
+
+
 class Help(argparse.RawDescriptionHelpFormatter):
-    """Text as it was written, but no line longer than the terminal: what is longer is broken between words, and goes on
-    below its second column where it has one."""
+    """Help as wide as the terminal, broken between words only."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        import re
+        return "".join(f"{indent}{line}\n" for line in filled(text, width - len(indent)).splitlines())
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
         import textwrap
 
-        made: list[str] = []
-        for line in text.splitlines():
-            columns = re.match(r"\s*\S.*?\s{2,}(?=\S)", line)
-            hang = len(columns[0]) if columns else 0
-            hang = hang if 0 < hang <= width // 2 else len(line) - len(line.lstrip()) + 4 * (line[:1] == " ")
-            whole = len(line) + len(indent) <= width
-            made += (
-                [line] if whole else textwrap.wrap(line, width - len(indent), subsequent_indent=" " * hang)
-            )
-        return "".join(f"{indent}{line}\n" for line in made)
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
 
 
 class Parser(argparse.ArgumentParser):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from hnefi.protocol import flags as flags_module
 from hnefi.protocol.flags import Parser
 from hnefi.tools import arguments, bench_arena
 from hnefi.tools.analyze import command as analyze
@@ -155,7 +157,15 @@ def test_the_bench_of_the_arena(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.fixture(scope="module")
 def helps() -> dict[str, str]:
-    """The help of every command, in one process."""
+    """The help of every command at a usual terminal."""
+    return helps_at(80)
+
+
+OVERVIEWS = ("", "bench", "evaluator", "evolve", "ladder", "mqtt", "tactics", "tune", "variants", "warmup")
+
+
+def helps_at(columns: int) -> dict[str, str]:
+    """The help of every command at a terminal so wide."""
     code = (
         "import contextlib, io, json, sys; from hnefi.tools import cli\n"
         "found = {}\n"
@@ -167,10 +177,38 @@ def helps() -> dict[str, str]:
         "print(json.dumps(found))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *HELPS], capture_output=True, text=True, timeout=240, check=True
-    )
+        [sys.executable, "-c", code, *HELPS, *OVERVIEWS], env={**os.environ, "COLUMNS": str(columns)},
+        capture_output=True, text=True, timeout=240, check=True,
+    )  # fmt: skip
     found: dict[str, str] = json.loads(done.stdout)
     return found
+
+
+@pytest.mark.process
+def test_help_is_as_wide_as_the_terminal_and_breaks_no_word(helps: dict[str, str]) -> None:
+    words = {name: said(text) for name, text in helps_at(400).items()}
+    for columns, found in ((80, helps), (100, helps_at(100))):
+        for name, text in found.items():
+            assert max(map(len, text.splitlines())) <= columns, name
+            assert said(text) == words[name], name
+
+
+def said(text: str) -> list[str]:
+    """The words of a help, without the usage, whose brackets argparse places as it likes."""
+    return text.partition("\n\n")[2].replace(" \\\n", " ").split()
+
+
+def test_a_command_that_is_too_long_can_be_pasted() -> None:
+    assert flags_module.filled("examples:\n  hnefi x one --second two --third three four", 32) == (
+        "examples:\n  hnefi x one --second two \\\n      --third three four"
+    )
+
+
+def test_prose_is_filled_and_columns_hang() -> None:
+    text = "one two\nthree\n\n  word   what it is,\n  other  a long sentence about it"
+    assert flags_module.filled(text, 30) == (
+        "one two three\n\n  word   what it is,\n  other  a long sentence about\n         it"
+    )
 
 
 def flags(text: str) -> set[str]:

@@ -132,10 +132,12 @@ def _run(command: str, arguments: list[str], *, program: bool) -> int:
 
 def overview() -> str:
     """What `hnefi --help` prints."""
+    from hnefi.protocol.flags import filled
+
     lines = ["usage: hnefi COMMAND [...]   (hnefi COMMAND --help tells more)", ""]
-    lines += [f"  {command:<9} {sentence}" for command, (_, sentence) in COMMANDS.items()]
+    lines += [f"  {command:<11}  {sentence}" for command, (_, sentence) in COMMANDS.items()]
     lines += ["", "  hnefi --version prints the version"]
-    return "\n".join(lines)
+    return filled("\n".join(lines))
 
 
 def unknown(command: str) -> str:

@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 
 from hnefi.engine.wording import nearest, shorten
+from hnefi.protocol.flags import filled
 
 VERBS: dict[str, tuple[str, str]] = {
     "serve": ("serve", "engines behind a broker, one process per session (the verb if none is named)"),
@@ -37,7 +38,7 @@ def main(argv: list[str]) -> int:
 def overview() -> str:
     """What `hnefi mqtt --help` prints."""
     lines = ["usage: hnefi mqtt [VERB] [...]   (hnefi mqtt VERB --help tells more)", ""]
-    lines += [f"  {verb:<8} {sentence}" for verb, (_, sentence) in VERBS.items()]
+    lines += [f"  {verb:<7}  {sentence}" for verb, (_, sentence) in VERBS.items()]
     lines += [
         "",
         "examples:",
@@ -45,4 +46,4 @@ def overview() -> str:
         "  hnefi mqtt serve --broker mqtts://club.example --user hnefi-engine --password-file F",
         "  hnefi mqtt connect mqtt://127.0.0.1 --eid local   that engine, from here",
     ]
-    return "\n".join(lines)
+    return filled("\n".join(lines))

@@ -135,9 +135,9 @@ def main_resume(argv: list[str]) -> int:
     """`hnefi arena resume`: go on with a run."""
     made = Parser(
         prog="hnefi arena resume",
-        description="Go on with a run exactly where it was left. Flags may raise --pairs or --sprt-max-pairs, and\n"
-        "change what is no part of the run: where and how many games at a time are played, what is written and\n"
-        "shown. Everything else is as it was; another seed or rule set is another run.",
+        description="Go on with a run exactly where it was left. Flags may raise --pairs or --sprt-max-pairs, and"
+        " change what is no part of the run: where and how many games at a time are played, what is written and"
+        " shown. Everything else is as it was; another seed or rule set is another run.",
         epilog="examples:\n  hnefi arena resume arena-20260101-120000\n"
         "  hnefi arena resume cup --pairs 500 --concurrency 4",
         formatter_class=reading.Formatter,

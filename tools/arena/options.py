@@ -122,7 +122,7 @@ _ROWS: tuple[tuple[str, str, Kind, Any, str], ...] = (
     ("engine", "stderr", FILE, None, "file that takes its standard error"),
     ("engine", "proto", choice("auto", "uti", "uci", "ugi"), "auto", "the greeting it answers"),
     ("engine", "clock", choice("", "movetime"), "", "movetime: it knows no clock and is sent a time per move"),
-    ("engine", "letters", choice("", "adk"), "", "adk: its piece letters in FENs"),
+    ("engine", "letters", choice("", "adk"), "", "adk: its FENs call the men a and d, the king k"),
     ("engine", "options", WORDS, {}, "its options; in --engine and --each also option.NAME=VALUE"),
     ("engine", "init", LINES, [], "raw lines sent before isready"),
     ("engine", "restart", choice("on", "off", "auto"), "auto", "new process: every game, never, after faults"),

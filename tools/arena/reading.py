@@ -159,13 +159,13 @@ def parser() -> Parser:
         "  hnefi arena check ENGINE           whether an engine keeps the protocol\n"
         "  hnefi arena stats ...              the statistics of bare counts",
         epilog="engines are numbered as they are given; results are told from the first one's view\n\n"
-        "--engine and --each take player, cmd, args, name (of one engine) and every key of the groups engines,\n"
-        "how long they think and how long we wait; with _ for -, option.NAME=VALUE, env.NAME=VALUE, limits_a.KEY=VALUE"
+        "--engine and --each take player, cmd, args, name (of one engine) and every key of the groups engines,"
+        " how long they think and how long we wait; with _ for -, option.NAME=VALUE, env.NAME=VALUE, limits_a.KEY=VALUE"
         "\n\n"
         "precedence: flag > --engine or [[engine]] > --each or [each] > [limits] and [margins] of the file >"
-        " default\n"
-        "exit: 0 complete, 1 interrupted (resumable), 2 bad configuration, 3 engine faults, 4 storage failed;\n"
-        "      with --sprt-exit 0 H1, 10 H0, 11 inconclusive\n\n"
+        " default\n\n"
+        "exit: 0 complete, 1 interrupted (resumable), 2 bad configuration, 3 engine faults, 4 storage failed;"
+        " with --sprt-exit 0 H1, 10 H0, 11 inconclusive\n\n"
         "examples:\n"
         "  hnefi arena default random-blind --variant brandubh --pairs 20 --nodes 500 --seed 7\n"
         "  hnefi arena --engine name=mine,cmd=./mybot,proto=uci,tc=10+0.1,option.Hash=64 --engine player=default"
@@ -175,7 +175,7 @@ def parser() -> Parser:
         "  hnefi arena --config cup.toml --pairs 500\n",
         formatter_class=Formatter,
         allow_abbrev=False,
-        usage="hnefi arena [PLAYER ...] [--engine k=v,...] [--each k=v,...] [--config FILE] [flags]",
+        usage="hnefi arena [PLAYER ...] [--engine k=v,...] [--config FILE] [flags]",
     )
     made.add_argument(
         "engines",
@@ -263,7 +263,7 @@ class _Listed(argparse.Action):
 
 class Formatter(Help):
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=34, width=110)
+        super().__init__(prog, max_help_position=32)
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         if isinstance(action, _OnOff):

@@ -103,7 +103,7 @@ def _start(argv: list[str]) -> int:
     parser.add_argument(
         "--players",
         metavar="A,B,...",
-        help=f"({','.join(strength.DEFAULT)}; with --search the last one plays, {SEARCHER})",
+        help=f"({', '.join(strength.DEFAULT)}; with --search the last one plays, {SEARCHER})",
     )
     parser.add_argument(
         "--games", type=arguments.positive, metavar="N", help="of each rule set and player (200; --diff: 600)"

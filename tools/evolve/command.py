@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hnefi.engine import catalogue
 from hnefi.engine.wording import shorten
-from hnefi.protocol.flags import Parser, said_anew
+from hnefi.protocol.flags import Parser, filled, said_anew
 
 from .. import arguments
 from ..common import interrupts
@@ -66,10 +66,10 @@ def main(argv: list[str]) -> int:
 
 def _overview() -> str:
     lines = ["usage: hnefi evolve COMMAND [...]   (hnefi evolve COMMAND --help tells more)", ""]
-    lines += [f"  {name:<7} {sentence}" for name, sentence in options.ALGORITHMS.items()]
-    lines += [f"  {name:<7} {sentence}" for name, sentence in OTHERS.items()] + ["", "examples:"]
+    lines += [f"  {name:<6}  {sentence}" for name, sentence in options.ALGORITHMS.items()]
+    lines += [f"  {name:<6}  {sentence}" for name, sentence in OTHERS.items()] + ["", "examples:"]
     lines += [f"  hnefi evolve {example}" for examples in EXAMPLES.values() for example in examples]
-    return "\n".join(lines)
+    return filled("\n".join(lines))
 
 
 def _guarded(action: Callable[[], int]) -> int:

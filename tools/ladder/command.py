@@ -131,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
             help="a run of the rungs to be measured by (the published games)",
         )
     verbs.choices["place"].add_argument(
-        "who", nargs="+", metavar="WHO", help="shipped for all shipped players and levels"
+        "who", nargs="+", metavar="WHO", help="as above; shipped: all shipped players and levels"
     )
     verbs.choices["calibrate"].add_argument(
         "--labels",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.catalogue import MEASURED
+from hnefi.protocol.flags import filled
 
 from .. import arguments
 from ..common import interrupts
@@ -58,10 +59,10 @@ def main(argv: list[str]) -> int:
 
 def _overview() -> str:
     lines = ["usage: hnefi tune COMMAND [...]   (hnefi tune COMMAND --help tells more)", ""]
-    lines += [f"  {name:<6} {sentence}" for name, sentence in COMMANDS.items()]
+    lines += [f"  {name:<5}  {sentence}" for name, sentence in COMMANDS.items()]
     lines += ["", "examples:"]
     lines += [f"  hnefi tune {name} {example}" for name, examples in EXAMPLES.items() for example in examples]
-    return "\n".join(lines)
+    return filled("\n".join(lines))
 
 
 def _parser(word: str) -> argparse.ArgumentParser:
