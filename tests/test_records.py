@@ -486,9 +486,9 @@ HOSTILE: list[tuple[str, str | bytes, str]] = [
     (
         "jsonl",
         '{"moves": "", "result": "d", "reason": "king"}',
-        r"x:1: reason 'king': expected a result, and a reason",
+        r"x:1: reason 'king': expected a reason such as king_escaped",
     ),
-    ("jsonl", '{"moves": "", "reason": "time"}', r"x:1: reason 'time': expected a result, and a reason"),
+    ("jsonl", '{"moves": "", "reason": "time"}', r"x:1: reason 'time' without a result: expected a, d"),
     (
         "jsonl",
         '{"moves": "d1d3", "plies": [{"move": "d1d2"}]}',

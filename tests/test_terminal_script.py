@@ -109,7 +109,7 @@ def test_engines_play_a_whole_game(home: dict[str, str]) -> None:
         (["--load", "/no/such/file.tafl"], "No such file"),
         (["--script", "/no/such/file"], "No such file"),
         (["--continue"], "no unfinished game"),
-        (["--watch", "/no/such/run"], "expected a run with live.jsonl"),
+        (["--watch", "/no/such/run"], "no such folder: expected the folder of a run"),
         (["--option", "Hash"], "expected NAME=VALUE"),
         (["--movetime", "0"], "expected milliseconds"),
         (["--seed", "-1"], "expected a whole number"),

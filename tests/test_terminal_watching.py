@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from terminal_parts import GAME, House, Person, moves_of
 
-from hnefi.gui_adapter.terminal.watching import Boards, Tail
+from hnefi.gui_adapter.terminal import command
+from hnefi.gui_adapter.terminal.settings import Settings
+from hnefi.gui_adapter.terminal.watching import Boards, Tail, Watcher, WatchError
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +85,7 @@ def test_what_cannot_be_followed_is_said(house: House, tmp_path: Path) -> None:
     file.write_bytes(start("1", variant="no-such-game") + start("2", moves=("a1a1",)))
 
     async def story(person: Person) -> None:
-        assert "No such file" in await person.fails(f"watch {tmp_path}/nowhere")
+        assert "no such folder" in await person.fails(f"watch {tmp_path}/nowhere")
         assert "expected the folder" in await person.fails("watch")
         await person.types(f"watch {file}")
         await person.hears("Game 2 cannot be followed")
@@ -113,6 +116,37 @@ def test_a_file_that_is_renewed(tmp_path: Path) -> None:
     path.write_bytes(b"three\n")
     assert tail.read() == [b"three"]
     assert tail.read() == []
+
+
+@pytest.mark.parametrize("flag", ["--watch", "--load"])
+def test_the_first_board_is_that_of_the_game_which_is_taken_up(
+    flag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "live.jsonl").write_bytes(start("1"))
+    (tmp_path / "game.tafl").write_text('[Variant "brandubh"]\n\n1. a4a2 *\n')
+    what = tmp_path if flag == "--watch" else tmp_path / "game.tafl"
+    parser = command._parser()
+    arguments = parser.parse_args([flag, str(what)])
+    with ExitStack() as stack:
+        controller = command._controller(parser, Settings(), arguments, stack, scripted=True)
+        first = command._first(parser, controller, arguments)
+        assert first == f"{flag[2:]} {what}"
+        assert controller.view.variant == "brandubh", "before any engine was asked"
+        if flag == "--watch":
+            assert controller.view.names == ("anna", "b [1mo")
+
+
+def test_a_run_that_cannot_be_watched_says_what_else_can_be_done(tmp_path: Path) -> None:
+    for path, said in (
+        (tmp_path / "no", "no such folder: expected the folder of a run"),
+        (tmp_path, "no live.jsonl in it: expected .* with `hnefi arena … --live`$"),
+    ):
+        with pytest.raises(WatchError, match=said):
+            Watcher(cast("Any", None), path).open()
+    (tmp_path / "log.jsonl").touch()
+    with pytest.raises(WatchError, match=f"`hnefi arena report {tmp_path} --records FILE` writes"):
+        Watcher(cast("Any", None), tmp_path).open()
 
 
 def test_lines_that_are_no_events_are_passed_over() -> None:

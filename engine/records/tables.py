@@ -306,11 +306,11 @@ def _outcome(result: object, reason: object) -> tuple[Outcome | None, Verdict | 
     verdict: Verdict | None = next((word for word in ("a", "d", "draw") if word == result), None)
     if reason is None:
         return None, verdict
-    if not isinstance(reason, str) or reason not in _REASONS or verdict is None:
+    if not isinstance(reason, str) or reason not in _REASONS:
         hint = nearest(str(reason), _REASONS)
-        raise ValueError(
-            f"reason {shown(str(reason))}: expected a result, and a reason such as king_escaped{hint}"
-        )
+        raise ValueError(f"reason {shown(str(reason))}: expected a reason such as king_escaped{hint}")
+    if verdict is None:
+        raise ValueError(f"reason {shown(reason)} without a result: expected a, d or draw as result")
     return Outcome(None if verdict == "draw" else Side.of(verdict), _REASONS[reason]), None
 
 

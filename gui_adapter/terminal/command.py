@@ -124,7 +124,9 @@ def _parser() -> argparse.ArgumentParser:
         help="go on with the unfinished game that was saved by itself",
     )
     parser.add_argument(
-        "--watch", metavar="RUN", help="follow the games of an arena run (its folder, with live.jsonl)"
+        "--watch",
+        metavar="RUN",
+        help="follow the games of an arena run, by its folder; it needs arena's --live",
     )
     parser.add_argument(
         "--screenshot",
@@ -282,23 +284,28 @@ def _first(
     if arguments.load is not None:
         path = Path(arguments.load).expanduser().absolute()
         try:
-            saving.load(path, None, controller.find, controller.table.variant)
+            loaded = saving.load(path, None, controller.find, controller.table.variant)
         except saving.SavingError as error:
             parser.error(f"--load: {error}")
+        controller.table.foresee(loaded.variant)
         return f"load {path}"
     if arguments.watch is not None:
-        from .watching import Watcher
+        from .watching import Watcher, WatchError
 
-        run = Path(arguments.watch).expanduser().absolute()
+        watcher = Watcher(controller, Path(arguments.watch).expanduser())
         try:
-            Watcher(controller, run).look()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            parser.error(f"--watch {arguments.watch[:200]!r}: {reason}: expected a run with live.jsonl in it")
+            watcher.open()
+        except WatchError as error:
+            parser.error(f"--watch {arguments.watch[:200]!r}: {error}")
+        watcher.foresee()
         return f"watch {Path(arguments.watch).expanduser().absolute()}"
     if arguments.go_on:
-        if controller.files.autosave.unfinished() is None:
+        unfinished = controller.files.autosave.unfinished()
+        if unfinished is None:
             parser.error("--continue: no unfinished game is saved")
+        with suppress(saving.SavingError):
+            loaded = saving.load(unfinished, None, controller.find, controller.table.variant)
+            controller.table.foresee(loaded.variant)
         return "continue"
     return None
 

@@ -13,7 +13,7 @@ from .arguments import WordError, nothing_behind, seconds, whole
 from .game import Node
 from .positions import owner
 from .values import Entry, Reply
-from .watching import Watcher
+from .watching import Watcher, WatchError
 
 if TYPE_CHECKING:
     from .controller import Controller
@@ -262,12 +262,9 @@ async def watch(c: Controller, rest: str) -> Reply:
         raise WordError("watch: expected the folder of an arena run, as in `watch runs/mine`")
     watcher = Watcher(c, Path(rest).expanduser())
     try:
-        watcher.look()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise WordError(
-            f"{watcher.path}: {reason}: expected a run that was started with `hnefi arena … --live`"
-        ) from None
+        watcher.open()
+    except WatchError as error:
+        raise WordError(f"watch {rest[:200]}: {error}") from None
     await c.watch(watcher)
     await watcher.catch_up()
     if c.table.guests is None:

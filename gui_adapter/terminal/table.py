@@ -192,6 +192,11 @@ class Table:
         if self.clock is not None:
             self.clock.reset(game.clocks())
 
+    def foresee(self, variant: AnyVariant, names: tuple[str, str] | None = None) -> None:
+        """Before `load_rules`: the board of a game that is going to be taken up, so that no other one is seen first."""
+        self._take(Game(variant, None, facts_of(variant.startpos)))
+        self.guests = names
+
     async def begin(
         self,
         variant: AnyVariant,

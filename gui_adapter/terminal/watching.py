@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .controller import Controller
 
 FILE: Final = "live.jsonl"
+LOG: Final = "log.jsonl"
 POLL: Final = 0.2
 """Seconds between two looks at the file."""
 LINE_LIMIT: Final = 1 << 20
@@ -109,10 +110,15 @@ class Tail:
         return lines
 
 
+class WatchError(Exception):
+    """There is nothing to watch; the text says why, and what else can be done."""
+
+
 class Watcher:
     """Follows one game after the other until the table is used for something else."""
 
     def __init__(self, controller: Controller, run: Path) -> None:
+        self.run = run
         self.path = run / FILE if run.is_dir() else run
         self._controller = controller
         self._tail = Tail(self.path)
@@ -126,6 +132,32 @@ class Watcher:
         while lines := self._tail.read():
             for line in lines:
                 self._boards.take(line)
+
+    def open(self) -> None:
+        """The first look; WatchError if there is nothing to look at."""
+        try:
+            self.look()
+        except FileNotFoundError:
+            expected = "expected the folder of a run that was played with `hnefi arena … --live`"
+            if not self.run.is_dir():
+                raise WatchError(f"no such folder: {expected}") from None
+            known = (self.run / LOG).is_file()
+            instead = (
+                f"; `hnefi arena report {self.run} --records FILE` writes its games down" if known else ""
+            )
+            raise WatchError(f"no {FILE} in it: {expected}{instead}") from None
+        except (OSError, ValueError) as error:
+            raise WatchError(getattr(error, "strerror", None) or str(error)) from None
+
+    def foresee(self) -> None:
+        """The table has the board of the game that `watch` is going to show."""
+        game = self._boards.newest() or self._boards.last
+        if game is None:
+            return
+        with suppress(VariantError):
+            self._controller.table.foresee(
+                self._controller.find(game.facts["variant"]), (_name(game, "a"), _name(game, "d"))
+            )
 
     async def follow(self) -> None:
         """Look at the file and bring the board up to date, again and again."""
@@ -190,5 +222,8 @@ class Watcher:
             self._boards.last = None
 
     def _name(self, side: SideLetter) -> str:
-        facts = {} if self._game is None else self._game.facts
-        return plain(str(facts.get("attackers" if side == "a" else "defenders", "?")))[:40]
+        return "?" if self._game is None else _name(self._game, side)
+
+
+def _name(game: Running, side: SideLetter) -> str:
+    return plain(str(game.facts.get("attackers" if side == "a" else "defenders", "?")))[:40]
