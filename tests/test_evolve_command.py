@@ -8,6 +8,7 @@ import re
 import tomllib
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import fake_contest
 import numpy as np
@@ -56,7 +57,10 @@ def test_help_shows_examples_and_every_option(word: str, capsys: pytest.CaptureF
 
 def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["sa"]) == 2
-    assert capsys.readouterr().err == "hnefi evolve: error: 'sa': expected one of es, cma, resume, rank\n"
+    assert (
+        capsys.readouterr().err
+        == "hnefi evolve: error: 'sa': expected one of es, cma, resume, rank, curves\n"
+    )
 
 
 def test_examples_can_be_parsed() -> None:
@@ -68,6 +72,44 @@ def test_examples_can_be_parsed() -> None:
             for example in examples:
                 given = command._evolve_parser(word).parse_args(example.split()[1:])
                 options.read_settings(word, given.set)
+
+
+def test_a_run_leaves_its_curves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    assert evolve("--generations", "3", "--seeds", "2", "--jobs", "1", "--out", str(out)) == 0
+    assert f"curves {out / 'curves.svg'}\n" in capsys.readouterr().out
+    drawn = (out / "curves.svg").read_text()
+    words = ["".join(found.itertext()) for found in ET.fromstring(drawn).iter() if found.tag.endswith("text")]
+    assert words[0] == "es on brandubh"
+    assert {"best", "median", "won against random", "decided by captures", "drawn", "1", "2", "3"} <= set(
+        words
+    )
+    (out / "curves.svg").unlink()
+    assert command.main(["curves", str(out)]) == 0
+    assert capsys.readouterr().out == f"{out / 'curves.svg'}\n"
+    assert (out / "curves.svg").read_text() == drawn
+    assert command.main(["curves", str(out / "seed-1")]) == 0
+    assert "seed 1" in (out / "seed-1/curves.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("", "no generation is finished: expected at least one"),
+        ('{"generation": 1, "files": {}}\n', "expected logs as hnefi evolve writes them"),
+        ('{"generation": 2}\n', "line 1: .* expected generation 1"),
+    ],
+)
+def test_what_cannot_be_drawn(
+    log: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert evolve("--generations", "1", "--out", str(out), "--quiet") == 0
+    (out / "log.jsonl").write_text(log)
+    assert command.main(["curves", str(out)]) == 2
+    assert re.search(said, capsys.readouterr().err)
+    assert command.main(["curves", str(tmp_path / "nowhere")]) == 2
+    assert "expected the folder of a run" in capsys.readouterr().err
 
 
 def test_a_player_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,10 +130,11 @@ def test_a_player_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_lines_elsewhere_than_on_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert evolve("--generations", "3", "--out", str(tmp_path / "run")) == 0
-    first, last, where = capsys.readouterr().out.splitlines()
+    first, last, where, drawn = capsys.readouterr().out.splitlines()
     assert first.startswith("es on brandubh, hingston2007 (871 weights), seed 1, into ")
     assert last.startswith("generation 3/3 · best ")
     assert where == f"seed 1: generation 3: {tmp_path / 'run' / 'champion.safetensors'}"
+    assert drawn == f"curves {tmp_path / 'run/curves.svg'}"
 
 
 class Terminal(io.StringIO):

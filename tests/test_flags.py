@@ -27,7 +27,7 @@ HELPS = (
     "analyze", "arena", "arena resume", "arena openings", "arena report", "arena check", "balance", "balance resume",
     "balance report", "bench arena", "bench mcts", "bench oneply", "bench random", "bench scale", "bench search",
     "bench speed", "convert", "evaluator match", "evaluator verify", "evolve es", "evolve cma", "evolve rank",
-    "evolve resume", "experiments", "arena rate", "ladder show",
+    "evolve curves", "evolve resume", "experiments", "arena rate", "ladder show",
     "ladder place", "ladder run", "ladder report", "ladder publish", "ladder games",
     "perft", "play", "players", "replay", "rules", "tactics run", "tactics find", "tactics verify", "tune games",
     "tune fit", "mqtt serve", "mqtt connect", "mqtt watch", "engine",

@@ -40,12 +40,14 @@ EXAMPLES = {
     ),
     options.CMA: ("cma --variant hingston-alternative --lambda 20 --generations 500 --out cma-1",),
     "rank": ("rank first", "rank first --pairs 100 --depth 2"),
+    "curves": ("curves first",),
     "resume": ("resume first", "resume first --generations 600 --jobs 2 --save-player mine"),
 }
 
 OTHERS = {
     "resume": "go on with a run exactly where it was left",
     "rank": "which champion of a run is the best against a fixed field",
+    "curves": "draw how a run went so far, also while it goes on",
 }
 """What else there is to do but runs."""
 
@@ -60,7 +62,7 @@ def main(argv: list[str]) -> int:
         expected = ", ".join([*options.ALGORITHMS, *OTHERS])
         print(f"hnefi evolve: error: {shorten(word)}: expected one of {expected}", file=sys.stderr)
         return USAGE
-    others = {"resume": _resume, "rank": _rank}
+    others = {"resume": _resume, "rank": _rank, "curves": _curves}
     return _guarded(lambda: others[word](argv[1:]) if word in others else _evolve(word, argv[1:]))
 
 
@@ -269,6 +271,11 @@ def _run(
             progress.say(
                 f"seed {seed}: generation {folder.checkpoint.generation}: {folder.path / 'champion.safetensors'}"
             )
+        if any(folder.checkpoint.generation for folder in folders.values()):
+            from . import curves
+
+            (drawn,) = curves.write(out, list(paths.values()))
+            progress.say(f"curves {drawn}")
         if given.save_player:
             from .folder import CHAMPION
             from .players import save
@@ -370,6 +377,22 @@ def _advance(
     if code_version() != code:
         raise WorkerFailed(f"{socket.gethostname()}: code {code_version()}: expected {code}")
     return [advance(plan, checkpoint, seconds, jobs) for plan, checkpoint in runs]
+
+
+# The curves
+
+
+def _curves(argv: Sequence[str]) -> int:
+    from . import curves
+
+    parser = _parser("curves", "Draw how a run, or all runs in a folder, went so far: fitness and matches.")
+    parser.add_argument("folder", metavar="DIR", help="the run's folder; the picture goes there")
+    arguments.add_png(parser)
+    given = parser.parse_args(argv)
+    out = Path(given.folder)
+    for path in curves.write(out, _runs_in(out), png=given.png):
+        print(path)
+    return 0
 
 
 # The ranking

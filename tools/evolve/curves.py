@@ -1,0 +1,131 @@
+"""How runs went, generation by generation, as a picture: fitness, and what became of the matches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from ..common.svg_chart import MARGIN, Curve, Panel, Scale, Sheet, curve_of, steps
+from .folder import FolderError, read_config, read_log, replace
+
+CURVES = "curves.svg"
+LEFT, GAP, WIDE, HEIGHT = 54, 66, 430, 300
+FITNESS = [(value, str(value)) for value in range(5)]
+SHARES = [(share, str(share)) for share in range(0, 101, 20)]
+PEERS = "peers"
+"""Matches among the individuals themselves: half of them are won, whatever happens."""
+
+Values = Mapping[str, Sequence[float]]
+"""By name of a curve, a value for each generation from the first."""
+
+
+def write(out: Path, runs: Sequence[Path], *, png: bool = False) -> list[Path]:
+    """Draw all `runs` of a folder into it; the files. FolderError if a log is damaged, or nothing can be written."""
+    configs = [read_config(run) for run in runs]
+    logs = [read_log(run) for run in runs]
+    if not any(logs):
+        raise FolderError(f"{out}: no generation is finished: expected at least one")
+    try:
+        sheet, height = draw(_title(configs), [log for log in logs if log])
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, ZeroDivisionError):
+        raise FolderError(f"{out}: expected logs as hnefi evolve writes them") from None
+    made = [out / CURVES]
+    try:
+        replace(made[0], sheet.svg(height).encode())
+        if png:
+            made.append(made[0].with_suffix(".png"))
+            sheet.png(made[1], height)
+    except OSError as error:
+        raise FolderError(
+            f"{out}: {error.strerror or error}: expected a folder that can be written to"
+        ) from None
+    return made
+
+
+def _title(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    first = configs[0]
+    seeds = sorted(config["seed"] for config in configs)
+    said = (
+        f"seed {seeds[0]}"
+        if len(seeds) == 1
+        else f"{len(seeds)} seeds from {seeds[0]}: mean, thin lines single seeds"
+    )
+    size = f"{first['mu']}+{first['lambda']}" if "mu" in first else f"{first['lambda']} candidates"
+    variant = first["variant"]
+    variant = Path(variant).stem if variant.endswith(".toml") else variant
+    return [
+        f"{first['algorithm']} on {variant}",
+        f"{first['network']}, {size}, {said}",
+    ]
+
+
+def draw(title: Sequence[str], logs: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[Sheet, float]:
+    """The sheet and its height: fitness by generation, and shares of the matches; each log is a run."""
+    sheet = Sheet(LEFT + 2 * WIDE + GAP + 2 * MARGIN, title)
+    fitness = [{name: [entry[name] for entry in log] for name in ("best", "median")} for log in logs]
+    matches = [_shares(log) for log in logs]
+    looks = {
+        name: _look(name, number)
+        for number, name in enumerate(dict.fromkeys(name for run in (*fitness, *matches) for name in run))
+    }
+    top = sheet.legend_below(list(looks.values()), sheet.top + 4, LEFT) + 4
+    longest = max(map(len, logs))
+    below = top
+    fields: list[tuple[str, Sequence[tuple[int, str]], Sequence[Values]]] = [
+        ("fitness", FITNESS, fitness),
+        ("share of the matches, per cent", SHARES, matches),
+    ]
+    for column, (label, ticks, runs) in enumerate(fields):
+        low, high = ticks[0][0], ticks[-1][0]
+        margin = 0.03 * (high - low)
+        left = LEFT + column * (WIDE + GAP)
+        panel = Panel(
+            sheet, left, top, WIDE, HEIGHT, Scale(1, max(2, longest)), Scale(low - margin, high + margin)
+        )
+        panel.ticks_left(ticks)
+        lowest = panel.ticks_below(_whole(longest), grid=True)
+        below = max(below, panel.called_below("generation", lowest))
+        _curves(panel, runs, looks)
+        panel.frame()
+        panel.called_left(label, left - 32)
+    return sheet, below + MARGIN
+
+
+def _look(name: str, number: int) -> Curve:
+    look = curve_of(name, number)
+    return Curve(name, look.colour, "", look.dash, 1.6)
+
+
+def _whole(longest: int) -> Iterable[tuple[float, str]]:
+    """Generations at which the axis has a number."""
+    return [
+        (value, f"{value:g}") for value in steps(1, max(2, longest), 8) if value == int(value) and value >= 1
+    ]
+
+
+def _shares(log: Sequence[Mapping[str, Any]]) -> Values:
+    """Per cent of the matches: won against each fixed opponent, decided by captures, drawn."""
+    found: dict[str, list[float]] = {}
+    for kind in log[0]["kinds"]:
+        if kind != PEERS:
+            wins = [entry["kinds"].get(kind, {"matches": (0, 0, 0)})["matches"] for entry in log]
+            found[f"won against {kind}"] = [100 * won[0] / max(1, sum(won)) for won in wins]
+    found["decided by captures"] = [100 * entry["by_captures"] / max(1, entry["matches"]) for entry in log]
+    found["drawn"] = [100 * entry["drawn"] / max(1, entry["matches"]) for entry in log]
+    return found
+
+
+def _curves(panel: Panel, runs: Sequence[Values], looks: Mapping[str, Curve]) -> None:
+    """Every run as a thin line, their mean as a thick one, as far as all of them have come."""
+    for name in dict.fromkeys(name for run in runs for name in run):
+        seeds = [run[name] for run in runs if name in run]
+        look = looks[name]
+        if len(seeds) > 1:
+            for seed in seeds:
+                panel.line(enumerate(seed, 1), look.colour, 0.5)
+        points = list(enumerate(map(mean, zip(*seeds, strict=False)), 1))
+        panel.line(points, look.colour, look.width, look.dash)
+        if len(points) == 1:
+            panel.error(1, points[0][1], points[0][1], look.colour)
