@@ -20,6 +20,20 @@ BARE = "zero"
 SMALL = {"tafl": "brandubh", "hex": "hex:3", "hexapawn": "hexapawn:3x3"}
 """A small variant of every game: kernels are compiled per game, not per variant."""
 
+ALGORITHMS = ("alphabeta", "minimax", "mcts")
+OTHERS = "others"
+"""Counting, evaluating, and whole games in one kernel."""
+PORTIONS = {
+    "tafl alphabeta": 50.0,
+    "tafl mcts": 18.0,
+    "tafl minimax": 16.0,
+    "tafl others": 25.0,
+    "hex everything": 26.0,
+    "hexapawn everything": 22.0,
+}
+"""All that can be compiled, in pieces for several processes, the longest first, and the seconds that each takes
+by itself. Finer ones would compile the same parts more often."""
+
 Kind = tuple[str, str, str]
 
 USUAL: dict[Kind, dict[str, float]] = {
@@ -84,23 +98,26 @@ def load() -> bool:
 
 
 def warm() -> None:
-    """Compile or load every kernel that any command can need, of all games."""
+    """Compile or load every kernel that any command can need, of all games, in this process."""
+    with cache.LOCK.session():
+        for portion in PORTIONS:
+            warm_portion(portion)
+
+
+def warm_portion(portion: str) -> None:
+    """Compile or load one of `PORTIONS`."""
     from . import games
     from .search.types import Settings
 
+    game, what = portion.split()
+    variant = games.find(SMALL[game])
     with cache.LOCK.session():
-        for game, small in SMALL.items():
-            variant = games.find(small)
-            for settings in (
-                Settings(),
-                Settings(evaluator=BARE),
-                Settings(algorithm="minimax"),
-                Settings(algorithm="minimax", evaluator=BARE),
-                Settings(algorithm="mcts"),
-                Settings(algorithm="mcts", evaluator=BARE),
-            ):
-                prepare(variant, settings)
-            with _compiling((game, "others", "")):
+        for algorithm in ALGORITHMS:
+            for evaluator in ("default", BARE):
+                if what in (algorithm, "everything"):
+                    prepare(variant, Settings(algorithm=algorithm, evaluator=evaluator))
+        if what in (OTHERS, "everything"):
+            with _compiling((game, OTHERS, "")):
                 position = games.initial(variant)
                 _count(position)
                 _evaluate(position)

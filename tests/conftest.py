@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,9 @@ def _hear(event: str, _: object) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_hear)
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # A shell starts what goes to the background like that, and whatever tests start and interrupt would inherit it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if ORDER and hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False  # pytest-xdist would sort the files by their number of tests
 

@@ -563,3 +563,40 @@ def test_usual_parts_are_those_that_are_compiled() -> None:
     )
     assert done.stdout == ""
     assert sum(map(len, warmup.USUAL.values())) > 20
+
+
+def test_portions_are_all_there_is_to_compile() -> None:
+    algorithms = {*warmup.ALGORITHMS, warmup.OTHERS}
+    for game in warmup.SMALL:
+        found = [portion.split()[1] for portion in warmup.PORTIONS if portion.startswith(f"{game} ")]
+        assert set(found) == algorithms or found == ["everything"]
+    assert {kind[:2] for kind in warmup.USUAL} <= {(game, one) for game in warmup.SMALL for one in algorithms}
+
+
+@compiled
+@linked
+@pytest.mark.process
+@pytest.mark.slow
+def test_several_processes_warm_up_together(home: Path) -> None:
+    """They compile under the one lock that the first holds; afterwards everything is there."""
+    script = (
+        "from hnefi.engine import warmup\n"
+        "from hnefi.engine.compile import cache\n"
+        "from hnefi.tools import warmup as command\n"
+        "portions = ('hexapawn minimax', 'hexapawn others')\n"
+        "warmup.PORTIONS = dict.fromkeys(portions, 1.0)\n"
+        "command.warm(2)\n"
+        "made = {one.entry for one in cache.kept()}\n"
+        "assert made, made\n"
+        "with cache.loading_only():\n"
+        "    warmup.warm()\n"
+        "assert {one.entry for one in cache.kept()} == made\n"
+        "print(len(made))\n"
+    )
+    env = {**os.environ, "XDG_CACHE_HOME": str(home.parent)}
+    env.pop("NUMBA_CACHE_DIR", None)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=300, check=True
+    )
+    assert int(done.stdout) > 8
+    assert done.stderr == ""

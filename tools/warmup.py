@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import time
 
-from .arguments import let_interrupt_end_us, parser
+from .arguments import let_interrupt_end_us, parser, positive
+from .common.endings import INTERRUPTED
+from .common.interrupts import caught, check
 
 MIB = 1024 * 1024
+MOST_JOBS = 4
+"""There is not much more to share out: everybody waits for the largest portion."""
 
 
 def main(argv: list[str]) -> int:
@@ -15,9 +19,12 @@ def main(argv: list[str]) -> int:
         "warmup",
         "Compiles every kernel into the cache. Engines compile by themselves what they need; those that start at "
         "once on an empty cache compile it once and wait for each other. Warming up covers every game and command.",
-        ["", "--quiet", "--show", "--repair"],
+        ["", "--quiet", "--jobs 1", "--show", "--repair"],
     )
     options.add_argument("--quiet", action="store_true", help="say nothing")
+    options.add_argument(
+        "--jobs", type=positive, metavar="N", help=f"processes (default: one a core, at most {MOST_JOBS})"
+    )
     what = options.add_mutually_exclusive_group()
     what.add_argument("--show", action="store_true", help="show the machine code that is kept, and where")
     what.add_argument("--clear", action="store_true", help="remove all of it; nothing is compiled")
@@ -43,13 +50,52 @@ def main(argv: list[str]) -> int:
         if not wrong and not arguments.quiet:
             print(f"nothing is damaged in {cache.folder()}")
 
-    from hnefi.engine.warmup import warm
-
     begun = time.perf_counter()
-    warm()
+    with caught(lambda: ["interrupted: what is compiled is kept, the same command goes on"]) as interrupts:
+        warm(arguments.jobs)
+    if interrupts.ended:
+        return INTERRUPTED
     if not arguments.quiet:
         print(f"everything is compiled ({time.perf_counter() - begun:.1f} s)")
     return 0
+
+
+def warm(jobs: int | None) -> None:
+    """Compile or load every kernel, in `jobs` processes (default: as `--help` says) if anything has to be compiled."""
+    from hnefi.engine import warmup
+    from hnefi.engine.compile import cache, progress
+
+    try:
+        with cache.loading_only():
+            warmup.warm()
+        return
+    except cache.NotCompiled:
+        from joblib import Parallel, cpu_count, delayed
+
+        jobs = jobs or min(MOST_JOBS, cpu_count())
+    if jobs == 1:
+        warmup.warm()
+        return
+    # Which portion is ready next nobody can know: they are counted, not named.
+    expected = {f"portion {n}": cost / jobs for n, cost in enumerate(warmup.PORTIONS.values(), 1)}
+    with cache.LOCK.session(), progress.plan(expected):
+        cache.LOCK.acquire("everything")
+        work = Parallel(n_jobs=jobs, batch_size=1, pre_dispatch="all", return_as="generator_unordered")
+        done = work(delayed(_portion)(portion) for portion in warmup.PORTIONS)
+        for portion in expected:
+            progress.begin(portion)
+            next(done)
+            progress.end()
+            check()
+
+
+def _portion(portion: str) -> None:
+    """Compile in a process of its own, for the one that holds the lock."""
+    from hnefi.engine.compile.cache import LOCK
+    from hnefi.engine.warmup import warm_portion
+
+    with LOCK.lent():
+        warm_portion(portion)
 
 
 def show() -> None:

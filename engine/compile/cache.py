@@ -263,6 +263,7 @@ class Lock:
 
     def __init__(self) -> None:
         self._file: int | None = None
+        self._lent = False
         self._sessions = 0
         self._telling = contextlib.ExitStack()
 
@@ -276,12 +277,21 @@ class Lock:
             self._sessions -= 1
             self.release()
 
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[None]:
+        """In the block this process compiles for its parent, which holds the lock."""
+        self._lent = True
+        try:
+            yield
+        finally:
+            self._lent = False
+
     def acquire(self, part: str) -> bool:
         """Wait until no other process compiles. Returns whether anybody else did, so that looking again may help.
 
         Somebody who gives no sign of life for `_STALE` seconds, a stopped process, is waited for no longer.
         """
-        if self._file is not None:
+        if self._file is not None or self._lent:
             return False
         try:
             import fcntl
