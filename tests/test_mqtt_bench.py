@@ -11,7 +11,7 @@ import pytest
 from hnefi.gui_adapter.mqtt import bench
 from hnefi.gui_adapter.mqtt.bench import Observer, Rows
 from hnefi.gui_adapter.mqtt.client import Message
-from hnefi.gui_adapter.mqtt.memory_use import children, resident, running
+from hnefi.gui_adapter.mqtt.soak import children, resident, running
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from Linux's /proc")
 
@@ -59,7 +59,15 @@ def test_memory_and_children() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [["--sessions", "-1"], ["--sessions", "99999"], ["--minutes", "0"], ["--minutes", "x"]]
+    "wrong",
+    [
+        ["--sessions", "-1"],
+        ["--sessions", "99999"],
+        ["--flood", "1e4"],
+        ["--minutes", "0"],
+        ["--minutes", "x"],
+        ["--pause", "-1"],
+    ],
 )
 def test_wrong_flags_are_refused(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ending:

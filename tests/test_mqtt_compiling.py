@@ -15,9 +15,9 @@ from hnefi.gui_adapter.mqtt import piped, topics
 from hnefi.gui_adapter.mqtt import remote as remote_module
 from hnefi.gui_adapter.mqtt import session as session_module
 from hnefi.gui_adapter.mqtt.client import Access, parse_url
-from hnefi.gui_adapter.mqtt.memory_use import running
 from hnefi.gui_adapter.mqtt.piped import Policy
 from hnefi.gui_adapter.mqtt.remote import Remote
+from hnefi.gui_adapter.mqtt.soak import running
 from hnefi.protocol.answers import parse_compiling
 from hnefi.protocol.client import Timeouts
 

@@ -18,7 +18,7 @@ from mqtt_brokers import WAIT, TestBroker, free_port, require, start_dying_with_
 from mqtt_parts import FAKE, Watcher
 from patience import PROMPTLY
 
-from hnefi.gui_adapter.mqtt.memory_use import running
+from hnefi.gui_adapter.mqtt.soak import running
 
 pytest_plugins = ["mqtt_brokers"]
 pytestmark = pytest.mark.process

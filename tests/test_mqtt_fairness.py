@@ -13,7 +13,7 @@ from mqtt_parts import Watcher, serving, until
 from hnefi.gui_adapter.mqtt import brokers, fairness, requests, topics
 from hnefi.gui_adapter.mqtt import service as service_module
 from hnefi.gui_adapter.mqtt.client import Access, Link, Message, parse_url
-from hnefi.gui_adapter.mqtt.fairness import Rates
+from hnefi.gui_adapter.mqtt.fairness import Rates, Spaced
 from hnefi.gui_adapter.mqtt.numbering import Ring
 from hnefi.gui_adapter.mqtt.outgoing import Outgoing
 
@@ -71,6 +71,19 @@ def test_users_without_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None
         clock.now += 0.001
         assert rates.admit(topics.requests("local", f"user-{number}"), 10)
         assert len(rates._users) <= 8
+
+
+def test_who_floods_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fairness, "USERS", 8)
+    clock = Clock()
+    spaced = Spaced(1.0, clock)
+    assert [spaced.due("anna") for _ in range(3)] == [True, False, False]
+    assert spaced.due("bert"), "each for themselves"
+    clock.now += 1.0
+    assert [spaced.due("anna") for _ in range(2)] == [True, False]
+    for number in range(100):
+        assert spaced.due(f"user-{number}")
+        assert len(spaced._last) <= 8
 
 
 # Behind a broker

@@ -22,7 +22,7 @@ from hnefi.gui_adapter.mqtt import service as service_module
 from hnefi.gui_adapter.mqtt import topics
 from hnefi.gui_adapter.mqtt.check import short_check
 from hnefi.gui_adapter.mqtt.client import Access, Message, parse_url
-from hnefi.gui_adapter.mqtt.memory_use import running
+from hnefi.gui_adapter.mqtt.soak import running
 from hnefi.protocol.client import own_command
 
 pytest_plugins = ["mqtt_brokers"]

@@ -25,34 +25,38 @@ from . import brokers, topics
 from .address import Access, parse_url
 from .arguments import GUEST, parser
 from .check import short_check
-from .client import Link, LinkError, Message
+from .client import Link, LinkError, Message, Offline
 from .endings import INTERRUPTED, Asked
-from .memory_use import children, resident, running
-from .numbering import parse_numbered
 from .remote import Remote, RemoteError
-from .remote_session import RemoteSession, SessionEnded
+from .remote_session import SessionEnded
+from .soak import Observer, Pace, Soak, children, resident, running
 
 ROUNDS = 30
 THINK = 0.05
 """Seconds that a search runs before it is stopped."""
 LINES = 2000
 MESSAGES = 5000
-SAMPLE = 10.0
-"""Seconds between two looks at memory, and two lines of progress."""
-SOAK_GO = "go movetime 1000"
-OPEN_AT_ONCE = 4
+AT_ONCE = 100
+"""Messages that one client publishes without waiting for the broker."""
+BESIDE = 0.02
+"""Seconds between the questions of who shares the service with somebody who floods."""
+MEMORY_GO = "go movetime 1000"
 SOAK_END = 20.0
 """Seconds that the end of an interrupted soak may take; `--help` says so."""
 FAILED, ENGINE_FAILED = 3, 4
+PATIENCE = 60.0
+"""Seconds that a question beside a flood may take."""
 COMMAND = "import sys; from hnefi.gui_adapter.mqtt.command import main; sys.exit(main(sys.argv[1:]))"
+COUNT_LIMIT = 50_000
+POUR = "import asyncio, sys; from hnefi.gui_adapter.mqtt.bench import pour; asyncio.run(pour(*sys.argv[1:]))"
 
 
 class BenchFailed(Exception):
     """Nothing can be measured; the text is a sentence for people."""
 
 
-class _Service(Listener):
-    """`hnefi mqtt serve` as a process."""
+class _Child(Listener):
+    """A program of ours as a process: `ready` when it has said so, or has ended."""
 
     def __init__(self) -> None:
         self.ready = asyncio.Event()
@@ -68,31 +72,16 @@ class _Service(Listener):
         self.ready.set()
 
     @classmethod
-    async def start(cls, url: str, eid: str, sessions: int) -> _Service:
-        service = cls()
-        many = str(sessions)
-        command = [
-            sys.executable,
-            "-c",
-            COMMAND,
-            "serve",
-            "--broker",
-            url,
-            "--eid",
-            eid,
-            "--log-level",
-            "error",
-        ]
-        service.process = await Process.start([*command, "--sessions", many, "--per-user", many], service)
+    async def start(cls, what: str, program: str, *words: str) -> _Child:
+        child = cls()
+        child.process = await Process.start([sys.executable, "-c", program, *words], child)
         # No deadline: it may have to compile, and gives itself up where its engine or its broker hangs.
-        await service.ready.wait()
-        if service.ended.is_set():
-            words = service.process.error_tail().strip().splitlines()
-            service.process.kill()
-            raise BenchFailed(
-                f"the service does not start: {shorten(words[-1] if words else 'no word', 200)}"
-            )
-        return service
+        await child.ready.wait()
+        if child.ended.is_set():
+            said = child.process.error_tail().strip().splitlines()
+            child.process.kill()
+            raise BenchFailed(f"{what} does not start: {shorten(said[-1] if said else 'no word', 200)}")
+        return child
 
     async def stop(self) -> float:
         """Seconds until it had ended."""
@@ -104,30 +93,20 @@ class _Service(Listener):
         return time.monotonic() - began
 
 
-@dataclass(slots=True)
-class Observer:
-    """Counts by their numbers the lines of all sessions, apart from the clients that repair what is missing."""
+async def serve(url: str, eid: str, sessions: int) -> _Child:
+    """`hnefi mqtt serve` as a process."""
+    many = str(sessions)
+    words = ["serve", "--broker", url, "--eid", eid, "--log-level", "error"]
+    return await _Child.start("the service", COMMAND, *words, "--sessions", many, "--per-user", many)
 
-    last: dict[str, int] = field(default_factory=dict)
-    lines: int = 0
-    missing: int = 0
-    repeated: int = 0
-    errors: list[str] = field(default_factory=list)
 
-    def __call__(self, message: Message) -> None:
-        numbered = parse_numbered(message.payload.decode("utf-8", "replace"))
-        if numbered is None or message.retain:
-            return
-        session = message.topic.split("/")[4]
-        expected = self.last.get(session, 0) + 1
-        self.lines += 1
-        if numbered.number < expected:
-            self.repeated += 1
-            return
-        self.missing += numbered.number - expected
-        self.last[session] = numbered.number
-        if numbered.text.startswith("info string error") and len(self.errors) < 20:
-            self.errors.append(numbered.text)
+async def pour(url: str, user: str, topic: str, number: str, payload: str) -> None:
+    """Be the program that floods: as `user`, that many messages as fast as the broker takes them."""
+    async with Link(Access(parse_url(url), user=user), "bench-flood") as link:
+        print("ready", flush=True)
+        with contextlib.suppress(Offline):
+            for _ in range(int(number) // AT_ONCE):
+                await asyncio.gather(*(link.publish(topic, payload) for _ in range(AT_ONCE)))
 
 
 @dataclass(slots=True)
@@ -199,8 +178,8 @@ async def throughput(way: Access, rows: Rows) -> None:
     async with Link(way, "bench-in") as one, Link(way, "bench-out") as other:
         await one.subscribe(topic, take)
         began = time.perf_counter()
-        for _ in range(MESSAGES // 100):
-            await asyncio.gather(*(other.publish(topic, b"x" * 60) for _ in range(100)))
+        for _ in range(MESSAGES // AT_ONCE):
+            await asyncio.gather(*(other.publish(topic, b"x" * 60) for _ in range(AT_ONCE)))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(10):
                 await all_here.wait()
@@ -211,10 +190,42 @@ async def throughput(way: Access, rows: Rows) -> None:
     )
 
 
+async def flood(way: Access, remote: Remote, eid: str, variant: str, number: int, rows: Rows) -> None:
+    """What one user waits for a `ping` while another one floods the service from a process of their own."""
+
+    async def ping() -> float:
+        began = time.perf_counter()
+        await remote.request(eid, "ping", PATIENCE)
+        return time.perf_counter() - began
+
+    rows.times("`ping`", [await ping() for _ in range(ROUNDS)])
+    name = f"flood-{secrets.token_hex(4)}"
+    async with (
+        Remote(Access(way.address, user=name)) as loud,
+        await loud.open(eid, variant=variant, on_line=lambda _line: None) as session,
+    ):
+        for what, topic, payload in (
+            ("requests", topics.requests(eid, name), '{"id":"flood","op":"list"}'),
+            ("lines", topics.session(name, session.sid, "in"), "query turn"),
+        ):
+            url = str(way.address)
+            child = await _Child.start("the flood", POUR, url, name, topic, str(number), payload)
+            began = time.perf_counter()
+            try:
+                asked = [await ping()]
+                while not child.ended.is_set():
+                    await asyncio.sleep(BESIDE)
+                    asked.append(await ping())
+            finally:
+                await child.stop()
+            took = time.perf_counter() - began
+            rows.times(f"`ping` while another user sends {number:,} {what} in {took:.1f} s", asked)
+
+
 async def memory(remote: Remote, eid: str, variant: str, service: int, rows: Rows) -> None:
     """What sessions that have searched for a second take."""
     sessions = [await remote.open(eid, variant=variant) for _ in range(4)]
-    await asyncio.gather(*(session.best_move(SOAK_GO) for session in sessions))
+    await asyncio.gather(*(session.best_move(MEMORY_GO) for session in sessions))
     engines = [resident(process) for process in children(service)]
     rows.add("memory of the service without engines", f"{resident(service):.0f} MiB")
     if engines:
@@ -225,127 +236,12 @@ async def memory(remote: Remote, eid: str, variant: str, service: int, rows: Row
         await session.close()
 
 
-class Soak:
-    """Many sessions that play games against themselves without a pause, for long."""
-
-    def __init__(
-        self, remote: Remote, eid: str, variant: str, service: int, say: Callable[[str], None]
-    ) -> None:
-        self.moves = 0
-        self.reopened = 0
-        self.killed = 0
-        self.samples: list[tuple[float, float]] = []
-        """MiB of the service and of all engines."""
-        self.engines: set[int] = set()
-        self.failures: list[str] = []
-        self._remote, self._eid, self._variant, self._service, self._say = remote, eid, variant, service, say
-        self._over = asyncio.Event()
-        self._gate = asyncio.Semaphore(OPEN_AT_ONCE)
-        self._sessions: list[RemoteSession] = []
-
-    async def run(self, number: int, seconds: float, asked: asyncio.Event) -> None:
-        began = time.monotonic()
-        workers = [asyncio.create_task(self._work()) for _ in range(number)]
-        watcher = asyncio.create_task(self._watch(began, seconds))
-        waiting = asyncio.create_task(asked.wait())
-        try:
-            await asyncio.wait([watcher, waiting], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            self._over.set()
-            for task in (watcher, waiting):
-                task.cancel()
-            await asyncio.wait(workers, timeout=60)
-            for worker in workers:
-                worker.cancel()
-            await asyncio.wait(workers)
-
-    async def _work(self) -> None:
-        """Open, search, and open again when the session was taken away."""
-        while not self._over.is_set():
-            try:
-                async with self._gate:
-                    session = await self._remote.open(
-                        self._eid, variant=self._variant, on_line=lambda _line: None
-                    )
-            except RemoteError as error:
-                self._fail(str(error))
-                await asyncio.sleep(1.0)
-                continue
-            self._sessions.append(session)
-            try:
-                while not self._over.is_set() and session in self._sessions:
-                    await session.send("newgame")
-                    await session.send("position startpos")
-                    while not self._over.is_set() and session in self._sessions:
-                        move = (await session.best_move(SOAK_GO)).partition(" ")[0]
-                        if move == "(none)":
-                            break
-                        self.moves += 1
-                        await session.send(f"play {move}")
-            except SessionEnded as error:
-                self._fail(str(error))
-            finally:
-                if session in self._sessions:
-                    self._sessions.remove(session)
-                await session.close()
-
-    def _fail(self, why: str) -> None:
-        if len(self.failures) < 20:
-            self.failures.append(why)
-
-    async def _watch(self, began: float, seconds: float) -> None:
-        minute = 0
-        while (passed := time.monotonic() - began) < seconds:
-            await asyncio.sleep(min(SAMPLE, max(0.1, seconds - passed)))
-            engines = children(self._service)
-            self.engines.update(engines)
-            self.samples.append((resident(self._service), sum(map(resident, engines))))
-            service, sum_of_engines = self.samples[-1]
-            self._say(
-                f"{time.monotonic() - began:6.0f} s  {len(engines)} engines  {self.moves} moves  service "
-                f"{service:.0f} MiB  engines {sum_of_engines:.0f} MiB"
-            )
-            if int(passed // 60) > minute:
-                minute = int(passed // 60)
-                self._disturb(engines)
-
-    def _disturb(self, engines: Sequence[int]) -> None:
-        """Every minute one engine is killed, and another session is closed and opened anew."""
-        if engines:
-            with contextlib.suppress(OSError):
-                os.kill(secrets.choice(engines), signal.SIGKILL)
-                self.killed += 1
-        if self._sessions:
-            self._sessions.remove(secrets.choice(self._sessions))
-            self.reopened += 1
-
-    def report(self, observer: Observer, rows: Rows, number: int, seconds: float) -> None:
-        rows.add("sessions, for", f"{number}, {seconds / 60:.1f} minutes, games with `{SOAK_GO}`")
-        rows.add("moves answered", f"{self.moves:,}")
-        rows.add("engines killed, sessions reopened meanwhile", f"{self.killed}, {self.reopened}")
-        rows.add(
-            "lines, of them lost (by number), repeated",
-            f"{observer.lines:,}, {observer.missing}, {observer.repeated}",
-        )
-        if self.samples:
-            third = max(1, len(self.samples) // 3)
-            for index, who in enumerate(("service", "all engines")):
-                early = statistics.median(
-                    sample[index] for sample in self.samples[third : 2 * third] or self.samples
-                )
-                late = statistics.median(sample[index] for sample in self.samples[-third:])
-                rows.add(f"memory of {who}, second third and last third", f"{early:.0f}, {late:.0f} MiB")
-        # A killed engine is the only reason for one.
-        for line in [*self.failures, *observer.errors][:5]:
-            rows.add("said", shorten(line, 120))
-
-
 async def bench(arguments: argparse.Namespace, asked: Asked, say: Callable[[str], None], rows: Rows) -> None:
     """Everything that was asked for, into `rows`; what is there by then, if we are asked to end."""
     broker = await asked.unless(brokers.provide(arguments.broker))
     if broker is None:
         return
-    service: _Service | None = None
+    service: _Child | None = None
     eid = f"bench-{secrets.token_hex(4)}"
     try:
         say(f"broker {broker.url} ({broker.kind})")
@@ -357,7 +253,7 @@ async def bench(arguments: argparse.Namespace, asked: Asked, say: Callable[[str]
         if report.median_ms is not None:
             rows.add("QoS 1 round trip", f"median {report.median_ms:.2f} ms")
         say("starting the service …")
-        service = await asked.unless(_Service.start(broker.url, eid, max(8, arguments.sessions)))
+        service = await asked.unless(serve(broker.url, eid, max(8, arguments.sessions)))
         if service is not None:
             await _measure(arguments, asked, say, rows, way, eid, service)
     finally:
@@ -375,7 +271,7 @@ async def _measure(
     rows: Rows,
     way: Access,
     eid: str,
-    service: _Service,
+    service: _Child,
 ) -> None:
     """What a service shows its clients; at the end it is stopped."""
     observer = Observer()
@@ -386,6 +282,9 @@ async def _measure(
         await latencies(remote, eid, arguments.variant, rows)
         say("messages per second …")
         await throughput(way, rows)
+        if arguments.flood:
+            say(f"two floods of {arguments.flood:,} messages …")
+            await flood(way, remote, eid, arguments.variant, arguments.flood, rows)
         say("memory …")
         await memory(remote, eid, arguments.variant, service.process.pid, rows)
 
@@ -397,13 +296,14 @@ async def _measure(
         if arguments.sessions:
             observer.lines = observer.missing = observer.repeated = 0
             seconds = 60 * arguments.minutes
-            soak = Soak(remote, eid, arguments.variant, service.process.pid, say)
+            pace = Pace(arguments.movetime, arguments.pause)
+            soak = Soak(remote, eid, arguments.variant, service.process.pid, say, pace)
             began = time.monotonic()
             # Interrupted it still says what it has seen, when the searches that run have answered.
             asked.limit = SOAK_END
             await soak.run(arguments.sessions, seconds, asked)
             engines = soak.engines
-            soak.report(observer, rows, arguments.sessions, time.monotonic() - began)
+            soak.report(observer, rows.add, arguments.sessions, time.monotonic() - began)
     engines.update(children(service.process.pid))
     took = await service.stop()
     left = [process for process in engines if running(process)]
@@ -415,9 +315,10 @@ def main(argv: list[str]) -> int:
     options = parser(
         "bench",
         "Measures the service on this machine: round trips, `stop` until `bestmove`, messages per second, memory;\n"
-        "with --sessions and --minutes many sessions for long. Progress goes to standard error, the table to\n"
-        "standard output. Ctrl-C ends the sessions, which takes some seconds, and shows what they did; twice: at once.",
-        ["", "--broker amqtt", "--sessions 64 --minutes 10"],
+        "with --flood what one user feels of another's flood, with --sessions and --minutes many sessions for long.\n"
+        "Progress goes to standard error, the table to standard output.\n"
+        "Ctrl-C ends the sessions, which takes some seconds, and shows what they did; twice: at once.",
+        ["", "--broker amqtt --flood 10000", "--sessions 64 --minutes 60 --movetime 50 --pause 5"],
     )
     options.add_argument(
         "--broker",
@@ -427,7 +328,16 @@ def main(argv: list[str]) -> int:
     )
     options.add_argument("--variant", default="brandubh", metavar="V", help="default brandubh")
     options.add_argument(
+        "--flood", type=_count, default=0, metavar="N", help="messages of a flood (default none; 10000)"
+    )
+    options.add_argument(
         "--sessions", type=_count, default=0, metavar="N", help="so many that search at once"
+    )
+    options.add_argument(
+        "--movetime", type=_count, default=1000, metavar="MS", help="of each of their moves (default 1000)"
+    )
+    options.add_argument(
+        "--pause", type=_seconds, default=0.0, metavar="S", help="seconds between two of them (default 0)"
     )
     options.add_argument(
         "--minutes", type=_minutes, default=10.0, metavar="M", help="for so long (default 10)"
@@ -457,9 +367,19 @@ def main(argv: list[str]) -> int:
 
 
 def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 5):
-        raise argparse.ArgumentTypeError(f"{shorten(text)}: expected a number of sessions up to 9999")
+    if not (text.isascii() and text.isdigit() and int(text[:6]) <= COUNT_LIMIT):
+        raise argparse.ArgumentTypeError(f"{shorten(text)}: expected a whole number up to {COUNT_LIMIT}")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 3600:
+        raise argparse.ArgumentTypeError(f"{shorten(text)}: expected seconds, from 0 to 3600")
+    return number
 
 
 def _minutes(text: str) -> float:

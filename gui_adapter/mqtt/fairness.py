@@ -1,4 +1,4 @@
-"""What one user may send, so that a flood of theirs delays nobody else.
+"""What one user may send, so that a flood of theirs delays nobody else, and how often they are told.
 
 Asked before anything is done for a message, from its topic and size alone.
 """
@@ -57,3 +57,23 @@ class Rates:
         ]
         for user in full or [min(self._users, key=lambda user: self._users[user][1])]:
             del self._users[user]
+
+
+class Spaced:
+    """Says of each user when it is time to complain again: a flood is not answered by a flood."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._last: dict[str, float] = {}
+
+    def due(self, user: str) -> bool:
+        """Whether `user` has heard nothing for so many seconds; from now on they have."""
+        now = self._clock()
+        then = self._last.get(user)
+        if then is not None and now - then < self._seconds:
+            return False
+        if then is None and len(self._last) >= USERS:
+            self._last.clear()
+        self._last[user] = now
+        return True

@@ -25,7 +25,7 @@ from hnefi.protocol.journal import Journal
 
 from . import requests, topics
 from .client import Access, Link, LinkError, Message, Offline, Will
-from .fairness import MUTE, USERS, Rates
+from .fairness import MUTE, Rates, Spaced
 from .numbering import RING_BYTES, RING_LINES
 from .piped import Policy, new_engine
 from .recording import Recording
@@ -101,7 +101,7 @@ class Service:
         self._opened_by: dict[tuple[str, bytes], tuple[Session, bytes]] = {}
         self._in_work: set[tuple[str, bytes]] = set()
         self._pending: Counter[str] = Counter()
-        self._refused: dict[str, float] = {}
+        self._complaints = Spaced(MUTE)
         self._presence: dict[tuple[str, str], asyncio.TimerHandle] = {}
         self._to_clear: set[str] = set()
         self._status_news = asyncio.Event()
@@ -293,11 +293,7 @@ class Service:
         if self._rates.admit(topic, size):
             return True
         user = topics.owner(topic)
-        now = time.monotonic()
-        if now - self._refused.get(user, -MUTE) >= MUTE:
-            if len(self._refused) >= USERS:
-                self._refused.clear()
-            self._refused[user] = now
+        if self._complaints.due(user):
             self._spawn(self._refuse(topic, user))
         return False
 
@@ -334,9 +330,7 @@ class Service:
         self._spawn(self._answer(request, user, message.payload))
 
     def _refuse_many(self, user: str) -> None:
-        now = time.monotonic()
-        if now - self._refused.get(user, -1.0) >= 1.0:
-            self._refused[user] = now
+        if self._complaints.due(user):
             error = RequestError("too_many", f"more than {PENDING_PER_USER} requests at once")
             self._spawn(self._reply(topics.reply(user), requests.failure("", error), b""))
 
