@@ -341,6 +341,15 @@ def test_a_clock_that_runs_out_ends_the_game(face: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("face", FACES)
+def test_a_control_d_before_anything_is_seen_leaves(face: str, tmp_path: Path) -> None:
+    """Python is being loaded still, and the terminal reads lines: what it keeps of the key comes as another one."""
+    with begin(tmp_path, face, "--variant", "brandubh") as seen:
+        seen.type(CONTROL_D)
+        assert seen.end() == 0
+        harmless(seen)
+
+
+@pytest.mark.parametrize("face", FACES)
 def test_an_unfinished_game_is_kept(face: str, tmp_path: Path) -> None:
     with begin(tmp_path, face, "--variant", "brandubh", "--side", "both") as seen:
         seen.enter("a4a2")

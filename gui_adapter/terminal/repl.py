@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from prompt_toolkit import PromptSession, print_formatted_text
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -44,6 +45,7 @@ class Repl:
         self._shown: object = None
         self._drawn = 0
         self._left = asyncio.Event()
+        self._lines = 0
         self._failure: BaseException | None = None
         self._why = ("", "")
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -111,6 +113,7 @@ class Repl:
                 return
             except KeyboardInterrupt:
                 continue
+            self._lines += 1
             await self._carry_out(line)
 
     async def _carry_out(self, line: str, submit: Submit | None = None) -> None:
@@ -241,6 +244,11 @@ class Repl:
                 buffer.reset()
                 return
             self._spawn(self._interrupt())
+
+        @keys.add("c-@", filter=Condition(lambda: not (self._lines or self._session.default_buffer.text)))
+        def _(_: KeyPressEvent) -> None:
+            """What a terminal makes of a Ctrl-D that comes before the first prompt."""
+            self._leave()
 
         return keys
 

@@ -113,6 +113,7 @@ class FullScreen:
     ) -> None:
         self._controller = controller
         self._tasks: set[asyncio.Task[None]] = set()
+        self._sent = False
         self._chosen = ""
         self._reading: _Reading | None = None
         self._mouse = controller.view.settings.mouse
@@ -181,6 +182,7 @@ class FullScreen:
         """A line for the controller, which deals with one after the other, or None for Ctrl-C. No line waits here for
         those before it: `quit` is heard at any time. Nobody types so fast that too many wait for their answers; what a
         stuck key sends then is dropped."""
+        self._sent = True
         if line is None or len(self._tasks) < WAITING:
             task = asyncio.ensure_future(self._answer(line))
             self._tasks.add(task)
@@ -346,6 +348,11 @@ class FullScreen:
 
         @keys.add("c-d", filter=empty)
         def _(_: KeyPressEvent) -> None:
+            self._leave()
+
+        @keys.add("c-@", filter=empty & Condition(lambda: not self._sent))
+        def _(_: KeyPressEvent) -> None:
+            """What a terminal makes of a Ctrl-D that comes before the first screen."""
             self._leave()
 
         @keys.add("f2")
