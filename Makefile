@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run play test quick steady fuzz test-clusters check audit sbom licences format bench warmup clean
+.PHONY: help setup run play test quick steady fuzz test-clusters check audit sbom licences wheel format bench warmup clean
 
 ARGS ?=
 WORKERS ?= 2
@@ -64,6 +64,9 @@ sbom: .venv/.ready-dev ## what is installed and under which licence, as CycloneD
 
 licences: .venv/.ready-dev ## writes docs/licences.md anew
 	@$(BIN)/python .ci/dependencies.py licences --out docs/licences.md
+
+wheel: .venv/.ready-dev ## a wheel with the machine code of all kernels for x86-64-v3 (dist/)
+	@$(BIN)/python .ci/wheel.py $(ARGS)
 
 format: .venv/.ready-dev ## format the code, mend what lint can mend
 	@$(BIN)/ruff format .

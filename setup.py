@@ -1,4 +1,7 @@
-"""Everything about the package stands in pyproject.toml; here is only how an editable install finds the rooms.
+"""Everything about the package stands in pyproject.toml; here is how an editable install finds the rooms, and a wheel
+its machine code.
+
+Where HNEFI_MACHINE_CODE names a folder, a wheel takes the `.code` files along that lie in it (`make wheel`).
 
 The rooms are mapped (``engine/`` is ``hnefi.engine``), and for such a mapping setuptools installs an import hook that
 costs every Python process several milliseconds, a third of what the engine may take until it has answered its greeting;
@@ -8,10 +11,13 @@ costs nothing, sees new files at once and is understood by every tool. Where lin
 
 import base64
 import hashlib
+import os
+import shutil
 import zipfile
 from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.build_py import build_py
 from setuptools.command.editable_wheel import editable_wheel
 
 ROOT = Path(__file__).resolve().parent
@@ -61,4 +67,18 @@ class EditableWheel(editable_wheel):
             point_wheel_at(wheel, links)
 
 
-setup(cmdclass={"editable_wheel": EditableWheel})
+class BuildPy(build_py):
+    """The ordinary collection of files, with machine code made elsewhere."""
+
+    def run(self) -> None:
+        super().run()
+        made = os.environ.get("HNEFI_MACHINE_CODE")
+        target = Path(self.build_lib, "hnefi", "engine", "compile", "machine_code")
+        shutil.rmtree(target, ignore_errors=True)  # of an earlier build
+        if made and not self.editable_mode:
+            target.mkdir(parents=True)
+            for file in sorted(Path(made).glob("*.code")):
+                shutil.copyfile(file, target / file.name)
+
+
+setup(cmdclass={"build_py": BuildPy, "editable_wheel": EditableWheel})

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding
 import numpy as np
 import pytest
 from numba import config
@@ -152,6 +153,7 @@ def test_numbas_own_functions_are_told_that_they_cannot_call_a_kernel() -> None:
         outside(record()[0])
 
 
+@pytest.mark.process
 @compiled
 @pytest.mark.parametrize("compiler", ["", "numba"])
 def test_both_compilers_agree(compiler: str, script: Path, home: Path) -> None:
@@ -163,6 +165,44 @@ def test_both_compilers_agree(compiler: str, script: Path, home: Path) -> None:
         assert (done.returncode, done.stdout) == (0, "1 0\n"), done.stderr
 
 
+BOTH = """
+from hnefi.engine import games
+from hnefi.engine.compile import jit
+from hnefi.engine.perft import perft
+from hnefi.engine.search.searcher import Searcher
+from hnefi.engine.search.types import Limits, Settings
+
+position = games.initial(games.find("hexapawn:4x4"))
+counted = perft(position, 6, bulk=False)
+print(counted.divide, counted.captures)
+searcher = Searcher(Settings(hash_mib=1))
+searcher.begin()
+found = searcher.search(position, Limits(depth=6), lambda one: print(one.depth, one.nodes, one.score, *one.pv))
+print(found, searcher.evaluate(position))
+print(jit.LINKED)
+"""
+
+
+@compiled
+@linked
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.usefixtures("home")
+def test_the_games_are_the_same_whoever_compiles(tmp_path: Path) -> None:
+    """Real kernels of the smallest game, moves, counting and search, compiled our way and numba's own."""
+    script = tmp_path / "both.py"
+    script.write_text(BOTH)
+    said = []
+    for number, compiler in enumerate(("", "numba")):
+        done = run(script, tmp_path / str(number) / "hnefi", HNEFI_COMPILER=compiler)
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout.splitlines())
+    assert [lines.pop() for lines in said] == ["True", "False"]
+    assert said[0] == said[1]
+    assert len(said[0]) == 8
+
+
+@pytest.mark.process
 @compiled
 def test_an_unknown_numba_is_told_of_and_works(script: Path, home: Path, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
@@ -176,6 +216,7 @@ def test_an_unknown_numba_is_told_of_and_works(script: Path, home: Path, tmp_pat
 # Keeping
 
 
+@pytest.mark.process
 @compiled
 @linked
 def test_the_next_process_loads_what_this_one_compiled(script: Path, home: Path) -> None:
@@ -183,6 +224,18 @@ def test_the_next_process_loads_what_this_one_compiled(script: Path, home: Path)
     assert run(script, home).stdout == "0 1\n"
 
 
+@pytest.mark.process
+@compiled
+@linked
+def test_loading_imports_nothing_that_only_a_compiler_needs(script: Path, home: Path) -> None:
+    """Numba's own library of functions is a third of a warm start."""
+    outer = script.with_name("outer.py")
+    outer.write_text("import sys\nimport small_kernels\nprint('numba.cpython.unicode' in sys.modules)\n")
+    assert run(outer, home).stdout == "1 0\nTrue\n"
+    assert run(outer, home).stdout == "0 1\nFalse\n"
+
+
+@pytest.mark.process
 @compiled
 @linked
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "pickle", "text"])
@@ -293,9 +346,70 @@ def test_shipped_machine_code_comes_first(
     home.rename(shipped)
     monkeypatch.setattr(cache, "SHIPPED", shipped)
     assert cache.load("entry-1") == b"shipped"
+    monkeypatch.setenv(cache.OWN, "yes")
+    assert cache.load("entry-1") is None
+    monkeypatch.delenv(cache.OWN)
     (shipped / "entry-1.code").write_bytes(b"damaged")
     cache.save("entry-1", b"own")
     assert cache.load("entry-1") == b"own"
+
+
+SHIPPING = """
+import os, pathlib, sys
+from hnefi.engine.compile import cache
+cache.SHIPPED = pathlib.Path(os.environ["SHIPPED"])
+from hnefi.engine.compile import linking
+linking._NEEDED |= set(os.environ.get("NEEDED", "").split())
+linking._VERSIONS += tuple(os.environ.get("VERSION", "").split())
+import small_kernels
+"""
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@compiled
+@linked
+@pytest.mark.skipif(sys.platform != "linux" or os.uname().machine != "x86_64", reason="ships for x86-64 only")
+def test_machine_code_for_many_processors_is_used_where_it_fits_and_nowhere_else(
+    script: Path, home: Path, tmp_path: Path
+) -> None:
+    from hnefi.engine.compile import linking
+
+    outer = script.with_name("outer.py")
+    outer.write_text(SHIPPING)
+    shipped = tmp_path / "maker" / "hnefi"
+    places = {"SHIPPED": str(shipped), "NUMBA_CPU_NAME": linking.SHIPPED_FOR, "NUMBA_CPU_FEATURES": ""}
+    assert run(outer, shipped, **places).stdout == "1 0\n"
+    (made,) = shipped.glob("*.code")
+    there = {"SHIPPED": str(shipped)}
+    if not set(llvmlite.binding.get_host_cpu_features().flatten().split(",")) >= linking._NEEDED:
+        pytest.skip("this processor is older than what machine code is shipped for")
+    assert run(outer, home, **there).stdout == "0 1\n"
+    assert not home.exists(), "it was found where it came with the package"
+    assert run(outer, home, **there, NEEDED="+a-wonder").stdout == "1 0\n", "another processor"
+    assert run(outer, home, **there, VERSION="another").stdout == "1 0\n", "another version"
+    assert run(outer, tmp_path / "third" / "hnefi", **there, NUMBA_OPT="1").stdout == "1 0\n", (
+        "another setting"
+    )
+    script.write_text(SMALL.replace("else s.cells[i] +", "else 0 + s.cells[i] +"))
+    assert run(outer, home, **there).stdout == "1 0\n", "another source"
+    script.write_text(SMALL)
+    made.write_bytes(made.read_bytes()[:-1])
+    assert run(outer, tmp_path / "last" / "hnefi", **there).stdout == "1 0\n", "damaged"
+
+
+def test_features_of_a_processor_are_all_looked_at() -> None:
+    from hnefi.engine.compile.linking import _NEEDED, SHIPPED_FOR, _processors
+
+    system = "x86_64-unknown-linux-gnu"
+    able = ",".join(sorted(_NEEDED | {"+sha", "-avx512f"}))
+    assert _processors((system, "znver4", able)) == [(system, "znver4", able), (system, SHIPPED_FOR, "")]
+    for missing in _NEEDED:
+        lacking = (system, "old", able.replace(missing, f"-{missing[1:]}"))
+        assert _processors(lacking) == [lacking]
+    assert _processors(("aarch64-apple-darwin", "apple-m1", able)) == [
+        ("aarch64-apple-darwin", "apple-m1", able)
+    ]
 
 
 # What machine code depends on
@@ -415,6 +529,7 @@ def test_a_session_keeps_the_lock(home: Path) -> None:
     assert home.is_dir()
 
 
+@pytest.mark.process
 @compiled
 @linked
 def test_six_at_once_on_an_empty_cache_compile_once(script: Path, home: Path) -> None:
@@ -431,6 +546,7 @@ def test_six_at_once_on_an_empty_cache_compile_once(script: Path, home: Path) ->
     assert answers.count("0 1\n") == 5
 
 
+@pytest.mark.process
 @compiled
 @linked
 def test_a_killed_compiler_leaves_the_lock_and_what_it_finished(
@@ -526,6 +642,7 @@ def test_times_are_learned(home: Path) -> None:
 # Warming up
 
 
+@pytest.mark.process
 def test_loading_compiles_nothing(home: Path) -> None:
     """What is in no cache stays uncompiled: whoever has not said what is to be played need not wait for all of it."""
     script = (
@@ -541,6 +658,7 @@ def test_loading_compiles_nothing(home: Path) -> None:
     assert done.stdout == ("False []\n" if jit.LINKED else "True []\n")
 
 
+@pytest.mark.process
 @compiled
 @linked
 def test_usual_parts_are_those_that_are_compiled() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from hnefi.engine import about
+from hnefi.engine.compile import cache
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -87,21 +88,27 @@ def test_every_script_leads_somewhere(target: str) -> None:
     assert callable(getattr(import_module(module), function))
 
 
+def build(source: Path, out: Path, **environment: str) -> zipfile.ZipFile:
+    """The wheel of a copy of the sources."""
+    built = subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(out)),
+            *("--disable-pip-version-check", "."),
+        ],
+        cwd=source, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stdout + built.stderr
+    (file,) = out.glob("*.whl")
+    return zipfile.ZipFile(file)
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """The wheel as users get it, built from a copy without what lies around here."""
     source = tmp_path_factory.mktemp("source") / "hnefi"
     ignored = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
     shutil.copytree(ROOT, source, ignore=ignored)
-    out = source.parent / "out"
-    built = run(
-        *(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(out)),
-        *("--disable-pip-version-check", "."),
-        cwd=source,
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    (file,) = out.glob("*.whl")
-    return zipfile.ZipFile(file)
+    return build(source, source.parent / "out")
 
 
 @pytest.mark.process
@@ -121,6 +128,31 @@ def test_the_wheel_holds_everything(wheel: zipfile.ZipFile) -> None:
     metadata = wheel.read(f"hnefi-{about.VERSION}.dist-info/METADATA").decode()
     assert "License-Expression: MIT" in metadata
     assert "Requires-Python: >=3.11" in metadata
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_a_wheel_takes_machine_code_along_where_it_is_told_to(tmp_path: Path) -> None:
+    """Where the engine looks for it, the files of this build alone, and only those of machine code."""
+    source, made = tmp_path / "hnefi", tmp_path / "made"
+    shutil.copytree(
+        ROOT, source, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+    )
+    made.mkdir()
+    for name in ("alphabeta.search-1.code", "times.json", "lock"):
+        (made / name).write_text(name)
+    folder = "hnefi/" + cache.SHIPPED.relative_to(ROOT).as_posix() + "/"
+    first = build(source, tmp_path / "first", HNEFI_MACHINE_CODE=str(made))
+    assert [name for name in first.namelist() if name.startswith(folder)] == [
+        f"{folder}alphabeta.search-1.code"
+    ]
+    (made / "alphabeta.search-1.code").rename(made / "alphabeta.search-2.code")
+    second = build(source, tmp_path / "second", HNEFI_MACHINE_CODE=str(made))
+    assert [name for name in second.namelist() if name.startswith(folder)] == [
+        f"{folder}alphabeta.search-2.code"
+    ]
+    third = build(source, tmp_path / "third")
+    assert not [name for name in third.namelist() if name.startswith(folder)]
 
 
 HEAVY = {
@@ -197,6 +229,7 @@ def test_the_makefile_explains_itself() -> None:
         "audit",
         "sbom",
         "licences",
+        "wheel",
         "check",
         "bench",
         "warmup",
@@ -206,4 +239,5 @@ def test_the_makefile_explains_itself() -> None:
 
 
 def test_scripts_of_continuous_integration_can_be_run() -> None:
-    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+    for name in ("run", "wheel.py"):
+        assert os.access(ROOT / ".ci" / name, os.X_OK)

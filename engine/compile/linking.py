@@ -12,10 +12,10 @@ with and takes numba's own way elsewhere.
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import Callable, Iterable
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
@@ -248,8 +248,11 @@ class MachineCode(_Cache):
     disable = flush = enable
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled function for these argument types; None, and the lock taken, if it must be compiled here."""
-        target_context.refresh()
+        """The compiled function for these argument types; None, and the lock taken, if it must be compiled here.
+
+        Numba would import its whole library of functions first, a third of a start. Its compiler does so by itself,
+        and machine code without reference counting needs none of it.
+        """
         label = self._label
         found = self._load(sig, target_context)
         if found is None:
@@ -304,21 +307,30 @@ def _record(dtype: Any) -> Any:
     return numba.from_dtype(dtype)
 
 
-_SHIPPED_FOR = "x86-64-v3"
+SHIPPED_FOR = "x86-64-v3"
 """The processors that machine code is shipped for: those with all of `_NEEDED`, most since 2013."""
-_NEEDED = {"+avx2", "+bmi", "+bmi2", "+f16c", "+fma", "+lzcnt", "+movbe", "+popcnt", "+cx16"}
+_NEEDED = {
+    *("+cmov", "+cx8", "+fxsr", "+mmx", "+sse", "+sse2"),  # every 64-bit processor
+    *("+crc32", "+cx16", "+popcnt", "+sahf", "+sse3", "+sse4.1", "+sse4.2", "+ssse3"),  # v2
+    *("+avx", "+avx2", "+bmi", "+bmi2", "+f16c", "+fma", "+lzcnt", "+movbe", "+xsave"),  # v3
+}
+"""What LLVM may use under that name, as it names the features of a processor."""
 
 
 def _processors(magic: tuple[str, ...]) -> list[tuple[str, ...]]:
     """For whom machine code may have been made that runs here: system, processor and features, as numba names them."""
     system, _, features = magic
     fits = system.startswith("x86_64") and _NEEDED.issubset(features.split(","))
-    return [magic, (system, _SHIPPED_FOR, "")] if fits else [magic]
+    return [magic, (system, SHIPPED_FOR, "")] if fits else [magic]
 
 
 _VERSIONS = (
-    sys.version.split()[0],
-    sys.implementation.cache_tag or "",
+    EXTENSION_SUFFIXES[0],  # what numba's own machine code is chosen by
     numba.__version__,
     ".".join(map(str, llvm.llvm_version_info)),
+    *(
+        f"{name} {getattr(numba.config, name)}"
+        for name in ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "USING_SVML")
+    ),
 )
+"""Whose machine code it is: of this Python, compiler and the compiler's settings."""
