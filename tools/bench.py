@@ -11,6 +11,7 @@ MEASUREMENTS = {
     "arena": "hnefi.tools.bench_arena",
     "search": "hnefi.tools.bench_search",
     "latency": "hnefi.tools.bench_latency",
+    "coldstart": "hnefi.tools.bench_coldstart",
     "random": "hnefi.tools.bench_random",
     "scale": "hnefi.tools.bench_scale",
     "hex": "hnefi.tools.bench_hex",
@@ -34,6 +35,7 @@ def main(argv: list[str]) -> int:
         "  hnefi bench arena     what the arena itself spends on a ply\n"
         "  hnefi bench search    nodes and time to depth with each part of the search on and off, and by threads\n"
         "  hnefi bench latency   how fast the process starts, stops and answers\n"
+        "  hnefi bench coldstart what the first start compiles, and what a later one costs, by CPU time\n"
         "  hnefi bench random    games against a random mover, by variant and side\n"
         "  hnefi bench scale     what a centipawn is worth, from games against itself\n"
         "  hnefi bench hex       every opening of a small board of hex, solved\n"

@@ -227,11 +227,11 @@ def let_them_end_us() -> None:
 
 
 @contextlib.contextmanager
-def gone_with_us(half: Path) -> Iterator[None]:
-    """Where interrupts end the process (`let_them_end_us`), this half-written file goes with it."""
+def undone(undo: Callable[[], object]) -> Iterator[None]:
+    """Call `undo` at the end of the block, also where interrupts end the process (`let_them_end_us`) in it."""
 
     def end(number: int, _: object) -> None:
-        half.unlink(missing_ok=True)
+        undo()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
@@ -241,9 +241,14 @@ def gone_with_us(half: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        half.unlink(missing_ok=True)
+        undo()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def gone_with_us(half: Path) -> contextlib.AbstractContextManager[None]:
+    """Where interrupts end the process (`let_them_end_us`), this half-written file goes with it."""
+    return undone(lambda: half.unlink(missing_ok=True))
 
 
 def is_program() -> None:
