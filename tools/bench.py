@@ -31,18 +31,18 @@ def main(argv: list[str]) -> int:
         "bench",
         "Searches fixed positions of several variants. The number of nodes is the same on every run and machine: a "
         "change of it is a change of how the engine plays.\n\n"
-        "  hnefi bench speed     kernels against C, by CPU time\n"
-        "  hnefi bench arena     what the arena itself spends on a ply\n"
-        "  hnefi bench search    nodes and time to depth with each part of the search on and off, and by threads\n"
-        "  hnefi bench latency   how fast the process starts, stops and answers\n"
-        "  hnefi bench coldstart what the first start compiles, and what a later one costs, by CPU time\n"
-        "  hnefi bench random    games against a random mover, by variant and side\n"
-        "  hnefi bench scale     what a centipawn is worth, from games against itself\n"
-        "  hnefi bench hex       every opening of a small board of hex, solved\n"
-        "  hnefi bench oneply    games of one-ply players with an evolved network\n"
-        "  hnefi bench mcts      simulations of the tree search against random games in C, by CPU time\n"
-        "  hnefi bench terminal  first board and key presses of `hnefi play`\n"
-        "  hnefi bench tactics   proven wins and losses: how many the engine solves",
+        "  hnefi bench speed      kernels against C, by CPU time\n"
+        "  hnefi bench arena      what the arena itself spends on a ply\n"
+        "  hnefi bench search     nodes and time to depth with each part of the search on and off, and by threads\n"
+        "  hnefi bench latency    how fast the process starts, stops and answers\n"
+        "  hnefi bench coldstart  what the first start compiles, and what a later one costs, by CPU time\n"
+        "  hnefi bench random     games against a random mover, by variant and side\n"
+        "  hnefi bench scale      what a centipawn is worth, from games against itself\n"
+        "  hnefi bench hex        every opening of a small board of hex, solved\n"
+        "  hnefi bench oneply     games of one-ply players with an evolved network\n"
+        "  hnefi bench mcts       simulations of the tree search against random games in C, by CPU time\n"
+        "  hnefi bench terminal   first board and key presses of `hnefi play`\n"
+        "  hnefi bench tactics    proven wins and losses: how many the engine solves",
         ["", "6", "speed --help", "latency --json"],
     )
     options.add_argument(
