@@ -31,6 +31,15 @@ class Option:
     maximum: int | None = None
     values: tuple[str, ...] = ()
 
+    def line(self) -> str:
+        """As an engine announces it: what `parse_option` reads."""
+        words = [f"option name {self.name} type {self.type}"]
+        if self.default is not None:
+            words.append(f"default {self.default or EMPTY}")
+        bounds = {"min": self.minimum, "max": self.maximum}
+        words += [f"{word} {bound}" for word, bound in bounds.items() if bound is not None]
+        return " ".join([*words, *(f"var {value}" for value in self.values)])
+
     def objection(self, value: str | None) -> str | None:
         """Why `value` cannot be set (what was expected instead), or None if it can."""
         if self.type == "button":

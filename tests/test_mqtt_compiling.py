@@ -16,7 +16,7 @@ from hnefi.gui_adapter.mqtt import remote as remote_module
 from hnefi.gui_adapter.mqtt import session as session_module
 from hnefi.gui_adapter.mqtt.client import Access, parse_url
 from hnefi.gui_adapter.mqtt.piped import Policy
-from hnefi.gui_adapter.mqtt.remote import Remote
+from hnefi.gui_adapter.mqtt.remote import Remote, RemoteError
 from hnefi.gui_adapter.mqtt.soak import running
 from hnefi.protocol.answers import parse_compiling
 from hnefi.protocol.client import Timeouts
@@ -194,5 +194,29 @@ def test_an_engine_that_cannot_work_says_so(broker: TestBroker) -> None:
             assert (await client.line(sid, "EOFError"))[-1] == f"#1:7 {error}"
             await client.say(sid, "#1 isready")
             await client.line(sid, ":1 readyok")
+
+    asyncio.run(play())
+
+
+def test_who_does_not_wait_for_an_open_leaves_no_session(
+    broker: TestBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_module, "OPEN_TIMEOUT", 0.01)
+
+    async def play() -> None:
+        async with serving(broker.url) as service, Remote(Access(parse_url(broker.url))) as here:
+            started: list[str] = []
+            start = session_module.Session.start
+
+            async def slow(session: session_module.Session) -> None:
+                started.append(session.sid)
+                await until(lambda: service._unwanted, "the wish to close it")
+                await start(session)
+
+            monkeypatch.setattr(session_module.Session, "start", slow)
+            with pytest.raises(RemoteError, match="no reply"):
+                await here.open(service.settings.eid)
+            await until(lambda: started and not service._reserved and not service.sessions, "its end")
+            assert not service._unwanted
 
     asyncio.run(play())

@@ -6,16 +6,20 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from mqtt_brokers import WAIT, TestBroker, free_port
-from mqtt_parts import fake, serving, until
+from mqtt_parts import FAKE, fake, serving, until
 
 from hnefi.gui_adapter.mqtt import remote_session, topics
+from hnefi.gui_adapter.mqtt import service as service_module
 from hnefi.gui_adapter.mqtt.client import Access, Message, parse_url
 from hnefi.gui_adapter.mqtt.piped import Policy
 from hnefi.gui_adapter.mqtt.remote import Remote, RemoteError
 from hnefi.gui_adapter.mqtt.remote_session import RemoteSession, SessionEnded
+from hnefi.gui_adapter.mqtt.service import Service
+from hnefi.protocol.answers import parse_compiling
 from hnefi.protocol.client import Engine, Timeouts, own_command
 
 pytest_plugins = ["mqtt_brokers"]
@@ -73,6 +77,89 @@ def test_it_is_driven_like_any_engine(broker: TestBroker) -> None:
             await until(lambda: not service.sessions, "the end of the session")
 
     asyncio.run(play())
+
+
+COLD = Policy((sys.executable, str(FAKE.with_name("slow_engine.py")), "0", "4"))
+"""Our engine, to which another game than tafl is new."""
+
+
+@asynccontextmanager
+async def connecting(broker: TestBroker, service: Service) -> AsyncIterator[asyncio.subprocess.Process]:
+    words = connect(broker.url, "--eid", service.settings.eid, "--variant", "hex:3")
+    process = await asyncio.create_subprocess_exec(
+        *words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def heard_until(process: asyncio.subprocess.Process, last: str) -> list[str]:
+    assert process.stdout is not None
+    lines: list[str] = []
+    while last not in lines:
+        line = await process.stdout.readline()
+        assert line, lines
+        lines.append(line.decode().rstrip("\n"))
+    return lines
+
+
+def tell(process: asyncio.subprocess.Process, *lines: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+
+
+def test_a_greeting_is_answered_before_there_is_a_session(broker: TestBroker) -> None:
+    """Programs that start engines wait a few seconds for it, and a game that has to be compiled takes longer."""
+
+    async def play() -> None:
+        async with serving(broker.url, policy=COLD) as service, connecting(broker, service) as process:
+            tell(process, "uci", "isready", "d", "uti")
+            lines = await heard_until(process, "uciok")
+            assert not service.sessions
+            assert lines[0] == f"info string connecting to {broker.url}"
+            assert lines[1] == f"info string waiting for a session of {service.settings.eid}"
+            assert lines[2].startswith("id name hnefi")
+            assert "option name Hash type spin default 64 min 1 max 65536" in lines
+            lines = await heard_until(process, "readyok")
+            assert any(parse_compiling(line) for line in lines)
+            assert not any(line.startswith(("id ", "option ", "uciok")) for line in lines), "once is enough"
+            lines = await heard_until(process, "utiok")
+            assert any(line.startswith(" ") for line in lines), "the board as it was drawn"
+            assert "option name Hash type spin default 64 min 1 max 65536" in lines, "asked again"
+            tell(process, "quit")
+            assert await process.wait() == 0
+
+    asyncio.run(asyncio.wait_for(play(), WAIT))
+
+
+def test_who_leaves_before_the_session_is_there_waits_for_nobody(
+    broker: TestBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "PRESENCE_PAUSE", 0.1)
+
+    async def play() -> None:
+        async with serving(broker.url, policy=COLD) as service:
+            async with connecting(broker, service) as process:
+                tell(process, "uci")
+                await heard_until(process, "uciok")
+                await until(lambda: service._opening, "the request")
+                tell(process, "quit")
+                assert await process.wait() == 0
+            assert not service.sessions, "it is still being opened"
+            opened: list[str] = []
+            close = service._begin_close
+            monkeypatch.setattr(
+                service, "_begin_close", lambda session, why: (opened.append(why), close(session, why))[1]
+            )
+            await until(lambda: opened, "the session")
+            assert opened == ["its client is gone"]
+            await until(lambda: not service.sessions, "its end")
+
+    asyncio.run(asyncio.wait_for(play(), WAIT))
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,11 @@ import contextlib
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from hnefi.protocol.answers import Option
 from hnefi.protocol.process import LINE_LIMIT, LineSplitter
 
 from .arguments import access, add_connection, parser
@@ -17,6 +20,7 @@ from .endings import INTERRUPTED, Asked
 
 if TYPE_CHECKING:
     from .address import Access
+    from .client import Message
     from .remote_session import RemoteSession
 
 LINE_ROOM = LINE_LIMIT - 24
@@ -24,6 +28,9 @@ LINE_ROOM = LINE_LIMIT - 24
 PARTING = 2.0
 """Seconds that the last answers may take."""
 BROKER_FAILED = 3
+EARLY = 1_024
+"""Lines that may wait for the session; who sends more waits."""
+GREETINGS = frozenset({"uti", "uci", "ugi"})
 EXAMPLES = (
     "mqtt://127.0.0.1 --eid local",
     "mqtts://club.example --eid big --user alice --password-file ~/.club --variant brandubh",
@@ -58,6 +65,8 @@ def main(argv: list[str]) -> int:
             options.error(f"--option {text[:80]!r}: expected NAME=VALUE")
         settings[name.strip()] = value.strip()
     way = access(options, arguments, arguments.url)
+    # Before anything else is loaded: whoever waits for us sees for what.
+    print(f"info string connecting to {way.address}", flush=True)
     status = Asked().run(lambda asked: _connect(asked, way, arguments, settings))
     sys.stderr.flush()
     # The thread that reads may hang in a read that only its writer could end.
@@ -70,27 +79,40 @@ async def _connect(asked: Asked, way: Access, wanted: argparse.Namespace, settin
 
 
 async def _talk(way: Access, wanted: argparse.Namespace, settings: dict[str, str]) -> int:
+    wire = _Wire()
+    talking = asyncio.create_task(_converse(wire, way, wanted, settings))
+    leaving = asyncio.create_task(wire.over.wait())
+    try:
+        await asyncio.wait([talking, leaving], return_when=asyncio.FIRST_COMPLETED)
+        return talking.result() if talking.done() else 0
+    finally:
+        for task in (talking, leaving):
+            task.cancel()
+        await asyncio.wait([talking, leaving])
+
+
+async def _converse(wire: _Wire, way: Access, wanted: argparse.Namespace, settings: dict[str, str]) -> int:
+    from . import topics
     from .client import LinkError
     from .remote import Remote, RemoteError
 
-    wire = _Wire()
     try:
-        async with (
-            Remote(way) as remote,
-            await remote.open(
+        async with Remote(way) as remote:
+            wire.line(f"info string waiting for a session of {wanted.eid}")
+            await remote.link.subscribe(topics.about(wanted.eid), wire.know)
+            async with await remote.open(
                 wanted.eid,
                 variant=wanted.variant,
                 player=wanted.player,
                 options=settings,
                 on_line=wire.line,
                 on_info=wire.thinking,
-            ) as session,
-        ):
-            await wire.carry(session)
-            await wire.finish(session)
-            if session.reason:
-                print(f"hnefi mqtt connect: {session.reason}", file=sys.stderr)
-                return BROKER_FAILED
+            ) as session:
+                await wire.carry(session)
+                await wire.finish(session)
+                if session.reason:
+                    print(f"hnefi mqtt connect: {session.reason}", file=sys.stderr)
+                    return BROKER_FAILED
     except (LinkError, RemoteError) as error:
         print(f"hnefi mqtt connect: {error}", file=sys.stderr)
         return BROKER_FAILED
@@ -98,16 +120,86 @@ async def _talk(way: Access, wanted: argparse.Namespace, settings: dict[str, str
 
 
 class _Wire:
-    """Between a session and our standard input and output."""
+    """Between a session and our standard input and output.
+
+    Lines that come before there is a session wait for it. Greetings do not: what the service publishes about its engine
+    answers them, and when the engine itself is greeted, nobody needs its answer any more.
+    """
 
     def __init__(self) -> None:
+        self.over = asyncio.Event()
+        """Nobody wants a session any more, before there is one."""
         self._loop = asyncio.get_running_loop()
         self._done = asyncio.Event()
         self._searching = False
+        self._deaf = False
+        self._introduction: list[str] = []
+        self._greetings: frozenset[str] = frozenset()
+        self._session: RemoteSession | None = None
+        self._opened = asyncio.Event()
+        self._early: deque[str] = deque()
+        self._greeted = 0
+        """So many of the first lines that wait are greetings that were answered."""
+        self._answered: deque[str] = deque()
+        """The last words of answers that the engine is still to give, and that were given for it."""
+        threading.Thread(target=self._read, daemon=True).start()
+
+    # Before there is a session
+
+    def know(self, message: Message) -> None:
+        """What the service says about its engine."""
+        from .requests import decode
+
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            # Where it says less, or nonsense, the engine answers.
+            about = decode(message.payload)
+            self._introduction = _introduction(about)
+            self._greetings = GREETINGS.intersection(about["greetings"])
+        self._greet()
+
+    def _greet(self) -> None:
+        """Answer the greetings that nothing else comes before."""
+        while self._session is None and self._greeted < len(self._early):
+            word = self._early[self._greeted]
+            if word not in self._greetings:
+                break
+            self._greeted += 1
+            self._answered.append(f"{word}ok")
+            for line in (*self._introduction, f"{word}ok"):
+                self._write(line)
+        self._judge()
+
+    def _judge(self) -> None:
+        """Whether anybody still waits for something."""
+        nothing = self._deaf or (self._done.is_set() and self._greeted == len(self._early))
+        if self._session is None and nothing:
+            self.over.set()
+
+    async def _take(self, text: str) -> None:
+        """A line from whoever uses us."""
+        if self._session is None and len(self._early) < EARLY:
+            self._early.append(text)
+            self._greet()
+            return
+        await self._opened.wait()
+        if self._session is not None:
+            await self._send(self._session, text)
+
+    def _end(self) -> None:
+        self._done.set()
+        self._judge()
+
+    # While there is one
 
     async def carry(self, session: RemoteSession) -> None:
         """Until `quit`, the end of input, the end of the session, or nobody reads us any more."""
-        threading.Thread(target=self._read, args=(session,), daemon=True).start()
+        self._session = session
+        from .remote_session import SessionEnded
+
+        with contextlib.suppress(SessionEnded):
+            while self._early:
+                await self._send(session, self._early.popleft())
+        self._opened.set()
         waits = [asyncio.create_task(event.wait()) for event in (self._done, session.ended)]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
@@ -124,6 +216,10 @@ class _Wire:
                 await session.ready()
 
     def line(self, text: str) -> None:
+        if self._answered and (text == self._answered[0] or text.startswith(("id ", "option "))):
+            if text == self._answered[0]:
+                self._answered.popleft()
+            return
         if text.startswith("bestmove"):
             self._searching = False
         self._write(text)
@@ -138,36 +234,41 @@ class _Wire:
             sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
             sys.stdout.buffer.flush()
         except OSError:
-            self._done.set()
+            self._deaf = True
+            self._end()
 
-    def _read(self, session: RemoteSession) -> None:
+    def _read(self) -> None:
         """In a thread of its own: a pipe, a file or a terminal can be waited for in one way only."""
         splitter = LineSplitter()
         while chunk := os.read(0, 65_536):
             before = splitter.overlong
             lines = splitter.feed(chunk)
             if splitter.overlong > before:
-                self._loop.call_soon_threadsafe(self._too_long)
+                self._tell(self._too_long)
             for line in lines:
-                if not self._hand_over(session, line):
+                if not self._hand_over(line):
                     return
         if rest := splitter.rest():
-            self._hand_over(session, rest)
-        self._loop.call_soon_threadsafe(self._done.set)
+            self._hand_over(rest)
+        self._tell(self._end)
 
-    def _hand_over(self, session: RemoteSession, line: bytes) -> bool:
+    def _tell(self, what: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(what)
+
+    def _hand_over(self, line: bytes) -> bool:
         """False when there is no more to be handed over."""
         text = line.decode("utf-8", "replace").replace("\r", " ").strip()
         if text == "quit":
-            self._loop.call_soon_threadsafe(self._done.set)
+            self._tell(self._end)
             return False
         if not text or text.startswith("#"):
             return True
         if len(text.encode()) > LINE_ROOM:
-            self._loop.call_soon_threadsafe(self._too_long)
+            self._tell(self._too_long)
             return True
         try:
-            asyncio.run_coroutine_threadsafe(self._send(session, text), self._loop).result()
+            asyncio.run_coroutine_threadsafe(self._take(text), self._loop).result()
         except Exception:  # noqa: BLE001 - the session or the loop has ended, and says so itself
             return False
         return True
@@ -179,3 +280,13 @@ class _Wire:
 
     def _too_long(self) -> None:
         self._write(f"info string error line: expected at most {LINE_ROOM} bytes")
+
+
+def _introduction(about: Mapping[str, Any]) -> list[str]:
+    """How the engine introduces itself, from what its service says about it."""
+    lines = [f"id {key} {about[key]}" for key in ("name", "author")]
+    for option in about["options"]:
+        known = {{"min": "minimum", "max": "maximum"}.get(key, key): value for key, value in option.items()}
+        lines.append(Option(**{**known, "values": tuple(known.get("values", ()))}).line())
+    # A name may be anything; a line is one line.
+    return [" ".join(line.split()) for line in lines]

@@ -15,6 +15,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Self
 
 from . import requests, topics
@@ -144,11 +145,20 @@ class Remote:
                 options=dict(options or {}),
                 **fields,
             )
-        except BaseException:
+        except BaseException as error:
             await session.forget()
+            if isinstance(error, RemoteError) and error.code == "no_reply":
+                await self._take_back(eid, sid)
             raise
         session.begin(reply)
         return session
+
+    async def _take_back(self, eid: str, sid: str) -> None:
+        """A session that comes too late would be nobody's."""
+        wish = {"id": secrets.token_hex(8), "op": "close", "sid": sid, "reply": self._replies}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await self._publish(topics.requests(eid, self.user), requests.encode(wish))
 
     async def services(self, seconds: float = 0.5) -> dict[str, dict[str, Any]]:
         """The services there are, by name, with the state each has published; listens for `seconds`."""

@@ -27,6 +27,7 @@ OFFLINE_PATIENCE = 30.0
 BACKLOG = 10_000
 """Lines that wait for a reader who iterates; older ones are dropped and counted."""
 EARLY = 1_024
+LOST = "info string error lines lost: "
 GAP = "info string error gap: expected #"
 
 
@@ -332,7 +333,7 @@ class RemoteSession:
         """What is missing is lost for good."""
         if self._early:
             first = min(self._early)
-            self._deliver(first - 1, 0, f"info string error lines lost: {first - 1 - self._heard}")
+            self._deliver(first - 1, 0, f"{LOST}{first - 1 - self._heard}")
             self._deliver_early()
 
     # What the service says about itself

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hnefi.engine import about
-from hnefi.protocol.client import Progress
+from hnefi.protocol.client import GREETINGS, Progress
 from hnefi.protocol.format import compiling_line
 from hnefi.protocol.journal import Journal
 
@@ -27,7 +27,7 @@ from . import requests, topics
 from .client import Access, Link, LinkError, Message, Offline, Will
 from .fairness import MUTE, Rates, Spaced
 from .numbering import RING_BYTES, RING_LINES
-from .piped import Policy, new_engine
+from .piped import Piped, Policy, new_engine
 from .recording import Recording
 from .requests import Rejected, Request, RequestError
 from .session import QUEUE_BYTES, QUEUE_LINES, Session
@@ -97,7 +97,9 @@ class Service:
         self._about: dict[str, Any] = {}
         self._variants: tuple[str, ...] = ()
         self._opening: Counter[str] = Counter()
+        self._opening_for: Counter[tuple[str, str]] = Counter()
         self._reserved: set[tuple[str, str]] = set()
+        self._unwanted: set[tuple[str, str]] = set()
         self._opened_by: dict[tuple[str, bytes], tuple[Session, bytes]] = {}
         self._in_work: set[tuple[str, bytes]] = set()
         self._pending: Counter[str] = Counter()
@@ -168,6 +170,7 @@ class Service:
                 "author": engine.author,
                 "service": f"{about.NAME} {about.VERSION}",
                 "protocol": engine.proto,
+                "greetings": await _greetings(engine),
                 "topics": topics.ROOT,
                 "variants": list(self._variants),
                 "options": [_option(option) for option in engine.options.values()],
@@ -376,6 +379,9 @@ class Service:
                         return await self._open(request, key)
                     finally:
                         self._in_work.discard(key)
+                case "close" if (request.user, request.sid) in self._reserved:
+                    self._unwanted.add((request.user, request.sid))
+                    return requests.success(request.id, sid=request.sid, last_out=0)
                 case "close":
                     session = self._session(request)
                     session.on_end = None
@@ -425,6 +431,7 @@ class Service:
         if own >= settings.per_user:
             raise RequestError("too_many", f"{user} has {own} sessions: close one before")
         self._opening[user] += 1
+        self._opening_for[user, request.cid] += 1
         self._reserved.add((user, sid))
         recording = None
         if settings.journal is not None:
@@ -445,12 +452,20 @@ class Service:
             raise
         finally:
             self._reserved.discard((user, sid))
+            unwanted = (user, sid) in self._unwanted
+            self._unwanted.discard((user, sid))
             self._opening[user] -= 1
             if not self._opening[user]:
                 del self._opening[user]
+            self._opening_for[user, request.cid] -= 1
+            if not self._opening_for[user, request.cid]:
+                del self._opening_for[user, request.cid]
         session.on_end = self._on_session_end
         LOG.info("open user=%s sid=%s variant=%s pid=%d", user, sid, request.variant, session.engine.pid)
         self._status_news.set()
+        if unwanted:
+            await self._close(session, "closed by the client")
+            raise RequestError("no_session", f"session {sid} was closed before it was open")
         document = requests.success(
             request.id,
             sid=sid,
@@ -498,17 +513,27 @@ class Service:
     # Clients that go
 
     def _on_presence(self, message: Message) -> None:
+        said = message.payload.strip()
+        if not said:
+            # Who says goodbye leaves no word that is kept; that is not a word either.
+            return
         levels = message.topic.split("/")
         who = (levels[3], levels[5])
         handle = self._presence.pop(who, None)
         if handle is not None:
             handle.cancel()
-        if message.payload.strip() == b"offline" and self._of_client(who):
-            loop = asyncio.get_running_loop()
-            self._presence[who] = loop.call_later(PRESENCE_PAUSE, self._client_gone, who)
+        if said == b"offline" and (self._of_client(who) or who in self._opening_for):
+            self._await_return(who)
+
+    def _await_return(self, who: tuple[str, str]) -> None:
+        loop = asyncio.get_running_loop()
+        self._presence[who] = loop.call_later(PRESENCE_PAUSE, self._client_gone, who)
 
     def _client_gone(self, who: tuple[str, str]) -> None:
         self._presence.pop(who, None)
+        if who in self._opening_for:
+            # An engine that compiles for nobody is not yet a session that could be ended.
+            self._await_return(who)
         for session in self._of_client(who):
             session.end("its client is gone")
 
@@ -529,6 +554,17 @@ class Service:
                 if not session.searching and now - session.touched > self.settings.idle:
                     session.outgoing.say(f"info string closing: idle for {self.settings.idle:g} s")
                     session.end("idle")
+
+
+async def _greetings(engine: Piped) -> list[str]:
+    """The greetings that it answers."""
+    said: list[bytes] = []
+    engine.heard = said.append
+    for word in GREETINGS:
+        if word != engine.proto:
+            await engine.ask(word, timeout=30.0)
+    engine.heard = None
+    return [word for word in GREETINGS if word == engine.proto or f"{word}ok".encode() in said]
 
 
 def _option(option: Any) -> dict[str, Any]:

@@ -347,7 +347,8 @@ class Session:
         if line.startswith(b"info ") and not line.startswith(b"info string") and self._search is not None:
             self.outgoing.report(line)
             return
-        text = line.decode("utf-8", "replace").strip()
+        whole = line.decode("utf-8", "replace").rstrip()
+        text = whole.lstrip()
         word = text.partition(" ")[0]
         if word == "bestmove":
             self._answered(text)
@@ -359,7 +360,8 @@ class Session:
         elif text and parse_compiling(text) is None and not self._questions.takes(text):
             if text.startswith("info string variant "):
                 self.variant = parse_variant(text) or self.variant
-            self.outgoing.say(text)
+            # A board is drawn with blanks.
+            self.outgoing.say(whole)
 
     def _answered(self, text: str) -> None:
         search = self._search

@@ -21,9 +21,9 @@ from hnefi.engine.wording import shorten
 from .client import Message
 from .numbering import parse_numbered
 from .remote import Remote, RemoteError
-from .remote_session import RemoteSession, SessionEnded
+from .remote_session import LOST, RemoteSession, SessionEnded
 
-SAMPLE = 10.0
+SAMPLE = 30.0
 """Seconds between two looks at memory, and two lines of progress."""
 OPEN_AT_ONCE = 4
 SETTLED = 10.0
@@ -62,6 +62,12 @@ def running(process: int) -> bool:
         # Behind the name, which may hold anything: the state; Z has ended and was not yet fetched.
         return (PROC / str(process) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
+
+
+def _taken(service: int) -> tuple[list[int], tuple[float, float]]:
+    """The engines of a service, and MiB of the service and of all of them."""
+    engines = children(service)
+    return engines, (resident(service), sum(map(resident, engines)))
 
 
 def handles(process: int) -> int:
@@ -157,9 +163,7 @@ class Soak:
         while not self._over.is_set():
             try:
                 async with self._gate:
-                    session = await self._remote.open(
-                        self._eid, variant=self._variant, on_line=lambda _line: None
-                    )
+                    session = await self._remote.open(self._eid, variant=self._variant, on_line=self._hear)
             except RemoteError as error:
                 self._fail(str(error))
                 await asyncio.sleep(1.0)
@@ -184,6 +188,10 @@ class Soak:
                     self._sessions.remove(session)
                 await session.close()
 
+    def _hear(self, line: str) -> None:
+        if line.startswith(LOST):
+            self._fail(line)
+
     def _fail(self, why: str) -> None:
         if len(self.failures) < 20:
             self.failures.append(why)
@@ -192,9 +200,10 @@ class Soak:
         minute = 0
         while (passed := time.monotonic() - began) < seconds:
             await asyncio.sleep(min(SAMPLE, max(0.1, seconds - passed)))
-            engines = children(self._service)
+            # Beside the loop: the system takes long to add up what many processes share.
+            engines, sample = await asyncio.to_thread(_taken, self._service)
             self.engines.update(engines)
-            self.samples.append((resident(self._service), sum(map(resident, engines))))
+            self.samples.append(sample)
             service, sum_of_engines = self.samples[-1]
             self._say(
                 f"{time.monotonic() - began:6.0f} s  {len(engines)} engines  {self.moves} moves  service "
