@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 
 WIDTH = 80
 """Columns that suffice for everything that is shown."""
+PIPED = 160
+"""Columns where there is no terminal: room for long names, and none for endless ones."""
 ELLIPSIS = "…"
 ASCII = {"·": "|", "±": "+-", "–": "-", "…": "~", "≤": "<=", "½": "1/2", "−": "-"}
 
@@ -54,21 +58,38 @@ def pad(text: str, columns: int, more: str = ELLIPSIS, *, right: bool = False) -
     return blanks + text if right else text + blanks
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[int], free: int) -> list[str]:
+def room(piped: int = PIPED) -> int:
+    """The columns of the terminal, at least `WIDTH`; `piped` where output goes elsewhere."""
+    shown = "COLUMNS" in os.environ or (sys.stdout is not None and sys.stdout.isatty())
+    return max(WIDTH, shutil.get_terminal_size().columns) if shown else piped
+
+
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    left: Sequence[int],
+    free: int,
+    spare: Sequence[int] = (),
+    columns: int | None = None,
+) -> list[str]:
     """Rows below a head, columns two blanks apart; those in `left` begin where the head begins, the others end there.
 
-    Column `free` gives way where the table would be wider than the terminal, or than `WIDTH` where there is none.
+    A table that is wider than `columns` (None: `room`) loses its `spare` columns, one after the other; then column
+    `free` is cut.
     """
-    room = max(WIDTH, shutil.get_terminal_size().columns)
+    limit = room() if columns is None else columns
     cells = [tuple(head), *(tuple(map(safe, row)) for row in rows)]
     widths = [max(width(row[column]) for row in cells) for column in range(len(head))]
-    others = sum(widths) - widths[free] + 2 * (len(head) - 1)
-    widths[free] = max(4, min(widths[free], room - others))
+    kept = list(range(len(head)))
+    for column in spare:
+        if sum(widths[index] for index in kept) + 2 * (len(kept) - 1) <= limit:
+            break
+        kept.remove(column)
+    others = sum(widths[index] for index in kept) - widths[free] + 2 * (len(kept) - 1)
+    widths[free] = max(4, min(widths[free], limit - others))
     return [
-        "  ".join(
-            pad(cell, columns, right=index not in left)
-            for index, (cell, columns) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
+        "  ".join(pad(row[index], widths[index], right=index not in left) for index in kept).rstrip()
         for row in cells
     ]
 

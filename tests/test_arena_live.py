@@ -253,7 +253,8 @@ def test_a_run_on_a_plain_stream(tmp_path: Path) -> None:
     assert play(tmp_path / "run", Screen(out=out), 0.01, slots=1, pairs=12, rating__every=5) == 0
     lines = out.getvalue().splitlines()
     assert sum(line.startswith("game ") for line in lines) == 24
-    assert sum(line.startswith("Elo") for line in lines) == 3
+    # One for every five pairs and one at the end; what is due while another is made falls together with it.
+    assert 1 < sum(line.startswith("Elo") for line in lines) <= 3
     assert f"  hnefi arena report {tmp_path}/run --game 3.2" in lines
     assert lines[-1].startswith("result digest ")
     known = json.loads((tmp_path / "run" / "summary.json").read_text())

@@ -17,7 +17,7 @@ from arena_results import facts, game, new_run, pairs, summary
 from hnefi.protocol import columns
 from hnefi.tools.arena import report
 from hnefi.tools.arena.rating import Model
-from hnefi.tools.arena.report import block, final
+from hnefi.tools.arena.report import block, final, standings
 from hnefi.tools.arena.sprt import Sprt
 from hnefi.tools.arena.summary import Advisory, Counts, State, document, limits_text, summarize
 from hnefi.tools.arena.values import EngineSpec, Fault, GameResult, SideLimits
@@ -162,10 +162,10 @@ cup: 3 engines · round-robin
 brandubh, tablut · nodes 2000 · openings random, 2-8 plies · seed 7 · 2 slots
 pairs 12/12 · games 24
 
-#  engine        rating      ±   nElo      ±  games  score%  draw%  att.%  def.%
-1  simple         +27.6  135.2  +41.5  170.2     16    56.2   12.5   68.8   43.8
-2  mine            +0.1  141.6   +0.0  170.2     16    50.0   12.5   62.5   37.5
-3  hingston-or…   -27.7  126.5  -41.5  170.2     16    43.8   12.5   50.0   37.5
+#  engine             rating      ±   nElo      ±  games  score%  draw%  att.%  def.%
+1  simple              +27.6  135.2  +41.5  170.2     16    56.2   12.5   68.8   43.8
+2  mine                 +0.1  141.6   +0.0  170.2     16    50.0   12.5   62.5   37.5
+3  hingston-original   -27.7  126.5  -41.5  170.2     16    43.8   12.5   50.0   37.5
 
 #  pairs              LL  LD  same  DD  WD  WW  match+  =  -  capt.%
 1  simple              2   0     2   0   2   2       4  2  2     0.0
@@ -286,6 +286,31 @@ def test_an_anchor_that_has_not_played_holds_nothing() -> None:
     assert held.value == pytest.approx(1500)
 
 
+def test_on_a_narrow_terminal_names_stay_whole_and_figures_for_experts_give_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ("mine", "simple", "hingston-original")
+    engines = summary(tournament(names), engines=names, pairs=12, variants=("brandubh", "tablut")).engines
+    monkeypatch.setenv("COLUMNS", "80")
+    head, *rows = standings(engines)
+    assert head.split() == [
+        "#",
+        "engine",
+        "rating",
+        "±",
+        "nElo",
+        "games",
+        "score%",
+        "draw%",
+        "att.%",
+        "def.%",
+    ]
+    assert {row.split()[1] for row in rows} == set(names)
+    assert "nElo" not in standings(engines, 72)[0]
+    for room in (60, 70, 79):
+        assert max(map(len, standings(engines, room))) <= room
+
+
 # What holds for every table
 
 
@@ -300,7 +325,8 @@ def hostile() -> list[str]:
     return [*final(known), *block(known), *final(duel), *block(duel)]
 
 
-def test_lines_fit_into_80_columns_and_have_no_control_characters() -> None:
+def test_lines_fit_into_80_columns_and_have_no_control_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     for line in hostile():
         assert columns.width(line) <= 80, line
         assert not [sign for sign in line if unicodedata.category(sign)[0] == "C"], repr(line)

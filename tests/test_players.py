@@ -165,6 +165,17 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err
 
 
+def test_descriptions_are_broken_between_words_at_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = " ".join(shown(capsys).split())
+    for columns in (80, 120):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        text = shown(capsys)
+        assert max(map(len, text.splitlines())) <= columns
+        assert " ".join(text.split()) == whole
+
+
 def test_the_list(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     text = shown(capsys)
     for name in players.names():

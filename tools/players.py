@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
+
+from hnefi.protocol.columns import room
 
 from .arguments import find_variant, parser
 from .ladder import published, showing
@@ -12,6 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hnefi.players import Player, Rating
+
+ROOM = 40
+"""Columns that a description needs beside the rest; where there are fewer, it stands below."""
+WHOLE = 10_000
+"""Columns where programs read: every player on a line of its own."""
+LINE = 100
+"""Columns of prose at most."""
 
 
 def main(argv: list[str]) -> int:
@@ -61,16 +71,23 @@ def table(found: Sequence[Player]) -> list[str]:
         for player in found
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = [
-        "  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[3]])
-        for row in rows
-    ]
-    return [
-        *(line.rstrip() for line in lines),
-        "",
-        "hnefi players NAME tells more. Ratings stand where they were measured; NAME then says by what.",
-        "They are of tafl; hnefi ladder show is the whole scale, the engine at fixed nodes and its levels among it.",
-    ]
+    wide = room(piped=WHOLE)
+    start = sum(widths) + 2 * len(widths)
+    lines: list[str] = []
+    for row in rows:
+        line = "  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[3]])
+        if len(line) <= wide:
+            lines.append(line.rstrip())
+        elif wide - start >= ROOM:
+            lines += wrap(line, wide, subsequent_indent=" " * start, break_on_hyphens=False)
+        else:
+            lines.append(line[:start].rstrip())
+            lines += wrap(row[3], wide - 4, initial_indent="    ", subsequent_indent="    ")
+    end = (
+        "hnefi players NAME tells more. Ratings stand where they were measured; NAME then says by what. "
+        "They are of tafl; hnefi ladder show is the whole scale, the engine at fixed nodes and its levels among it."
+    )
+    return [*lines, "", *wrap(end, min(wide, LINE))]
 
 
 def portrait(player: Player, provenance: Mapping[str, Any]) -> list[str]:

@@ -162,7 +162,7 @@ def live_view(summary: Summary, elapsed: float, played: int, columns: int = WIDT
     line = live_line(summary, elapsed, played, columns)
     if summary.facts.duel:
         return [line]
-    rows = standings(summary.engines[: TALLEST - 3])
+    rows = standings(summary.engines[: TALLEST - 3], columns - 1)
     hidden = len(summary.engines) - (TALLEST - 3)
     return [*rows, *([f"… and {hidden} more"] if hidden > 0 else []), line]
 

@@ -182,8 +182,11 @@ def _apart(parts: Iterable[list[str]]) -> list[str]:
     return lines
 
 
-def standings(engines: Sequence[EngineLine]) -> list[str]:
-    """Rank, name, rating with its error, normalized Elo, games, score, draws, and the score on either side."""
+def standings(engines: Sequence[EngineLine], columns: int | None = None) -> list[str]:
+    """Rank, name, rating with its error, normalized Elo, games, score, draws, and the score on either side.
+
+    Where `columns` (None: those of the terminal) are too few, normalized Elo and draws give way to names.
+    """
     rows = [
         (
             f"{line.rank}",
@@ -200,7 +203,7 @@ def standings(engines: Sequence[EngineLine]) -> list[str]:
         for line in engines
     ]
     head = ("#", "engine", "rating", "±", "nElo", "±", "games", "score%", "draw%", "att.%", "def.%")
-    return table(head, rows, left=(1,), free=1)
+    return table(head, rows, left=(1,), free=1, spare=(5, 4, 8), columns=columns)
 
 
 def pairs_table(summary: Summary) -> list[str]:
@@ -220,7 +223,7 @@ def pairs_table(summary: Summary) -> list[str]:
     if not summary.facts.swap:
         return []
     head = ("#", "pairs", "LL", "LD", "same", "DD", "WD", "WW", "match+", "=", "-", "capt.%")
-    return table(head, rows, left=(1,), free=1)
+    return table(head, rows, left=(1,), free=1, spare=(11,))
 
 
 def faults_table(summary: Summary) -> list[str]:
@@ -279,7 +282,7 @@ def sides(summary: Summary) -> list[str]:
         for line in lines
     ]
     head = ("attackers in", "games", "won", "drawn", "lost", "score%", "95 %", "side", "±", "plies")
-    return table(head, rows, left=(0,), free=0)
+    return table(head, rows, left=(0,), free=0, spare=(9, 6))
 
 
 def reasons(summary: Summary) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hnefi.protocol.columns import table
+
 
 def rating(entry: Mapping[str, Any]) -> str:
     """`1180 ± 25`; the anchor, whose rating is given, has no error."""
@@ -13,8 +15,9 @@ def rating(entry: Mapping[str, Any]) -> str:
 
 
 def scale(document: Mapping[str, Any]) -> list[str]:
-    """Everybody by rating, rungs with a star."""
-    rows = [("", "player", "rating", *_variants(document), "games")]
+    """Everybody by rating, rungs with a star; on a narrow terminal not by every variant."""
+    head = ("", "player", "rating", *_variants(document), "games")
+    rows = []
     for name, entry in document["players"].items():
         alone = [
             rating(entry["variants"][variant]) if variant in entry["variants"] else "-"
@@ -23,7 +26,7 @@ def scale(document: Mapping[str, Any]) -> list[str]:
         rows.append(("*" if entry["rung"] else "", name, rating(entry), *alone, f"{entry['games']:,}"))
     anchor = document["anchor"]
     return [
-        *columns(rows),
+        *table(head, rows, left=(0, 1), free=1, spare=range(len(head) - 2, 2, -1)),
         "",
         f"{document['ladder']}, {document['games']:,} games; {anchor['name']} = {anchor['elo']:g}; * are rungs.",
         "hnefi ladder show WHO tells more.",
