@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run play test quick steady fuzz test-clusters check audit sbom licences wheel format bench warmup clean
+.PHONY: help setup run play test quick steady fuzz soak crash-only test-clusters check audit sbom licences wheel format bench warmup clean
 
 ARGS ?=
 WORKERS ?= 2
@@ -46,6 +46,15 @@ steady: .venv/.ready-dev ## tests that wait, TIMES=50 times beside busy processo
 MINUTES ?= 60
 fuzz: .venv/.ready-dev ## made-up input at every door for MINUTES=60; what fails is kept in tests/corpus
 	@HNEFI_FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(PYTEST) --numprocesses $(WORKERS) --timeout 0 tests/test_doors.py $(ARGS)
+
+LINES ?= 2000000
+soak: .venv/.ready-dev ## LINES=2000000 of the protocol for one engine process: flat memory, no answer lost (Linux)
+	@$(BIN)/python tests/soak.py --lines $(LINES) $(ARGS)
+
+KILLS ?= 50
+crash-only: .venv/.ready-dev ## every command that keeps its work ended at KILLS=50 random moments, and the power cut (Linux)
+	@HNEFI_KILLS=$(KILLS) $(PYTEST) --numprocesses $(WORKERS) --timeout 0 \
+		tests/test_crash_only.py tests/test_crash_adapters.py tests/test_power_loss.py tests/test_arena_kill.py $(ARGS)
 
 test-clusters: .venv/.ready-clusters ## tournaments and evolution on local clusters of dask and ray
 	@HNEFI_CLUSTERS=1 $(BIN)/python -m pytest tests/test_arena_fanout.py tests/test_evolve_fanout.py $(ARGS)

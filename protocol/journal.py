@@ -16,6 +16,7 @@ why it went silent.
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import secrets
@@ -33,6 +34,8 @@ from hnefi.engine.regular import open_regular
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.wording import shorten
 
+START: Final = b'{"game": "'
+"""How every line begins."""
 LINE_LIMIT: Final = 1 << 20
 """Bytes of one line."""
 GAMES_LIMIT: Final = 100_000
@@ -99,13 +102,22 @@ class Journal:
             if self._folder is None:
                 self._folder = data_folder() / "games" / self._adapter
             self._folder.mkdir(parents=True, exist_ok=True)
-            with (self._folder / f"{day}.jsonl").open("ab", buffering=0) as file:
-                file.write(text.encode("utf-8", "replace"))
+            _append(self._folder / f"{day}.jsonl", text.encode("utf-8", "replace"))
         except (OSError, RuntimeError) as error:  # the latter where the user has no home
             reason = getattr(error, "strerror", None) or error
             self.failure = f"{self._folder or 'games'}: {reason}: this game is not written down there"
             if self._on_failure is not None:
                 self._on_failure(self.failure)
+
+
+def _append(path: Path, data: bytes) -> None:
+    """Add whole lines in one write. Behind what a full disk has cut short, of anybody's, a new line begins."""
+    with path.open("a+b", buffering=0) as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            data = data if file.read(1) == b"\n" else b"\n" + data
+        if file.write(data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class GameLog:
@@ -216,7 +228,7 @@ def is_journal(line: bytes) -> bool:
 def read(path: str | os.PathLike[str]) -> Iterator[GameRecord]:
     """The games of a journal in the order in which they began, unfinished ones without an outcome.
 
-    A last line that was torn off is left out; JournalError at any other that cannot be read.
+    A line that was torn off, by a crash or a full disk, is left out; JournalError at any other that cannot be read.
     """
     try:
         with open_regular(path) as stream:
@@ -237,13 +249,19 @@ def read_stream(stream: Stream, where: str) -> Iterator[GameRecord]:
                 if len(data) > LINE_LIMIT:
                     raise JournalError(f"expected lines of at most {LINE_LIMIT} bytes")
                 break
-            if data.strip():
+            if data.strip() and not _is_torn(data):
                 _take(json.loads(data), games, plies)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         problem = f"expected the key {error}" if isinstance(error, KeyError) else error
         raise JournalError(f"{where}:{number}: {problem}") from None
     for name, header in games.items():
         yield replace(header, plies=tuple(plies[name]))
+
+
+def _is_torn(line: bytes) -> bool:
+    """Whether a line is only the beginning of one that this module writes; power failures leave zeros."""
+    line = line.rstrip(b"\n").rstrip(b"\0")
+    return START.startswith(line) or (line.startswith(START) and not line.endswith(b"}"))
 
 
 def _take(line: Any, games: dict[str, GameRecord], plies: dict[str, list[Ply]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -297,3 +298,21 @@ def test_long_files_pass_in_little_memory(tmp_path: Path) -> None:
         peaks.append(kilobytes)
     assert (tmp_path / "long.jsonl").stat().st_size > 1_500_000
     assert peaks[1] < peaks[0] + 1000
+
+
+def test_a_disk_that_takes_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "game.csv", tmp_path / "game.tafl"
+    source.write_text("a4-a2 d3-a3xa2,0,1,Ongoing\n")
+
+    def full(_: int) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        assert convert.main([str(source), str(target), "--variant", "brandubh"]) == 4
+    assert capsys.readouterr().err == f"hnefi convert: {target}: {os.strerror(errno.EDQUOT)}\n"
+    assert sorted(tmp_path.iterdir()) == [source]
+    assert convert.main([str(source), str(target), "--variant", "brandubh"]) == 0
+    assert convert.main([str(tmp_path / "none.csv"), str(target), "--variant", "brandubh", "--force"]) == 2

@@ -126,7 +126,7 @@ COMMANDS = {
     "experiments": Command("experiments resume run --jobs 2 --plain", experimented, with_plan),
     "tune": Command("tune games brandubh --games 60 --nodes 5 --jobs 2 --out run", tuned),
     "ladder": Command("ladder run --ladder tiny.toml --jobs 2 --plain --out run", climbed, with_ladder),
-    "analyze": Command("analyze game.tafl --nodes 2000 -o out.tafl", analysed, with_game),
+    "analyze": Command("analyze game.tafl --nodes 2000 --independent -o out.tafl", analysed, with_game),
     "arena": Command(
         "arena random-blind random-terminal --variants brandubh --pairs 4 --nodes 50 --concurrency 2 --seed 3"
         " --plain --out run",

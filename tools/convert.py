@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from hnefi.engine import durable
 from hnefi.engine.regular import open_regular
 
 from .arguments import add_variant_path, find_variant, parser
+from .common.endings import code_of
 from .common.interrupts import gone_with_us
 
 if TYPE_CHECKING:
@@ -71,9 +73,10 @@ def main(argv: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        where = error.filename or arguments.output or arguments.input
+        reading = error.filename == arguments.input
+        where = arguments.input if reading else arguments.output or error.filename
         print(f"hnefi convert: {where}: {error.strerror or error}", file=sys.stderr)
-        return UNREADABLE
+        return UNREADABLE if reading else code_of(error)
     for kind, count in sorted(losses.items()):
         print(f"lost: {kind}: {count}", file=sys.stderr)
     if faults:
@@ -236,9 +239,12 @@ def _output(path: str | None, strict: bool) -> Iterator[_Output]:
             with os.fdopen(descriptor, "wb") as stream:
                 out = _Output(stream)
                 yield out
+                stream.flush()
+                os.fsync(descriptor)
             if out.wanted:
                 Path(temporary).chmod(0o666 & ~_umask())
                 Path(temporary).replace(target)
+                durable.sync_folder(target.parent)
 
 
 def _umask() -> int:

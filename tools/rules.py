@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .arguments import add_variant_path, find_variant, parser
+from .common.endings import code_of
 
 if TYPE_CHECKING:
     from hnefi.engine.game import AnyVariant
@@ -65,7 +66,7 @@ def main(argv: list[str]) -> int:
         if lost:
             print(f"OTN cannot say: {' '.join(lost)}", file=sys.stderr)
     elif arguments.svg is not None:
-        draw(options, tafl(options, variant, "--svg"), arguments.svg)
+        draw(tafl(options, variant, "--svg"), arguments.svg)
     elif arguments.json:
         print(json.dumps(whole(variant), indent=2, ensure_ascii=False))
     else:
@@ -91,7 +92,7 @@ def tafl(options: argparse.ArgumentParser, variant: AnyVariant, asked: str) -> V
     return variant
 
 
-def draw(options: argparse.ArgumentParser, variant: Variant, file: str) -> None:
+def draw(variant: Variant, file: str) -> None:
     """Write the start position's drawing."""
     from hnefi.engine.svg import svg
 
@@ -103,7 +104,11 @@ def draw(options: argparse.ArgumentParser, variant: Variant, file: str) -> None:
         Path(file).write_text(drawing, encoding="utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        options.error(f"--svg: {file[:200]!r}: {reason}: expected a file that can be written")
+        print(
+            f"hnefi rules: --svg: {file[:200]!r}: {reason}: expected a file that can be written",
+            file=sys.stderr,
+        )
+        raise SystemExit(code_of(error)) from None
 
 
 def whole(variant: AnyVariant) -> dict[str, object]:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import durable
 from ..game import AnyVariant, VariantError
 from ..wording import shorten
 from . import network as networks
@@ -169,13 +170,8 @@ def save(path: str | os.PathLike[str], evaluator: Evaluator) -> str:
     _check(_parse(target, whole), None)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with draft.open("wb") as stream:
-            stream.write(whole)
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(target)
+        durable.put(target, whole, draft=draft)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise EvaluatorError(
             f"{_shown(path)}: {error.strerror or error}: expected a file that can be written"
         ) from None

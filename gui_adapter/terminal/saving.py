@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Final, Literal
 
-from hnefi.engine import squares
+from hnefi.engine import durable, squares
 from hnefi.engine.game import AnyVariant, VariantError
 from hnefi.engine.record import GameRecord, Ply, sorted_squares
 from hnefi.engine.records.formats import Reading, format_of
@@ -180,11 +180,8 @@ def write_text(path: Path, text: str) -> None:
     """Replace a file by `text` in one step; SavingError."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        durable.put(path, text.encode(), draft=draft)
     except (OSError, ValueError) as error:
-        with suppress(OSError, ValueError):
-            draft.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or error
         raise SavingError(f"{path}: {reason}: expected a file that can be written") from None
 

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, Final
 
+from hnefi.engine import durable
 from hnefi.engine.regular import open_regular
 from hnefi.engine.wording import shorten
 
@@ -65,7 +66,6 @@ class Progress:
                 write_file(self.path, json.dumps(self.about) + "\n")
             else:
                 self._read(size)
-            # Unbuffered: a look is on disk with one write, or not at all.
             self._stream = self.path.open("ab", buffering=0)
         except OSError as error:
             raise StoreError(
@@ -115,8 +115,9 @@ class Progress:
             return
         line = json.dumps({"game": game, "ply": ply, **look_to_json(look)}, separators=(",", ":")) + "\n"
         try:
-            self._stream.write(line.encode())
+            durable.write(self._stream.fileno(), line.encode())
         except OSError as error:
+            self.close(done=False)
             raise StoreError(f"{self.path}: {error.strerror or error}: progress cannot be kept") from None
 
     def close(self, *, done: bool) -> None:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from hnefi.engine import durable
 from hnefi.engine.wording import shorten
 
 from .match_rule import image
@@ -208,11 +209,11 @@ class Store:
             )
         made = folder.with_name(f"{folder.name}.new-{os.getpid()}")
         try:
-            made.mkdir(parents=True)
+            durable.make_folder(made)
             for name, text in {**files, LOG: "", GAMES: ""}.items():
                 write_file(made / name, text)
             made.rename(folder)
-            _sync_folder(folder.parent)
+            durable.sync_folder(folder.parent)
         except OSError as error:
             shutil.rmtree(made, ignore_errors=True)
             raise StorageFailed(
@@ -360,7 +361,7 @@ class Store:
                 shutil.copyfileobj(stream, copy)
                 copy.flush()
                 os.fsync(copy.fileno())
-            _sync_folder(path.parent)
+            durable.sync_folder(path.parent)
             stream.truncate(end)
             os.fsync(stream.fileno())
         self.repairs.append(f"{path.name}: what was cut off is in {kept.name}")
@@ -493,6 +494,7 @@ class Store:
             stream.flush()
             os.fsync(stream.fileno())
         made.replace(export.path)
+        durable.sync_folder(export.path.parent)
         return length
 
     def text(self, name: str) -> str:
@@ -536,27 +538,7 @@ def _lock(descriptor: int) -> None:
 
 def write_file(path: Path, text: str) -> None:
     """Put `text` in place of a file in one step that survives a crash; OSError if that fails."""
-    made = path.with_name(f"{path.name}.new-{os.getpid()}")
-    try:
-        with made.open("wb") as stream:
-            stream.write(text.encode())
-            stream.flush()
-            os.fsync(stream.fileno())
-        made.replace(path)
-    except OSError:
-        made.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    durable.put(path, text.encode(), draft=path.with_name(f"{path.name}.new-{os.getpid()}"))
 
 
 def _unused(path: Path) -> Path:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..common.endings import append_line
+from hnefi.engine import durable
+
 from ..evolve.folder import replace
 from . import strength
 from .entrants import BalanceError, Entrant
@@ -102,7 +103,7 @@ def prepare(folder: Path, plan: Plan) -> None:
     """Make the folder, or find in it the same plan; BalanceError names what differs."""
     path = folder / PLAN
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(folder)
         if not path.exists():
             if any(entry.suffix != ".new" for entry in folder.iterdir()):  # what a crash left of a first try
                 raise BalanceError(f"{folder}: expected an empty folder, or one of hnefi balance: --out")
@@ -215,4 +216,4 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _append(path: Path, entry: Mapping[str, Any]) -> None:
-    append_line(path, json.dumps(entry, separators=(",", ":")).encode())
+    durable.append_line(path, json.dumps(entry, separators=(",", ":")).encode())

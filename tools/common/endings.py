@@ -7,8 +7,6 @@ not choose a code: the signal ends it, and its shell says 130, 143 or 129.
 from __future__ import annotations
 
 import errno
-import os
-from pathlib import Path
 from typing import Final
 
 DONE: Final = 0
@@ -50,18 +48,6 @@ def code_of(error: BaseException) -> int:
             return STORAGE
         behind = behind.__context__
     return USAGE
-
-
-def append_line(path: Path, line: bytes) -> None:
-    """Write a line through to the disk; an OSError names the file. What a crash tears is cut off when it is read."""
-    try:
-        with path.open("ab", buffering=0) as file:
-            whole = line + b"\n"
-            while whole:
-                whole = whole[file.write(whole) :]
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def unwritten(error: OSError) -> str:

@@ -21,6 +21,7 @@ from typing import IO, Any, Self
 
 import numpy as np
 
+from hnefi.engine import durable
 from hnefi.engine.regular import open_regular, read_regular
 from hnefi.engine.toml_text import read_toml
 from hnefi.engine.wording import shorten
@@ -116,7 +117,7 @@ class Folder:
         self._plan = plan
         self._lock = -1
         try:
-            (path / ARCHIVE).mkdir(parents=True, exist_ok=True)
+            durable.make_folder(path / ARCHIVE)
             self._lock = _locked(path)
             self.checkpoint = self._open(config)
         except OSError as error:
@@ -181,6 +182,7 @@ class Folder:
                 files[name] = hashlib.sha256(data).hexdigest()
         self._log.write(json.dumps({**step.report, "files": files}) + "\n")
         self._log.flush()
+        os.fsync(self._log.fileno())
         replace(self.path / STATE, state_bytes(step.checkpoint, self._plan))
         self.checkpoint = step.checkpoint
 
@@ -199,15 +201,8 @@ class Folder:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Put `data` in place of a file in one step."""
-    made = path.with_name(f"{path.name}.new")
-    try:
-        made.write_bytes(data)
-        made.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            made.unlink()
-        raise OSError(error.errno, error.strerror, str(path)) from None
+    """Put `data` in place of a file in one step that survives a power failure."""
+    durable.put(path, data, draft=path.with_name(f"{path.name}.new"))
 
 
 def _locked(folder: Path) -> int:

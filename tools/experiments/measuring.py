@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from ..common.endings import append_line
+from hnefi.engine import durable
+
 from .tally import Tally, play
 
 
@@ -99,14 +100,14 @@ class Log:
         return found
 
     def append(self, cell: Cell, tally: Tally) -> None:
-        append_line(self._path, json.dumps({"cell": cell.key(), "tally": tally.as_json()}).encode())
+        durable.append_line(self._path, json.dumps({"cell": cell.key(), "tally": tally.as_json()}).encode())
 
 
 def prepare(folder: Path, plan: Plan) -> None:
     """Make the folder, or find in it the same plan; ExperimentError names what differs."""
     from hnefi.tools.evolve.folder import replace
 
-    folder.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(folder)
     path = folder / "plan.json"
     if not path.exists():
         if any(entry.suffix != ".new" for entry in folder.iterdir()):  # what a crash left of a first try

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hnefi.engine import durable
 from hnefi.engine.catalogue import MEASURED
 from hnefi.protocol.flags import filled
 
@@ -163,7 +164,7 @@ def _games(options: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
     ]
     try:
         for variant in variants:
-            (folder / variant.name).mkdir(parents=True, exist_ok=True)
+            durable.make_folder(folder / variant.name)
             parts.clear(folder, variant.name)
     except OSError as error:
         print(f"hnefi tune games: {folder}: {error.strerror}", file=sys.stderr)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import io
 import os
 import zlib
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from hnefi.engine import durable
 
 if TYPE_CHECKING:
     from hnefi.engine.variant import Variant
@@ -48,19 +49,10 @@ def play(
     rows = selfplay.play(variant, games, first, series.seed, series.nodes)
     target = path(folder, name, series, first)
     partial = target.with_suffix(f".{os.getpid()}.part")
-    try:
-        # numpy's own writing does not say why a disk takes no more.
-        made = io.BytesIO()
-        np.save(made, rows, allow_pickle=False)
-        with partial.open("wb") as file:
-            file.write(made.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise OSError(error.errno, error.strerror, str(target)) from None
+    # numpy's own writing does not say why a disk takes no more.
+    made = io.BytesIO()
+    np.save(made, rows, allow_pickle=False)
+    durable.put(target, made.getvalue(), draft=partial)
     return name, games, len(rows)
 
 

@@ -1,0 +1,63 @@
+"""Files that are there after a power failure, once it was said that they are.
+
+A system keeps what is written in memory for a while. What must survive is synced: the bytes of a file, and also the
+folder that names it, because a new or changed name is lost with the folder. All errors are OSError.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def put(path: Path, data: bytes, *, draft: Path) -> None:
+    """Put `data` in place of a file, whole or not at all; what is half done lies in `draft`, beside it."""
+    try:
+        with draft.open("wb", buffering=0) as file:
+            write(file.fileno(), data)
+        draft.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Write a line through to the disk. What a crash tears is cut off when it is read."""
+    try:
+        new = not path.exists()
+        with path.open("ab", buffering=0) as file:
+            write(file.fileno(), line + b"\n")
+        if new:
+            sync_folder(path.parent)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def make_folder(path: Path) -> None:
+    """A folder, with those that it lies in; nothing happens where it is there."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """The names in a folder as they are now; nothing where the system syncs no folders."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write(descriptor: int, data: bytes) -> None:
+    """Write all of it through to the disk, one that gets full takes a part first and says why with the next."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    os.fsync(descriptor)
