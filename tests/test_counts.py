@@ -66,6 +66,10 @@ def test_the_readme_says_how_long_the_first_start_takes() -> None:
     assert len(others) == len(found), "no other time is said there"
 
 
+def test_the_changelog_says_how_long_the_first_start_takes() -> None:
+    assert f"The first start compiles for {takes()['`make run`, `make play`']} where" in text("CHANGELOG.md")
+
+
 @pytest.mark.process
 def test_make_test_says_how_long_it_takes() -> None:
     recipe = next(
