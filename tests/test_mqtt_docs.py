@@ -12,11 +12,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import Literal
 
 import pytest
 from mqtt_brokers import EXAMPLES, WAIT, TestBroker, free_port, password, require, start_dying_with_us
+from mqtt_parts import quick
 
 from hnefi.gui_adapter.mqtt import brokers, check
 from hnefi.gui_adapter.mqtt.client import Access, Link, LinkError, Message, parse_url
@@ -246,8 +248,16 @@ def test_an_unknown_authority_is_not_believed(town: Club) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("door", ["mqtt", "mqtts"])
-def test_the_club_passes_the_check(town: Club, door: str) -> None:
-    report = asyncio.run(check.check(town.access("hnefi-engine", door), town.access("alice", door)))
+def test_the_club_passes_the_check(town: Club, door: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    way = town.access("hnefi-engine", door)
+
+    async def median() -> float:
+        report = await check.short_check(way)
+        return report.median_ms or inf
+
+    asyncio.run(quick(median, check.SLOW_MS))
+    monkeypatch.setattr(check, "SLOW_MS", inf)
+    report = asyncio.run(check.check(way, town.access("alice", door)))
     assert report.passed
     assert report.shares
     assert report.warnings == []
