@@ -245,3 +245,21 @@ def test_the_embedded_broker_lets_only_who_floods_wait() -> None:
         await broker.close()
 
     asyncio.run(play())
+
+
+def test_what_waits_in_the_embedded_broker_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    require("amqtt")
+    monkeypatch.setattr(brokers, "QUEUED", 50)
+    monkeypatch.setattr(brokers, "RATE", 1.0)
+
+    async def play() -> None:
+        broker = await brokers.provide("amqtt", port=free_port())
+        assert isinstance(broker, brokers.Amqtt)
+        async with Link(Access(parse_url(broker.url)), "anna") as anna:
+            await asyncio.gather(*(anna.publish(LINES, b"x") for _ in range(500)))
+            ((session, _),) = broker._embedded._sessions.values()
+            waiting = session.delivered_message_queue
+            await until(lambda: waiting.qsize() <= 50, "the end of what is too much")
+        await broker.close()
+
+    asyncio.run(play())

@@ -42,6 +42,8 @@ SYSTEM_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/sbin", "/opt/homebrew/sbin")
 """Where Mosquitto lies on many systems without being on an ordinary user's PATH."""
 RATE = 400.0
 """Messages a second that the embedded broker takes of one user: less than a service, so that none is lost to that."""
+QUEUED = 10_000
+"""Messages that may wait in a broker of ours, in Mosquitto for one client, in the embedded one of one client."""
 PACE = 0.02
 """Seconds between two looks whether a user who floods may go on."""
 SCHEMES = ("mqtt", "mqtts", "ws", "wss")
@@ -183,7 +185,7 @@ def mosquitto_config(port: int, ws_port: int = 0) -> str:
         # Without it short answers wait up to 44 ms for the acknowledgement of the ones before.
         "set_tcp_nodelay true",
         "max_inflight_messages 100",
-        "max_queued_messages 10000",
+        f"max_queued_messages {QUEUED}",
         "max_packet_size 1048576",
         "persistence false",
         "log_dest stderr",
@@ -306,6 +308,9 @@ async def _amqtt(port: int, ws_port: int) -> Broker:
             topic = (message and message.topic) or ""
             if topic.endswith("/in") or "/req/" in topic:
                 while not rates.admit(topic, len(message.data or b"")):
+                    if client_session.delivered_message_queue.qsize() > QUEUED:
+                        # It is acknowledged as soon as it is read, so that waiting alone would hold nobody back.
+                        return True
                     await asyncio.sleep(PACE)
             return bool(await super()._handle_message_delivery(client_session, handler, wait_deliver))
 
