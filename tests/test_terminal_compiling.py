@@ -13,18 +13,23 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from numba import config
 from terminal_parts import House, Person
 from terminal_screen import CONTROL_C, CONTROL_D, PATIENCE, Terminal, play
 
+from hnefi.engine.compile import jit
 from hnefi.engine.compile.progress import Progress
 from hnefi.engine.game import AnyVariant
 from hnefi.gui_adapter.terminal.panes import compiling_text
 from hnefi.gui_adapter.terminal.positions import Facts
 from hnefi.gui_adapter.terminal.rulebook import Rulebook
 from hnefi.protocol.client import EngineCrashed, EngineError, Exit, Timeouts
+from hnefi.tools.common import interrupts
 
 HERE = Path(__file__).resolve().parent
 FACES = ["prompt", "full screen"]
+LONG = 600.0
+"""Seconds for what a real compiler does in ten on an idle machine."""
 SHOWN = r"compiling for the first start: 3/9 search, \d+ s, about 40 s left"
 
 
@@ -188,6 +193,35 @@ def test_a_closed_window_ends_compilers(face: str, gate: Path) -> None:
         processes = [seen.child.pid, *starts(gate)]
         seen.hang_up()
         until(lambda: not any(map(alive, processes)))
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked at through /proc")
+@pytest.mark.skipif(bool(config.DISABLE_JIT) or not jit.LINKED, reason="nothing is compiled, or for minutes")
+def test_a_first_start_with_a_real_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smallest game on an empty cache: left while it compiles; begun again, with a move that is typed early."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    game = ("--variant", "hexapawn:4x3", "--level", "1")
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    with play(tmp_path, *game, columns=100, **cache) as seen:
+        seen.wait_for("compiling for the first start: ", LONG)
+        processes = [process for process, _ in interrupts._descendants(seen.child.pid, set())]
+        assert processes
+        seen.enter("quit")
+        assert seen.end() == 0
+        until(lambda: not any(map(alive, processes)))
+    with play(tmp_path, *game, columns=100, **cache) as seen:
+        seen.wait_for("compiling for the first start: ", LONG)
+        seen.enter("a1a2")
+        seen.wait_for(r"black \(hnefi level 1\): \w+", LONG)
+        seen.asked("white", LONG)
+        assert "compiling" not in seen.text
+        seen.enter("quit")
+        assert seen.end() == 0
+    games = {path.name.split(".")[0] for path in (tmp_path / "cache" / "hnefi").glob("*.code")}
+    assert games == {"kernels", "alphabeta", "hexapawn"}, "nothing of another game is compiled"
 
 
 def scripted(gate: Path, *words: str) -> subprocess.Popen[str]:

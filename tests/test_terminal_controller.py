@@ -386,6 +386,25 @@ def test_an_engine_that_hangs_is_given_up(house: House, monkeypatch: pytest.Monk
     house.talk(story, engine=parrot("hang", "at=1"))
 
 
+@pytest.mark.process
+def test_our_engine_hears_the_game_before_anything_that_it_answers(house: House) -> None:
+    """On an empty cache it would otherwise compile tafl for whoever plays hex."""
+    told: list[str] = []
+
+    async def story() -> None:
+        opponent = Opponent(
+            at_level("2"), traffic=lambda _, arrow, line: told.append(f"{arrow}{line.decode()}")
+        )
+        try:
+            await opponent.prepare(find("hexapawn:4x3"), 1, "d")
+        finally:
+            await opponent.close()
+
+    house.run(story())
+    sent = [line[1:].strip() for line in told if line[0] == ">"]
+    assert sent.index("variant hexapawn:4x3") < sent.index("isready"), told
+
+
 def test_an_engine_that_is_sent_away_while_it_starts(house: House) -> None:
     async def story() -> None:
         opponent = Opponent(by_command(parrot()))

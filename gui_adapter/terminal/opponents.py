@@ -187,9 +187,13 @@ class Opponent:
                 await self._drop()
                 raise EngineError(f"{self.spec.name} is not wanted any more")
             self._prepared = self._set_up_as = None
+        other = self._prepared is None or self._prepared[0] is not variant
+        if other and self.spec.own:
+            # Before any option: after each ours is ready to play, and would compile the game it begins with.
+            await choose(self._engine, variant)
         if self._set_up_as != self.spec:
             await self._set_up(self._engine, seed)
-        if self._prepared is None or self._prepared[0] is not variant:
+        if other and not self.spec.own:
             await choose(self._engine, variant)
         if self._prepared != (variant, game):
             # Wrappers of other programs must know their side before the clock runs.
