@@ -93,6 +93,13 @@ def test_a_tournament(tmp_path: Path) -> None:
             assert said in text, (path.name, said)
 
 
+def test_games_are_counted_in_whole_numbers() -> None:
+    pytest.importorskip("matplotlib")
+    known = summary(pairs("ad"), model=Model(bootstrap=20))
+    axes = dict(plots._figures(known, {"mine": [(1, 0.5), (2, 0.5)], "simple": []}))["scores"].axes[0]
+    assert all(float(tick).is_integer() for tick in axes.get_xticks())
+
+
 def test_a_long_heading_ends_within_the_drawing() -> None:
     mpl = pytest.importorskip("matplotlib.backends.backend_agg")
     limits = "; ".join(f"engine-{number} nodes {number}000" for number in range(9))

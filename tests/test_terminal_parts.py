@@ -252,6 +252,16 @@ def test_rules_of_ones_own_travel_with_a_journal(tmp_path: Path) -> None:
 # Saved games
 
 
+def test_what_programs_note_in_comments_is_kept_but_not_shown(tmp_path: Path) -> None:
+    text = '[Variant "brandubh"]\n\n1. a4a2 {[%nodes 24] [%nps 0]} d3a3xa2 {[%seldepth 3] takes [%nps 5] a man} *\n'
+    (tmp_path / "notes.tafl").write_text(text)
+    loaded = saving.load(tmp_path / "notes.tafl", None, finder(), find("brandubh"))
+    game = saving.game_of(loaded.record, loaded.variant)
+    assert [entry.comment for entry in game.entries()] == ["", "takes a man"]
+    assert [node.comment for node in game.root.tip().line()] == [ply.comment for ply in loaded.record.plies]
+    assert "[%nodes 24]" in game.root.children[0].comment
+
+
 def test_a_tree_is_written_and_read_back(tmp_path: Path) -> None:
     variant = find("brandubh")
     game = Game(variant, None, facts_of(variant.startpos))

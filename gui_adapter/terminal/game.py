@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -10,6 +11,9 @@ from hnefi.engine.record import PLY_LIMIT, next_place
 
 from .positions import Facts, move_number
 from .values import End, Entry, SideLetter
+
+_NOTE = re.compile(r"\[%\w+(?: [^\]]*)?\] ?")
+"""What programs note in comments for each other, `[%nodes 24]`."""
 
 
 @dataclass(eq=False, slots=True)
@@ -35,6 +39,11 @@ class Node:
     facts: Facts | None = None
     end: End | None = None
     """An end that no rule made: resignation, time, agreement."""
+
+    @property
+    def remark(self) -> str:
+        """The comment as far as it is for people."""
+        return _NOTE.sub("", self.comment).strip()
 
     def line(self) -> list[Node]:
         """The nodes from the first ply to this one."""
@@ -128,7 +137,7 @@ class Game:
                     node.side,
                     node.text,
                     node.captures or (),
-                    node.comment,
+                    node.remark,
                     node is self.at,
                     len(node.parent.children) - 1,
                 )

@@ -155,7 +155,7 @@ async def look_at(c: Controller, node: Node) -> Reply:
     await table.go_to(node, looking=looking and not table.analysing)
     total = node.tip().ply
     where = f"Ply {node.ply} of {total}." if looking else "The end of the game."
-    return Reply((where, *([f"({node.comment})"] if node.comment else ())), show=True)
+    return Reply((where, *([f"({node.remark})"] if node.remark else ())), show=True)
 
 
 async def variation(c: Controller, rest: str) -> Reply:

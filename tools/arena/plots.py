@@ -177,6 +177,8 @@ def _cross_table(summary: Summary) -> Figure:
 
 
 def _scores(summary: Summary, series: Series) -> Figure:
+    from matplotlib.ticker import MaxNLocator
+
     figure, axes = _figure(summary, "score over time", (7.0, 4.2))
     # In a duel one curve says it all.
     names = summary.facts.engines[:1] if summary.facts.duel else [line.name for line in summary.engines]
@@ -199,6 +201,7 @@ def _scores(summary: Summary, series: Series) -> Figure:
     axes.axhline(50, color="0.7", linewidth=0.8, zorder=0)
     axes.set_ylim(-3, 103)
     axes.set_xlabel("games")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("score in %")
     legend = axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     for text in legend.get_texts():

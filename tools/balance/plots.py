@@ -62,7 +62,9 @@ def _strength(outcome: Outcome) -> tuple[Sheet, float]:
     players = outcome.plan.players
     labels = list(dict.fromkeys(cell.entrant.label for cell in outcome.cells))
     across = min(ACROSS, len(labels))
-    games = f"{outcome.plan.games} games a point, {outcome.plan.strongest} of {players[-1]}"
+    games = f"{outcome.plan.games} games a point"
+    if outcome.plan.strongest != outcome.plan.games:
+        games += f", {outcome.plan.strongest} of {players[-1]}"
     # Slanting names of players may reach far to the left of their ticks.
     aside = max(width_of(player, SMALL) for player in players) * math.cos(math.radians(SLANT))
     left = max(LEFT, aside + MARGIN - 0.6 * WIDE / (len(players) + 0.2))
