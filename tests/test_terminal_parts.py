@@ -209,7 +209,7 @@ def test_a_game_without_plies_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "[]", "{", '{"game": 1}', '{"game": "x", "ply": 1, "move": "a1a2"}', '{"game": "g", "ply": 3, "move": "a1a2"}',
+        "[]", "{]", '{"game": 1}', '{"game": "x", "ply": 1, "move": "a1a2"}', '{"game": "g", "ply": 3, "move": "a1a2"}',
         '{"game": "g", "ply": 1, "move": "undo"}', '{"game": "g", "ply": true, "move": "a1a2"}',
         '{"game": "g", "ply": 1, "move": "a1a2", "captures": 7}', '{"game": "g", "event": "end", "reason": "joy"}',
         '{"game": "g", "ply": 1, "move": "a1a2", "clock": 1e400}', '{"game": "g", "event": "undo", "plies": -1}',
