@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from hnefi.gui_adapter.mqtt import bench
 from hnefi.gui_adapter.mqtt.bench import Observer, Rows
 from hnefi.gui_adapter.mqtt.client import Message
-from hnefi.gui_adapter.mqtt.soak import children, resident, running
+from hnefi.gui_adapter.mqtt.soak import born, children, handles, resident, running
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from Linux's /proc")
 
@@ -49,13 +50,22 @@ def test_memory_and_children() -> None:
         assert child.pid in children(os.getpid())
         assert running(child.pid)
         assert 5 < resident(os.getpid()) < 5000
+        assert int(born(child.pid)) >= int(born(os.getpid())) > 0
         assert child.stdin is not None
         child.stdin.close()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         # It has ended, and nobody has asked how.
         assert not running(child.pid)
         assert child.pid not in children(os.getpid())
-    assert (resident(child.pid), children(child.pid)) == (0.0, [])
+    assert (resident(child.pid), children(child.pid), born(child.pid), handles(child.pid)) == (0.0, [], "", 0)
+
+
+@linux
+def test_open_files_are_counted() -> None:
+    before = handles(os.getpid())
+    with Path(os.devnull).open():
+        assert handles(os.getpid()) == before + 1
+    assert handles(os.getpid()) == before
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from .client import Link, LinkError, Message, Offline
 from .endings import INTERRUPTED, Asked
 from .remote import Remote, RemoteError
 from .remote_session import SessionEnded
-from .soak import Observer, Pace, Soak, children, resident, running
+from .soak import Observer, Pace, Soak, born, children, resident, running
 
 ROUNDS = 30
 THINK = 0.05
@@ -275,7 +275,7 @@ async def _measure(
 ) -> None:
     """What a service shows its clients; at the end it is stopped."""
     observer = Observer()
-    engines: set[int] = set()
+    engines: set[tuple[int, str]] = set()
 
     async def figures(remote: Remote) -> None:
         say("latencies …")
@@ -304,9 +304,9 @@ async def _measure(
             await soak.run(arguments.sessions, seconds, asked)
             engines = soak.engines
             soak.report(observer, rows.add, arguments.sessions, time.monotonic() - began)
-    engines.update(children(service.process.pid))
+    engines.update((engine, born(engine)) for engine in children(service.process.pid))
     took = await service.stop()
-    left = [process for process in engines if running(process)]
+    left = [process for process, start in engines if running(process) and born(process) == start]
     rows.add("end of the service, engine processes left", f"{took:.1f} s, {len(left)}")
 
 

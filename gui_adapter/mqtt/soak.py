@@ -70,6 +70,13 @@ def _taken(service: int) -> tuple[list[int], tuple[float, float]]:
     return engines, (resident(service), sum(map(resident, engines)))
 
 
+def born(process: int) -> str:
+    """When it was started, in ticks of the system: another that is given the same number has another."""
+    with contextlib.suppress(OSError, IndexError):
+        return (PROC / str(process) / "stat").read_text().rpartition(")")[2].split()[19]
+    return ""
+
+
 def handles(process: int) -> int:
     """The files, pipes and sockets that it has open."""
     with contextlib.suppress(OSError):
@@ -125,7 +132,8 @@ class Soak:
         self.killed = 0
         self.samples: list[tuple[float, float]] = []
         """MiB of the service and of all engines."""
-        self.engines: set[int] = set()
+        self.engines: set[tuple[int, str]] = set()
+        """All that there were, by number and start."""
         self.failures: list[str] = []
         self.handles = handles(service)
         """Of the service, before there is any session."""
@@ -202,7 +210,7 @@ class Soak:
             await asyncio.sleep(min(SAMPLE, max(0.1, seconds - passed)))
             # Beside the loop: the system takes long to add up what many processes share.
             engines, sample = await asyncio.to_thread(_taken, self._service)
-            self.engines.update(engines)
+            self.engines.update((engine, born(engine)) for engine in engines)
             self.samples.append(sample)
             service, sum_of_engines = self.samples[-1]
             self._say(
