@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run play test quick steady fuzz soak crash-only test-clusters check audit sbom licences wheel format bench warmup clean
+.PHONY: help setup run play test quick steady fuzz guided soak crash-only test-clusters check audit sbom licences wheel format bench warmup clean
 
 ARGS ?=
 WORKERS ?= 2
@@ -46,6 +46,10 @@ steady: .venv/.ready-dev ## tests that wait, TIMES=50 times beside busy processo
 MINUTES ?= 60
 fuzz: .venv/.ready-dev ## made-up input at every door for MINUTES=60; what fails is kept in tests/corpus
 	@HNEFI_FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(PYTEST) --numprocesses $(WORKERS) --timeout 0 tests/test_doors.py $(ARGS)
+
+DOOR ?= all
+guided: .venv/.ready-guided ## made-up input led by coverage (atheris) at DOOR=all for MINUTES=60
+	@$(BIN)/python tests/guided.py $(DOOR) $$(($(MINUTES) * 60 / $$(test $(DOOR) = all && echo 13 || echo 1)))
 
 LINES ?= 2000000
 soak: .venv/.ready-dev ## LINES=2000000 of the protocol for one engine process: flat memory, no answer lost (Linux)
@@ -106,6 +110,11 @@ clean: ## remove what was built (.venv stays)
 .venv/.ready-clusters: .venv/.ready-dev
 	@echo 'installing dask and ray into .venv ...' >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dask,ray]' >&2
+	@touch $@
+
+.venv/.ready-guided: .venv/.ready-dev
+	@echo 'installing atheris into .venv ...' >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=2.3' >&2
 	@touch $@
 
 .venv/.ready-audit: .venv/.ready-dev

@@ -2,7 +2,8 @@
 
 `tests/corpus/DOOR/` holds good examples and every input that once failed. Each is read by itself, then hypothesis
 changes them for some seconds (`HNEFI_FUZZ_SECONDS`, for all doors together; `make fuzz` takes an hour). It shrinks what
-fails, and the shortest is kept in the corpus, where from then on it is a case like any other.
+fails, and the shortest is kept in the corpus, where from then on it is a case like any other. hypothesis changes
+examples blindly; `make guided` (guided.py) is led by the code that an input reaches, and adds what reaches more.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from hnefi.engine.session import SessionError
 from hnefi.engine.setup import SetupError, parse_fen
 from hnefi.gui_adapter.mqtt import requests
 from hnefi.gui_adapter.mqtt.values import Message
-from hnefi.protocol import answers, messages
+from hnefi.protocol import answers, journal, messages
 from hnefi.protocol.commands import TABLE
 from hnefi.protocol.filter import Filter
 
@@ -106,6 +107,7 @@ DOORS = {
     "player": Door(_file(players.read), (players.PlayerError,)),
     "evaluator": Door(_file(files.peek), (files.EvaluatorError,)),
     "request": Door(lambda data, _: requests.read(Message("engine/x/do", data), "alice")),
+    "journal": Door(_file(lambda path: list(journal.read(path))), (RecordError,)),
     **{form: Door(_records(form), (RecordError,)) for form in formats.FORMATS},
 }
 

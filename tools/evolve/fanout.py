@@ -115,6 +115,9 @@ def through_joblib(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[
     """The same in processes of a backend of joblib. WorkerFailed if that fails; its processes end with us."""
     results = queue.SimpleQueue[tuple[int, Any, Exception | None] | None]()
     done = False
+    # Not in that thread: an end that comes in the middle of it would import it here too, and find it half there.
+    import joblib.externals.loky  # noqa: F401
+
     with interrupts.told(lambda: results.put(_INTERRUPT)):
         interrupts.check()
         threading.Thread(target=_send, args=(jobs, backend, workers, results), daemon=True).start()
