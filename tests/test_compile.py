@@ -235,6 +235,14 @@ def test_loading_imports_nothing_that_only_a_compiler_needs(script: Path, home: 
     assert run(outer, home).stdout == "0 1\nFalse\n"
 
 
+@compiled
+@linked
+def test_no_kernel_counts_references() -> None:
+    """Whoever loads machine code does not set numba's runtime up: a call of it would end the process."""
+    for one in cache.kept():
+        assert b"NRT_" not in one.path.read_bytes(), one.entry
+
+
 @pytest.mark.process
 @compiled
 @linked
