@@ -339,6 +339,24 @@ def stuck(house: House, places: int, error: EngineError | None = None) -> Stuck:
     return house.run(make())
 
 
+def test_whoever_compiles_speaks_first(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which of our two processes gets to compile is chance; the other one must not call it somebody else."""
+    ours, waits = Progress(3, 9, "search", 1.0), Progress(3, 9, "search", 1.0, elsewhere=True)
+
+    async def story(person: Person) -> None:
+        table = person.controller.table
+        opponent, *_ = table.seats.everybody
+        for rules, other, shown in (
+            (waits, ours, ours), (ours, waits, ours), (waits, None, waits), (None, waits, waits), (None, None, None),
+        ):  # fmt: skip
+            monkeypatch.setattr(type(table.rules), "compiling", property(lambda _, told=rules: told))
+            monkeypatch.setattr(type(opponent), "compiling", property(lambda _, told=other: told))
+            assert table.compiling is shown
+        monkeypatch.undo()
+
+    house.talk(story)
+
+
 def test_leaving_in_the_middle_of_a_move(house: House) -> None:
     """The rules are asked about the place after it when the game is left; the move is kept."""
 

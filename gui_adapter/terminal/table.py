@@ -103,10 +103,11 @@ class Table:
 
     @property
     def compiling(self) -> Progress | None:
-        """What an engine of this table compiles now, the rules' first; None if none does."""
-        first = self.rules.compiling
-        others = (opponent.compiling for opponent in self.seats.everybody)
-        return first or next((progress for progress in others if progress is not None), None)
+        """What an engine of this table compiles now, the rules' first; None if none does. One that waits for a compiler
+        speaks only where no other of them is that compiler."""
+        engines = [self.rules.compiling, *(opponent.compiling for opponent in self.seats.everybody)]
+        told = [progress for progress in engines if progress is not None]
+        return min(told, key=lambda progress: progress.elsewhere, default=None)
 
     @property
     def mode(self) -> Mode:
