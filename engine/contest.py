@@ -16,7 +16,7 @@ from .evaluators.networks import hingston2007_fast
 from .game import AnyVariant
 from .search import minimax
 from .sides import Reason
-from .verbs import adjudicate, make, random_move, stuck, undo
+from .verbs import adjudicate, make, no_move_outcome, random_move, undo
 
 MOST_PLIES = 4000
 """A longer game is a draw: rules without a limit may let two players walk to and fro for ever."""
@@ -101,7 +101,7 @@ def play_game(s, w, players, params, nets, game):
         move = choose(s, w, attackers if side == 0 else defenders, params, nets)
         game.evaluations += w.nodes
         if move == 0:
-            s.outcome = stuck(s)
+            s.outcome = no_move_outcome(s)
             break
         caught = s.caught_top
         make(s, move)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .compile.jit import entry
-from .verbs import MOST_MOVES, MOVES, adjudicate, generate, make, random_move, stuck, undo
+from .verbs import MOST_MOVES, MOVES, adjudicate, generate, make, no_move_outcome, random_move, undo
 
 ROOM = MOVES - 3 * MOST_MOVES
 """Nothing descends with less room than this left on the move stack."""
@@ -50,7 +50,7 @@ def playout(s, most):
             break
         m = random_move(s)
         if m == 0:
-            s.outcome = stuck(s)
+            s.outcome = no_move_outcome(s)
             break
         make(s, m)
         if s.outcome == 0:
@@ -84,5 +84,5 @@ def walk_randomly(s, plies):
             s.outcome = adjudicate(s, -1)
         done += 1
     if s.outcome == 0 and generate(s, 0) == 0:
-        s.outcome = stuck(s)
+        s.outcome = no_move_outcome(s)
     return done

@@ -13,11 +13,12 @@ import numpy as np
 
 from .compile.jit import entry, kernel
 from .evaluators.networks import hingston2007_fast as fast
-from .games.tafl import judge
+from .games.tafl import adjudication
+from .games.tafl.codes import REPETITION_FORBIDDEN
 from .one_ply import careful_of, loud, note_history, ordinary, quiet, score, score_all, two_sided
 from .search import minimax
 from .search.minimax import MOST, arrange, ended, next_best, settled, won
-from .verbs import make, stuck, undo
+from .verbs import make, no_move_outcome, undo
 
 DEEPEST = fast.PLIES
 
@@ -43,14 +44,14 @@ def frontier(s, w, p, net, alpha, beta, top, kept, margin):
     beta = min(beta, won(w, ply + 1))
     if alpha >= beta:
         return beta
-    end = judge.generate(s, top)
+    end = adjudication.generate(s, top)
     if end == top:
-        return settled(w, stuck(s), side, ply)
+        return settled(w, no_move_outcome(s), side, ply)
     plain = ordinary(s)
     sign = 1.0 if side == 0 else -1.0
     prey = two_sided(s)
     careful = careful_of(s)
-    repeatable = 0 < s.repetition < judge.FORBIDDEN
+    repeatable = 0 < s.repetition < REPETITION_FORBIDDEN
     if repeatable:
         note_history(s, net)
     best = -np.inf
@@ -101,9 +102,9 @@ def look(s, w, p, net, depth, alpha, beta, top, kept, margin):
     beta = min(beta, won(w, ply + 1))
     if alpha >= beta:
         return beta
-    end = judge.generate(s, top)
+    end = adjudication.generate(s, top)
     if end == top:
-        return settled(w, stuck(s), side, ply)
+        return settled(w, no_move_outcome(s), side, ply)
     arrange(s, w, ply, top, end)
     sorting = True
     best = -np.inf
@@ -161,7 +162,7 @@ def first_step(s, w, p, net, move, depth, alpha, beta, margin):
 def choose(s, w, p, net, depth):
     """As `minimax.choose` without a node limit, by a network that has followed the game; depth 2 to `DEEPEST`."""
     w.root = s.ply
-    end = judge.generate(s, s.ply - w.root)
+    end = adjudication.generate(s, s.ply - w.root)
     w.root_count = end
     if end == 0:
         return 0

@@ -12,12 +12,13 @@ import numpy as np
 from .compile.jit import entry, kernel
 from .dice import below
 from .evaluators.networks import hingston2007_fast as fast
-from .games.tafl import judge, strike
-from .games.tafl.ends import ROUND, attacker
-from .games.tafl.state import KING
-from .games.tafl.walk import DIRECTIONS
+from .games.tafl import adjudication
+from .games.tafl import make as tafl_make
+from .games.tafl.codes import KING, REPETITION_FORBIDDEN
+from .games.tafl.movegen import DIRECTIONS
+from .games.tafl.win_conditions import ROUND, attacker
 from .search import minimax
-from .verbs import adjudicate, can_move, make, stuck, undo, value
+from .verbs import adjudicate, can_move, make, no_move_outcome, undo, value
 
 ATTACKERS, DEFENDERS = 0x007E, 0x3E00
 """Bits of the men of a side."""
@@ -37,7 +38,7 @@ def decided(s):
         if outcome & 255 == minimax.MOVE_LIMIT:
             outcome = 0
     if outcome == 0 and not can_move(s):
-        outcome = stuck(s)
+        outcome = no_move_outcome(s)
     return outcome
 
 
@@ -67,7 +68,7 @@ def loose(s):
     forbid repetitions, more than positions that could come again.
     """
     enough = BLOCKED + 1
-    if s.repetition >= judge.FORBIDDEN:
+    if s.repetition >= REPETITION_FORBIDDEN:
         enough += s.ply - s.since + 1
     other = 1 - s.side
     for i in range(s.count[other]):
@@ -171,7 +172,7 @@ def quiet(s, net, o, t, piece, prey, careful, repeatable):
 def loud(s, net, move, amount, kept):
     """The score of a move that may capture or end the game, whose piece has been lifted; what changes besides is noted
     behind number `kept`."""
-    strike.make(s, move)
+    tafl_make.make(s, move)
     outcome = decided(s)
     if outcome:
         x = won_or_lost(outcome)
@@ -189,14 +190,14 @@ def loud(s, net, move, amount, kept):
         x = fast.read_with(net, fast.with_raw(net, s), t, amount)
         for i in range(s.caught_top - 1, first - 1, -1):
             fast.restore(net, kept + 1 + i - first, int(s.caught[i]) & 511)
-    strike.undo(s)
+    tafl_make.undo(s)
     return x
 
 
 @entry
 def choose(s, w, p, net):
     """As `minimax.choose` at depth 1, by a network that has followed the game."""
-    end = judge.generate(s, 0)
+    end = adjudication.generate(s, 0)
     if end == 0:
         return 0
     score_all(s, w, net, end)
@@ -224,7 +225,7 @@ def score_all(s, w, net, end):
     sign = 1.0 if side == 0 else -1.0
     prey = two_sided(s)
     careful = careful_of(s)
-    repeatable = 0 < s.repetition < judge.FORBIDDEN
+    repeatable = 0 < s.repetition < REPETITION_FORBIDDEN
     if repeatable:
         note_history(s, net)
     i = 0

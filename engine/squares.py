@@ -2,7 +2,7 @@
 
 A square is an index into one padded mailbox of 21 x 21 cells that serves every board up to 19 x 19:
 ``(rank + 1) * 21 + file + 1`` with rank and file counted from 0 at a1. It does not depend on the board's
-size, and one step is +-1 or +-21 everywhere. A move is ``origin | target << 9``; a stone that is placed has its
+size, and one step is +-1 or +-21 everywhere. A move is ``origin | target << TARGET``; a stone that is placed has its
 square as both.
 """
 
@@ -17,9 +17,13 @@ MAX_SIZE = 19
 FILES = "abcdefghijklmnopqrs"
 DIRECTIONS = (STRIDE, 1, -STRIDE, -1)
 
+ORIGIN = 511
+"""The bits of a move that are its origin."""
+TARGET = 9
+"""The first bit of a move's target."""
 NO_MOVE = 0
 """No legal move is 0: its origin would be a cell outside the board."""
-SWAP = 1 | 1 << 9
+SWAP = 1 | 1 << TARGET
 """Taking over the first stone, where a game has that rule: a cell outside the board, too."""
 
 
@@ -73,24 +77,24 @@ def parse(text: str, size: int) -> int:
 
 
 def move(origin_sq: int, target_sq: int) -> int:
-    return origin_sq | target_sq << 9
+    return origin_sq | target_sq << TARGET
 
 
 def origin(m: int) -> int:
-    return m & 511
+    return m & ORIGIN
 
 
 def target(m: int) -> int:
-    return m >> 9
+    return m >> TARGET
 
 
 def move_name(m: int) -> str:
     """`d1d3`: origin, then target; `f6` for a stone placed there; `swap`."""
     if m == SWAP:
         return "swap"
-    origin_sq, target_sq = m & 511, m >> 9
+    origin_sq, target_sq = m & ORIGIN, m >> TARGET
     return name(target_sq) if origin_sq == target_sq else name(origin_sq) + name(target_sq)
 
 
 def move_sort_key(m: int) -> tuple[int, int, int, int]:
-    return sort_key(m & 511) + sort_key(m >> 9)
+    return sort_key(m & ORIGIN) + sort_key(m >> TARGET)

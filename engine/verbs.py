@@ -1,8 +1,8 @@
 """The verbs every game has, as generic kernels: `generate(state, top)` works on any game's record.
 
 A search compiled against these names is compiled once per game and evaluator and found in the disk cache by the
-next process. Each game binds its kernels with `numba.extending.overload` (resolved by type at compile time) and
-enters them in `KERNELS` by record dtype, so that the same names work from Python and under NUMBA_DISABLE_JIT=1.
+next process. Each game and each evaluator says with `bind` which of its kernels stand for them. The types of the
+records decide which is meant: when a caller is compiled, or at each call from Python and under NUMBA_DISABLE_JIT=1.
 
 What every game's state record must have: `side`, `key` (full key of the position), `ply` (index into its own
 stacks), `outcome` (0, or reason | (winner + 1) << 8 with winner 2 for a draw), `moves`, a stack of `MOVES` int32
@@ -13,6 +13,8 @@ every byte outside the stacks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from .compile import sources
@@ -22,6 +24,48 @@ KERNELS = sources.KERNELS
 MOVES = 1 << 17
 """Size of the move stack; a kernel that descends makes sure that one more list of `MOST_MOVES` fits."""
 MOST_MOVES = 1 << 13
+
+NO_THREAT, THREAT, LOST = range(3)
+"""What `threat_level` says: none is seen; one that may be parried; whatever is done now, the game is lost."""
+
+
+_TYPED: dict[tuple[Any, ...], Any] = {}
+"""The same kernels by the verb's name and numba's types of the records."""
+_VERBS: set[str] = set()
+"""The verbs that numba knows."""
+
+
+def bind(*dtypes: Any, **kernels: Any) -> None:
+    """Let each of these kernels stand for the verb of its name where the records have these dtypes, in this order."""
+    from numba import from_dtype
+
+    records = tuple(map(from_dtype, dtypes))
+    for name, kernel in kernels.items():
+        KERNELS[name, *dtypes] = kernel
+        _TYPED[name, *records] = kernel
+        if name not in _VERBS:
+            _VERBS.add(name)
+            _overload(globals()[name])
+
+
+def _overload(verb: Callable[..., Any]) -> None:
+    """Tell numba to look up the kernel that is bound for a verb."""
+    from numba.core.types import Record
+    from numba.extending import overload
+
+    from .compile.jit import BINDING
+
+    names = ", ".join(signature(verb).parameters)
+
+    def choose(*kinds: Any) -> Any:
+        records = (kind for kind in kinds if isinstance(kind, Record))
+        kernel = _TYPED.get((verb.__name__, *records))
+        if kernel is None:
+            return None
+        # The parameters' names are those of the verb; numba knows no function that has any number of them.
+        return eval(f"lambda {names}: kernel({names})", {"kernel": kernel})  # noqa: S307 - our own names
+
+    overload(verb, jit_options=BINDING, strict=False)(choose)
 
 
 def generate(state: Any, top: int) -> int:
@@ -53,9 +97,9 @@ def adjudicate(state: Any, root: int) -> int:
     return KERNELS["adjudicate", state.dtype](state, root)  # type: ignore[no-any-return]
 
 
-def stuck(state: Any) -> int:
+def no_move_outcome(state: Any) -> int:
     """The outcome for a side to move that has no legal move."""
-    return KERNELS["stuck", state.dtype](state)  # type: ignore[no-any-return]
+    return KERNELS["no_move_outcome", state.dtype](state)  # type: ignore[no-any-return]
 
 
 def can_move(state: Any) -> bool:
@@ -63,37 +107,37 @@ def can_move(state: Any) -> bool:
     return KERNELS["can_move", state.dtype](state)  # type: ignore[no-any-return]
 
 
-def horizon(state: Any) -> int:
+def limit_salt(state: Any) -> int:
     """A salt for the table key: 0 unless a limit of plies is near enough to change a search's values."""
-    return KERNELS["horizon", state.dtype](state)  # type: ignore[no-any-return]
+    return KERNELS["limit_salt", state.dtype](state)  # type: ignore[no-any-return]
 
 
-def weight(state: Any, move: int) -> int:
+def order_score(state: Any, move: int) -> int:
     """A cheap guess, 0 to 255, of what a move captures or threatens: the first key of move ordering."""
-    return KERNELS["weight", state.dtype](state, move)  # type: ignore[no-any-return]
+    return KERNELS["order_score", state.dtype](state, move)  # type: ignore[no-any-return]
 
 
-def win_at_once(state: Any, top: int) -> int:
+def winning_move(state: Any, top: int) -> int:
     """A move by which the side to move wins now, 0 if none is seen; `state.moves` from `top` on is scratch."""
-    return KERNELS["win_at_once", state.dtype](state, top)  # type: ignore[no-any-return]
+    return KERNELS["winning_move", state.dtype](state, top)  # type: ignore[no-any-return]
 
 
-def looming(state: Any, top: int) -> int:
-    """How the other side would win if it were to move: 0 not that is seen, 1 perhaps, 2 whatever is done now.
+def threat_level(state: Any, top: int) -> int:
+    """NO_THREAT, THREAT or LOST: how the other side would win if it were to move, as far as it is seen.
 
-    Asked only where the side to move has no `win_at_once`; `state.moves` from `top` on is scratch.
+    Asked only where the side to move has no `winning_move`; `state.moves` from `top` on is scratch.
     """
-    return KERNELS["looming", state.dtype](state, top)  # type: ignore[no-any-return]
+    return KERNELS["threat_level", state.dtype](state, top)  # type: ignore[no-any-return]
 
 
-def skip(state: Any) -> int:
+def make_null(state: Any) -> int:
     """Let the side to move pass, which no rule allows but a search may ask for; 0 if that makes no sense here."""
-    return KERNELS["skip", state.dtype](state)  # type: ignore[no-any-return]
+    return KERNELS["make_null", state.dtype](state)  # type: ignore[no-any-return]
 
 
-def unskip(state: Any) -> None:
-    """Take a `skip` back."""
-    KERNELS["unskip", state.dtype](state)
+def unmake_null(state: Any) -> None:
+    """Take a `make_null` back."""
+    KERNELS["unmake_null", state.dtype](state)
 
 
 def image_key(state: Any, squares: Any) -> int:

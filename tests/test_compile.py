@@ -426,9 +426,9 @@ def test_features_of_a_processor_are_all_looked_at() -> None:
 def test_stamps_cover_what_is_imported_and_no_more() -> None:
     names = {path.name for path in sources._reached("hnefi.engine.search.alphabeta")}
     assert {"alphabeta.py", "table.py", "features.py", "squares.py", "verbs.py", "intrinsics.py"} <= names
-    assert not names & {"make.py", "strike.py", "loaded.py", "cache.py", "searcher.py"}
+    assert not names & {"make.py", "movegen.py", "loaded.py", "cache.py", "searcher.py"}
     rules = {path.name for path in sources._reached("hnefi.engine.games.tafl.verbs")}
-    assert {"judge.py", "strike.py", "walk.py", "ends.py", "survey.py", "state.py"} <= rules
+    assert {"adjudication.py", "make.py", "movegen.py", "win_conditions.py", "setup.py", "state.py"} <= rules
     assert not any("networks" in path.parts for path in sources._reached("hnefi.engine.games.tafl.verbs"))
 
 

@@ -15,7 +15,7 @@ from hnefi.engine.compile.jit import entry
 from hnefi.engine.contest import GAME, Contestant
 from hnefi.engine.evaluators import network
 from hnefi.engine.evaluators.networks import hingston2007_fast as fast
-from hnefi.engine.games.tafl import draw
+from hnefi.engine.games.tafl import random_move
 from hnefi.engine.sides import Reason
 from hnefi.tools import bench_oneply
 from hnefi.tools.bench_oneply import disagreements
@@ -227,7 +227,7 @@ def test_fast_values_are_as_near_as_they_say(spread: float | None) -> None:
     fast.sum_up(net, state)
     worst = 0.0
     for _ in range(fast.FRESH - 2):
-        verbs.make(state, draw.random_move(state))
+        verbs.make(state, random_move.random_move(state))
         fast.follow(net, state)
         if state["outcome"]:
             break

@@ -250,7 +250,7 @@ def test_noisy_moves_win_and_weights_know_wins_and_threats() -> None:
         opponent = TwinHex(5, stones=stones, side=other)
         wins = []
         for m in position.legal_moves():
-            weight = int(verbs.weight(state, m))
+            weight = int(verbs.order_score(state, m))
             if position.play(m).outcome is not None:
                 wins.append(m)
                 assert weight == 255
@@ -605,7 +605,7 @@ def test_what_is_remembered_is_of_the_same_position() -> None:
         fresh = position.new_record()[0]
         assert int(verbs.evaluate(params, state)) == int(verbs.evaluate(params, fresh))
         m = draw.choice(position.legal_moves())
-        assert int(verbs.weight(state, m)) == int(verbs.weight(fresh, m))
+        assert int(verbs.order_score(state, m)) == int(verbs.order_score(fresh, m))
         while state["ply"]:
             verbs.undo(state)
 

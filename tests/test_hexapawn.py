@@ -19,7 +19,7 @@ from hnefi.engine.position import IllegalMove, Position, PositionError
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Info, Limits, Settings
 from hnefi.engine.squares import NO_MOVE, SWAP, move_name
-from hnefi.engine.verbs import generate, generate_noisy, make, undo, weight
+from hnefi.engine.verbs import generate, generate_noisy, make, order_score, undo
 
 # Rows, columns; what white does with best play, in how many plies; different games, where they were counted.
 SOLVED = [
@@ -198,7 +198,7 @@ def test_random_games_agree_with_the_twin() -> None:
                 pawns = twin.white | twin.black
                 wanted = {name for name, (_, to) in steps.items() if to in pawns or to[0] == far}
                 assert {move_name(m) for m in noisy} == wanted
-                assert {m for m in position.legal_moves() if weight(state, m)} == noisy
+                assert {m for m in position.legal_moves() if order_score(state, m)} == noisy
             step = steps[draw.choice(sorted(steps))]
             pawns_before = len(twin.white) + len(twin.black)
             position = position.play(position.parse_move(twin.name(step)))

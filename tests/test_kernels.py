@@ -13,9 +13,10 @@ from random_variants import random_variant
 
 from hnefi.engine import variant
 from hnefi.engine.catalogue import MEASURED
-from hnefi.engine.games.tafl import draw, judge, noisy, strike, survey, tables
+from hnefi.engine.games.tafl import adjudication, make, noisy, random_move, setup, tables
+from hnefi.engine.games.tafl.codes import KING
 from hnefi.engine.games.tafl.position import Line, Position
-from hnefi.engine.games.tafl.state import CORE, KING, PLIES, TAFL
+from hnefi.engine.games.tafl.state import CORE, PLIES, TAFL
 from hnefi.engine.perft import perft
 from hnefi.engine.replay import as_played
 from hnefi.engine.sides import Reason
@@ -60,19 +61,19 @@ def walk(game: Variant, seed: int, plies: int) -> None:
     state = record[0]
     for _ in range(plies):
         check_lists(state)
-        assert state["key"] == survey.whole_key(state)
-        end = judge.legal_moves(state)
+        assert state["key"] == setup.whole_key(state)
+        end = adjudication.legal_moves(state)
         moves = [int(m) for m in state["moves"][:end]]
         if not moves:
             break
         before = core(record)
         for m in moves:
-            strike.make(state, m)
-            assert state["key"] == survey.whole_key(state), f"{game.name} seed {seed} {move_name(m)}"
+            make.make(state, m)
+            assert state["key"] == setup.whole_key(state), f"{game.name} seed {seed} {move_name(m)}"
             check_lists(state)
-            strike.undo(state)
+            make.undo(state)
             assert core(record) == before, f"{game.name} seed {seed} {move_name(m)}"
-        strike.make(state, draw.choice(moves))
+        make.make(state, draw.choice(moves))
         if state["outcome"]:
             break
 
@@ -106,19 +107,19 @@ def test_whole_games_are_taken_back(seed: int) -> None:
     state = record[0]
     kept = [core(record)]
     while not state["outcome"] and len(kept) < 60:
-        moves = [int(m) for m in state["moves"][: judge.legal_moves(state)]]
+        moves = [int(m) for m in state["moves"][: adjudication.legal_moves(state)]]
         taking = []
         for m in moves:
             caught = state["caught_top"]
-            strike.make(state, m)
+            make.make(state, m)
             if state["caught_top"] > caught and not state["outcome"]:
                 taking.append(m)
-            strike.undo(state)
-        strike.make(state, draw.choice(taking or moves))
+            make.undo(state)
+        make.make(state, draw.choice(taking or moves))
         kept.append(core(record))
     while len(kept) > 1:
         kept.pop()
-        strike.undo(state)
+        make.undo(state)
         check_lists(state)
         assert core(record) == kept[-1]
 
@@ -172,7 +173,7 @@ def test_random_moves_are_uniform(name: str) -> None:
     drawn = dict.fromkeys(moves, 0)
     number = 200 * len(moves)
     for _ in range(number):
-        drawn[int(draw.random_move(state))] += 1
+        drawn[int(random_move.random_move(state))] += 1
     expected = number / len(moves)
     chi = sum((n - expected) ** 2 / expected for n in drawn.values())
     degrees = len(moves) - 1
@@ -211,7 +212,7 @@ def test_noisy_moves_are_the_captures_and_the_ends(name: str) -> None:
             assert len(found) == len(set(found))
             names = [move_name(m) for m in set(found) ^ wanted]
             assert set(found) == wanted, f"{position.fen()} {names}"
-            assert all(noisy.weight(state, m) > 0 for m in found)
+            assert all(noisy.order_score(state, m) > 0 for m in found)
             seen += len(wanted)
             position = position.play(draw.choice(list(wanted) or list(legal)))
     assert seen > 20
@@ -264,8 +265,8 @@ def test_whatever_commands_call_is_compiled_by_the_warm_up() -> None:
         "from hnefi.engine.search import alphabeta\n"
         "from hnefi.engine import count\n"
         "from hnefi.engine.evaluators import hex, hexapawn, loaded, tafl\n"
-        "from hnefi.engine.games.tafl import draw, judge, noisy, strike, survey\n"
-        "for m in (alphabeta, hex, hexapawn, loaded, tafl, count, draw, judge, noisy, strike, survey):\n"
+        "from hnefi.engine.games.tafl import adjudication, make, noisy, random_move, setup\n"
+        "for m in (alphabeta, hex, hexapawn, loaded, tafl, count, random_move, adjudication, noisy, make, setup):\n"
         "    for name, f in vars(m).items():\n"
         "        if getattr(f, '_cached', None) is True and not f.entry.signatures:\n"
         "            if f.py_func.__module__ == m.__name__: print(name)\n"
@@ -275,12 +276,12 @@ def test_whatever_commands_call_is_compiled_by_the_warm_up() -> None:
     )
     only_tests = {
         "whole_key",
-        "stuck",
+        "no_move_outcome",
         "adjudicate",
         "random_move",
         "playout",
         "generate_noisy",
-        "weight",
+        "order_score",
         "evaluate",
     }
     assert set(done.stdout.split()) <= only_tests
@@ -294,8 +295,8 @@ def test_the_next_process_compiles_nothing() -> None:
         "warm()\n"
         "from hnefi.engine.search import alphabeta\n"
         "from hnefi.engine import count\n"
-        "from hnefi.engine.games.tafl import judge, strike, survey\n"
-        "kernels = [alphabeta.search_root, count.perft, count.playouts, survey.advance, survey.set_up]\n"
+        "from hnefi.engine.games.tafl import adjudication, make, setup\n"
+        "kernels = [alphabeta.search_root, count.perft, count.playouts, setup.advance, setup.set_up]\n"
         "missed = sum(sum(k.entry.stats.cache_misses.values()) for k in kernels)\n"
         "print(missed, [len(k.entry.signatures) for k in kernels])\n"
     )

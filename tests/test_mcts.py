@@ -143,7 +143,7 @@ class TwinSearch:
         for i in range(len(moves) - 1, 0, -1):
             j = self.below(i + 1)
             moves[i], moves[j] = moves[j], moves[i]
-        weights = [math.exp(verbs.weight(self.state, m) / 32) if self.policy else 1.0 for m in moves]
+        weights = [math.exp(verbs.order_score(self.state, m) / 32) if self.policy else 1.0 for m in moves]
         total = sum(weights)
         node.below = [
             Twin(m, max(1, int(w * (65535 / total))) / 65535) for m, w in zip(moves, weights, strict=True)
@@ -188,7 +188,7 @@ class TwinSearch:
         for _ in range(MOST_PLIES):
             move = int(verbs.random_move(state))
             if not move:
-                return self.result((int(verbs.stuck(state)) >> 8) - 1)
+                return self.result((int(verbs.no_move_outcome(state)) >> 8) - 1)
             verbs.make(state, move)
             outcome = int(state["outcome"]) or int(verbs.adjudicate(state, -1))
             if outcome:
@@ -215,7 +215,7 @@ class TwinSearch:
             if end:
                 self.grow(node, [int(m) for m in state["moves"][:end]])
             else:
-                node.proof = (int(verbs.stuck(state)) >> 8) - 1, 0
+                node.proof = (int(verbs.no_move_outcome(state)) >> 8) - 1, 0
         if node.proof is not None:
             value = self.result(node.proof[0])
         elif node.below is None:

@@ -434,7 +434,7 @@ def played(name: str, depth: int, number: int, *, flat: bool = False) -> tuple[l
         while not outcome:
             move = int(minimax.choose(state, work, params, depth))
             if move == 0:
-                outcome = int(verbs.stuck(state))
+                outcome = int(verbs.no_move_outcome(state))
                 break
             verbs.make(state, move)
             outcome = int(state["outcome"]) or int(verbs.adjudicate(state, -1))

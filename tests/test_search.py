@@ -15,7 +15,7 @@ import pytest
 
 from hnefi.engine import bench, evaluators, games, variant, verbs
 from hnefi.engine.catalogue import MEASURED
-from hnefi.engine.games.tafl import judge, noisy, strike
+from hnefi.engine.games.tafl import adjudication, make, noisy
 from hnefi.engine.games.tafl.position import Position
 from hnefi.engine.search import alphabeta
 from hnefi.engine.search.alphabeta import INFINITE, QUIET_PLIES
@@ -92,13 +92,13 @@ def plain(
     if quiet and (ply >= bottom or best >= beta):
         return best
     alpha = max(alpha, best)
-    end = noisy.generate_noisy(state, 0) if quiet else judge.legal_moves(state)
+    end = noisy.generate_noisy(state, 0) if quiet else adjudication.legal_moves(state)
     moves = [int(m) for m in state["moves"][:end]]
     if not moves and not quiet:
-        return settled(int(judge.stuck(state)), side, ply)
+        return settled(int(adjudication.no_move_outcome(state)), side, ply)
     for m in moves:
-        strike.make(state, m)
-        outcome = int(state["outcome"]) or int(judge.adjudicate(state, root))
+        make.make(state, m)
+        outcome = int(state["outcome"]) or int(adjudication.adjudicate(state, root))
         if outcome:
             value = settled(outcome, side, ply + 1)
         else:
@@ -109,7 +109,7 @@ def plain(
             )
             if int(state["side"]) != side:
                 value = -value
-        strike.undo(state)
+        make.undo(state)
         best = max(best, value)
         alpha = max(alpha, best)
         if alpha >= beta:

@@ -13,7 +13,7 @@ from hnefi.engine import evaluators, games
 from hnefi.engine.catalogue import names
 from hnefi.engine.evaluators import tafl, tafl_weights
 from hnefi.engine.evaluators.tafl_view import COUNTS, SEEN
-from hnefi.engine.games.tafl.state import KING, PIECE_CODES
+from hnefi.engine.games.tafl.codes import KING, PIECE_CODES
 from hnefi.engine.position import Position
 from hnefi.engine.squares import DIRECTIONS, file_of, rank_of, squares
 from hnefi.engine.variant import Variant

@@ -20,7 +20,7 @@ from random_variants import nearly, random_setup, random_variant
 from twin import Twin
 
 from hnefi.engine import variant as variants
-from hnefi.engine.games.tafl import strike, survey
+from hnefi.engine.games.tafl import make, setup
 from hnefi.engine.games.tafl.position import Position
 from hnefi.engine.games.tafl.state import CORE, TAFL
 from hnefi.engine.perft import perft
@@ -77,9 +77,9 @@ def check_undo(position: Position, moves: list[int], path: str = "") -> None:
     lists = [state["pieces"][side, : state["count"][side]] for side in range(2)]
     before = whole[:OF_LISTS].tobytes(), [part.tobytes() for part in lists]
     for ply in moves:
-        strike.make(state, ply)
-        assert state["key"] == survey.whole_key(state), f"{path}: key after {move_name(ply)}"
-        strike.undo(state)
+        make.make(state, ply)
+        assert state["key"] == setup.whole_key(state), f"{path}: key after {move_name(ply)}"
+        make.undo(state)
         after = whole[:OF_LISTS].tobytes(), [part.tobytes() for part in lists]
         assert after == before, f"{path}: {move_name(ply)} taken back"
 

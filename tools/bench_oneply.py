@@ -210,7 +210,7 @@ def disagreements(variant: Any, player: Any, positions: int, seed: int) -> int:
 
 
 def verify(positions: int, say: Callable[[str], None]) -> int:
-    """Disagreements over so many positions of all tafl variants and all spreads of weights."""
+    """Disagreements over so many positions of all tafl variants and all flood_reaches_edge of weights."""
     from hnefi.engine import games
 
     variants = [variant for variant in games.everything() if variant.game == "tafl"]

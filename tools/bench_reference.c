@@ -351,7 +351,7 @@ static inline int add_once(State *s, int n, int sq)
 static inline bool holds_wall(const State *s, int sq, int side)
 {
     int p = piece_on(s, sq);
-    return p != 0 && p != WALL && p >> 3 == side && (s->anvil >> p & 1);
+    return p != 0 && p != WALL && p >> 3 == side && (s->passive_captors >> p & 1);
 }
 
 /* The shieldwall row that begins behind `end` in direction d along the edge. */
@@ -383,7 +383,7 @@ static int row_victims(State *s, int end, int d, int inward, int side, int n)
 static int wall_victims(State *s, int t, int n)
 {
     int p = piece_on(s, t), side = p >> 3;
-    if (!(s->striker >> p & 1))
+    if (!(s->active_captors >> p & 1))
         return n;
     for (int k = 0; k < 4; k++) {
         int inward = DIRECTIONS[k], d = DIRECTIONS[(k + 1) & 3];
@@ -481,7 +481,7 @@ static inline bool strike(State *s, int o, int t)
         s->king = t;
     if (s->uncommon && s->linnaean && (SOLDIERS_OF_ATTACK >> p & 1))
         n = linnaean_victim(s, t, n);
-    if (s->striker >> p & 1) {
+    if (s->active_captors >> p & 1) {
         int victims = (int)s->victims[side];
         for (int k = 0; k < 4; k++) {
             int v = t + DIRECTIONS[k], q = piece_on(s, v);
@@ -731,7 +731,7 @@ static int weight(const State *s, int move)
     int o = move & 511, t = move >> 9, p = piece_on(s, o), side = p >> 3, value = 0;
     if (p == KING && s->goal[t])
         return WORTH_ESCAPE;
-    if (s->striker >> p & 1) {
+    if (s->active_captors >> p & 1) {
         int victims = (int)s->victims[side];
         for (int k = 0; k < 4; k++) {
             int d = DIRECTIONS[k], q = piece_on(s, t + d);
@@ -803,7 +803,7 @@ static int generate_noisy(State *s, int top)
         for (int k = 0; k < 4; k++) {
             int d = DIRECTIONS[k];
             if (piece_on(s, v + d) == 0 && helps_take(s, v - d, q))
-                top = arrivals(s, v + d, side, (int)s->striker, top, begin);
+                top = arrivals(s, v + d, side, (int)s->active_captors, top, begin);
         }
     }
     return top;

@@ -165,7 +165,7 @@ def stability(
     Counts what must not happen: moves in the table that are not legal where they are found (a torn entry), positions
     that are not as before when a search is over, keys that are not those of their board, lines that cannot be played.
     """
-    from hnefi.engine.games.tafl import survey
+    from hnefi.engine.games.tafl import setup
     from hnefi.engine.games.tafl.state import CORE
     from hnefi.engine.search.searcher import Searcher
     from hnefi.engine.search.types import Info, Limits, Settings
@@ -183,7 +183,7 @@ def stability(
             found["nodes"] += sum(int(works[0]["nodes"]) for works in searcher._works)
             found["strays"] += sum(int(works[0]["strays"]) for works in searcher._works)
             found["changed"] += record.tobytes()[CORE] != position.new_record().tobytes()[CORE]
-            found["wrong keys"] += int(survey.whole_key(record[0])) != int(record[0]["key"])
+            found["wrong keys"] += int(setup.whole_key(record[0])) != int(record[0]["key"])
             found["bad lines"] += not _playable(position, last[-1].pv)
             note(f"{found['nodes']:,} nodes, {found['strays']} strays")
             if found["nodes"] >= nodes:

@@ -242,7 +242,7 @@ class _Bench:
         import numpy as np
 
         from hnefi.engine import evaluators
-        from hnefi.engine.games.tafl import judge, verbs  # noqa: F401  binds the verbs of the search to tafl
+        from hnefi.engine.games.tafl import adjudication, verbs  # noqa: F401  binds the verbs of the search to tafl
         from hnefi.engine.search import alphabeta
         from hnefi.engine.search.table import BUCKET
 
@@ -252,7 +252,7 @@ class _Bench:
         table = np.zeros(entries * 2, np.uint64)
         fresh = np.zeros(1, alphabeta.SEARCH).view(np.recarray)
         infinite = alphabeta.INFINITE
-        count = int(judge.generate(state, 0))
+        count = int(adjudication.generate(state, 0))
         fresh[0]["root_moves"][:count] = state["moves"][:count]
         fresh[0]["root_count"] = count
         fresh[0]["node_limit"] = 1 << 62

@@ -8,15 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import from_dtype
-from numba.extending import overload
 
-from .. import verbs
-from ..compile.jit import BINDING, entry, inline, kernel
+from ..compile.jit import entry, inline, kernel
 from ..game import AnyVariant
 from ..games.hex import kernels  # noqa: F401  binds the verbs that a search asks for
 from ..games.hex.distances import FAR, survey, through
 from ..games.hex.state import EDGES, HEX, X, joined
+from ..verbs import bind
 
 TERMS = ("distance_a", "distance_d", "width_a", "width_d", "tempo", "win")
 """Names of the terms, in the order in which `terms` writes them."""
@@ -110,23 +108,4 @@ def value(p, s):
     return float(terms(p, s))
 
 
-PARAMS = from_dtype(DEFAULT)
-STATE = from_dtype(HEX)
-
-
-@overload(verbs.evaluate, jit_options=BINDING)
-def _evaluate(params, state):
-    if params == PARAMS and state == STATE:
-        return lambda params, state: evaluate(params, state)
-
-
-verbs.KERNELS["evaluate", DEFAULT, HEX] = evaluate
-
-
-@overload(verbs.value, jit_options=BINDING)
-def _value(params, state):
-    if params == PARAMS and state == STATE:
-        return lambda params, state: value(params, state)
-
-
-verbs.KERNELS["value", DEFAULT, HEX] = value
+bind(DEFAULT, HEX, evaluate=evaluate, value=value)

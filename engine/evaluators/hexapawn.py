@@ -9,14 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import from_dtype
-from numba.extending import overload
 
-from .. import verbs
-from ..compile.jit import BINDING, entry, inline
+from ..compile.jit import entry, inline
 from ..game import AnyVariant
 from ..games.hexapawn.kernels import HEXAPAWN
 from ..squares import STRIDE
+from ..verbs import bind
 
 TERMS = ("material", "advancement", "passed", "tempo")
 """Names of the terms, in the order in which `terms` writes them."""
@@ -93,23 +91,4 @@ def value(p, s):
     return float(terms(p, s))
 
 
-PARAMS = from_dtype(DEFAULT)
-STATE = from_dtype(HEXAPAWN)
-
-
-@overload(verbs.evaluate, jit_options=BINDING)
-def _evaluate(params, state):
-    if params == PARAMS and state == STATE:
-        return lambda params, state: evaluate(params, state)
-
-
-verbs.KERNELS["evaluate", DEFAULT, HEXAPAWN] = evaluate
-
-
-@overload(verbs.value, jit_options=BINDING)
-def _value(params, state):
-    if params == PARAMS and state == STATE:
-        return lambda params, state: value(params, state)
-
-
-verbs.KERNELS["value", DEFAULT, HEXAPAWN] = value
+bind(DEFAULT, HEXAPAWN, evaluate=evaluate, value=value)

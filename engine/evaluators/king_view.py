@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..compile.jit import inline
-from ..games.tafl.state import KING
-from ..games.tafl.walk import DIRECTIONS
+from ..games.tafl.codes import KING
+from ..games.tafl.movegen import DIRECTIONS
 from ..variant import Variant
 
 

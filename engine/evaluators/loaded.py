@@ -7,15 +7,13 @@ leaf.
 from __future__ import annotations
 
 import numpy as np
-from numba import from_dtype
-from numba.extending import overload
 
-from .. import verbs
-from ..compile.jit import BINDING, entry, inline
+from ..compile.jit import entry, inline
 from ..games.hex import kernels  # noqa: F401  binds the verbs that a search asks for
 from ..games.hex.state import HEX
 from ..games.hexapawn.kernels import HEXAPAWN
 from ..games.tafl.state import TAFL
+from ..verbs import bind
 from .networks import hingston2007, hingston2007_2862, linear, linear_tablut, linear_threats, mlp, simple
 
 MOST_WEIGHTS = 1 << 15
@@ -99,55 +97,9 @@ def hexapawn_evaluate(p, s):
     return centipawns(p, s, hexapawn_value(p, s))
 
 
-PARAMS = from_dtype(LOADED)
-TAFL_STATE = from_dtype(TAFL)
-HEX_STATE = from_dtype(HEX)
-HEXAPAWN_STATE = from_dtype(HEXAPAWN)
-
-
-@overload(verbs.value, jit_options=BINDING)
-def _tafl_value(params, state):
-    if params == PARAMS and state == TAFL_STATE:
-        return lambda params, state: tafl_value(params, state)
-
-
-@overload(verbs.value, jit_options=BINDING)
-def _hex_value(params, state):
-    if params == PARAMS and state == HEX_STATE:
-        return lambda params, state: hex_value(params, state)
-
-
-@overload(verbs.value, jit_options=BINDING)
-def _hexapawn_value(params, state):
-    if params == PARAMS and state == HEXAPAWN_STATE:
-        return lambda params, state: hexapawn_value(params, state)
-
-
-@overload(verbs.evaluate, jit_options=BINDING)
-def _tafl_evaluate(params, state):
-    if params == PARAMS and state == TAFL_STATE:
-        return lambda params, state: tafl_evaluate(params, state)
-
-
-@overload(verbs.evaluate, jit_options=BINDING)
-def _hex_evaluate(params, state):
-    if params == PARAMS and state == HEX_STATE:
-        return lambda params, state: hex_evaluate(params, state)
-
-
-@overload(verbs.evaluate, jit_options=BINDING)
-def _hexapawn_evaluate(params, state):
-    if params == PARAMS and state == HEXAPAWN_STATE:
-        return lambda params, state: hexapawn_evaluate(params, state)
-
-
-verbs.KERNELS.update(
-    {
-        ("value", LOADED, TAFL): tafl_value,
-        ("value", LOADED, HEX): hex_value,
-        ("value", LOADED, HEXAPAWN): hexapawn_value,
-        ("evaluate", LOADED, TAFL): tafl_evaluate,
-        ("evaluate", LOADED, HEX): hex_evaluate,
-        ("evaluate", LOADED, HEXAPAWN): hexapawn_evaluate,
-    }
-)
+for _state, _value, _evaluate in (
+    (TAFL, tafl_value, tafl_evaluate),
+    (HEX, hex_value, hex_evaluate),
+    (HEXAPAWN, hexapawn_value, hexapawn_evaluate),
+):
+    bind(LOADED, _state, value=_value, evaluate=_evaluate)

@@ -10,15 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import from_dtype
-from numba.extending import overload
 
-from .. import verbs
-from ..compile.jit import BINDING, entry
-from ..games.tafl.state import CORE, KING, PIECE_CODES, TAFL
+from ..compile.jit import entry
+from ..games.tafl.codes import KING, PIECE_CODES
+from ..games.tafl.state import CORE, TAFL
 from ..games.tafl.tables import template
 from ..squares import CELLS, STRIDE, squares
 from ..variant import Variant
+from ..verbs import bind
 from .tafl_view import ROWS, SEEN, look
 from .tafl_weights import squares_alike, weights_for
 
@@ -162,23 +161,4 @@ def value(p, s):
     return float(terms(p, s))
 
 
-PARAMS = from_dtype(DEFAULT)
-STATE = from_dtype(TAFL)
-
-
-@overload(verbs.evaluate, jit_options=BINDING)
-def _evaluate(params, state):
-    if params == PARAMS and state == STATE:
-        return lambda params, state: evaluate(params, state)
-
-
-verbs.KERNELS["evaluate", DEFAULT, TAFL] = evaluate
-
-
-@overload(verbs.value, jit_options=BINDING)
-def _value(params, state):
-    if params == PARAMS and state == STATE:
-        return lambda params, state: value(params, state)
-
-
-verbs.KERNELS["value", DEFAULT, TAFL] = value
+bind(DEFAULT, TAFL, evaluate=evaluate, value=value)

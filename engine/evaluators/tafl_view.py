@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ..compile.intrinsics import cells_between, ones
 from ..compile.jit import inline, kernel
-from ..games.tafl.state import KING
-from ..games.tafl.walk import DIRECTIONS
+from ..games.tafl.codes import KING
+from ..games.tafl.movegen import DIRECTIONS
 from ..rows import HIGH, LOW, across, along, count, differ, high, load, low, raised, single, sunk
 from ..squares import STRIDE
 from ..verbs import MOVES

@@ -16,22 +16,25 @@ import numpy as np
 from ..compile.jit import entry, inline, kernel
 from ..squares import CELLS
 from ..verbs import (
+    LOST,
     MOST_MOVES,
     MOVES,
+    NO_THREAT,
+    THREAT,
     adjudicate,
     evaluate,
     generate,
     generate_noisy,
-    horizon,
     image_key,
-    looming,
+    limit_salt,
     make,
-    skip,
-    stuck,
+    make_null,
+    no_move_outcome,
+    order_score,
+    threat_level,
     undo,
-    unskip,
-    weight,
-    win_at_once,
+    unmake_null,
+    winning_move,
 )
 from .features import (
     CONTINUATION,
@@ -141,7 +144,7 @@ def settled(outcome, side, ply):
 
 @inline
 def table_key(s):
-    salt = horizon(s)
+    salt = limit_salt(s)
     return s.key ^ (np.uint64(salt) * np.uint64(0x9E3779B97F4A7C15))
 
 
@@ -227,12 +230,12 @@ def next_best(s, w, i, end):
 @inline
 def foresee(s, w, alpha, beta, ply, top):
     """The value of a node that needs no tree, 0 if it does: a win at once, or a loss that nothing parries."""
-    move = win_at_once(s, top)
+    move = winning_move(s, top)
     if move:
         w.pv_length[ply + 1] = ply + 1
         remember_line(w, ply, move)
         return MATE - ply - 1
-    if looming(s, top) == 2:
+    if threat_level(s, top) == LOST:
         if beta - alpha > 1:
             show_loss(s, w, ply, top)
         return ply + 2 - MATE
@@ -250,7 +253,7 @@ def show_loss(s, w, ply, top):
     make(s, move)
     w.pv_length[ply + 1] = ply + 1
     if s.outcome == 0:
-        reply = win_at_once(s, end)
+        reply = winning_move(s, end)
         if reply:
             w.pv_length[ply + 2] = ply + 2
             remember_line(w, ply + 1, reply)
@@ -278,7 +281,7 @@ def quiesce(s, w, params, alpha, beta, ply, bottom, top):
     side = s.side
     end = generate_noisy(s, top)
     for i in range(top, end):
-        w.order[i] = weight(s, int(s.moves[i]))
+        w.order[i] = order_score(s, int(s.moves[i]))
     for i in range(top, end):
         move = next_best(s, w, i, end)
         make(s, move)
@@ -355,7 +358,7 @@ def score_moves(s, w, ply, top, end, table_move):
             order = 1 << 24
             stray = 0
         else:
-            order = weight(s, move) << 16
+            order = order_score(s, move) << 16
             if move == first_killer:
                 order += 60001
             elif move == second_killer:
@@ -408,19 +411,19 @@ def claim(s, w, table, key, i, end):
 def search(s, w, table, params, depth, alpha, beta, ply, top):
     """The value of an undecided position within (alpha, beta), searched `depth` plies deep."""
     features = w.features
-    threat = 0
+    threat = NO_THREAT
     if features & (FORESIGHT | EXTENSIONS | SELECTIVE):
         if depth > 0:
             # Quiescence looks for itself.
-            move = win_at_once(s, top)
+            move = winning_move(s, top)
             if move:
                 if tick(w):
                     return 0
                 w.pv_length[ply + 1] = ply + 1
                 remember_line(w, ply, move)
                 return MATE - ply - 1
-        threat = looming(s, top)
-        if threat == 1 and features & EXTENSIONS and ply < w.longest:
+        threat = threat_level(s, top)
+        if threat == THREAT and features & EXTENSIONS and ply < w.longest:
             depth += 1
     if depth <= 0 or ply >= MAX_PLY - QUIET_PLIES - 1 or top > ROOM:
         return quiesce(s, w, params, alpha, beta, ply, ply + QUIET_PLIES, top)
@@ -429,7 +432,7 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
     w.pv_length[ply] = ply
     if ply > w.seldepth:
         w.seldepth = ply
-    if threat == 2 and features & FORESIGHT:
+    if threat == LOST and features & FORESIGHT:
         if beta - alpha > 1:
             show_loss(s, w, ply, top)
         return ply + 2 - MATE
@@ -455,7 +458,7 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
             if value != INFINITE:
                 return value
     side = s.side
-    calm = not pv_node and threat == 0 and alpha > -WON and beta < WON
+    calm = not pv_node and threat == NO_THREAT and alpha > -WON and beta < WON
     static = 0
     if calm and features & (NULL_MOVE | PRUNING):
         static = assess(s, w, params)
@@ -467,12 +470,12 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
             and static >= beta
             and ply > w.no_null
             and w.line[ply - 1]
-            and skip(s)
+            and make_null(s)
         ):
             shallower = max(0, depth - 4 - depth // 4 - min((static - beta) // 200, 2))
             w.line[ply] = 0
             value = -search(s, w, table, params, shallower, -beta, 1 - beta, ply + 1, top)
-            unskip(s)
+            unmake_null(s)
             if value >= beta and depth >= VERIFIED and not w.aborted:
                 # Having to move can be a misfortune: once more, without passing in the upper part of the tree.
                 before = w.no_null
@@ -488,7 +491,7 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
         depth -= 1
     end = generate(s, top)
     if end == top:
-        return settled(stuck(s), side, ply)
+        return settled(no_move_outcome(s), side, ply)
     score_moves(s, w, ply, top, end, table_move)
     middle = 26000 if features & CONTINUATION else 20000
     hopeless = calm and features & PRUNING and depth <= RESIGNED and static + HOPE * depth <= alpha
@@ -527,13 +530,13 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
             value = -search(s, w, table, params, depth - 1, -beta, -alpha, ply + 1, end)
         else:
             less = 0
-            if features & REDUCTIONS and quiet and threat == 0 and depth >= 3 and number >= 2:
+            if features & REDUCTIONS and quiet and threat == NO_THREAT and depth >= 3 and number >= 2:
                 less = int(w.reduction[min(depth, 63), min(number, 63)])
                 less -= (order - middle) // 8192
                 if pv_node or order >= 60000:
                     less -= 1
                 # A move that threatens to win is looked at in full.
-                if less > 0 and looming(s, end):
+                if less > 0 and threat_level(s, end) != NO_THREAT:
                     less = 0
                 less = max(0, min(less, depth - 2))
             value = -search(s, w, table, params, depth - 1 - less, -alpha - 1, -alpha, ply + 1, end)
@@ -553,7 +556,7 @@ def search(s, w, table, params, depth, alpha, beta, ply, top):
                 alpha = value
                 remember_line(w, ply, move)
                 if value >= beta:
-                    if weight(s, move) == 0:
+                    if order_score(s, move) == 0:
                         learn(s, w, ply, depth, top, i)
                     break
     bound = EXACT
@@ -603,7 +606,7 @@ def search_root(s, w, table, params, depth, first, alpha, beta):
             table[place] = word
         w.line[0] = move
         late = i - first
-        if weight(s, move) or not w.features & REDUCTIONS or depth < 3 or late < 4:
+        if order_score(s, move) or not w.features & REDUCTIONS or depth < 3 or late < 4:
             late = 0
         make(s, move)
         outcome = s.outcome
@@ -619,7 +622,7 @@ def search_root(s, w, table, params, depth, first, alpha, beta):
             value = -search(s, w, table, params, depth - 1, -beta, -alpha, ply, top)
         else:
             less = 0
-            if late and looming(s, top) == 0:
+            if late and threat_level(s, top) == NO_THREAT:
                 less = max(0, min(int(w.reduction[min(depth, 63), min(late, 63)]) - 1, depth - 2))
             value = -search(s, w, table, params, depth - 1 - less, -alpha - 1, -alpha, ply, top)
             if less and value > alpha and not w.aborted:

@@ -32,7 +32,17 @@ from numba.extending import overload
 from ..compile.intrinsics import fetch_add, set_once
 from ..compile.jit import BINDING, entry, inline, kernel
 from ..dice import below
-from ..verbs import MOST_MOVES, adjudicate, evaluate, generate, make, random_move, stuck, undo, weight
+from ..verbs import (
+    MOST_MOVES,
+    adjudicate,
+    evaluate,
+    generate,
+    make,
+    no_move_outcome,
+    order_score,
+    random_move,
+    undo,
+)
 
 ROOT = 1
 """Index of the root; 0 is no node."""
@@ -50,7 +60,7 @@ STOPPED = 1 << 40
 LOGISTIC = np.log(10.0) / 800.0
 """tanh(LOGISTIC * centipawns) is twice the expected score less one: 100 centipawns are 64 %."""
 TEMPERATURE = 32.0
-"""A move whose `weight` is higher by this is e times as likely under the priors that every game has."""
+"""A move whose `order_score` is higher by this is e times as likely under the priors that every game has."""
 CERTAIN = 65535.0
 
 NODE = np.dtype(
@@ -103,7 +113,7 @@ def policy(params: Any, state: Any, end: int, priors: Any) -> None:
     """Write what the moves `state.moves[:end]` deserve to `priors[:end]`: any positive numbers.
 
     An evaluator that has a policy overloads this verb for its record and enters the type in `WITH_POLICY`. For all
-    others moves are told apart by their `weight`.
+    others moves are told apart by their `order_score`.
     """
     by_weight(params, state, end, priors)
 
@@ -111,7 +121,7 @@ def policy(params: Any, state: Any, end: int, priors: Any) -> None:
 @inline
 def by_weight(params, s, end, priors):
     for i in range(end):
-        priors[i] = np.exp(weight(s, int(s.moves[i])) / TEMPERATURE)
+        priors[i] = np.exp(order_score(s, int(s.moves[i])) / TEMPERATURE)
 
 
 @overload(policy, jit_options=BINDING)
@@ -230,7 +240,7 @@ def expand(s, tree, nodes, w, params, p):
     """Give the leaf `p` its children, or prove it where there is no move; False if there is no room left."""
     end = generate(s, 0)
     if end == 0:
-        set_once(nodes[p], "proof", proof_of(stuck(s)))
+        set_once(nodes[p], "proof", proof_of(no_move_outcome(s)))
         return True
     return bear(s, tree, nodes, w, params, p, end)
 
@@ -291,7 +301,7 @@ def play_out(s, tree):
             return STOPPED
         move = random_move(s)
         if move == 0:
-            return result_of(stuck(s) >> 8)
+            return result_of(no_move_outcome(s) >> 8)
         make(s, move)
         outcome = s.outcome
         if outcome == 0:

@@ -23,10 +23,10 @@ from ..verbs import (
     can_move,
     generate,
     make,
-    stuck,
+    no_move_outcome,
+    order_score,
     undo,
     value,
-    weight,
 )
 
 WIN = 1e15
@@ -134,7 +134,7 @@ def arrange(s, w, ply, top, end):
     second = w.killers[ply, 1]
     for i in range(top, end):
         move = int(s.moves[i])
-        order = 4 * weight(s, move)
+        order = 4 * order_score(s, move)
         if move == first:
             order += 3
         elif move == second:
@@ -168,14 +168,14 @@ def search(s, w, params, depth, alpha, beta, top):
     if depth <= 0 or ply >= DEEPEST or top > ROOM:
         if can_move(s):
             return worth(params, s)
-        return settled(w, stuck(s), side, ply)
+        return settled(w, no_move_outcome(s), side, ply)
     # Nothing is worth more than to win with the next move.
     beta = min(beta, won(w, ply + 1))
     if alpha >= beta:
         return beta
     end = generate(s, top)
     if end == top:
-        return settled(w, stuck(s), side, ply)
+        return settled(w, no_move_outcome(s), side, ply)
     arrange(s, w, ply, top, end)
     sorting = True
     best = -np.inf

@@ -14,7 +14,17 @@ from __future__ import annotations
 import numpy as np
 
 from hnefi.engine.compile.jit import entry, inline, kernel
-from hnefi.engine.verbs import MOST_MOVES, MOVES, adjudicate, can_move, generate, make, stuck, undo, weight
+from hnefi.engine.verbs import (
+    MOST_MOVES,
+    MOVES,
+    adjudicate,
+    can_move,
+    generate,
+    make,
+    no_move_outcome,
+    order_score,
+    undo,
+)
 
 DEEPEST = 40
 BUCKET = 4
@@ -113,7 +123,7 @@ def forced(s, w, table, winner, depth, ply, top):
     """Whether `winner` forces a win of an undecided position within `depth` plies; nothing if `w.aborted`."""
     if depth <= 0:
         # The lack of a move ends the game without another ply.
-        return not can_move(s) and stuck(s) >> 8 == winner + 1
+        return not can_move(s) and no_move_outcome(s) >> 8 == winner + 1
     key = table_key(s, winner)
     data = probe(w, table, key)
     hint = data & _MOVE
@@ -124,14 +134,14 @@ def forced(s, w, table, winner, depth, ply, top):
             return False
     end = generate(s, top)
     if end == top:
-        return stuck(s) >> 8 == winner + 1
+        return no_move_outcome(s) >> 8 == winner + 1
     if end > ROOM:
         w.aborted = 1
         return False
     chooses = s.side == winner
     for i in range(top, end):
         move = int(s.moves[i])
-        order = 4 * weight(s, move)
+        order = 4 * order_score(s, move)
         if move == hint:
             order += 1 << 20
         elif move == w.killers[ply, 0]:

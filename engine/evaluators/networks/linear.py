@@ -113,7 +113,7 @@ def king_way(state: Any, start: int, step: int, reach: int = 19) -> list[int]:
 
 def letters_of(bits: Any) -> str:
     """The pieces of a set of piece codes."""
-    from ...games.tafl.state import LETTERS
+    from ...games.tafl.codes import LETTERS
 
     return "".join(letter for code, letter in enumerate(LETTERS) if int(bits) >> code & 1)
 

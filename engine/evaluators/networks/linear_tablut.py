@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...compile.jit import inline, kernel
-from ...games.tafl.state import KING
-from ...games.tafl.walk import DIRECTIONS, piece_moves
+from ...games.tafl.codes import KING
+from ...games.tafl.movegen import DIRECTIONS, piece_moves
 
 NUMBER = 6
 SOURCE = '"Tablut Game AI with Temporal Difference Learning": the evaluation function by the text'

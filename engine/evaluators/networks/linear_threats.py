@@ -16,10 +16,10 @@ from itertools import accumulate
 from typing import Any
 
 from ...compile.jit import inline, kernel
+from ...games.tafl.codes import KING, LETTERS, WALL
+from ...games.tafl.make import helps_take
+from ...games.tafl.movegen import DIRECTIONS, can_reach
 from ...games.tafl.noisy import king_pressed
-from ...games.tafl.state import KING, LETTERS, WALL
-from ...games.tafl.strike import helps_take
-from ...games.tafl.walk import DIRECTIONS, goes
 from ...squares import STRIDE
 from ..king_view import around, runs_to_goal, standing_guards
 from . import linear
@@ -140,11 +140,11 @@ class _Naive:
             for to in self.slides(sq, step)
         ]
 
-    def prey(self, side: int) -> int:
+    def count_captures(self, side: int) -> int:
         """How many men the side could take with one move."""
         taken = set()
         for start, to in self.walks(side):
-            if self.men[start] not in linear.letters_of(self.state["striker"]):
+            if self.men[start] not in linear.letters_of(self.state["active_captors"]):
                 continue
             for step in DIRECTIONS:
                 letter = self.men.get(to + step, "")
@@ -208,7 +208,7 @@ class _Naive:
         waiting, counted = self.waiting, self.counted
         roads, menaces = self.roads(), self.menaces()
         shut = any(to in road for road in roads for _, to in self.walks(0))
-        hunted, raided = self.prey(0), self.prey(1)
+        hunted, raided = self.count_captures(0), self.count_captures(1)
         men = [
             [sq for sq, letter in self.men.items() if letter != "K" and letter.isupper() == bool(side)]
             for side in (0, 1)
@@ -270,7 +270,12 @@ def reached(s, e, side, mask):
             o += d
             c = s.board[o]
         p = c & 15
-        if p != WALL and p >> 3 == side and (mask >> p) & 1 and ((clear and not s.limited) or goes(s, o, e)):
+        if (
+            p != WALL
+            and p >> 3 == side
+            and (mask >> p) & 1
+            and ((clear and not s.limited) or can_reach(s, o, e))
+        ):
             return True
     return False
 
@@ -338,7 +343,7 @@ def falls(s, v, q, hunter):
     """Whether the man with code `q` on `v` could be taken, if the side `hunter` were to move."""
     for d in DIRECTIONS:
         e = v + d
-        if s.board[e] & 15 == 0 and helps_take(s, v - d, q) and reached(s, e, hunter, s.striker):
+        if s.board[e] & 15 == 0 and helps_take(s, v - d, q) and reached(s, e, hunter, s.active_captors):
             return True
     return False
 

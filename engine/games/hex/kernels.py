@@ -7,14 +7,12 @@ is one flood, and every stone hears it at most once: a whole game costs no more 
 from __future__ import annotations
 
 import numpy as np
-from numba import from_dtype
-from numba.extending import overload
 
-from ... import verbs
-from ...compile.jit import BINDING, entry, inline, kernel
+from ...compile.jit import entry, inline, kernel
 from ...dice import below
 from ...sides import Reason
 from ...squares import STRIDE, SWAP
+from ...verbs import NO_THREAT, bind
 from .distances import survey, through
 from .state import EDGES, HEX, NEIGHBOURS, O, X, joined
 
@@ -146,7 +144,7 @@ def generate_noisy(s, top):
 
 
 @entry
-def weight(s, move):
+def order_score(s, move):
     """255 for a move that wins, 254 for one in whose place the other side would; else the more the shorter the ways
     of either side through the cell are, one's own a little before the opponent's."""
     if move == SWAP:
@@ -187,13 +185,13 @@ def can_move(s):
 
 
 @entry
-def horizon(s):
+def limit_salt(s):
     """Nothing, for there are no limits."""
     return 0
 
 
 @entry
-def stuck(s):
+def no_move_outcome(s):
     """What `put` has found: on a full board one side is always joined."""
     return s.outcome
 
@@ -219,139 +217,43 @@ def image_key(s, squares):
 
 
 @inline
-def win_at_once(s, top):
+def winning_move(s, top):
     """Not looked for: the evaluator counts the stones that are missing."""
     return 0
 
 
 @inline
-def looming(s, top):
+def threat_level(s, top):
     """Not looked for: the evaluator counts the stones that are missing."""
-    return 0
+    return NO_THREAT
 
 
 @inline
-def skip(s):
+def make_null(s):
     """Whoever passes gives a stone away: nothing is learnt from it."""
     return 0
 
 
 @inline
-def unskip(s):
+def unmake_null(s):
     """There is nothing to take back."""
 
 
-STATE = from_dtype(HEX)
-
-# Each overload must be a plain module-level function: one made by a factory never hits numba's disk cache.
-
-
-@overload(verbs.generate, jit_options=BINDING)
-def _generate(state, top):
-    if state == STATE:
-        return lambda state, top: generate(state, top)
-
-
-@overload(verbs.generate_noisy, jit_options=BINDING)
-def _generate_noisy(state, top):
-    if state == STATE:
-        return lambda state, top: generate_noisy(state, top)
-
-
-@overload(verbs.make, jit_options=BINDING)
-def _make(state, move):
-    if state == STATE:
-        return lambda state, move: make(state, move)
-
-
-@overload(verbs.undo, jit_options=BINDING)
-def _undo(state):
-    if state == STATE:
-        return lambda state: undo(state)
-
-
-@overload(verbs.adjudicate, jit_options=BINDING)
-def _adjudicate(state, root):
-    if state == STATE:
-        return lambda state, root: adjudicate(state, root)
-
-
-@overload(verbs.stuck, jit_options=BINDING)
-def _stuck(state):
-    if state == STATE:
-        return lambda state: stuck(state)
-
-
-@overload(verbs.can_move, jit_options=BINDING)
-def _can_move(state):
-    if state == STATE:
-        return lambda state: can_move(state)
-
-
-@overload(verbs.horizon, jit_options=BINDING)
-def _horizon(state):
-    if state == STATE:
-        return lambda state: horizon(state)
-
-
-@overload(verbs.weight, jit_options=BINDING)
-def _weight(state, move):
-    if state == STATE:
-        return lambda state, move: weight(state, move)
-
-
-@overload(verbs.win_at_once, jit_options=BINDING)
-def _win_at_once(state, top):
-    if state == STATE:
-        return lambda state, top: win_at_once(state, top)
-
-
-@overload(verbs.looming, jit_options=BINDING)
-def _looming(state, top):
-    if state == STATE:
-        return lambda state, top: looming(state, top)
-
-
-@overload(verbs.skip, jit_options=BINDING)
-def _skip(state):
-    if state == STATE:
-        return lambda state: skip(state)
-
-
-@overload(verbs.unskip, jit_options=BINDING)
-def _unskip(state):
-    if state == STATE:
-        return lambda state: unskip(state)
-
-
-@overload(verbs.image_key, jit_options=BINDING)
-def _image_key(state, squares):
-    if state == STATE:
-        return lambda state, squares: image_key(state, squares)
-
-
-@overload(verbs.random_move, jit_options=BINDING)
-def _random_move(state):
-    if state == STATE:
-        return lambda state: random_move(state)
-
-
-verbs.KERNELS.update(
-    {
-        ("generate", HEX): generate,
-        ("generate_noisy", HEX): generate_noisy,
-        ("make", HEX): make,
-        ("undo", HEX): undo,
-        ("adjudicate", HEX): adjudicate,
-        ("stuck", HEX): stuck,
-        ("can_move", HEX): can_move,
-        ("horizon", HEX): horizon,
-        ("weight", HEX): weight,
-        ("win_at_once", HEX): win_at_once,
-        ("looming", HEX): looming,
-        ("skip", HEX): skip,
-        ("unskip", HEX): unskip,
-        ("image_key", HEX): image_key,
-        ("random_move", HEX): random_move,
-    }
+bind(
+    HEX,
+    generate=generate,
+    generate_noisy=generate_noisy,
+    make=make,
+    undo=undo,
+    adjudicate=adjudicate,
+    no_move_outcome=no_move_outcome,
+    can_move=can_move,
+    limit_salt=limit_salt,
+    order_score=order_score,
+    winning_move=winning_move,
+    threat_level=threat_level,
+    make_null=make_null,
+    unmake_null=unmake_null,
+    image_key=image_key,
+    random_move=random_move,
 )

@@ -10,14 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import from_dtype
-from numba.extending import overload
 
-from ... import verbs
-from ...compile.jit import BINDING, entry, inline, kernel
+from ...compile.jit import entry, inline, kernel
 from ...dice import below
 from ...squares import CELLS, MAX_SIZE, STRIDE
-from ...verbs import MOVES
+from ...verbs import MOVES, NO_THREAT, bind
 
 WALL = 4 << 5
 ALL_CAPTURED, NO_LEGAL_MOVE, FAR_ROW = 5, 7, 14
@@ -137,7 +134,7 @@ def generate(s, top):
 
 
 @inline
-def weight(s, move):
+def order_score(s, move):
     """The far row is worth more than any capture; everything else is quiet."""
     if is_far(s, move >> 9, s.side):
         return 255
@@ -150,7 +147,7 @@ def generate_noisy(s, top):
     end = generate(s, top)
     kept = int(top)
     for i in range(kept, end):
-        if weight(s, int(s.moves[i])):
+        if order_score(s, int(s.moves[i])):
             s.moves[kept] = s.moves[i]
             kept += 1
     return kept
@@ -218,7 +215,7 @@ def undo(s):
 
 
 @inline
-def stuck(s):
+def no_move_outcome(s):
     """The side to move has no move and has lost."""
     return NO_LEGAL_MOVE | (2 - s.side) << 8
 
@@ -238,7 +235,7 @@ def set_up(s):
             s.outcome = ALL_CAPTURED | (side + 1) << 8
             return
     if not can_move(s):
-        s.outcome = stuck(s)
+        s.outcome = no_move_outcome(s)
 
 
 @inline
@@ -248,7 +245,7 @@ def adjudicate(s, root):
 
 
 @inline
-def horizon(s):
+def limit_salt(s):
     """No limit is ever near."""
     return 0
 
@@ -263,139 +260,43 @@ def random_move(s):
 
 
 @inline
-def win_at_once(s, top):
+def winning_move(s, top):
     """Not looked for: quiescence sees the far row."""
     return 0
 
 
 @inline
-def looming(s, top):
+def threat_level(s, top):
     """Not looked for: quiescence sees the far row."""
-    return 0
+    return NO_THREAT
 
 
 @inline
-def skip(s):
+def make_null(s):
     """Having to move is what decides most endings."""
     return 0
 
 
 @inline
-def unskip(s):
+def unmake_null(s):
     """There is nothing to take back."""
 
 
-STATE = from_dtype(HEXAPAWN)
-
-# Each overload must be a plain module-level function: one made by a factory never hits numba's disk cache.
-
-
-@overload(verbs.generate, jit_options=BINDING)
-def _generate(state, top):
-    if state == STATE:
-        return lambda state, top: generate(state, top)
-
-
-@overload(verbs.generate_noisy, jit_options=BINDING)
-def _generate_noisy(state, top):
-    if state == STATE:
-        return lambda state, top: generate_noisy(state, top)
-
-
-@overload(verbs.make, jit_options=BINDING)
-def _make(state, move):
-    if state == STATE:
-        return lambda state, move: make(state, move)
-
-
-@overload(verbs.undo, jit_options=BINDING)
-def _undo(state):
-    if state == STATE:
-        return lambda state: undo(state)
-
-
-@overload(verbs.adjudicate, jit_options=BINDING)
-def _adjudicate(state, root):
-    if state == STATE:
-        return lambda state, root: adjudicate(state, root)
-
-
-@overload(verbs.stuck, jit_options=BINDING)
-def _stuck(state):
-    if state == STATE:
-        return lambda state: stuck(state)
-
-
-@overload(verbs.can_move, jit_options=BINDING)
-def _can_move(state):
-    if state == STATE:
-        return lambda state: can_move(state)
-
-
-@overload(verbs.horizon, jit_options=BINDING)
-def _horizon(state):
-    if state == STATE:
-        return lambda state: horizon(state)
-
-
-@overload(verbs.weight, jit_options=BINDING)
-def _weight(state, move):
-    if state == STATE:
-        return lambda state, move: weight(state, move)
-
-
-@overload(verbs.win_at_once, jit_options=BINDING)
-def _win_at_once(state, top):
-    if state == STATE:
-        return lambda state, top: win_at_once(state, top)
-
-
-@overload(verbs.looming, jit_options=BINDING)
-def _looming(state, top):
-    if state == STATE:
-        return lambda state, top: looming(state, top)
-
-
-@overload(verbs.skip, jit_options=BINDING)
-def _skip(state):
-    if state == STATE:
-        return lambda state: skip(state)
-
-
-@overload(verbs.unskip, jit_options=BINDING)
-def _unskip(state):
-    if state == STATE:
-        return lambda state: unskip(state)
-
-
-@overload(verbs.image_key, jit_options=BINDING)
-def _image_key(state, squares):
-    if state == STATE:
-        return lambda state, squares: image_key(state, squares)
-
-
-@overload(verbs.random_move, jit_options=BINDING)
-def _random_move(state):
-    if state == STATE:
-        return lambda state: random_move(state)
-
-
-verbs.KERNELS.update(
-    {
-        ("generate", HEXAPAWN): generate,
-        ("generate_noisy", HEXAPAWN): generate_noisy,
-        ("make", HEXAPAWN): make,
-        ("undo", HEXAPAWN): undo,
-        ("adjudicate", HEXAPAWN): adjudicate,
-        ("stuck", HEXAPAWN): stuck,
-        ("can_move", HEXAPAWN): can_move,
-        ("horizon", HEXAPAWN): horizon,
-        ("weight", HEXAPAWN): weight,
-        ("win_at_once", HEXAPAWN): win_at_once,
-        ("looming", HEXAPAWN): looming,
-        ("skip", HEXAPAWN): skip,
-        ("unskip", HEXAPAWN): unskip,
-        ("image_key", HEXAPAWN): image_key,
-        ("random_move", HEXAPAWN): random_move,
-    }
+bind(
+    HEXAPAWN,
+    generate=generate,
+    generate_noisy=generate_noisy,
+    make=make,
+    undo=undo,
+    adjudicate=adjudicate,
+    no_move_outcome=no_move_outcome,
+    can_move=can_move,
+    limit_salt=limit_salt,
+    order_score=order_score,
+    winning_move=winning_move,
+    threat_level=threat_level,
+    make_null=make_null,
+    unmake_null=unmake_null,
+    image_key=image_key,
+    random_move=random_move,
 )

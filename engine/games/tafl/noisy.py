@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from ...compile.jit import entry, inline, kernel
-from ...squares import STRIDE
-from .judge import generate, keep_legal
-from .state import KING
-from .strike import helps_take, prey
-from .walk import DIRECTIONS, goes
+from ...squares import ORIGIN, STRIDE, TARGET
+from .adjudication import filter_legal, generate
+from .codes import (
+    ATTACKERS,
+    ATTACKING_MEN,
+    DEFENDERS,
+    KING,
+    KING_FELL,
+    KING_ON_EDGE_LAST,
+    KING_ON_EDGE_SAFE,
+    PIECE,
+    REPETITION_FORBIDDEN,
+    SIDE,
+    WALL,
+)
+from .make import count_captures, helps_take
+from .movegen import DIRECTIONS, can_reach
 
 ESCAPE = 255
 TAKE_KING = 254
@@ -15,31 +27,31 @@ CAPTURE = 32
 
 
 @entry
-def weight(s, move):
+def order_score(s, move):
     """What a move seems to be worth looking at first: 255 escapes, 254 takes the king, else 32 per man taken.
 
     Only custodial captures are seen, and the king's by the count of hostile squares around him: a guess that
     orders moves, never a verdict. Where men fall in whole lines, and of pieces that jump, the move is tried: what is
     not seen here is searched, and left out, as a quiet move.
     """
-    o = move & 511
-    t = move >> 9
-    p = s.board[o] & 15
+    o = move & ORIGIN
+    t = move >> TARGET
+    p = s.board[o] & PIECE
     if p == KING and s.goal[t]:
         return ESCAPE
     if s.capture_run or s.jump[p]:
-        n = prey(s, o, t)
-        return TAKE_KING if n >= 1024 else CAPTURE * min(n, 7)
-    side = p >> 3
+        n = count_captures(s, o, t)
+        return TAKE_KING if n >= KING_FELL else CAPTURE * min(n, 7)
+    side = p >> SIDE
     value = 0
-    if (s.striker >> p) & 1:
+    if (s.active_captors >> p) & 1:
         victims = s.victims[side]
         for d in DIRECTIONS:
-            q = s.board[t + d] & 15
+            q = s.board[t + d] & PIECE
             # The mover's own square counts as empty: it cannot be the anvil of its own capture.
             if (victims >> q) & 1 and t + 2 * d != o and helps_take(s, t + 2 * d, q):
                 value += CAPTURE
-    if side == 0 and s.king:
+    if side == ATTACKERS and s.king:
         away = abs(s.king - t)
         if (away == 1 or away == STRIDE) and king_pressed(s, t, o):
             return TAKE_KING
@@ -61,8 +73,13 @@ def king_pressed(s, t, o):
         if x == t:
             continue
         if x == o or not helps_take(s, x, KING):
-            c = s.board[x] & 15
-            if x == o or c != 15 or s.king_on_edge == 0 or (s.king_on_edge == 2 and s.count[1] > 1):
+            c = s.board[x] & PIECE
+            if (
+                x == o
+                or c != WALL
+                or s.king_on_edge == KING_ON_EDGE_SAFE
+                or (s.king_on_edge == KING_ON_EDGE_LAST and s.count[DEFENDERS] > 1)
+            ):
                 return False
     return True
 
@@ -75,17 +92,17 @@ def arrivals(s, e, side, mask, top, begin):
         o = e + d
         c = s.board[o]
         clear = True
-        while c & 15 == 0:
+        while c & PIECE == 0:
             if c:
                 clear = False
             o += d
             c = s.board[o]
-        p = c & 15
-        if p == 15 or p >> 3 != side or not (mask >> p) & 1:
+        p = c & PIECE
+        if p == WALL or p >> SIDE != side or not (mask >> p) & 1:
             continue
-        if (special or not clear or s.limited) and not goes(s, o, e):
+        if (special or not clear or s.limited) and not can_reach(s, o, e):
             continue
-        move = o | e << 9
+        move = o | e << TARGET
         known = False
         for i in range(begin, top):
             if s.moves[i] == move:
@@ -101,7 +118,7 @@ def generate_noisy(s, top):
     """Custodial captures, takings of the king and escapes of the side to move, found from their victims.
 
     Rule sets whose captures have other shapes (jumps, lines, berserk turns) are served by all legal moves that
-    `weight` finds worth something.
+    `order_score` finds worth something.
     """
     begin = top
     side = s.side
@@ -109,35 +126,35 @@ def generate_noisy(s, top):
         end = generate(s, top)
         for i in range(begin, end):
             move = int(s.moves[i])
-            if s.must_go or weight(s, move):
+            if s.must_go or order_score(s, move):
                 s.moves[top] = move
                 top += 1
         return top
-    if side == 1 and s.king:
+    if side == DEFENDERS and s.king:
         for d in DIRECTIONS:
             t = s.king + d
-            while s.board[t] & 15 == 0:
-                if s.goal[t] and goes(s, s.king, t):
-                    s.moves[top] = s.king | t << 9
+            while s.board[t] & PIECE == 0:
+                if s.goal[t] and can_reach(s, s.king, t):
+                    s.moves[top] = s.king | t << TARGET
                     top += 1
                     break
                 t += d
-    if side == 0 and s.king:
+    if side == ATTACKERS and s.king:
         for d in DIRECTIONS:
             t = s.king + d
-            if s.board[t] & 15 == 0 and king_pressed(s, t, 0):
-                top = arrivals(s, t, side, 31, top, begin)
+            if s.board[t] & PIECE == 0 and king_pressed(s, t, 0):
+                top = arrivals(s, t, side, ATTACKING_MEN, top, begin)
     enemy = 1 - side
     victims = s.victims[side]
     for i in range(s.count[enemy]):
         v = int(s.pieces[enemy, i])
-        q = s.board[v] & 15
+        q = s.board[v] & PIECE
         if not (victims >> q) & 1:
             continue
         for d in DIRECTIONS:
             e = v + d
-            if s.board[e] & 15 == 0 and helps_take(s, v - d, q):
-                top = arrivals(s, e, side, s.striker, top, begin)
-    if s.repetition >= 6:
-        top = keep_legal(s, begin, top)
+            if s.board[e] & PIECE == 0 and helps_take(s, v - d, q):
+                top = arrivals(s, e, side, s.active_captors, top, begin)
+    if s.repetition >= REPETITION_FORBIDDEN:
+        top = filter_legal(s, begin, top)
     return top

@@ -18,9 +18,11 @@ from ...rules import PIECES
 from ...setup import Setup, check_setup, format_fen, parse_fen
 from ...sides import Outcome, Reason, Side
 from ...variant import Variant
-from . import judge, survey, verbs  # noqa: F401  verbs: a position binds its game's kernels to them
+from . import adjudication, verbs  # noqa: F401  verbs: a position binds its game's kernels to them
+from .codes import CAPTURED_SQUARE, KING, LETTERS, PIECE, PIECE_CODES
 from .reasons import why_illegal
-from .state import CORE, KEPT, KING, LETTERS, PIECE_CODES, POSITION, TAFL
+from .setup import advance, lawful, set_up, victims
+from .state import CORE, KEPT, POSITION, TAFL
 from .symmetry import canonical, images
 from .tables import template
 
@@ -180,7 +182,7 @@ class Position:
             max(0, variant.defenders - setup.count("TCNMG")),
             max(0, variant.attackers - setup.count("tcnmg")),
         )
-        survey.set_up(state, variant.rules.repetition_start)
+        set_up(state, variant.rules.repetition_start)
         start = Setup(
             setup.size, setup.pieces, side, setup.quiet, setup.move_number, setup.berserk, setup.caps
         )
@@ -279,7 +281,7 @@ class Position:
     @cached_property
     def _repetitions(self) -> int:
         state = self._state()
-        return 1 if state["must_go"] else int(judge.occurrences(state, -1))
+        return 1 if state["must_go"] else int(adjudication.occurrences(state, -1))
 
     @cached_property
     def moves(self) -> tuple[int, ...]:
@@ -302,7 +304,7 @@ class Position:
 
     @cached_property
     def _pieces(self) -> dict[int, str]:
-        cells = self._state()["board"] & 15
+        cells = self._state()["board"] & PIECE
         standing = (cells != 0) & (cells != 15)
         if self.outcome is not None and self.outcome.reason is Reason.KING_CAPTURED:
             # Kernels leave a captured king where he fell; for everybody else he is gone.
@@ -325,30 +327,31 @@ class Position:
         if self.outcome is not None:
             return ()
         state = self._state()
-        end = judge.legal_moves(state)
+        end = adjudication.legal_moves(state)
         moves = state["moves"][:end].astype(np.int64)
-        origin, target = moves & 511, moves >> 9
+        origin, target = moves & board.ORIGIN, moves >> board.TARGET
         place = [sq % board.STRIDE * board.STRIDE + sq // board.STRIDE for sq in (origin, target)]
         return tuple(moves[np.argsort(place[0] * board.CELLS + place[1])].tolist())
 
     def captures(self, move: int) -> tuple[int, ...]:
         """The squares of the men that a legal move takes (or turns), sorted by file, then rank."""
         state = self._state()
-        n = survey.victims(state, move & 511, move >> 9)
+        n = victims(state, board.origin(move), board.target(move))
         return _squares(state["caught"], n)
 
     def legal_moves_with_captures(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         state = self._state()
         return tuple(
-            (m, _squares(state["caught"], survey.victims(state, m & 511, m >> 9))) for m in self.legal_moves()
+            (m, _squares(state["caught"], victims(state, board.origin(m), board.target(m))))
+            for m in self.legal_moves()
         )
 
     def play(self, move: int) -> Position:
         """The position after a move; IllegalMove with the reason if it is not legal."""
         cells = self._cells()
-        origin, target = move & 511, move >> 9
+        origin, target = board.origin(move), board.target(move)
         on_board = move >= 0 and _on(self, origin) and _on(self, target)
-        taken = survey.advance(cells.states, origin, target) if on_board else -1
+        taken = advance(cells.states, origin, target) if on_board else -1
         if taken < 0:
             raise IllegalMove(self.why_illegal(origin, target) or f"{move} is not a move")
         position = Position._saved(
@@ -383,7 +386,7 @@ class Position:
     def is_legal(self, origin: int, target: int) -> bool:
         """Whether a move between two squares of the board is legal."""
         state = self._state()
-        return not state["outcome"] and bool(survey.lawful(state, origin, target))
+        return not state["outcome"] and bool(lawful(state, origin, target))
 
     @property
     def setup(self) -> Setup:
@@ -431,7 +434,9 @@ def _on(position: Position, sq: int) -> bool:
 
 
 def _squares(caught: Any, n: int) -> tuple[int, ...]:
-    return tuple(sorted((int(entry) & 511 for entry in caught[:n]), key=board.sort_key)) if n else ()
+    return (
+        tuple(sorted((int(entry) & CAPTURED_SQUARE for entry in caught[:n]), key=board.sort_key)) if n else ()
+    )
 
 
 class Line:
@@ -456,7 +461,7 @@ class Line:
         self._plies += 1
         if self._plies % REBASE == 0:
             self._rebase()
-        taken = survey.advance(self._cells.states, move & 511, move >> 9)
+        taken = advance(self._cells.states, board.origin(move), board.target(move))
         if taken < 0:
             raise IllegalMove(self._reason(move))
         return _squares(self._cells.caught, taken)
@@ -464,7 +469,7 @@ class Line:
     def _reason(self, move: int) -> str:
         """Why a move is illegal here, in the words of the rules."""
         now = self._now()
-        return now.why_illegal(move & 511, move >> 9) or "not legal"
+        return now.why_illegal(board.origin(move), board.target(move)) or "not legal"
 
     def _now(self) -> Position:
         """The position on the record, without its moves."""

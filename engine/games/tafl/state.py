@@ -3,9 +3,7 @@
 One record is one pointer for the kernels, whatever the board's size. It has three parts: the rule tables, written
 once per variant (`tables.py`); the position, `CORE` bytes that `make` changes and `undo` restores; and stacks and
 scratch, whose content beyond their fill mark means nothing.
-
-A cell is 16 bits: piece code (bits 0-3), terrain (bits 4-6), and a bit for squares that lie in a zone (bit 7).
-0 is an empty plain square where everybody may walk, so that sliding tests one number.
+What its numbers mean stands in `codes.py`.
 """
 
 from __future__ import annotations
@@ -16,17 +14,6 @@ import numpy as np
 
 from ...squares import CELLS
 from ...verbs import MOVES
-
-# Piece codes. Bit 3 is the side; 0 is empty, 15 the world outside the board.
-LETTERS = ".tcnmg...TCNMGK#"
-KING = 14
-WALL = 15
-PIECE_CODES = {letter: code for code, letter in enumerate(LETTERS) if letter not in ".#"}
-
-# Terrain, in bits 4-6 of a cell.
-PLAIN, THRONE, CORNER, ATTACKER_CAMP, DEFENDER_CAMP, ATTACKER_CAMP_SOFT, DEFENDER_CAMP_SOFT = range(7)
-ZONED = 128
-WALL_CELL = WALL
 
 PLIES = 8192
 """Depth of the undo stack: game plies kept for repetition, and the search above them."""
@@ -46,13 +33,9 @@ RULES: list[Any] = [
     ("king_sides", "u1", (CELLS,)),
     ("edge", "u1", (CELLS,)),  # 1 on edge squares
     ("goal", "u1", (CELLS,)),  # 1 where the king escapes
-    (
-        "haven",
-        "u1",
-        (CELLS,),
-    ),  # bit 0: a restricted jump of attackers may start or end here, bit 1: of defenders
+    ("jump_square", "u1", (CELLS,)),  # bit 0 / 1: a restricted jump of side 0 / 1 may start or end here
     ("reach", "i2", (16,)),  # most squares a piece slides
-    ("jump", "u1", (16,)),  # 0 none, 1 restricted, 2 over, 3 capture
+    ("jump", "u1", (16,)),  # JUMP_…
     ("jumpable", "u2", (2,)),  # bits of pieces that side 0 / 1 may hop over
     ("zobrist", "u8", (16, CELLS)),
     ("must_zobrist", "u8", (CELLS,)),
@@ -61,30 +44,30 @@ RULES: list[Any] = [
     ("guard", "u2", (128,)),  # squares two steps from a corner: attackers there shut it
     ("guards", _i),  # how many these are
     ("width", _i),
-    ("striker", _i),  # bits of pieces that capture by moving
-    ("anvil", _i),  # bits of pieces that stand as the far side of a capture
+    ("active_captors", _i),  # bits of pieces that capture by moving
+    ("passive_captors", _i),  # bits of pieces that stand as the far side of a capture
     ("victims", _i, (2,)),  # bits of pieces that side 0 / 1 may take by custodial capture
     ("turncoats", _i),  # 1 if mercenaries may be on the board
     ("uncommon", _i),  # 1 if jumps, lines or the Linnaean rule may capture
     ("capture_run", _i),
-    ("shieldwall", _i),  # 0 off, 1 men, 2 corner
+    ("shieldwall", _i),  # SHIELDWALL_…
     ("shieldwall_any", _i),
     ("linnaean", _i),
-    ("seat", _i),  # the square on which OpenTafl looks for the king in a Linnaean capture; 0: a throne square
-    ("berserk", _i),  # 0 off, 1 capture, 2 any
-    ("king_on_edge", _i),  # 0 safe, 1 enclosed, 2 last
+    ("linnaean_square", _i),  # where OpenTafl looks for the king in a Linnaean capture; 0: on a throne square
+    ("berserk", _i),  # BERSERK_…
+    ("king_on_edge", _i),  # KING_ON_EDGE_…
     ("king_with_one", _i),
     ("commander_pair", _i),  # 1 if two commanders take the king and there may be any
-    ("escape", _i),
+    ("escape", _i),  # ESCAPE_…
     ("exit_fort", _i),
-    ("encirclement", _i),  # 0 off, 1 apart, 2 ring
+    ("encirclement", _i),  # ENCIRCLEMENT_…
     ("jumpers", _i),
     ("limited", _i),  # 1 if any piece has a limited reach
     ("capture_all", _i),
     ("opentafl", _i),  # 1: that program's ends in that program's order
-    ("sealed", _i),  # 0 off, 1 for the king alone, 2 with the corners of a board that has just these four
-    ("no_move", _i),  # 0 lose, 1 draw, 2 a, 3 d
-    ("repetition", _i),  # index into REPETITIONS
+    ("sealed", _i),  # SEALED_…
+    ("no_move", _i),  # NO_MOVE_…
+    ("repetition", _i),  # REPETITION_…
     ("repetition_count", _i),
     ("repetition_board", _i),  # 1: compare pieces alone
     ("repetition_stride", _i),  # 2 where equal positions are an even number of plies apart
@@ -123,7 +106,7 @@ STACKS: list[Any] = [
     ("u_caught", "i4", (PLIES,)),  # fill of the stack of captures before the ply
     ("u_must", "i2", (PLIES,)),
     ("u_side", "i1", (PLIES,)),
-    ("caught", "u4", (CAUGHT,)),  # square | piece code << 9 | slot << 13
+    ("caught", "u4", (CAUGHT,)),  # square | piece code << CAPTURED_PIECE | slot << CAPTURED_SLOT
     ("caught_top", _i),
     ("moves", "i4", (MOVES,)),
     ("flood", "u2", (CELLS,)),
@@ -136,15 +119,3 @@ STACKS: list[Any] = [
 TAFL = np.dtype(RULES + POSITION + STACKS, align=True)
 CORE = slice(TAFL.fields["key"][1], TAFL.fields["keys"][1])  # type: ignore[index]
 """Bytes of the record that are the position."""
-
-REPETITIONS = (
-    "ignore",
-    "draw",
-    "mover_loses",
-    "mover_wins",
-    "attackers_lose",
-    "defenders_lose",
-    "forbidden",
-    "forbidden_to_attackers",
-    "forbidden_to_defenders",
-)

@@ -9,24 +9,42 @@ import numpy as np
 
 from ...rules import Rules
 from ...squares import CELLS, DIRECTIONS, MAX_SIZE, file_of, rank_of, square, squares
-from .state import (
+from .codes import (
     ATTACKER_CAMP,
     ATTACKER_CAMP_SOFT,
-    CORE,
+    CODED,
     CORNER,
     DEFENDER_CAMP,
     DEFENDER_CAMP_SOFT,
+    DEFENDING,
+    JUMP_CAPTURE,
     KING,
     LETTERS,
+    PIECE,
     PIECE_CODES,
-    REPETITIONS,
-    TAFL,
+    SEALED_CORNERS,
+    SEALED_KING,
+    SEALED_OFF,
+    TERRAIN,
+    TERRAINS,
     THRONE,
     WALL,
     ZONED,
+    code,
 )
+from .state import CORE, TAFL
 
-_JUMP_MODES = ("none", "restricted", "over", "capture")
+_AS_THEY_ARE = (
+    "capture_all",
+    "draw_fort",
+    "exit_fort",
+    "king_with_one",
+    "linnaean",
+    "opentafl",
+    "quiet_limit",
+    "repetition_count",
+)
+"""Switches that kernels read as numbers, without a word."""
 _FAR = 32
 """A reach no board can use up."""
 
@@ -62,7 +80,7 @@ def terrain_cells(rules: Rules) -> Any:
         (DEFENDER_CAMP, DEFENDER_CAMP_SOFT, rules.defender_camps),
     ):
         for sq in named:
-            cells[sq] = (soft_terrain if sq in soft else terrain) << 4
+            cells[sq] = (soft_terrain if sq in soft else terrain) << TERRAIN
     for zone in rules.zones:
         for sq in zone.squares:
             cells[sq] |= ZONED
@@ -103,14 +121,14 @@ def _hostile(rules: Rules) -> Any:
         DEFENDER_CAMP_SOFT: (_bits(rules.defender_camp_hostile) & ~defenders,) * 2,
     }
     for cell in range(256):
-        piece, terrain = cell & 15, (cell >> 4) & 7
+        piece, terrain = cell & PIECE, (cell >> TERRAIN) & TERRAINS
         if piece == WALL:
             hostile[cell] = _bits(rules.edge_hostile)
             continue
         empty, held = by_terrain.get(terrain, (0, 0))
         mask = held if piece else empty
         if _stands_as_anvil(rules, piece):
-            mask |= defenders if piece < 8 else attackers
+            mask |= defenders if piece < DEFENDING else attackers
         hostile[cell] = mask
     return hostile
 
@@ -143,8 +161,8 @@ def _moving(rules: Rules, state: Any) -> None:
             if zone.mode != "stop":
                 state["pass_"][sq] &= mask
     limits = dict(rules.speed)
-    for letter, code in PIECE_CODES.items():
-        state["reach"][code] = limits.get(letter, _FAR)
+    for letter, piece in PIECE_CODES.items():
+        state["reach"][piece] = limits.get(letter, _FAR)
     for letters, switch in (
         ("K", rules.king_jump),
         ("nN", rules.knight_jump),
@@ -153,12 +171,12 @@ def _moving(rules: Rules, state: Any) -> None:
         ("gG", "none" if rules.opentafl else rules.guard_jump),
     ):
         for letter in letters:
-            state["jump"][PIECE_CODES[letter]] = _JUMP_MODES.index(switch)
+            state["jump"][PIECE_CODES[letter]] = code("king_jump", switch)
     for camps, side in ((rules.attacker_camps, 1), (rules.defender_camps, 2)):
         for sq in camps:
-            state["haven"][sq] = side
+            state["jump_square"][sq] = side
     for sq in rules.throne + rules.corners:
-        state["haven"][sq] = 3
+        state["jump_square"][sq] = 3
 
 
 def _four(size: int) -> tuple[int, ...]:
@@ -214,11 +232,17 @@ def _goals(rules: Rules, state: Any) -> None:
     state["guards"] = len(guards)
 
 
-def _seat(rules: Rules) -> int:
+def _linnaean_square(rules: Rules) -> int:
     """The one square of the king for a Linnaean capture in OpenTafl, off the board where it has no middle; 0: none."""
     if not rules.opentafl:
         return 0
     return square(rules.size // 2, rules.size // 2) if rules.size % 2 else CELLS - 1
+
+
+def _sealed(rules: Rules) -> int:
+    if rules.sealed == "off":
+        return SEALED_OFF
+    return SEALED_CORNERS if rules.corners == _four(rules.size) else SEALED_KING
 
 
 @lru_cache(maxsize=256)
@@ -239,43 +263,29 @@ def template(rules: Rules, letters: str) -> bytes:
     state["must_zobrist"] = MUST_ZOBRIST
     king = 1 << KING
     men = _bits("tcnmTCNM")
-    state["striker"] = men | (king if rules.king_armed in ("yes", "moving") else 0)
-    state["anvil"] = men | (king if rules.king_armed in ("yes", "standing") else 0)
+    state["active_captors"] = men | (king if rules.king_armed in ("yes", "moving") else 0)
+    state["passive_captors"] = men | (king if rules.king_armed in ("yes", "standing") else 0)
     state["victims"] = (_bits("TCNM"), _bits("tcnm"))
     state["jumpable"] = (_bits("TMG"), _bits("tmg")) if rules.opentafl else (_bits("TM"), _bits("tm"))
     present = {PIECE_CODES[letter] for letter in letters}
     jumps = max((int(state["jump"][code]) for code in present), default=0)
-    berserk = ("off", "capture", "any").index(rules.berserk)
-    values = {
+    values: dict[str, Any] = {
+        **{name: getattr(rules, name) for name in _AS_THEY_ARE},
+        **{name: code(name, getattr(rules, name)) for name in CODED},
         "side_zobrist": SIDE_ZOBRIST,
         "width": rules.size,
         "turncoats": "m" in letters or "M" in letters,
         "capture_run": rules.capture_run == "line",
-        "shieldwall": ("off", "men", "corner").index(rules.shieldwall),
         "shieldwall_any": rules.shieldwall_closer == "any",
-        "linnaean": rules.linnaean,
-        "seat": _seat(rules),
-        "opentafl": rules.opentafl,
-        "berserk": berserk,
-        "king_on_edge": ("safe", "enclosed", "last").index(rules.king_on_edge),
-        "king_with_one": rules.king_with_one,
+        "linnaean_square": _linnaean_square(rules),
         "commander_pair": rules.commander_pair and ("c" in letters or "n" in letters),
-        "escape": ("corner", "edge", "none").index(rules.escape),
-        "exit_fort": rules.exit_fort,
-        "encirclement": ("off", "apart", "ring").index(rules.encirclement),
         "jumpers": jumps > 0,
         "limited": any(state["reach"][code] < _FAR for code in present),
-        "uncommon": rules.capture_run == "line" or rules.linnaean or jumps == len(_JUMP_MODES) - 1,
-        "capture_all": rules.capture_all,
-        "sealed": 0 if rules.sealed == "off" else 2 if rules.corners == _four(rules.size) else 1,
-        "no_move": ("lose", "draw", "a", "d").index(rules.no_move),
-        "repetition": REPETITIONS.index(rules.repetition),
-        "repetition_count": rules.repetition_count,
+        "uncommon": rules.capture_run == "line" or rules.linnaean or jumps == JUMP_CAPTURE,
+        "sealed": _sealed(rules),
         "repetition_board": rules.repetition_compare == "board",
-        "repetition_stride": 1 if berserk or rules.repetition_compare == "board" else 2,
-        "draw_fort": rules.draw_fort,
+        "repetition_stride": 1 if rules.berserk != "off" or rules.repetition_compare == "board" else 2,
         "move_limit": rules.move_limit * (2 if rules.move_limit_unit == "each" else 1),
-        "quiet_limit": rules.quiet_limit,
         "material_attackers": rules.material_draw[0] if rules.material_draw else -1,
         "material_defenders": rules.material_draw[1] if rules.material_draw else -1,
     }

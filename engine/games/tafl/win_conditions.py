@@ -7,20 +7,40 @@ from __future__ import annotations
 
 from ...compile.jit import inline, kernel
 from ...squares import STRIDE
-from .state import KING
-from .walk import DIRECTIONS, RIGHT, UP, piece_moves
+from .codes import (
+    ALL_CAPTURED,
+    ATTACKERS,
+    CORNER,
+    D_GUARD,
+    D_SOLDIER,
+    DEFENDERS,
+    DEFENDERS_STUCK,
+    ENCIRCLEMENT_RING,
+    EXIT_FORT,
+    GUARD,
+    KING_CAPTURED,
+    KING_ESCAPED,
+    MEN,
+    PIECE,
+    SEALED,
+    SEALED_CORNERS,
+    SOLDIER,
+    SURROUNDED,
+    WALL,
+)
+from .movegen import DIRECTIONS, ONE_PIECE, RIGHT, UP, piece_moves, terrain
 
 ROUND = (UP, UP + RIGHT, RIGHT, RIGHT - UP, -UP, -UP - RIGHT, -RIGHT, UP - RIGHT)
 
 
 @inline
 def attacker(s, sq):
-    p = s.board[sq] & 15
-    return 1 <= p <= 5
+    p = s.board[sq] & PIECE
+    return SOLDIER <= p <= GUARD
 
 
 @inline
-def walks_out(s, start):
+def has_line_to_edge(s, start):
     """Whether a straight line without attackers leads to the edge: it refutes a ring for the price of a few cells."""
     for d in DIRECTIONS:
         q = start
@@ -32,17 +52,17 @@ def walks_out(s, start):
 
 
 @kernel
-def flees(s, start):
+def reaches_edge(s, start):
     """Whether a flood from `start` over empty squares and defenders' pieces reaches an edge square."""
-    if walks_out(s, start):
+    if has_line_to_edge(s, start):
         return True
     s.stamp += 1
-    return spreads(s, start)
+    return flood_reaches_edge(s, start)
 
 
 @kernel
-def spreads(s, start):
-    """The flood of `flees` over squares not yet marked with the current stamp."""
+def flood_reaches_edge(s, start):
+    """The flood of `reaches_edge` over squares not yet marked with the current stamp."""
     stamp = s.stamp
     s.flood[0] = start
     s.mark[start] = stamp
@@ -64,22 +84,22 @@ def spreads(s, start):
 @kernel
 def is_surrounded(s):
     """`encirclement`: apart, no defender reaches the edge; ring, one ring holds the king and all of them."""
-    if s.encirclement == 2:
-        if s.king == 0 or flees(s, s.king):
+    if s.encirclement == ENCIRCLEMENT_RING:
+        if s.king == 0 or reaches_edge(s, s.king):
             return False
-        for i in range(s.count[1]):
-            if s.mark[s.pieces[1, i]] != s.stamp:
+        for i in range(s.count[DEFENDERS]):
+            if s.mark[s.pieces[DEFENDERS, i]] != s.stamp:
                 return False
         return True
-    for i in range(s.count[1]):
-        if walks_out(s, int(s.pieces[1, i])):
+    for i in range(s.count[DEFENDERS]):
+        if has_line_to_edge(s, int(s.pieces[DEFENDERS, i])):
             return False
     s.stamp += 1
-    for i in range(s.count[1]):
-        q = int(s.pieces[1, i])
-        if s.mark[q] != s.stamp and spreads(s, q):
+    for i in range(s.count[DEFENDERS]):
+        q = int(s.pieces[DEFENDERS, i])
+        if s.mark[q] != s.stamp and flood_reaches_edge(s, q):
             return False
-    return s.count[1] > 0
+    return s.count[DEFENDERS] > 0
 
 
 @kernel
@@ -101,9 +121,9 @@ def surrounded(s, t, captured):
 
 
 @kernel
-def king_walks(s):
+def king_can_move(s):
     """Whether the king has a move, whoever is to move."""
-    top = s.moves.size - 512
+    top = s.moves.size - ONE_PIECE
     return piece_moves(s, s.king, top) > top
 
 
@@ -128,27 +148,27 @@ def fort_holds(s):
         done += 1
         for d in DIRECTIONS:
             x = q + d
-            c = s.board[x] & 15
+            c = s.board[x] & PIECE
             if c == 0:
                 if s.mark[x] != inside:
                     s.mark[x] = inside
                     s.flood[top] = x
                     top += 1
-            elif c < 6:
+            elif c <= GUARD:
                 return False
-    if not king_walks(s):
+    if not king_can_move(s):
         return False
-    for i in range(s.count[1]):
-        sq = s.pieces[1, i]
+    for i in range(s.count[DEFENDERS]):
+        sq = s.pieces[DEFENDERS, i]
         if sq != king:
             s.mark[sq] = stamp
     changed = True
     while changed:
         changed = False
-        for i in range(s.count[1]):
-            sq = int(s.pieces[1, i])
-            p = s.board[sq] & 15
-            if p == KING or p == 13 or s.mark[sq] != stamp:
+        for i in range(s.count[DEFENDERS]):
+            sq = int(s.pieces[DEFENDERS, i])
+            p = s.board[sq] & PIECE
+            if not (MEN >> p) & 1 or s.mark[sq] != stamp:
                 continue
             if (is_open(s, sq + RIGHT, p, stamp) and is_open(s, sq - RIGHT, p, stamp)) or (
                 is_open(s, sq + UP, p, stamp) and is_open(s, sq - UP, p, stamp)
@@ -159,8 +179,8 @@ def fort_holds(s):
         q = int(s.flood[i])
         for d in DIRECTIONS:
             x = q + d
-            p = s.board[x] & 15
-            if 9 <= p <= 13 and s.mark[x] != stamp:
+            p = s.board[x] & PIECE
+            if D_SOLDIER <= p <= D_GUARD and s.mark[x] != stamp:
                 return False
     return True
 
@@ -169,11 +189,11 @@ def fort_holds(s):
 def is_open(s, x, p, stamp):
     """Whether an attacker could stand on `x`, or its empty terrain be hostile to the man with code `p`."""
     c = s.board[x]
-    if c & 15 == 15:
+    if c & PIECE == WALL:
         return False
     if s.mark[x] != stamp and s.mark[x] != stamp + 1:
         return True
-    return c & 15 == 0 and (s.hostile[c] >> p) & 1 != 0
+    return c & PIECE == 0 and (s.hostile[c] >> p) & 1 != 0
 
 
 @kernel
@@ -183,30 +203,30 @@ def opentafl_end(s, fell, king_came):
     A third occurrence comes second there. Wherever one of the later ends holds, it held when the position first
     stood, so the history may be asked afterwards.
     """
-    if s.count[0] == 0 and s.capture_all:
-        return 5 | 2 << 8
+    if s.count[ATTACKERS] == 0 and s.capture_all:
+        return ALL_CAPTURED
     if s.king and king_came and not fell and s.goal[s.king]:
-        return 2 | 2 << 8
+        return KING_ESCAPED
     if fell:
-        return 1 | 1 << 8
+        return KING_CAPTURED
     if is_locked(s):
-        return 7 | 1 << 8
+        return DEFENDERS_STUCK
     if s.exit_fort and opentafl_fort(s):
-        return 3 | 2 << 8
+        return EXIT_FORT
     if s.encirclement and is_surrounded(s):
-        return 4 | 1 << 8
+        return SURROUNDED
     if s.sealed and sealed(s):
-        return 6 | 1 << 8
+        return SEALED
     return 0
 
 
 @kernel
 def is_locked(s):
     """Whether no defending piece has an empty neighbour square."""
-    for i in range(s.count[1]):
-        sq = int(s.pieces[1, i])
+    for i in range(s.count[DEFENDERS]):
+        sq = int(s.pieces[DEFENDERS, i])
         for d in DIRECTIONS:
-            if s.board[sq + d] & 15 == 0:
+            if s.board[sq + d] & PIECE == 0:
                 return False
     return True
 
@@ -233,13 +253,13 @@ def opentafl_fort(s):
             at_edge = True
         for d in DIRECTIONS:
             x = q + d
-            c = s.board[x] & 15
+            c = s.board[x] & PIECE
             if c == 0:
                 if s.mark[x] != inside:
                     s.mark[x] = inside
                     s.flood[top] = x
                     top += 1
-            elif c < 6:
+            elif c <= GUARD:
                 return False
     if not at_edge:
         return False
@@ -247,7 +267,7 @@ def opentafl_fort(s):
         q = int(s.flood[i])
         for d in DIRECTIONS:
             x = q + d
-            if 9 <= s.board[x] & 15 <= 13 and openings(s, x, inside) >= 3:
+            if D_SOLDIER <= s.board[x] & PIECE <= D_GUARD and openings(s, x, inside) >= 3:
                 return False
     return True
 
@@ -257,8 +277,8 @@ def openings(s, sq, inside):
     """Neighbour squares of a man that are neither inside the fort nor held by a defending piece."""
     n = 0
     for d in DIRECTIONS:
-        p = s.board[sq + d] & 15
-        if p < 6 and s.mark[sq + d] != inside:
+        p = s.board[sq + d] & PIECE
+        if p <= GUARD and s.mark[sq + d] != inside:
             n += 1
     return n
 
@@ -266,12 +286,12 @@ def openings(s, sq, inside):
 @kernel
 def sealed(s):
     """`sealed = org`: positions that hnefatafl.org calls hopeless for the defenders, by that program's tests."""
-    return king_trapped(s) or (s.sealed == 2 and corners_sealed(s))
+    return king_trapped(s) or (s.sealed == SEALED_CORNERS and corners_sealed(s))
 
 
 @inline
 def is_corner(s, q):
-    return (int(s.board[q]) >> 4) & 7 == 2
+    return terrain(s.board[q]) == CORNER
 
 
 @kernel
@@ -285,13 +305,13 @@ def king_trapped(s):
             return False
     for k in range(4):
         inward = DIRECTIONS[k]
-        if s.board[king - inward] & 15 != 15:
+        if s.board[king - inward] & PIECE != WALL:
             continue
         d = DIRECTIONS[(k + 1) & 3]
-        n = s.count[0]
+        n = s.count[ATTACKERS]
         held = True
         for e in (d, -d):
-            if s.board[king + e] & 15 == 15:
+            if s.board[king + e] & PIECE == WALL:
                 return False  # he sits on the end square of an edge line
             for j in range(1, 3):
                 x = king + j * e
@@ -303,7 +323,7 @@ def king_trapped(s):
             continue
         if n > 5 and not (attacker(s, king + inward) and attacker(s, king + 2 * inward)):
             continue
-        if s.count[1] - 1 < 2:
+        if s.count[DEFENDERS] - 1 < 2:
             return True
         if n > 7:
             for e in (d, -d):
@@ -315,8 +335,8 @@ def king_trapped(s):
 @kernel
 def corners_sealed(s):
     """(B) All four corners sealed, and few defenders left or nothing of them between the seals."""
-    n = s.count[0]
-    m = s.count[1] - 1
+    n = s.count[ATTACKERS]
+    m = s.count[DEFENDERS] - 1
     size = s.width
     stamp = s.stamp + 1
     s.stamp += 1
@@ -350,8 +370,8 @@ def corner_sealed(s, corner, up, right, stamp):
     top = 0
     for d in (up, right):
         q = corner + d
-        p = s.board[q] & 15
-        if p == 0 or 1 <= p <= 5:
+        p = s.board[q] & PIECE
+        if p == 0 or SOLDIER <= p <= GUARD:
             s.flood[top] = q
             top += 1
     done = 0
@@ -360,8 +380,8 @@ def corner_sealed(s, corner, up, right, stamp):
         done += 1
         for d in DIRECTIONS:
             x = q + d
-            p = s.board[x] & 15
-            if p == 15 or x == corner or 1 <= p <= 5:
+            p = s.board[x] & PIECE
+            if p == WALL or x == corner or SOLDIER <= p <= GUARD:
                 continue
             known = False
             for i in range(top):

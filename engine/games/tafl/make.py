@@ -5,15 +5,45 @@ from __future__ import annotations
 import numpy as np
 
 from ...compile.jit import entry, inline, kernel
-from ...squares import STRIDE
-from .ends import fort_holds, opentafl_end, sealed, surrounded
-from .state import KING
-from .walk import DIRECTIONS, RIGHT, UP, piece_moves
-
-MERCENARIES = 1 << 4 | 1 << 12
-COMMANDERS = 1 << 2 | 1 << 3 | 1 << 10 | 1 << 11
-GUARDS = 1 << 5 | 1 << 13
-SOLDIERS_OF_ATTACK = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4
+from ...squares import ORIGIN, STRIDE, TARGET
+from .codes import (
+    ALL_CAPTURED,
+    ATTACKERS,
+    ATTACKING_COMMANDERS,
+    ATTACKING_MEN,
+    BERSERK_ANY,
+    CAPTURED_PIECE,
+    CAPTURED_SLOT,
+    CAPTURED_SQUARE,
+    COMMANDERS,
+    CORNER,
+    D_GUARD,
+    D_MERCENARY,
+    D_SOLDIER,
+    DEFENDERS,
+    DEFENDING,
+    EXIT_FORT,
+    GUARD,
+    GUARDS,
+    JUMP_CAPTURE,
+    KING,
+    KING_CAPTURED,
+    KING_ESCAPED,
+    KING_FELL,
+    KING_ON_EDGE_ENCLOSED,
+    KING_ON_EDGE_LAST,
+    KING_ON_EDGE_SAFE,
+    MERCENARIES,
+    PIECE,
+    SEALED,
+    SHIELDWALL_CORNER,
+    SIDE,
+    SURROUNDED,
+    THRONE,
+    WALL,
+)
+from .movegen import DIRECTIONS, RIGHT, UP, piece_moves, terrain
+from .win_conditions import fort_holds, opentafl_end, sealed, surrounded
 
 TRY = 1024
 """The last entries of the move stack are scratch for looking one move ahead."""
@@ -26,9 +56,9 @@ def helps_take(s, sq, q):
 
 
 @inline
-def unlist(s, sq, q):
+def list_remove(s, sq, q):
     """Take what stands on `sq` out of its side's list: the last one fills the gap."""
-    side = q >> 3
+    side = q >> SIDE
     place = int(s.slot[sq])
     n = s.count[side] - 1
     last = s.pieces[side, n]
@@ -40,8 +70,8 @@ def unlist(s, sq, q):
 
 
 @inline
-def relist(s, sq, q, place):
-    side = q >> 3
+def list_insert(s, sq, q, place):
+    side = q >> SIDE
     n = s.count[side]
     if place < n:
         # Behind the end may lie a mercenary that has gone back to the other side: its slot is not ours.
@@ -54,36 +84,36 @@ def relist(s, sq, q, place):
 
 
 @inline
-def take(s, sq):
+def remove_piece(s, sq):
     """Remove a man, or turn a mercenary's coat, and remember it on the stack of captures."""
     c = int(s.board[sq])
-    q = c & 15
-    place = unlist(s, sq, q)
+    q = c & PIECE
+    place = list_remove(s, sq, q)
     s.key ^= s.zobrist[q, sq]
-    s.caught[s.caught_top] = sq | q << 9 | place << 13
+    s.caught[s.caught_top] = sq | q << CAPTURED_PIECE | place << CAPTURED_SLOT
     s.caught_top += 1
     if (MERCENARIES >> q) & 1:
-        turned = q ^ 8
-        s.board[sq] = c ^ 8
+        turned = q ^ DEFENDING
+        s.board[sq] = c ^ DEFENDING
         s.key ^= s.zobrist[turned, sq]
-        n = s.count[turned >> 3]
-        s.pieces[turned >> 3, n] = sq
+        n = s.count[turned >> SIDE]
+        s.pieces[turned >> SIDE, n] = sq
         s.slot[sq] = n
-        s.count[turned >> 3] = n + 1
+        s.count[turned >> SIDE] = n + 1
     else:
         s.board[sq] = c ^ q
 
 
 @inline
-def give_back(s):
+def restore_piece(s):
     s.caught_top -= 1
     entry = int(s.caught[s.caught_top])
-    sq = entry & 511
-    q = (entry >> 9) & 15
+    sq = entry & CAPTURED_SQUARE
+    q = (entry >> CAPTURED_PIECE) & PIECE
     if (MERCENARIES >> q) & 1:
-        s.count[(q ^ 8) >> 3] -= 1
-    s.board[sq] = (int(s.board[sq]) & ~15) | q
-    relist(s, sq, q, entry >> 13)
+        s.count[(q ^ DEFENDING) >> SIDE] -= 1
+    s.board[sq] = (int(s.board[sq]) & ~PIECE) | q
+    list_insert(s, sq, q, entry >> CAPTURED_SLOT)
 
 
 @inline
@@ -98,18 +128,19 @@ def add_once(s, n, sq):
 
 @kernel
 def run_victims(s, t, n):
-    """`capture_run = line`: the unbroken line of enemies up to a square hostile to each. 1024: the king falls."""
-    side = (s.board[t] & 15) >> 3
+    """`capture_run = line`: the unbroken line of enemies up to a square hostile to each; KING_FELL more if the king
+    falls."""
+    side = (s.board[t] & PIECE) >> SIDE
     taken = s.victims[side]
-    if side == 0:
+    if side == ATTACKERS:
         taken |= 1 << KING
     fell = 0
     for d in DIRECTIONS:
         q = t + d
         first = q
         while True:
-            p = s.board[q] & 15
-            if not (taken >> p) & 1 or (p == KING and (int(s.board[q]) >> 4) & 7 == 1):
+            p = s.board[q] & PIECE
+            if not (taken >> p) & 1 or (p == KING and terrain(s.board[q]) == THRONE):
                 break
             q += d
         if q == first:
@@ -117,38 +148,38 @@ def run_victims(s, t, n):
         falls = True
         v = first
         while v != q:
-            if not helps_take(s, q, s.board[v] & 15):
+            if not helps_take(s, q, s.board[v] & PIECE):
                 falls = False
             v += d
         if falls:
             v = first
             while v != q:
-                if s.board[v] & 15 == KING:
+                if s.board[v] & PIECE == KING:
                     fell = 1
                 else:
                     n = add_once(s, n, v)
                 v += d
-    return n + 1024 * fell
+    return n + KING_FELL * fell
 
 
 @inline
 def holds_wall(s, sq, side, mover):
     """Whether a piece of `side` that may help stands on `sq`; who has just moved there helps as a mover does."""
-    p = s.board[sq] & 15
-    helpers = s.striker if sq == mover else s.anvil
-    return p != 0 and p != 15 and p >> 3 == side and (helpers >> p) & 1 != 0
+    p = s.board[sq] & PIECE
+    helpers = s.active_captors if sq == mover else s.passive_captors
+    return p != 0 and p != WALL and p >> SIDE == side and (helpers >> p) & 1 != 0
 
 
 @kernel
 def row_victims(s, end, d, inward, mover, n):
     """The shieldwall row that begins behind `end` in direction `d` along the edge."""
-    side = (s.board[mover] & 15) >> 3
+    side = (s.board[mover] & PIECE) >> SIDE
     x = end + d
     length = 0
     while True:
-        p = s.board[x] & 15
+        p = s.board[x] & PIECE
         # The two end squares of an edge line never belong to a row.
-        if p == 0 or p == 15 or p >> 3 == side or s.board[x + d] & 15 == 15:
+        if p == 0 or p == WALL or p >> SIDE == side or s.board[x + d] & PIECE == WALL:
             break
         if not holds_wall(s, x + inward, side, mover):
             break
@@ -157,15 +188,15 @@ def row_victims(s, end, d, inward, mover, n):
     if length < 2:
         return n
     closed = holds_wall(s, x, side, mover)
-    if not closed and s.shieldwall == 2:
+    if not closed and s.shieldwall == SHIELDWALL_CORNER:
         # Only one end may be a corner: `end` is held whenever a move closes the row.
         c = int(s.board[x])
-        closed = c & 15 == 0 and (c >> 4) & 7 == 2
+        closed = c & PIECE == 0 and terrain(c) == CORNER
     if not closed:
         return n
     for i in range(1, length + 1):
         v = end + i * d
-        p = s.board[v] & 15
+        p = s.board[v] & PIECE
         if p != KING and not (GUARDS >> p) & 1:
             n = add_once(s, n, v)
     return n
@@ -174,8 +205,8 @@ def row_victims(s, end, d, inward, mover, n):
 @kernel
 def wall_victims(s, t, n):
     """Shieldwall rows that fall to the piece that arrived at `t`, as an end of a row or (any) elsewhere."""
-    p = s.board[t] & 15
-    side = p >> 3
+    p = s.board[t] & PIECE
+    side = p >> SIDE
     if s.shieldwall_any:
         size = s.width
         for k in range(4):
@@ -195,14 +226,14 @@ def wall_victims(s, t, n):
                 c = int(s.board[e])
                 if holds_wall(s, e, side, t):
                     n = row_victims(s, e, d, inward, t, n)
-                elif c & 15 == 0 and (c >> 4) & 7 == 2 and s.shieldwall == 2:
+                elif c & PIECE == 0 and terrain(c) == CORNER and s.shieldwall == SHIELDWALL_CORNER:
                     n = row_from_corner(s, e, d, inward, t, n)
         return n
-    if not (s.striker >> p) & 1 or not s.edge[t]:
+    if not (s.active_captors >> p) & 1 or not s.edge[t]:
         return n
     for k in range(4):
         inward = DIRECTIONS[k]
-        if s.board[t - inward] & 15 == 15:
+        if s.board[t - inward] & PIECE == WALL:
             d = DIRECTIONS[(k + 1) & 3]
             n = row_victims(s, t, d, inward, t, n)
             n = row_victims(s, t, -d, inward, t, n)
@@ -212,11 +243,11 @@ def wall_victims(s, t, n):
 @kernel
 def row_from_corner(s, end, d, inward, mover, n):
     """A row behind an empty corner square falls only if a piece, not another corner, holds its far end."""
-    side = (s.board[mover] & 15) >> 3
+    side = (s.board[mover] & PIECE) >> SIDE
     x = end + d
     while True:
-        p = s.board[x] & 15
-        if p == 0 or p == 15 or p >> 3 == side:
+        p = s.board[x] & PIECE
+        if p == 0 or p == WALL or p >> SIDE == side:
             break
         x += d
     if not holds_wall(s, x, side, mover):
@@ -228,16 +259,28 @@ def row_from_corner(s, end, d, inward, mover, n):
 def linnaean_victim(s, t, n):
     """A defender beside the king on his throne, taken against the king between three other attackers."""
     for d in DIRECTIONS:
-        q = s.board[t + d] & 15
+        q = s.board[t + d] & PIECE
         k = t + 2 * d
-        if 9 <= q <= 12 and k == s.king and (k == s.seat if s.seat else (int(s.board[k]) >> 4) & 7 == 1):
+        if (
+            D_SOLDIER <= q <= D_MERCENARY
+            and k == s.king
+            and (k == s.linnaean_square if s.linnaean_square else terrain(s.board[k]) == THRONE)
+        ):
             others = 0
             for e in DIRECTIONS:
-                if e != -d and (SOLDIERS_OF_ATTACK >> (s.board[k + e] & 15)) & 1:
+                if e != -d and (ATTACKING_MEN >> (s.board[k + e] & PIECE)) & 1:
                     others += 1
             if others == 3:
                 n = add_once(s, n, t + d)
     return n
+
+
+@inline
+def safe_at_edge(s):
+    """Whether the edge of the board keeps a king who stands there from being taken."""
+    return s.king_on_edge == KING_ON_EDGE_SAFE or (
+        s.king_on_edge == KING_ON_EDGE_LAST and s.count[DEFENDERS] > 1
+    )
 
 
 @kernel
@@ -249,16 +292,18 @@ def king_falls(s, t, p):
         return helps_take(s, 2 * k - t, KING) != 0
     if sides == 0:
         return False
-    on_throne = (int(s.board[k]) >> 4) & 7 == 1
+    on_throne = terrain(s.board[k]) == THRONE
     if s.commander_pair and not on_throne and (COMMANDERS >> p) & 1:
         far = int(s.board[2 * k - t])
-        q = far & 15
-        if q == 2 or q == 3 or ((far >> 4) & 7 == 2 and q != 15 and (s.hostile[far & ~15] >> KING) & 1):
+        q = far & PIECE
+        if (ATTACKING_COMMANDERS >> q) & 1:
+            return True
+        if terrain(far) == CORNER and q != WALL and (s.hostile[far & ~PIECE] >> KING) & 1:
             return True
     for d in DIRECTIONS:
         c = s.board[k + d]
-        if c & 15 == 15:
-            if s.king_on_edge == 0 or (s.king_on_edge == 2 and s.count[1] > 1):
+        if c & PIECE == WALL:
+            if safe_at_edge(s):
                 return False
         elif not (s.hostile[c] >> KING) & 1:
             return False
@@ -273,8 +318,8 @@ def pair_falls(s, t):
         return False
     mate = 0
     for d in DIRECTIONS:
-        q = s.board[k + d] & 15
-        if 9 <= q <= 13:
+        q = s.board[k + d] & PIECE
+        if D_SOLDIER <= q <= D_GUARD:
             if mate:
                 return False
             mate = k + d
@@ -282,7 +327,7 @@ def pair_falls(s, t):
         return False
     touched = False
     for member, other in ((k, mate), (mate, k)):
-        p = s.board[member] & 15
+        p = s.board[member] & PIECE
         for d in DIRECTIONS:
             x = member + d
             if x == other:
@@ -290,11 +335,11 @@ def pair_falls(s, t):
             if x == t:
                 touched = True
             c = s.board[x]
-            q = c & 15
-            if 9 <= q <= 14:
+            q = c & PIECE
+            if D_SOLDIER <= q <= KING:
                 return False
-            if q == 15:
-                if s.king_on_edge != 1:
+            if q == WALL:
+                if s.king_on_edge != KING_ON_EDGE_ENCLOSED:
                     return False
             elif not (s.hostile[c] >> p) & 1:
                 return False
@@ -303,28 +348,28 @@ def pair_falls(s, t):
 
 @kernel
 def uncommon_victims(s, o, t, p, n):
-    """Victims of jumps, long lines and the Linnaean rule; 1024 is added if the king falls in a line."""
+    """Victims of jumps, long lines and the Linnaean rule; KING_FELL is added if the king falls in a line."""
     mid = (o + t) >> 1
-    q = s.board[mid] & 15
+    q = s.board[mid] & PIECE
     span = abs(t - o)
-    if (span == 2 or span == 2 * STRIDE) and s.jump[p] == 3 and q != 0:
+    if (span == 2 or span == 2 * STRIDE) and s.jump[p] == JUMP_CAPTURE and q != 0:
         n = add_once(s, n, mid)
-    if s.linnaean and (SOLDIERS_OF_ATTACK >> p) & 1:
+    if s.linnaean and (ATTACKING_MEN >> p) & 1:
         n = linnaean_victim(s, t, n)
-    if s.capture_run and (s.striker >> p) & 1:
+    if s.capture_run and (s.active_captors >> p) & 1:
         n = run_victims(s, t, n)
     return n
 
 
 @inline
-def strike(s, o, t):
+def apply(s, o, t):
     """Lift and place the piece, find every victim on that board, remove the union; 1 if the king falls.
 
     The side to move, counters and stacks of `make` are the caller's business.
     """
     c = int(s.board[o])
-    p = c & 15
-    side = p >> 3
+    p = c & PIECE
+    side = p >> SIDE
     s.board[o] = c ^ p
     s.board[t] = int(s.board[t]) | p
     place = s.slot[o]
@@ -338,12 +383,12 @@ def strike(s, o, t):
     fell = 0
     if s.uncommon:
         n = uncommon_victims(s, o, t, p, n)
-        fell = n >> 10
-        n &= 1023
-    if (s.striker >> p) & 1 and not s.capture_run:
+        fell = n // KING_FELL
+        n %= KING_FELL
+    if (s.active_captors >> p) & 1 and not s.capture_run:
         victims = s.victims[side]
         for d in DIRECTIONS:
-            q = s.board[t + d] & 15
+            q = s.board[t + d] & PIECE
             if (victims >> q) & 1 and helps_take(s, t + 2 * d, q):
                 if s.uncommon:
                     n = add_once(s, n, t + d)
@@ -353,8 +398,8 @@ def strike(s, o, t):
     if s.shieldwall and (s.edge[t] or s.shieldwall_any):
         n = wall_victims(s, t, n)
     for i in range(n):
-        take(s, int(s.flood[i]))
-    if side == 0 and s.king and p != 5:
+        remove_piece(s, int(s.flood[i]))
+    if side == ATTACKERS and s.king and p != GUARD:
         away = abs(s.king - t)
         if away == 1 or away == STRIDE:
             if king_falls(s, t, p):
@@ -365,12 +410,12 @@ def strike(s, o, t):
 
 
 @inline
-def unstrike(s, o, t, caught):
+def revert(s, o, t, caught):
     while s.caught_top > caught:
-        give_back(s)
+        restore_piece(s)
     c = int(s.board[t])
-    p = c & 15
-    side = p >> 3
+    p = c & PIECE
+    side = p >> SIDE
     s.board[t] = c ^ p
     s.board[o] = int(s.board[o]) | p
     place = s.slot[t]
@@ -382,45 +427,45 @@ def unstrike(s, o, t, caught):
 
 
 @kernel
-def prey(s, o, t):
-    """How many men the move captures; 1024 more if the king falls."""
+def count_captures(s, o, t):
+    """How many men the move captures; KING_FELL more if the king falls."""
     caught = s.caught_top
     key = s.key
-    fell = strike(s, o, t)
+    fell = apply(s, o, t)
     n = s.caught_top - caught
-    unstrike(s, o, t, caught)
+    revert(s, o, t, caught)
     s.key = key
-    return n + 1024 * fell
+    return n + KING_FELL * fell
 
 
 @inline
-def takes(s, o, t):
+def is_capture(s, o, t):
     """Whether the move captures a man or the king."""
-    return prey(s, o, t) > 0
+    return count_captures(s, o, t) > 0
 
 
 @kernel
-def goes_on(s, t):
+def must_continue(s, t):
     """Whether the berserk piece on `t`, which has just captured, must move again."""
     top = s.moves.size - TRY
     end = piece_moves(s, t, top)
-    if s.berserk == 2:
+    if s.berserk == BERSERK_ANY:
         return end > top
     for i in range(top, end):
         m = int(s.moves[i])
-        if takes(s, m & 511, m >> 9):
+        if is_capture(s, m & ORIGIN, m >> TARGET):
             return True
     return False
 
 
 @entry
 def make(s, move):
-    """Play a move of `side_moves`. Sets `s.outcome` if it decides the game on the board.
+    """Play a move of `generate_pseudo_legal`. Sets `s.outcome` if it decides the game on the board.
 
     Repetition, limits and the lack of a move are judged by `judge.py` afterwards.
     """
-    o = move & 511
-    t = move >> 9
+    o = move & ORIGIN
+    t = move >> TARGET
     side = s.side
     ply = s.ply + 1
     caught = s.caught_top
@@ -436,7 +481,7 @@ def make(s, move):
     if s.must_go:
         s.key ^= s.must_zobrist[s.must_go]
         s.must_go = 0
-    fell = strike(s, o, t)
+    fell = apply(s, o, t)
     n = s.caught_top - caught
     if n:
         s.quiet = 0
@@ -449,21 +494,21 @@ def make(s, move):
     outcome = 0
     king = s.king
     if s.opentafl:
-        outcome = opentafl_end(s, fell, side == 1 and king == t)
+        outcome = opentafl_end(s, fell, side == DEFENDERS and king == t)
     elif fell:
-        outcome = 1 | 1 << 8
-    elif king and side == 1 and s.goal[t] and king == t:
-        outcome = 2 | 2 << 8
+        outcome = KING_CAPTURED
+    elif king and side == DEFENDERS and s.goal[t] and king == t:
+        outcome = KING_ESCAPED
     elif s.exit_fort and s.edge[king] and fort_holds(s):
-        outcome = 3 | 2 << 8
-    elif side == 0 and s.encirclement and surrounded(s, t, n):
-        outcome = 4 | 1 << 8
-    elif s.count[0] == 0 and s.capture_all:
-        outcome = 5 | 2 << 8
+        outcome = EXIT_FORT
+    elif side == ATTACKERS and s.encirclement and surrounded(s, t, n):
+        outcome = SURROUNDED
+    elif s.count[ATTACKERS] == 0 and s.capture_all:
+        outcome = ALL_CAPTURED
     elif s.sealed and sealed(s):
-        outcome = 6 | 1 << 8
+        outcome = SEALED
     s.outcome = outcome
-    if n and s.berserk and outcome == 0 and goes_on(s, t):
+    if n and s.berserk and outcome == 0 and must_continue(s, t):
         s.must_go = t
         s.key ^= s.must_zobrist[t]
         s.keys[ply] = 0  # positions inside a turn are not counted
@@ -487,7 +532,7 @@ def undo(s):
         s.turns -= 1
     caught = int(s.u_caught[ply])
     s.taken[s.side] -= s.caught_top - caught
-    unstrike(s, move & 511, move >> 9, caught)
+    revert(s, move & ORIGIN, move >> TARGET, caught)
     s.key = s.u_key[ply]
     s.quiet = s.u_quiet[ply]
     s.since = s.u_since[ply]

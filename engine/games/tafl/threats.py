@@ -10,46 +10,46 @@ from __future__ import annotations
 import numpy as np
 
 from ...compile.jit import inline, kernel
-from .judge import horizon
+from ...squares import TARGET
+from ...verbs import LOST, NO_THREAT, THREAT
+from .adjudication import limit_salt
+from .codes import ATTACKERS, ATTACKING_MEN, DEFENDERS, PIECE, WINNER
+from .make import make, undo
+from .movegen import DIRECTIONS, can_reach
 from .noisy import arrivals, king_pressed
-from .strike import make, undo
-from .walk import DIRECTIONS, goes
-
-MEN_OF_ATTACK = 31
-"""Bits of the pieces that can take a king."""
 
 
 @inline
 def way_out(s, d):
     """The goal square that the king could reach in direction `d` with one move, 0 if there is none."""
     t = s.king + d
-    while s.board[t] & 15 == 0:
-        if s.goal[t] and goes(s, s.king, t):
+    while s.board[t] & PIECE == 0:
+        if s.goal[t] and can_reach(s, s.king, t):
             return t
         t += d
     return 0
 
 
 @kernel
-def win_at_once(s, top):
+def winning_move(s, top):
     """A move by which the side to move wins now, 0 if none is seen; `s.moves` from `top` on is scratch."""
     if s.king == 0 or s.must_go or s.opentafl:
         return 0
-    if s.side == 1:
+    if s.side == DEFENDERS:
         for d in DIRECTIONS:
             t = way_out(s, d)
             if t:
-                return int(s.king | t << 9)
+                return int(s.king | t << TARGET)
         return 0
     for d in DIRECTIONS:
         t = s.king + d
-        if s.board[t] & 15 == 0 and king_pressed(s, t, 0):
-            end = arrivals(s, t, 0, MEN_OF_ATTACK, top, top)
+        if s.board[t] & PIECE == 0 and king_pressed(s, t, 0):
+            end = arrivals(s, t, 0, ATTACKING_MEN, top, top)
             for i in range(top, end):
                 move = int(s.moves[i])
                 # `king_pressed` is a guess; only the move itself is a verdict.
                 make(s, move)
-                won = s.outcome >> 8 == 1
+                won = s.outcome >> WINNER == ATTACKERS + 1
                 undo(s)
                 if won:
                     return move
@@ -57,39 +57,39 @@ def win_at_once(s, top):
 
 
 @kernel
-def looming(s, top):
-    """How the other side would win if it were to move: 0 not, 1 in a way that may be parried, 2 whatever is done.
+def threat_level(s, top):
+    """NO_THREAT, THREAT or LOST: how the other side would win if it were to move.
 
     The side to move must have no win at once. `s.moves` from `top` on is scratch.
     """
     if s.king == 0 or s.must_go or s.opentafl:
-        return 0
-    if s.side == 0:
+        return NO_THREAT
+    if s.side == ATTACKERS:
         ways = 0
         for d in DIRECTIONS:
             if way_out(s, d):
                 ways += 1
         if ways < 2:
-            return ways
+            return THREAT if ways else NO_THREAT
         # One man shuts one way. What else could save the attackers: a king who falls in an uncommon manner, a draw.
         odd = s.capture_run or s.jumpers or s.commander_pair or s.turncoats or s.berserk
-        return 1 if odd or s.material_attackers >= 0 or horizon(s) else 2
+        return THREAT if odd or s.material_attackers >= 0 or limit_salt(s) else LOST
     for d in DIRECTIONS:
         t = s.king + d
         if (
-            s.board[t] & 15 == 0
+            s.board[t] & PIECE == 0
             and king_pressed(s, t, 0)
-            and arrivals(s, t, 0, MEN_OF_ATTACK, top, top) > top
+            and arrivals(s, t, 0, ATTACKING_MEN, top, top) > top
         ):
-            return 1
-    return 0
+            return THREAT
+    return NO_THREAT
 
 
 @kernel
-def skip(s):
+def make_null(s):
     """Let the side to move pass, for searches that ask what a threat is worth; 0 if it may not.
 
-    No position after it counts as repeated with one before it. `unskip` takes it back.
+    No position after it counts as repeated with one before it. `unmake_null` takes it back.
     """
     if s.must_go or s.opentafl or s.count[s.side] < 3:
         return 0
@@ -108,7 +108,7 @@ def skip(s):
 
 
 @kernel
-def unskip(s):
+def unmake_null(s):
     ply = s.ply
     s.key = s.u_key[ply]
     s.since = s.u_since[ply]

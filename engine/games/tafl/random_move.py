@@ -6,9 +6,10 @@ import numpy as np
 
 from ...compile.jit import entry
 from ...dice import below
-from ...squares import STRIDE
-from .judge import generate
-from .walk import RIGHT, UP, goes_straight
+from ...squares import STRIDE, TARGET
+from .adjudication import generate
+from .codes import PIECE, REPETITION_FORBIDDEN
+from .movegen import RIGHT, UP, can_reach_straight
 
 
 @entry
@@ -20,7 +21,7 @@ def random_move(s):
     gets the list.
     """
     side = s.side
-    if s.must_go == 0 and s.repetition < 6:
+    if s.must_go == 0 and s.repetition < REPETITION_FORBIDDEN:
         size = s.width
         # Unsigned: a quotient of signed numbers is rounded down, which takes a division and four steps more.
         spread = np.uint64(2 * size)
@@ -42,8 +43,8 @@ def random_move(s):
             if steps < 0:
                 d = -d
                 steps = -steps
-            if steps and not s.board[t] & 15 and goes_straight(s, o, t, d, steps):
-                return o | t << 9
+            if steps and not s.board[t] & PIECE and can_reach_straight(s, o, t, d, steps):
+                return o | t << TARGET
     end = generate(s, 0)
     if end == 0:
         return 0

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from ...compile.jit import inline, kernel
-from ...squares import STRIDE
+from ...squares import STRIDE, TARGET
+from .codes import JUMP_NONE, JUMP_RESTRICTED, PIECE, SIDE, TERRAIN, TERRAINS
 
 UP, RIGHT = STRIDE, 1
 DIRECTIONS = (UP, RIGHT, -UP, -RIGHT)
+ONE_PIECE = 512
+"""Entries at the end of the move stack that hold all moves of one piece: scratch."""
+
+
+@inline
+def terrain(cell):
+    """The terrain of a cell."""
+    return (int(cell) >> TERRAIN) & TERRAINS
 
 
 @inline
@@ -18,20 +27,20 @@ def may_step(s, o, t, bit):
 @inline
 def slides(s, o, top):
     """All slides of the piece on `o`. A cell of 0 is free for everybody: the common loop reads nothing else."""
-    bit = 1 << (s.board[o] & 15)
+    bit = 1 << (s.board[o] & PIECE)
     for d in DIRECTIONS:
         t = o + d
         c = s.board[t]
         while True:
             while c == 0:
-                s.moves[top] = o | t << 9
+                s.moves[top] = o | t << TARGET
                 top += 1
                 t += d
                 c = s.board[t]
-            if c & 15 or not may_step(s, o, t, bit):
+            if c & PIECE or not may_step(s, o, t, bit):
                 break
             if s.stop[t] & bit:
-                s.moves[top] = o | t << 9
+                s.moves[top] = o | t << TARGET
                 top += 1
             if not s.pass_[t] & bit:
                 break
@@ -43,17 +52,17 @@ def slides(s, o, top):
 @kernel
 def slides_limited(s, o, top):
     """As `slides`, for rule sets in which some piece goes only so far."""
-    p = s.board[o] & 15
+    p = s.board[o] & PIECE
     bit = 1 << p
     for d in DIRECTIONS:
         t = o
         for _ in range(s.reach[p]):
             t += d
             c = s.board[t]
-            if c & 15 or (c and not may_step(s, o, t, bit)):
+            if c & PIECE or (c and not may_step(s, o, t, bit)):
                 break
             if c == 0 or s.stop[t] & bit:
-                s.moves[top] = o | t << 9
+                s.moves[top] = o | t << TARGET
                 top += 1
             if c and not s.pass_[t] & bit:
                 break
@@ -63,25 +72,25 @@ def slides_limited(s, o, top):
 @inline
 def may_jump(s, o, d):
     """Whether the piece on `o` may hop in direction `d`: over one adjacent enemy that can be jumped."""
-    p = s.board[o] & 15
+    p = s.board[o] & PIECE
     mode = s.jump[p]
-    if mode == 0:
+    if mode == JUMP_NONE:
         return False
-    if not (s.jumpable[p >> 3] >> (s.board[o + d] & 15)) & 1:
+    if not (s.jumpable[p >> SIDE] >> (s.board[o + d] & PIECE)) & 1:
         return False
     t = o + 2 * d
     bit = 1 << p
-    if s.board[t] & 15 or not s.stop[t] & bit or not may_step(s, o, t, bit):
+    if s.board[t] & PIECE or not s.stop[t] & bit or not may_step(s, o, t, bit):
         return False
-    return mode != 1 or ((s.haven[o] | s.haven[t]) >> (p >> 3)) & 1 != 0
+    return mode != JUMP_RESTRICTED or ((s.jump_square[o] | s.jump_square[t]) >> (p >> SIDE)) & 1 != 0
 
 
 @kernel
 def jumps(s, o, top):
-    if s.jump[s.board[o] & 15]:
+    if s.jump[s.board[o] & PIECE]:
         for d in DIRECTIONS:
             if may_jump(s, o, d):
-                s.moves[top] = o | (o + 2 * d) << 9
+                s.moves[top] = o | (o + 2 * d) << TARGET
                 top += 1
     return top
 
@@ -99,7 +108,7 @@ def piece_moves(s, o, top):
 
 
 @kernel
-def side_moves(s, top):
+def generate_pseudo_legal(s, top):
     """All moves of the side to move, before rules that forbid a move for what comes after it."""
     if s.must_go:
         return piece_moves(s, s.must_go, top)
@@ -114,9 +123,9 @@ def side_moves(s, top):
 
 
 @inline
-def goes_straight(s, o, t, d, steps):
+def can_reach_straight(s, o, t, d, steps):
     """Whether the piece on `o` can walk or jump to `t`, `steps` > 0 squares away in direction `d`."""
-    p = s.board[o] & 15
+    p = s.board[o] & PIECE
     bit = 1 << p
     if steps == 2 and s.jumpers and may_jump(s, o, d):
         return True
@@ -125,7 +134,7 @@ def goes_straight(s, o, t, d, steps):
     q = o + d
     while q != t:
         c = s.board[q]
-        if c and (c & 15 or not may_step(s, o, q, bit) or not s.pass_[q] & bit):
+        if c and (c & PIECE or not may_step(s, o, q, bit) or not s.pass_[q] & bit):
             return False
         q += d
     c = s.board[t]
@@ -133,25 +142,25 @@ def goes_straight(s, o, t, d, steps):
 
 
 @kernel
-def goes(s, o, t):
+def can_reach(s, o, t):
     """Whether the piece on `o` can walk or jump to `t` (any two different squares of the board)."""
-    if s.board[t] & 15:
+    if s.board[t] & PIECE:
         return False
     span = t - o
     if o // STRIDE == t // STRIDE:
         d = RIGHT if span > 0 else -RIGHT
-        return goes_straight(s, o, t, d, span * d)
+        return can_reach_straight(s, o, t, d, span * d)
     if o % STRIDE == t % STRIDE:
         d = UP if span > 0 else -UP
-        return goes_straight(s, o, t, d, span // d)
+        return can_reach_straight(s, o, t, d, span // d)
     return False
 
 
 @kernel
-def can_walk(s):
-    """Whether the side to move has any move of `side_moves`."""
+def has_pseudo_legal_move(s):
+    """Whether the side to move has any move of `generate_pseudo_legal`."""
     if s.must_go:
-        return piece_moves(s, s.must_go, s.moves.size - 512) > s.moves.size - 512
+        return piece_moves(s, s.must_go, s.moves.size - ONE_PIECE) > s.moves.size - ONE_PIECE
     side = s.side
     for i in range(s.count[side]):
         o = int(s.pieces[side, i])
@@ -160,6 +169,8 @@ def can_walk(s):
             if c == 0:
                 return True
             # A held neighbour may be jumped, a special square crossed: only then look closer.
-            if (c & 15 == 0 or s.jumpers) and piece_moves(s, o, s.moves.size - 512) > s.moves.size - 512:
+            if (c & PIECE == 0 or s.jumpers) and piece_moves(
+                s, o, s.moves.size - ONE_PIECE
+            ) > s.moves.size - ONE_PIECE:
                 return True
     return False

@@ -3,17 +3,44 @@
 from __future__ import annotations
 
 from ...compile.jit import entry, inline, kernel
-from .strike import make, takes, undo
-from .walk import can_walk, side_moves
+from ...squares import ORIGIN, TARGET
+from ...verbs import MOST_MOVES
+from .codes import (
+    ATTACKERS,
+    BERSERK_CAPTURE,
+    DEFENDERS,
+    DRAW_FORT,
+    DRAWN,
+    MATERIAL,
+    MOVE_LIMIT,
+    NO_LEGAL_MOVE,
+    NO_MOVE_A,
+    NO_MOVE_DRAW,
+    NO_MOVE_LOSE,
+    PIECE,
+    QUIET_LIMIT,
+    REASON,
+    REPETITION,
+    REPETITION_ATTACKERS_LOSE,
+    REPETITION_DRAW,
+    REPETITION_FORBIDDEN,
+    REPETITION_FORBIDDEN_TO_ATTACKERS,
+    REPETITION_IGNORE,
+    REPETITION_MOVER_LOSES,
+    REPETITION_MOVER_WINS,
+    WINNER,
+)
+from .make import is_capture, make, undo
+from .movegen import generate_pseudo_legal, has_pseudo_legal_move
 
-DRAW = 3 << 8
-NO_LEGAL_MOVE, REPETITION, DRAW_FORT, MATERIAL, QUIET_LIMIT, MOVE_LIMIT = range(7, 13)
-FORBIDDEN = 6
+DRAW = (DRAWN + 1) << WINNER
+NEAR_LIMIT = 64
+"""Plies before a limit from which on values depend on how many are left."""
 
 
 @inline
 def win(side):
-    return (side + 1) << 8
+    return (side + 1) << WINNER
 
 
 @entry
@@ -38,13 +65,13 @@ def occurrences(s, root):
 def forbids(s, side):
     """Whether the rules forbid this side to repeat a position."""
     r = s.repetition
-    return r == FORBIDDEN or r == FORBIDDEN + 1 + side
+    return r == REPETITION_FORBIDDEN or r == REPETITION_FORBIDDEN_TO_ATTACKERS + side
 
 
 @kernel
 def legal_after(s, move):
-    """Whether a move of `side_moves` is allowed by the rules that look at what comes after it."""
-    if s.must_go and s.berserk == 1 and not takes(s, move & 511, move >> 9):
+    """Whether a move of `generate_pseudo_legal` is allowed by the rules that look at what comes after it."""
+    if s.must_go and s.berserk == BERSERK_CAPTURE and not is_capture(s, move & ORIGIN, move >> TARGET):
         return False
     if forbids(s, s.side):
         make(s, move)
@@ -55,7 +82,7 @@ def legal_after(s, move):
 
 
 @kernel
-def keep_legal(s, top, end):
+def filter_legal(s, top, end):
     kept = top
     for i in range(top, end):
         move = int(s.moves[i])
@@ -68,9 +95,9 @@ def keep_legal(s, top, end):
 @inline
 def generate(s, top):
     """All legal moves of the side to move, from `s.moves[top]` on."""
-    end = side_moves(s, top)
-    if s.repetition >= FORBIDDEN or s.must_go:
-        end = keep_legal(s, top, end)
+    end = generate_pseudo_legal(s, top)
+    if s.repetition >= REPETITION_FORBIDDEN or s.must_go:
+        end = filter_legal(s, top, end)
     return end
 
 
@@ -83,49 +110,49 @@ def legal_moves(s):
 @kernel
 def can_move(s):
     """Whether the side to move has a legal move."""
-    if not can_walk(s):
+    if not has_pseudo_legal_move(s):
         return False
-    if s.repetition >= FORBIDDEN or s.must_go:
-        top = s.moves.size - 2 * 8192
+    if s.repetition >= REPETITION_FORBIDDEN or s.must_go:
+        top = s.moves.size - 2 * MOST_MOVES
         return generate(s, top) > top
     return True
 
 
 @entry
-def stuck(s):
+def no_move_outcome(s):
     """The outcome for a side to move that has no legal move."""
-    if s.opentafl and s.side == 0:
+    if s.opentafl and s.side == ATTACKERS:
         # There attackers never lose so; somebody has to stop a game that cannot go on.
         return NO_LEGAL_MOVE | DRAW
-    if s.no_move == 0:
+    if s.no_move == NO_MOVE_LOSE:
         return NO_LEGAL_MOVE | win(1 - s.side)
-    if s.no_move == 1:
+    if s.no_move == NO_MOVE_DRAW:
         return NO_LEGAL_MOVE | DRAW
-    return NO_LEGAL_MOVE | win(s.no_move - 2)
+    return NO_LEGAL_MOVE | win(s.no_move - NO_MOVE_A)
 
 
 @kernel
 def repeated(s, mover):
     """The outcome of a position that has stood often enough."""
     r = s.repetition
-    if r == 1:
+    if r == REPETITION_DRAW:
         return REPETITION | DRAW
-    if r == 2:
+    if r == REPETITION_MOVER_LOSES:
         return REPETITION | win(1 - mover)
-    if r == 3:
+    if r == REPETITION_MOVER_WINS:
         return REPETITION | win(mover)
-    return REPETITION | win(1 if r == 4 else 0)
+    return REPETITION | win(DEFENDERS if r == REPETITION_ATTACKERS_LOSE else ATTACKERS)
 
 
 @kernel
 def fort_key(s):
     """A key of the defenders' own arrangement; 0 where the rule asks for none (no king, fewer than four men)."""
     key = s.side_zobrist ^ s.side_zobrist
-    if s.king == 0 or s.count[1] < 5:
+    if s.king == 0 or s.count[DEFENDERS] < 5:
         return key
-    for i in range(s.count[1]):
-        sq = s.pieces[1, i]
-        key ^= s.zobrist[s.board[sq] & 15, sq]
+    for i in range(s.count[DEFENDERS]):
+        sq = s.pieces[DEFENDERS, i]
+        key ^= s.zobrist[s.board[sq] & PIECE, sq]
     return key
 
 
@@ -140,14 +167,9 @@ def fort_repeated(s):
     count = 1
     for i in range(max(s.since, ply - s.quiet), ply):
         # Inside a turn (key 0) no arrangement was noted: what lies there is left from another line.
-        if s.u_side[i] == 1 and s.keys[i] and s.fort_keys[i] == key:
+        if s.u_side[i] == DEFENDERS and s.keys[i] and s.fort_keys[i] == key:
             count += 1
     return count >= 3
-
-
-@inline
-def few_left(s):
-    return s.count[0] <= s.material_attackers and s.count[1] - 1 <= s.material_defenders
 
 
 @entry
@@ -158,42 +180,42 @@ def adjudicate(s, root):
     ply = s.ply
     mover = int(s.u_side[ply])
     verdict = 0
-    if 0 < s.repetition < FORBIDDEN and occurrences(s, root) >= s.repetition_count:
+    if REPETITION_IGNORE < s.repetition < REPETITION_FORBIDDEN and occurrences(s, root) >= s.repetition_count:
         verdict = repeated(s, mover)
-    elif s.draw_fort and mover == 1 and fort_repeated(s):
-        verdict = DRAW_FORT | win(0)
+    elif s.draw_fort and mover == DEFENDERS and fort_repeated(s):
+        verdict = DRAW_FORT
     elif (
         (s.quiet == 0 or s.u_must[ply])
-        and s.count[0] <= s.material_attackers
-        and s.count[1] - 1 <= s.material_defenders
+        and s.count[ATTACKERS] <= s.material_attackers
+        and s.count[DEFENDERS] - 1 <= s.material_defenders
     ):
-        verdict = MATERIAL | DRAW
+        verdict = MATERIAL
     elif s.quiet_limit and s.quiet >= s.quiet_limit:
-        verdict = QUIET_LIMIT | DRAW
+        verdict = QUIET_LIMIT
     elif s.move_limit and s.played >= s.move_limit:
-        verdict = MOVE_LIMIT | DRAW
+        verdict = MOVE_LIMIT
     # In OpenTafl a repetition comes before everything that is asked here.
-    if verdict and not (s.opentafl and verdict & 255 == REPETITION) and not can_move(s):
-        return stuck(s)
+    if verdict and not (s.opentafl and verdict & REASON == REPETITION) and not can_move(s):
+        return no_move_outcome(s)
     return verdict
 
 
 @kernel
-def settle(s):
+def finish_turn(s):
     """After a `make`: judge the completed turn by all the rules, the lack of a move included."""
     if s.outcome == 0 and s.must_go == 0:
         if s.opentafl or can_move(s):
             s.outcome = adjudicate(s, -1)
         if s.outcome == 0 and not can_move(s):
-            s.outcome = stuck(s)
+            s.outcome = no_move_outcome(s)
 
 
 @kernel
-def horizon(s):
+def limit_salt(s):
     """0 unless a limit is so near that a search's values depend on the plies left to it."""
     salt = 0
-    if s.move_limit and s.move_limit - s.played < 64:
+    if s.move_limit and s.move_limit - s.played < NEAR_LIMIT:
         salt = s.move_limit - s.played + 1
-    if s.quiet_limit and s.quiet_limit - s.quiet < 64:
+    if s.quiet_limit and s.quiet_limit - s.quiet < NEAR_LIMIT:
         salt += (s.quiet_limit - s.quiet + 1) << 8
     return salt

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hnefi.engine import variant
-from hnefi.engine.games.tafl import looming, survey
+from hnefi.engine.games.tafl import setup, threats
 from hnefi.engine.games.tafl.position import Position
 from hnefi.engine.games.tafl.state import CORE
 from hnefi.engine.sides import Reason, Side
@@ -52,10 +52,10 @@ def test_wins_at_once_are_wins_and_escapes_are_never_missed(name: str) -> None:
     for position in positions(name, 12):
         state = state_of(position)
         if state["opentafl"]:
-            assert looming.win_at_once(state, SCRATCH) == 0
+            assert threats.winning_move(state, SCRATCH) == 0
             continue
         before = state.tobytes()[CORE]
-        move = int(looming.win_at_once(state, SCRATCH))
+        move = int(threats.winning_move(state, SCRATCH))
         assert state.tobytes()[CORE] == before
         if move:
             seen += 1
@@ -71,9 +71,9 @@ def test_wins_at_once_are_wins_and_escapes_are_never_missed(name: str) -> None:
 def test_what_nothing_parries_is_lost(name: str) -> None:
     for position in positions(name, 12, seed=2):
         state = state_of(position)
-        if looming.win_at_once(state, SCRATCH):
+        if threats.winning_move(state, SCRATCH):
             continue
-        threat = int(looming.looming(state, SCRATCH))
+        threat = int(threats.threat_level(state, SCRATCH))
         if threat == 2:
             assert position.side == Side.ATTACKERS
             for move in position.legal_moves():
@@ -83,11 +83,11 @@ def test_what_nothing_parries_is_lost(name: str) -> None:
                     position.fen()
                 )
         # A threat is what the other side would do if it were to move.
-        if looming.skip(state):
-            assert bool(looming.win_at_once(state, SCRATCH)) <= bool(threat), position.fen()
+        if threats.make_null(state):
+            assert bool(threats.winning_move(state, SCRATCH)) <= bool(threat), position.fen()
             if position.side == Side.ATTACKERS:
-                assert bool(threat) == bool(looming.win_at_once(state, SCRATCH)), position.fen()
-            looming.unskip(state)
+                assert bool(threat) == bool(threats.winning_move(state, SCRATCH)), position.fen()
+            threats.unmake_null(state)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -95,11 +95,11 @@ def test_a_pass_is_taken_back_whole(name: str) -> None:
     for position in positions(name, 2, seed=3):
         state = state_of(position)
         before = state.tobytes()[CORE]
-        if not looming.skip(state):
+        if not threats.make_null(state):
             continue
         assert int(state["side"]) == 1 - position.side
-        assert int(state["key"]) == int(survey.whole_key(state))
-        looming.unskip(state)
+        assert int(state["key"]) == int(setup.whole_key(state))
+        threats.unmake_null(state)
         assert state.tobytes()[CORE] == before
 
 
@@ -109,6 +109,6 @@ def test_a_king_who_may_fall_in_a_line_is_not_yet_home() -> None:
     lines = variant.find("tablut-herr-7-coded").with_switches(escape="edge")
     position = Position.from_fen(lines, fen)
     assert winning(position, Side.ATTACKERS, (Reason.KING_CAPTURED,)) == [position.parse_move("e5e3")]
-    assert looming.looming(state_of(position), SCRATCH) == 1
+    assert threats.threat_level(state_of(position), SCRATCH) == 1
     plain = variant.find("tablut-herr-7").with_switches(escape="edge")
-    assert looming.looming(state_of(Position.from_fen(plain, fen)), SCRATCH) == 2
+    assert threats.threat_level(state_of(Position.from_fen(plain, fen)), SCRATCH) == 2

@@ -5,11 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from ...compile.jit import entry, kernel
-from .ends import fort_holds, is_surrounded, opentafl_end, sealed
-from .judge import can_move, legal_after, settle, stuck
-from .state import KING
-from .strike import make, strike, unstrike
-from .walk import goes
+from ...squares import TARGET
+from .adjudication import can_move, finish_turn, legal_after, no_move_outcome
+from .codes import (
+    ALL_CAPTURED,
+    ATTACKERS,
+    DEFENDERS,
+    EMPTY,
+    EXIT_FORT,
+    KING,
+    KING_CAPTURED,
+    KING_ESCAPED,
+    PIECE,
+    SEALED,
+    SIDE,
+    SURROUNDED,
+    WALL,
+)
+from .make import apply, make, revert
+from .movegen import can_reach
+from .win_conditions import fort_holds, is_surrounded, opentafl_end, sealed
 
 
 @entry
@@ -19,7 +34,7 @@ def whole_key(s):
     for side in range(2):
         for i in range(s.count[side]):
             sq = s.pieces[side, i]
-            key ^= s.zobrist[s.board[sq] & 15, sq]
+            key ^= s.zobrist[s.board[sq] & PIECE, sq]
     if s.side:
         key ^= s.side_zobrist
     if s.must_go:
@@ -34,7 +49,7 @@ def image_key(s, squares):
     for side in range(2):
         for i in range(s.count[side]):
             sq = s.pieces[side, i]
-            key ^= s.zobrist[s.board[sq] & 15, squares[sq]]
+            key ^= s.zobrist[s.board[sq] & PIECE, squares[sq]]
     if s.side:
         key ^= s.side_zobrist
     if s.must_go:
@@ -48,14 +63,14 @@ def set_up(s, start_counts):
 
     With `repetition_start = no` (`start_counts` false) the position leaves no trace in the history.
     """
-    s.count[0] = 0
-    s.count[1] = 0
+    s.count[ATTACKERS] = 0
+    s.count[DEFENDERS] = 0
     s.king = 0
     for sq in range(s.board.size):
-        p = s.board[sq] & 15
+        p = s.board[sq] & PIECE
         s.slot[sq] = 0
-        if p != 0 and p != 15:
-            side = p >> 3
+        if p != EMPTY and p != WALL:
+            side = p >> SIDE
             n = s.count[side]
             s.pieces[side, n] = sq
             s.slot[sq] = n
@@ -78,30 +93,30 @@ def set_up(s, start_counts):
     if s.opentafl:
         s.outcome = opentafl_end(s, king == 0, True)
         if s.outcome == 0 and not can_move(s):
-            s.outcome = stuck(s)
+            s.outcome = no_move_outcome(s)
     elif king == 0:
-        s.outcome = 1 | 1 << 8
+        s.outcome = KING_CAPTURED
     elif s.goal[king]:
-        s.outcome = 2 | 2 << 8
+        s.outcome = KING_ESCAPED
     elif s.exit_fort and s.edge[king] and fort_holds(s):
-        s.outcome = 3 | 2 << 8
+        s.outcome = EXIT_FORT
     elif s.encirclement and is_surrounded(s):
-        s.outcome = 4 | 1 << 8
-    elif s.count[0] == 0 and s.capture_all:
-        s.outcome = 5 | 2 << 8
+        s.outcome = SURROUNDED
+    elif s.count[ATTACKERS] == 0 and s.capture_all:
+        s.outcome = ALL_CAPTURED
     elif s.sealed and sealed(s):
-        s.outcome = 6 | 1 << 8
+        s.outcome = SEALED
     elif not can_move(s):
-        s.outcome = stuck(s)
+        s.outcome = no_move_outcome(s)
 
 
 @entry
 def lawful(s, o, t):
     """Whether the move from `o` to `t`, two squares of the board, is legal in a game that is not over."""
-    p = s.board[o] & 15
-    if p == 0 or p >> 3 != s.side or o == t or (s.must_go and s.must_go != o):
+    p = s.board[o] & PIECE
+    if p == 0 or p >> SIDE != s.side or o == t or (s.must_go and s.must_go != o):
         return False
-    return goes(s, o, t) and legal_after(s, o | t << 9)
+    return can_reach(s, o, t) and legal_after(s, o | t << TARGET)
 
 
 @entry
@@ -115,8 +130,8 @@ def advance(states, o, t):
     if s.outcome or not lawful(s, o, t):
         return -1
     s.caught_top = 0
-    make(s, o | t << 9)
-    settle(s)
+    make(s, o | t << TARGET)
+    finish_turn(s)
     return s.caught_top
 
 
@@ -125,8 +140,8 @@ def victims(s, o, t):
     """Play the captures of a move and take them back; their number, the entries are left on `s.caught`."""
     caught = s.caught_top
     key = s.key
-    strike(s, o, t)
+    apply(s, o, t)
     n = s.caught_top - caught
-    unstrike(s, o, t, caught)
+    revert(s, o, t, caught)
     s.key = key
     return n
