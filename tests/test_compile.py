@@ -49,6 +49,12 @@ def work(s: Any) -> int:
     return s.n
 
 
+@entry
+def counted(s: Any) -> int:
+    s.n += 1
+    return s.n
+
+
 def record() -> Any:
     made = np.zeros(1, RECORD).view(np.recarray)
     made[0]["cells"] = range(8)
@@ -418,6 +424,30 @@ def test_features_of_a_processor_are_all_looked_at() -> None:
     assert _processors(("aarch64-apple-darwin", "apple-m1", able)) == [
         ("aarch64-apple-darwin", "apple-m1", able)
     ]
+
+
+@compiled
+@linked
+@pytest.mark.usefixtures("home")
+def test_threads_that_compile_at_once_do_not_disturb_each_other() -> None:
+    """One of them compiles, and gives back the lock before the next one takes it."""
+    wrong: list[str] = []
+
+    def call(function: Any) -> None:
+        try:
+            function(record()[0])
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not be
+            wrong.append(repr(error))
+
+    for _ in range(20):
+        cache.clear()
+        fresh = entry(counted.py_func)
+        threads = [threading.Thread(target=call, args=(fresh,)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
 
 
 # What machine code depends on

@@ -24,6 +24,7 @@ from numba import _dynfunc
 from numba.core import codegen, serialize, types
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult, _LowerResult
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
@@ -182,12 +183,15 @@ class _Entry(CPUDispatcher):
     """The function around a kernel that Python calls."""
 
     def compile(self, sig: Any) -> Any:
-        try:
-            return super().compile(tuple(_widest(kind) for kind in sig))
-        finally:
-            # Nothing is left to do where all went well; after a failure others must not wait.
-            progress.end()
-            cache.LOCK.release()
+        # Numba's own lock is let go too early for us: a thread that has finished would give back what the next one has
+        # just taken.
+        with global_compiler_lock:
+            try:
+                return super().compile(tuple(_widest(kind) for kind in sig))
+            finally:
+                # Nothing is left to do where all went well; after a failure others must not wait.
+                progress.end()
+                cache.LOCK.release()
 
 
 class Kernel(CPUDispatcher):
