@@ -31,6 +31,7 @@ PIECE_CODES = {letter: code for code, letter in enumerate(LETTERS) if letter not
 TERRAIN = 4
 """The first bit of a cell's terrain."""
 TERRAINS = 7
+"""The bits of a terrain, once it is shifted down."""
 PLAIN, THRONE, CORNER, ATTACKER_CAMP, DEFENDER_CAMP, ATTACKER_CAMP_SOFT, DEFENDER_CAMP_SOFT = range(7)
 ZONED = 128
 
@@ -79,7 +80,7 @@ MOVE_LIMIT = outcome(DRAWN, Reason.MOVE_LIMIT)
 NO_LEGAL_MOVE = Reason.NO_LEGAL_MOVE.code
 REPETITION = Reason.REPETITION.code
 
-# The words of switches, numbered in the order of their table; `NAMES` below are checked against it.
+# The words of switches, numbered in the order of their table; `_check` compares them with it.
 JUMP_NONE, JUMP_RESTRICTED, JUMP_OVER, JUMP_CAPTURE = range(4)
 SHIELDWALL_OFF, SHIELDWALL_MEN, SHIELDWALL_CORNER = range(3)
 BERSERK_OFF, BERSERK_CAPTURE, BERSERK_ANY = range(3)
