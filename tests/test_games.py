@@ -76,7 +76,7 @@ def board(position: Position) -> list[str]:
 def whole_key(name: str) -> Callable[[Any], int]:
     """The kernel that computes the key of the variant's game from scratch."""
     game = games.find(name).game
-    module = import_module(f"hnefi.engine.games.{game}.{'survey' if game == 'tafl' else 'kernels'}")
+    module = import_module(f"hnefi.engine.games.{game}.{'setup' if game == 'tafl' else 'kernels'}")
     return lambda state: int(module.whole_key(state))
 
 
