@@ -41,6 +41,8 @@ def _hear(event: str, _: object) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_hear)
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)  # readline sets them, and the workers of pytest-xdist inherit that
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         # A shell starts what goes to the background like that, and whatever tests start and interrupt would inherit it.
         signal.signal(signal.SIGINT, signal.default_int_handler)

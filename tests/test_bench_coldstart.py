@@ -122,7 +122,7 @@ def test_an_interrupt_leaves_neither_a_process_nor_a_folder(number: int, tmp_pat
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(number)
-    assert process.wait(60) == -number
+    assert process.wait(60) == 128 + number
     assert not any((tmp_path / "temporary").iterdir())
     while alive(int(noted.read_text())):
         time.sleep(0.05)

@@ -35,6 +35,7 @@ KEEP = {
         "hnefi.tools.experiments.tally:play",
         "evaluator match zero simple --variant brandubh --matches 2",
     ),
+    "warmup": ("hnefi.engine.warmup:warm", "warmup --quiet"),
 }
 """Commands that keep what they finish: what gets stuck in them, and their words."""
 END = {
@@ -42,7 +43,6 @@ END = {
     "replay": ("hnefi.tools.replay:replay_file", "replay nothing.csv --variant copenhagen"),
     "bench": ("hnefi.engine.bench:bench", "bench"),
     "convert": ("hnefi.tools.convert:_games", f"convert {GAME} out.csv"),
-    "warmup": ("hnefi.engine.warmup:warm", "warmup --quiet"),
 }
 """Commands that simply end."""
 
@@ -113,7 +113,8 @@ def split(place: str, text: str) -> tuple[str, list[str]]:
 def test_what_keeps_nothing_is_ended_by_the_signal(name: str, number: signal.Signals, tmp_path: Path) -> None:
     process = begun(tmp_path, *split(*END[name]))
     process.send_signal(number)
-    assert expect_end(process, -number) == ""
+    # Convert removes what it has half written first; to a shell that is the same.
+    assert expect_end(process, 128 + number if name == "convert" else -number) == ""
 
 
 def script(text: str) -> subprocess.Popen[str]:

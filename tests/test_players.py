@@ -176,7 +176,10 @@ def test_descriptions_are_broken_between_words_at_a_terminal(
         assert " ".join(text.split()) == whole
 
 
-def test_the_list(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_list(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     text = shown(capsys)
     for name in players.names():
         assert f"\n{name} " in text

@@ -187,20 +187,22 @@ class Opponent:
                 await self._drop()
                 raise EngineError(f"{self.spec.name} is not wanted any more")
             self._prepared = self._set_up_as = None
+        # Whoever closes meanwhile takes the process away: what is asked of it then is an EngineError.
+        engine = self._engine
         other = self._prepared is None or self._prepared[0] is not variant
         if other and self.spec.own:
             # Before any option: after each ours is ready to play, and would compile the game it begins with.
-            await choose(self._engine, variant)
+            await choose(engine, variant)
         if self._set_up_as != self.spec:
-            await self._set_up(self._engine, seed)
+            await self._set_up(engine, seed)
         if other and not self.spec.own:
-            await choose(self._engine, variant)
+            await choose(engine, variant)
         if self._prepared != (variant, game):
             # Wrappers of other programs must know their side before the clock runs.
             await self._set("Side", side)
-            await self._engine.new_game()
+            await engine.new_game()
             self._prepared = (variant, game)
-        return self._engine
+        return engine
 
     async def _set_up(self, engine: Engine, seed: int | None) -> None:
         if self.spec.own:

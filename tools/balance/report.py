@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -317,9 +318,9 @@ def agreement_rows(outcome: Outcome) -> list[list[str]]:
 def write(folder: Path, outcome: Outcome, drawn: Sequence[Path]) -> Path:
     """Write report.md, report.json and cells.csv; the report's path. OSError if it cannot be."""
     replace(folder / DATA, (json.dumps(as_json(outcome), indent=1) + "\n").encode())
-    with (folder / CELLS).open("w", newline="") as file:
-        rows = cell_rows(outcome)
-        csv.writer(file).writerows(rows)
+    rows = io.StringIO(newline="")
+    csv.writer(rows).writerows(cell_rows(outcome))
+    replace(folder / CELLS, rows.getvalue().encode())
     path = folder / REPORT
     replace(path, ("\n".join(markdown(outcome, [p.relative_to(folder) for p in drawn])) + "\n").encode())
     return path

@@ -28,6 +28,8 @@ LONGER = 10.0
 """The same while it writes down what it has found (`finishing`)."""
 TWICE = 0.2
 """Interrupts so near to each other are one: `timeout`, and shells, signal a process and then its whole group."""
+BY_SIGNAL = 128
+"""A shell adds this to the number of the signal that ended a command."""
 SAYING = 0.2
 """Seconds in which the last words must be out."""
 
@@ -168,7 +170,7 @@ class caught:  # noqa: N801 - used as a function
     def __enter__(self) -> Caught:
         if _State.caught is not None:
             return _State.caught
-        self._release = _catch(self._mine)
+        self._release = _catch(lambda _: self._mine.interrupt())
         _State.caught = self._mine
         return self._mine
 
@@ -230,20 +232,16 @@ def let_them_end_us() -> None:
 def undone(undo: Callable[[], object]) -> Iterator[None]:
     """Call `undo` at the end of the block, also where interrupts end the process (`let_them_end_us`) in it."""
 
-    def end(number: int, _: object) -> None:
+    def end(number: int) -> None:
         undo()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+        _exit(BY_SIGNAL + number)
 
-    before = {}
-    with contextlib.suppress(ValueError):  # not in the main thread
-        before = {number: signal.signal(number, end) for number in _heard()}
+    release = _catch(end)
     try:
         yield
     finally:
         undo()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        release()
 
 
 def gone_with_us(half: Path) -> contextlib.AbstractContextManager[None]:
@@ -284,7 +282,7 @@ def _heard() -> list[int]:
     ]
 
 
-def _catch(mine: Caught) -> Callable[[], None]:
+def _catch(heard: Callable[[int], object]) -> Callable[[], None]:
     """Let signals interrupt `mine`; what takes that back. Nothing outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return lambda: None
@@ -298,7 +296,7 @@ def _catch(mine: Caught) -> Callable[[], None]:
         while came := ours.recv(64):
             for number in came:
                 if number in before:
-                    mine.interrupt()
+                    heard(number)
         ours.close()
 
     threading.Thread(target=read, name="interrupts", daemon=True).start()
