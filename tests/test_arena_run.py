@@ -433,6 +433,7 @@ def test_oddities_are_kept_once_for_each_kind_and_engine(
 FAKE_ENGINE = ["-I", "-S", str(Path(__file__).with_name("fake_engine.py"))]
 
 
+@pytest.mark.process
 def test_what_engines_compile_is_shown_before_the_first_game(capsys: pytest.CaptureFixture[str]) -> None:
     """Each brought to the variants that will be played, and given the time for that."""
     spec = EngineSpec("slow", (sys.executable, *FAKE_ENGINE, "compiles"), proto="uti", ready=0.5)

@@ -31,7 +31,7 @@ from hnefi.tools.arena.report import Stored
 from hnefi.tools.arena.store import run_digest
 from hnefi.tools.experiments.hingston import Plan
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
 
 MOMENTS = int(os.environ.get("HNEFI_KILLS", "2"))
 HNEFI = [sys.executable, "-m", "hnefi.tools.cli"]

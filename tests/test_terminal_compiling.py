@@ -281,6 +281,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     built.close()
 
 
+@pytest.mark.process
 def test_a_compiler_is_not_given_up(house: House, tmp_path: Path) -> None:
     """It takes longer than an answer may take."""
     gate = tmp_path / "gate"
@@ -357,6 +358,7 @@ def test_whoever_compiles_speaks_first(house: House, monkeypatch: pytest.MonkeyP
     house.talk(story)
 
 
+@pytest.mark.process
 def test_leaving_in_the_middle_of_a_move(house: House) -> None:
     """The rules are asked about the place after it when the game is left; the move is kept."""
 
@@ -374,6 +376,7 @@ def test_leaving_in_the_middle_of_a_move(house: House) -> None:
     house.talk(story, rules=rules)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("how", ["quit", "interrupt"])
 def test_leaving_while_the_rules_are_asked(house: House, how: str) -> None:
     async def story(person: Person) -> None:
