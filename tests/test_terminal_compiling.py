@@ -271,7 +271,7 @@ def test_a_script_can_be_ended_while_it_compiles(number: signal.Signals, gate: P
     until(lambda: not any(map(alive, starts(gate))))
 
 
-# Without processes
+# One process for the rules, which all of these share
 
 
 @pytest.fixture(scope="module")
@@ -340,6 +340,7 @@ def stuck(house: House, places: int, error: EngineError | None = None) -> Stuck:
     return house.run(make())
 
 
+@pytest.mark.process
 def test_whoever_compiles_speaks_first(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which of our two processes gets to compile is chance; the other one must not call it somebody else."""
     ours, waits = Progress(3, 9, "search", 1.0), Progress(3, 9, "search", 1.0, elsewhere=True)
@@ -397,6 +398,7 @@ def test_leaving_while_the_rules_are_asked(house: House, how: str) -> None:
     house.talk(story, rules=rules)
 
 
+@pytest.mark.process
 def test_rules_that_fail_for_good_leave_the_board_as_it_was(house: House) -> None:
     async def story(person: Person) -> None:
         await person.types("b4b2")
