@@ -38,7 +38,7 @@ from .answers import (
     parse_option,
     parse_variant,
 )
-from .failures import (
+from .errors import (
     EngineBusy,
     EngineCrashed,
     EngineDisconnected,

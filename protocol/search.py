@@ -11,7 +11,7 @@ from math import inf
 from typing import Any, Protocol
 
 from .answers import BestMove, InfoLine, parse_info
-from .failures import EngineError, EngineFault, EngineTimeout, Timeouts
+from .errors import EngineError, EngineFault, EngineTimeout, Timeouts
 
 FAILED = "info string error search failed: "
 """How the line begins that our engine says before a `bestmove (none)` which is no end of a game."""

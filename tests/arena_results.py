@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from hnefi.tools.arena import openings, reading
-from hnefi.tools.arena.match_rule import Pair, played
-from hnefi.tools.arena.rating import Model
+from hnefi.tools.arena import openings, option_reader
 from hnefi.tools.arena.run import Run
-from hnefi.tools.arena.sprt import Sprt, Walk
 from hnefi.tools.arena.store import CONFIG, FINGERPRINT, OPENINGS, Store
 from hnefi.tools.arena.summary import Counts, RunFacts, State, Summary, sprt_line, summarize
 from hnefi.tools.arena.values import Fault, GameResult, GameTask, Opening, PlyLog, Winner
+from hnefi.tools.common.pairs import Pair, played
+from hnefi.tools.common.rating import Model
+from hnefi.tools.common.sprt import Sprt, Walk
 
 WINNERS: dict[str, Winner] = {"a": "a", "d": "d", "=": "draw"}
 REASONS = {"a": "king_captured", "d": "king_escaped", "draw": "repetition"}
@@ -101,5 +101,9 @@ def summary(
 def new_run(folder: Path, run: Run) -> Store:
     """The folder of a run that was prepared without engines."""
     lists = {name: tuple(found) for name, found in run.openings.items()}
-    files = {CONFIG: reading.to_toml(run.config), FINGERPRINT: "{}\n", OPENINGS: openings.to_lines(lists)}
+    files = {
+        CONFIG: option_reader.to_toml(run.config),
+        FINGERPRINT: "{}\n",
+        OPENINGS: openings.to_lines(lists),
+    }
     return Store.create(folder, files)

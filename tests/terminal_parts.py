@@ -16,7 +16,7 @@ from hnefi.engine.records.rule_sets import finder
 from hnefi.gui_adapter.terminal.controller import Controller
 from hnefi.gui_adapter.terminal.files import Files
 from hnefi.gui_adapter.terminal.opponents import Spec, by_command
-from hnefi.gui_adapter.terminal.rulebook import Rulebook
+from hnefi.gui_adapter.terminal.rules_process import RulesProcess
 from hnefi.gui_adapter.terminal.settings import Settings
 from hnefi.gui_adapter.terminal.values import Reply, SideLetter, View
 
@@ -38,7 +38,7 @@ def script(path: Path, *words: str) -> str:
     return shlex.join([sys.executable, "-I", "-S", str(path), *words])
 
 
-class SharedRules(Rulebook):
+class SharedRules(RulesProcess):
     """One process for all tests of a module: a controller's end is not its end."""
 
     async def close(self) -> None:
@@ -112,7 +112,7 @@ class House:
                 spec, movetime=spec.movetime or (None if spec.own else 200)
             )
             for side in sides:
-                controller.sit("a" if side == "a" else "d", controller.table.seats.rival)
+                controller.assign("a" if side == "a" else "d", controller.table.seats.rival)
         if start:
             controller.start()
         try:

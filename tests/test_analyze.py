@@ -22,7 +22,7 @@ from hnefi.engine.records import tafl_text
 from hnefi.engine.records.rule_sets import finder
 from hnefi.gui_adapter.terminal import saving
 from hnefi.tools import convert
-from hnefi.tools.analyze import asking, chart, command
+from hnefi.tools.analyze import analyser, chart, command
 
 pytestmark = pytest.mark.process
 
@@ -275,8 +275,8 @@ def test_an_engine_that_hangs_is_not_waited_for_for_ever(analyze: Analyze) -> No
 def test_an_engine_that_falls_silent_is_noticed_before_its_time_is_up(
     analyze: Analyze, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "PING", 0.1)
-    monkeypatch.setattr(asking, "SILENCE", 0.2)
+    monkeypatch.setattr(analyser, "PING", 0.1)
+    monkeypatch.setattr(analyser, "SILENCE", 0.2)
     Path("game.tafl").write_text(SHORT)
     status, _, err = analyze("game.tafl", "--engine", parrot(PARROT, "hang", "at=5"))
     assert status == 0
@@ -434,7 +434,7 @@ def test_help_shows_examples(analyze: Analyze) -> None:
 
 def test_the_command_starts_without_numpy() -> None:
     code = (
-        "import sys; import hnefi.tools.analyze.command, hnefi.tools.analyze.asking, hnefi.tools.analyze.recorded; "
+        "import sys; import hnefi.tools.analyze.command, hnefi.tools.analyze.analyser, hnefi.tools.analyze.recorded; "
         "sys.exit([m for m in ('numpy', 'numba', 'matplotlib') if m in sys.modules] or 0)"
     )
     done = subprocess.run(

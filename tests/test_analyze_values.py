@@ -13,9 +13,9 @@ from hnefi.engine.record import GameRecord, Ply
 from hnefi.engine.search.types import Limits, Score
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.protocol.answers import InfoLine
-from hnefi.tools.analyze import annotate, notation, single, sketch, store, values, verdicts
+from hnefi.tools.analyze import annotate, notation, single, store, text_chart, values, verdicts
 from hnefi.tools.analyze.run import Watch
-from hnefi.tools.analyze.values import Line, Look, Turn, Verdict, Walk
+from hnefi.tools.analyze.values import Line, PlayedThrough, PositionAnalysis, TurningPoint, Verdict
 from hnefi.tools.analyze.verdicts import Played, Thresholds
 
 MOVES = ("f4f5", "c4c5", "d6g6", "d3a3")
@@ -30,7 +30,7 @@ def mate(number: int, moves: tuple[int, ...] = ()) -> Line:
     return Line(moves, float(number > 0), None, number, 4)
 
 
-def walk(words: Sequence[str] = MOVES) -> Walk:
+def walk(words: Sequence[str] = MOVES) -> PlayedThrough:
     """A game of brandubh played through."""
     variant = games.find("brandubh").with_switches(repetition="ignore")  # type: ignore[attr-defined]
     positions = [games.initial(variant)]
@@ -38,7 +38,7 @@ def walk(words: Sequence[str] = MOVES) -> Walk:
         positions.append(positions[-1].play(positions[-1].parse_move(word)))
     plies = tuple(Ply(move, ()) for move in positions[-1].moves)
     record = GameRecord("brandubh", plies=plies, players=("ann", "björn"))
-    return Walk(record, variant, tuple(positions), "game.tafl", 1, 1)
+    return PlayedThrough(record, variant, tuple(positions), "game.tafl", 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -79,16 +79,16 @@ def test_scores_name_the_side_that_they_favour() -> None:
 
 
 def test_a_look_in_the_view_of_either_side() -> None:
-    look = Look(1, (cp(0.7, 147),))
+    look = PositionAnalysis(1, (cp(0.7, 147),))
     assert (look.chance(1), look.chance(0)) == (0.7, pytest.approx(0.3))
     assert (look.proven(0), look.mate()) == (0, None)
-    lost = Look(1, (mate(-4),))
+    lost = PositionAnalysis(1, (mate(-4),))
     assert (lost.chance(0), lost.proven(0), lost.proven(1), lost.mate()) == (1.0, 1, -1, (0, 4))
-    over = Look(0, outcome=ENDED)
+    over = PositionAnalysis(0, outcome=ENDED)
     assert (over.chance(0), over.chance(1), over.proven(1), over.mate()) == (0.0, 1.0, 1, (1, 0))
-    drawn = Look(0, outcome=Outcome(None, Reason.REPETITION))
+    drawn = PositionAnalysis(0, outcome=Outcome(None, Reason.REPETITION))
     assert (drawn.chance(0), drawn.proven(0), drawn.mate()) == (0.5, 0, None)
-    assert Look(0, problem="gone").chance(0) is None
+    assert PositionAnalysis(0, problem="gone").chance(0) is None
 
 
 @pytest.mark.parametrize(
@@ -122,20 +122,23 @@ def test_thresholds_that_do_not_rise_are_refused(text: str) -> None:
         (cp(0.6), cp(0.35), Verdict.BEST, None, 0.0),
         (cp(0.6), cp(0.42), Verdict.GOOD, None, 0.02),
         (cp(0.6), cp(0.7), Verdict.BLUNDER, None, 0.3),
-        (cp(0.6), mate(3), Verdict.BLUNDER, Turn.ALLOWED, 0.6),
+        (cp(0.6), mate(3), Verdict.BLUNDER, TurningPoint.ALLOWED, 0.6),
         (cp(0.02), mate(3), Verdict.GOOD, None, 0.02),
         (mate(2), mate(-5), Verdict.BEST, None, 0.0),
-        (mate(2), cp(0.04), Verdict.GOOD, Turn.MISSED, 0.04),
-        (mate(2), cp(0.3), Verdict.BLUNDER, Turn.MISSED, 0.3),
-        (mate(2), cp(0.5), Verdict.BLUNDER, Turn.THROWN, 0.5),
-        (mate(2), mate(1), Verdict.BLUNDER, Turn.THROWN, 1.0),
+        (mate(2), cp(0.04), Verdict.GOOD, TurningPoint.MISSED, 0.04),
+        (mate(2), cp(0.3), Verdict.BLUNDER, TurningPoint.MISSED, 0.3),
+        (mate(2), cp(0.5), Verdict.BLUNDER, TurningPoint.THROWN, 0.5),
+        (mate(2), mate(1), Verdict.BLUNDER, TurningPoint.THROWN, 1.0),
         (mate(-2), mate(1), Verdict.BEST, None, 0.0),
     ],
 )
 def test_what_a_move_lost(
-    before: Line, after: Line, verdict: Verdict, turn: Turn | None, loss: float
+    before: Line, after: Line, verdict: Verdict, turn: TurningPoint | None, loss: float
 ) -> None:
-    looked = Look(0, (Line((99,), before.probability, before.cp, before.mate),)), Look(1, (after,))
+    looked = (
+        PositionAnalysis(0, (Line((99,), before.probability, before.cp, before.mate),)),
+        PositionAnalysis(1, (after,)),
+    )
     judged = verdicts.judge(7, Played(0, 42, 5), *looked, Thresholds())
     assert (judged.verdict, judged.turn) == (verdict, turn)
     assert judged.loss == pytest.approx(loss)
@@ -143,7 +146,7 @@ def test_what_a_move_lost(
 
 
 def test_the_engines_own_move_loses_nothing_and_an_only_move_is_no_choice() -> None:
-    looked = Look(0, (cp(0.9, 380, (42, 43)),)), Look(1, (cp(0.9, 380),))
+    looked = PositionAnalysis(0, (cp(0.9, 380, (42, 43)),)), PositionAnalysis(1, (cp(0.9, 380),))
     own = verdicts.judge(1, Played(0, 42, 5), *looked, Thresholds())
     assert (own.verdict, own.loss, own.best, own.noted) == (Verdict.BEST, 0.0, None, False)
     forced = verdicts.judge(1, Played(0, 41, 1), *looked, Thresholds())
@@ -153,14 +156,18 @@ def test_the_engines_own_move_loses_nothing_and_an_only_move_is_no_choice() -> N
 def test_a_side_that_moves_again_keeps_its_view() -> None:
     """In berserk games the mover of one ply is the mover of the next."""
     judged = verdicts.judge(
-        1, Played(0, 42, 5), Look(0, (cp(0.6, 0, (9,)),)), Look(0, (cp(0.6),)), Thresholds()
+        1,
+        Played(0, 42, 5),
+        PositionAnalysis(0, (cp(0.6, 0, (9,)),)),
+        PositionAnalysis(0, (cp(0.6),)),
+        Thresholds(),
     )
     assert judged.loss == 0.0
 
 
-@pytest.mark.parametrize("missing", [None, Look(0, problem="gone")])
-def test_what_is_not_known_is_not_judged(missing: Look | None) -> None:
-    known = Look(1, (cp(0.9),))
+@pytest.mark.parametrize("missing", [None, PositionAnalysis(0, problem="gone")])
+def test_what_is_not_known_is_not_judged(missing: PositionAnalysis | None) -> None:
+    known = PositionAnalysis(1, (cp(0.9),))
     assert verdicts.judge(1, Played(0, 42, 5), missing, known, Thresholds()).verdict is Verdict.UNKNOWN
     assert verdicts.judge(1, Played(1, 42, 5), known, missing, Thresholds()).verdict is Verdict.UNKNOWN
 
@@ -171,7 +178,9 @@ def test_accuracy_is_a_mean_over_the_moves_that_were_a_choice() -> None:
     assert verdicts.accuracy(1.0) == 0.0
     game = walk()
     best = [position.legal_moves()[0] for position in game.positions]
-    looks = [Look(ply % 2, (cp((0.6, 0.6, 0.4, 0.6, 0.4)[ply], 0, (best[ply],)),)) for ply in range(5)]
+    looks = [
+        PositionAnalysis(ply % 2, (cp((0.6, 0.6, 0.4, 0.6, 0.4)[ply], 0, (best[ply],)),)) for ply in range(5)
+    ]
     found = verdicts.analysed(game, looks, Thresholds())
     # Attackers: 60 % -> 40 % and 40 % -> 40 %; defenders: 60 % -> 60 % and 60 % -> 60 %.
     assert found.losses == (pytest.approx(0.1), pytest.approx(0.0))
@@ -185,7 +194,7 @@ def test_accuracy_is_a_mean_over_the_moves_that_were_a_choice() -> None:
 
 def test_better_lines_end_where_the_played_move_stands() -> None:
     lines = (cp(0.9, 0, (1,)), cp(0.8, 0, (2,)), cp(0.5, 0, (3,)), cp(0.4, 0, (4,)))
-    looked = Look(0, lines), Look(1, (cp(0.5),))
+    looked = PositionAnalysis(0, lines), PositionAnalysis(1, (cp(0.5),))
     judged = verdicts.judge(1, Played(0, 3, 9), *looked, Thresholds())
     assert verdicts.better_lines(judged, looked[0], 9) == list(lines[:2])
     assert verdicts.better_lines(judged, looked[0], 1) == list(lines[:1])
@@ -206,14 +215,14 @@ def test_lines_are_numbered_and_name_captures() -> None:
 def test_the_score_of_a_ply_counts_from_the_ply_on() -> None:
     """A record's mate counts the winner's own moves with this one; scores are the mover's."""
     score = annotate._score
-    assert score(0, Look(1, (cp(0.3, -120),))) == (120, None, 4)
-    assert score(0, Look(0, (cp(0.3, -120),))) == (-120, None, 4)
-    assert score(0, Look(1, (mate(-2),))) == (None, 3, 4)
-    assert score(0, Look(1, (mate(2),))) == (None, -2, 4)
-    assert score(1, Look(0, outcome=ENDED)) == (None, 1, None)
-    assert score(0, Look(1, outcome=ENDED)) == (None, 0, None)
-    assert score(0, Look(1, outcome=Outcome(None, Reason.REPETITION))) == (0, None, None)
-    assert score(0, None) == score(0, Look(1, problem="gone")) == (None, None, None)
+    assert score(0, PositionAnalysis(1, (cp(0.3, -120),))) == (120, None, 4)
+    assert score(0, PositionAnalysis(0, (cp(0.3, -120),))) == (-120, None, 4)
+    assert score(0, PositionAnalysis(1, (mate(-2),))) == (None, 3, 4)
+    assert score(0, PositionAnalysis(1, (mate(2),))) == (None, -2, 4)
+    assert score(1, PositionAnalysis(0, outcome=ENDED)) == (None, 1, None)
+    assert score(0, PositionAnalysis(1, outcome=ENDED)) == (None, 0, None)
+    assert score(0, PositionAnalysis(1, outcome=Outcome(None, Reason.REPETITION))) == (0, None, None)
+    assert score(0, None) == score(0, PositionAnalysis(1, problem="gone")) == (None, None, None)
 
 
 def test_an_annotation_can_be_taken_out_again() -> None:
@@ -221,9 +230,9 @@ def test_an_annotation_can_be_taken_out_again() -> None:
     plies = game.record.plies
     own = Ply(plies[1].move, (), clock=5000, comment="mine", variations=((Ply(plies[3].move, ()),),))
     record = GameRecord("brandubh", plies=(plies[0], own, *plies[2:]), tags=(("Event", "x"),))
-    game = Walk(record, game.variant, game.positions, game.name, 1, 1)
+    game = PlayedThrough(record, game.variant, game.positions, game.name, 1, 1)
     best = [position.legal_moves()[0] for position in game.positions]
-    looks = [Look(ply % 2, (cp(0.8, 240, (best[ply],)),)) for ply in range(5)]
+    looks = [PositionAnalysis(ply % 2, (cp(0.8, 240, (best[ply],)),)) for ply in range(5)]
     found = annotate.annotated(verdicts.analysed(game, looks, Thresholds()), "Fake", "nodes 1", 1)
     assert found.tag("Analysis") == "Fake, nodes 1"
     assert found.plies[1].comment == "mine » blunder: 80 % -> 20 %; better c4c1 (defenders +2.40)"
@@ -236,20 +245,20 @@ def test_an_annotation_can_be_taken_out_again() -> None:
 def test_a_sketch_of_the_chances() -> None:
     game = walk()
     chances = (0.5, 1.0, 0.0, None, 0.25)
-    looks = [None if chance is None else Look(0, (cp(chance),)) for chance in chances]
-    lines = sketch.sketch(verdicts.analysed(game, looks, Thresholds()))
+    looks = [None if chance is None else PositionAnalysis(0, (cp(chance),)) for chance in chances]
+    lines = text_chart.sketch(verdicts.analysed(game, looks, Thresholds()))
     assert [line[11:16].rstrip() for line in lines[:8]] == [
         " █", " █", " █", " █", "██", "██", "██  █", "██ ?█",
     ]  # fmt: skip
-    plain = sketch.sketch(verdicts.analysed(game, looks, Thresholds()), plain=True)
+    plain = text_chart.sketch(verdicts.analysed(game, looks, Thresholds()), plain=True)
     assert "".join(plain).isascii()
     assert plain[7].endswith("|@@ ?@")
 
 
 def test_long_games_have_several_plies_in_a_column() -> None:
     game = walk(("a4a3", "d3c3", "a3a4", "c3d3") * 40)
-    looks = [Look(ply % 2, (cp(0.5),)) for ply in range(161)]
-    lines = sketch.sketch(verdicts.analysed(game, looks, Thresholds()))
+    looks = [PositionAnalysis(ply % 2, (cp(0.5),)) for ply in range(161)]
+    lines = text_chart.sketch(verdicts.analysed(game, looks, Thresholds()))
     assert max(map(len, lines)) <= 80
     assert lines[-1].split()[:3] == ["0", "30", "60"]
 
@@ -257,20 +266,20 @@ def test_long_games_have_several_plies_in_a_column() -> None:
 @pytest.mark.parametrize(
     ("look", "limits", "answer"),
     [
-        (Look(0, (mate(2),)), Limits(mate=3), "proven"),
-        (Look(0, (mate(5),)), Limits(mate=3), "refuted"),
-        (Look(0, (mate(-1),)), Limits(mate=3, nodes=10), "refuted"),
-        (Look(0, (cp(0.5),), 100, 5), Limits(mate=3), "refuted"),
-        (Look(0, (cp(0.5),), 100, 5), Limits(mate=3, nodes=100), "open"),
-        (Look(0, (mate(5),), 100, 5), Limits(mate=3, nodes=100), "open"),
-        (Look(0, (cp(0.5),), 99, 5), Limits(mate=3, nodes=100), "refuted"),
-        (Look(0, (cp(0.5),), 99, 5), Limits(mate=3, depth=4), "open"),
-        (Look(0, (cp(0.5),), 99, 5), Limits(mate=2, depth=4), "refuted"),
-        (Look(0, (cp(0.5),), 99, 99), Limits(mate=3, movetime=100), "open"),
-        (Look(0, problem="gone"), Limits(mate=3), "open"),
+        (PositionAnalysis(0, (mate(2),)), Limits(mate=3), "proven"),
+        (PositionAnalysis(0, (mate(5),)), Limits(mate=3), "refuted"),
+        (PositionAnalysis(0, (mate(-1),)), Limits(mate=3, nodes=10), "refuted"),
+        (PositionAnalysis(0, (cp(0.5),), 100, 5), Limits(mate=3), "refuted"),
+        (PositionAnalysis(0, (cp(0.5),), 100, 5), Limits(mate=3, nodes=100), "open"),
+        (PositionAnalysis(0, (mate(5),), 100, 5), Limits(mate=3, nodes=100), "open"),
+        (PositionAnalysis(0, (cp(0.5),), 99, 5), Limits(mate=3, nodes=100), "refuted"),
+        (PositionAnalysis(0, (cp(0.5),), 99, 5), Limits(mate=3, depth=4), "open"),
+        (PositionAnalysis(0, (cp(0.5),), 99, 5), Limits(mate=2, depth=4), "refuted"),
+        (PositionAnalysis(0, (cp(0.5),), 99, 99), Limits(mate=3, movetime=100), "open"),
+        (PositionAnalysis(0, problem="gone"), Limits(mate=3), "open"),
     ],
 )
-def test_what_a_search_for_a_win_proves(look: Look, limits: Limits, answer: str) -> None:
+def test_what_a_search_for_a_win_proves(look: PositionAnalysis, limits: Limits, answer: str) -> None:
     assert single.proof(look, limits) == answer
     assert single.proof_sentence(look, limits, values.SIDES["tafl"]).startswith(f"{answer}: ")
 
@@ -278,9 +287,12 @@ def test_what_a_search_for_a_win_proves(look: Look, limits: Limits, answer: str)
 # On disk
 
 
-def looks() -> list[Look]:
+def looks() -> list[PositionAnalysis]:
     moves = games.initial(games.find("brandubh")).legal_moves()
-    return [Look(0, (cp(0.25, -190, moves[:2]), mate(-3, moves[2:3])), 500, 7), Look(1, problem="gone\x1b")]
+    return [
+        PositionAnalysis(0, (cp(0.25, -190, moves[:2]), mate(-3, moves[2:3])), 500, 7),
+        PositionAnalysis(1, problem="gone\x1b"),
+    ]
 
 
 def test_looks_are_found_again(tmp_path: Path) -> None:

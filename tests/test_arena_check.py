@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from patience import PROMPTLY
 
-from hnefi.tools.arena.check import main
-from hnefi.tools.arena.check_steps import STEPS
-from hnefi.tools.arena.check_talk import group_members
+from hnefi.tools.conformance.command import all_steps, main
+from hnefi.tools.conformance.transport import group_members
+
+STEPS = all_steps()
 
 pytestmark = pytest.mark.process
 

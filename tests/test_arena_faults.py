@@ -19,7 +19,7 @@ from arena_parts import CLOCK, MARK, NODES, VARIANT, by_heart, collect, leftover
 from patience import PROMPTLY
 
 from hnefi.protocol.client import Engine, EngineTimeout, Limits
-from hnefi.tools.arena.seats import preflight
+from hnefi.tools.arena.engine_slot import preflight
 from hnefi.tools.arena.values import EngineSpec, GameResult, SideLimits
 
 pytestmark = [

@@ -19,13 +19,13 @@ import fake_arena
 import pytest
 from arena_results import facts, game, new_run, pairs, summary
 
-from hnefi.protocol.columns import width
+from hnefi.protocol.hosts.text_table import width
 from hnefi.tools.arena.live import REDRAW, Live, LiveLog, duration, game_line, live_line, live_view
 from hnefi.tools.arena.run import Loop
 from hnefi.tools.arena.screen import Screen
-from hnefi.tools.arena.sprt import Sprt
 from hnefi.tools.arena.store import Store
 from hnefi.tools.arena.values import Fault, PlyLog
+from hnefi.tools.common.sprt import Sprt
 
 HOSTILE = "evil\x1b[2J\r\n\u202e日本語" * 20
 

@@ -8,7 +8,8 @@ from typing import Literal
 
 import pytest
 
-from hnefi.tools.arena.match_rule import (
+from hnefi.tools.arena.values import GameResult, GameTask, Opening, PlyLog, Winner
+from hnefi.tools.common.pairs import (
     BUCKETS,
     Ending,
     Pair,
@@ -21,7 +22,6 @@ from hnefi.tools.arena.match_rule import (
     played,
     points_of,
 )
-from hnefi.tools.arena.values import GameResult, GameTask, Opening, PlyLog, Winner
 
 EMPTY = "7/7/7/7/7/7/7 a 0 1"
 

@@ -20,7 +20,7 @@ from hnefi.engine.records.text import Losses
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Settings
 from hnefi.protocol.client import Timeouts
-from hnefi.tools.arena import judging, openings, resolve
+from hnefi.tools.arena import opening_evaluator, openings, resolve
 from hnefi.tools.arena.openings import from_lines, list_hash, parse, position, prepare, to_lines
 from hnefi.tools.arena.options import Config, ConfigError
 from hnefi.tools.arena.schedule import opening_text
@@ -165,7 +165,7 @@ def test_a_broken_record_is_named_by_its_line(tmp_path: Path) -> None:
 def test_another_player_judges_openings(tmp_path: Path) -> None:
     variant = games.find("brandubh")
     own = Searcher(Settings(hash_mib=1))
-    with judging.judge("default", "brandubh") as judge:
+    with opening_evaluator.judge("default", "brandubh") as judge:
         for moves in ((), ("a4a3",), ("a4a3", "d3c3"), ("a4a3", "d3g3", "b4b3")):
             reached = position(variant, Opening(None, moves))
             assert judge.value(reached) == _value(own, reached)
@@ -193,8 +193,8 @@ def test_who_gives_no_scores_is_no_judge(
     words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = arena_parts.spec("x", *words).command
-    monkeypatch.setattr(judging, "own_command", lambda *_: command)
-    monkeypatch.setattr(judging, "Timeouts", partial(Timeouts, start=0.5))
+    monkeypatch.setattr(opening_evaluator, "own_command", lambda *_: command)
+    monkeypatch.setattr(opening_evaluator, "Timeouts", partial(Timeouts, start=0.5))
     with pytest.raises(ConfigError, match=rf"openings\.eval_by 'random-blind': .*{message}"):
         prepare(config(eval_by="random-blind"), 1)
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from hnefi.tools.arena import command, fingerprint, options, reading, run, schedule
-from hnefi.tools.arena.kinds import parse_tc
+from hnefi.tools.arena import command, fingerprint, option_reader, options, run, schedule
+from hnefi.tools.arena.option_reader import from_arguments, read_file, to_toml
+from hnefi.tools.arena.option_types import parse_tc
 from hnefi.tools.arena.options import Config, ConfigError
-from hnefi.tools.arena.reading import from_arguments, read_file, to_toml
 from hnefi.tools.arena.resolve import named, resolve, specs
-from hnefi.tools.arena.sprt import Sprt
 from hnefi.tools.arena.values import SideLimits
+from hnefi.tools.common.sprt import Sprt
 
 
 def parse(*words: str) -> Config:
@@ -323,7 +323,7 @@ def test_errors_in_a_file_name_it(tmp_path: Path, text: str, message: str) -> No
 
 def test_every_option_is_in_the_help_and_help_is_quick() -> None:
     begun = time.process_time()
-    text = reading.parser().format_help()
+    text = option_reader.parser().format_help()
     assert time.process_time() - begun < 2
     for option in options.TABLE:
         assert not option.flag or option.flag in text.replace("--[no-]", "--")

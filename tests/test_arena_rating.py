@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hnefi.tools.arena.match_rule import Ending, Played, Tally, Winner
-from hnefi.tools.arena.rating import Model, Table, rate
+from hnefi.tools.common.pairs import Ending, Played, Tally, Winner
+from hnefi.tools.common.rating import Model, Table, rate
 
 Units = Counter[tuple[Ending, ...]]
 PLAIN = Model(prior=0, bootstrap=0)
@@ -254,7 +254,7 @@ def test_the_bootstrap_depends_on_the_seed_and_not_on_the_order() -> None:
 def test_the_bootstrap_is_the_same_in_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     _, pairs = tournament(3, 200)
     whole = rate(Counter(pairs), Model(bootstrap=50))
-    monkeypatch.setattr("hnefi.tools.arena.rating.CELLS", 1)
+    monkeypatch.setattr("hnefi.tools.common.rating.CELLS", 1)
     (table,) = rate(Counter(pairs), Model(bootstrap=50))
     for name, fitted in table.ratings.items():
         assert fitted.error == pytest.approx(whole[0].ratings[name].error, rel=1e-9)

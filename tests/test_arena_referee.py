@@ -17,8 +17,8 @@ from hnefi.engine import games, squares
 from hnefi.engine.sides import Side
 from hnefi.protocol import process
 from hnefi.protocol.client import own_command
+from hnefi.tools.arena.engine_slot import EngineSlot, EngineSlots
 from hnefi.tools.arena.referee import Adjudication, Clock, Game, Scores
-from hnefi.tools.arena.seats import Seat, Seats
 from hnefi.tools.arena.slots import play
 from hnefi.tools.arena.values import EngineSpec, GameResult, GameTask, Opening, SideLimits, from_json, to_json
 
@@ -129,7 +129,7 @@ def test_what_is_told_before_the_first_move() -> None:
     lines: list[bytes] = []
 
     async def run() -> None:
-        seats = Seats([spec()])
+        seats = EngineSlots([spec()])
         (seat, _) = seats.take((0, 0))
         for seed in (7, 8):
             await seat.prepare(VARIANT, 1, seed)
@@ -432,7 +432,7 @@ def test_lines_that_are_kept() -> None:
 @pytest.mark.process
 def test_a_cancelled_game_says_how_far_it_came() -> None:
     async def run() -> GameResult:
-        seats = (Seat(spec("slow", "hang", move_timeout=60.0)), Seat(spec()))
+        seats = (EngineSlot(spec("slow", "hang", move_timeout=60.0)), EngineSlot(spec()))
         game = Game(pair()[0], seats)
         playing = asyncio.ensure_future(game.play())
         while len(game.plies) < 2:

@@ -14,13 +14,13 @@ import fake_arena
 import pytest
 from arena_results import facts, game, new_run, pairs, summary
 
-from hnefi.protocol import columns
+from hnefi.protocol.hosts import text_table
 from hnefi.tools.arena import report
-from hnefi.tools.arena.rating import Model
 from hnefi.tools.arena.report import block, final, standings
-from hnefi.tools.arena.sprt import Sprt
 from hnefi.tools.arena.summary import Advisory, Counts, State, document, limits_text, summarize
 from hnefi.tools.arena.values import EngineSpec, Fault, GameResult, SideLimits
+from hnefi.tools.common.rating import Model
+from hnefi.tools.common.sprt import Sprt
 
 MIXED = "aa ad ad dd da == a= =d ad aa ad a."
 CRASH = Fault(1, "crash", "exit code 3")
@@ -328,7 +328,7 @@ def hostile() -> list[str]:
 def test_lines_fit_into_80_columns_and_have_no_control_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     for line in hostile():
-        assert columns.width(line) <= 80, line
+        assert text_table.width(line) <= 80, line
         assert not [sign for sign in line if unicodedata.category(sign)[0] == "C"], repr(line)
         assert not re.search("[\u2028\u2029]", line)
 
@@ -426,15 +426,15 @@ def test_limits_in_words() -> None:
     ],
 )  # fmt: skip
 def test_clip(text: str, columns_: int, expected: str) -> None:
-    assert columns.clip(text, columns_) == expected
-    assert columns.width(columns.pad(text, columns_)) == columns_
+    assert text_table.clip(text, columns_) == expected
+    assert text_table.width(text_table.pad(text, columns_)) == columns_
 
 
 def test_streams_without_our_signs_get_plain_ones() -> None:
-    assert columns.encodable("a – b · ±3 é", "ascii") == "a - b | +-3 ?"
-    assert columns.encodable("a – b · ±3 é", "utf-8") == "a – b · ±3 é"
-    assert columns.encodable("a – b", "no such encoding") == "a - b"
-    assert columns.encodable("a – b", None) == "a – b"
+    assert text_table.encodable("a – b · ±3 é", "ascii") == "a - b | +-3 ?"
+    assert text_table.encodable("a – b · ±3 é", "utf-8") == "a – b · ±3 é"
+    assert text_table.encodable("a – b", "no such encoding") == "a - b"
+    assert text_table.encodable("a – b", None) == "a – b"
 
 
 # From a folder

@@ -24,10 +24,10 @@ import pytest
 from fake_arena import FakePlay, Plain, config, play
 from patience import PROMPTLY
 
-from hnefi.tools.arena import command, reading, report, run, store
+from hnefi.tools.arena import command, option_reader, report, run, store
+from hnefi.tools.arena.engine_slot import preflight
 from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.arena.run import Loop
-from hnefi.tools.arena.seats import preflight
 from hnefi.tools.arena.store import Store
 from hnefi.tools.arena.values import EngineSpec, GameResult, GameTask
 from hnefi.tools.common import compiling, interrupts
@@ -656,7 +656,7 @@ def test_files_in_the_folder_of_a_run_are_written_down_as_seen_from_there(tmp_pa
     folder, out = tmp_path / "run", tmp_path / "out.jsonl"
     settings = config(output__records=str(folder / "games.tafl"), output__jsonl=str(out))
     folder.mkdir()
-    (folder / store.CONFIG).write_text(reading.to_toml(run.kept(settings, folder)))
+    (folder / store.CONFIG).write_text(option_reader.to_toml(run.kept(settings, folder)))
     moved = folder.rename(tmp_path / "moved")
     again = run.load_config(moved)
     assert (again["output.records"], again["output.jsonl"]) == (str(moved / "games.tafl"), str(out))

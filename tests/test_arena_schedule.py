@@ -8,7 +8,7 @@ from pathlib import Path
 import fake_arena
 import pytest
 
-from hnefi.tools.arena import command, reading, resolve, schedule
+from hnefi.tools.arena import command, option_reader, resolve, schedule
 from hnefi.tools.arena.schedule import Schedule, listing, longest, make, meetings
 from hnefi.tools.arena.values import GameTask, Opening
 
@@ -90,13 +90,13 @@ def test_a_test_has_an_end() -> None:
 
 
 def test_the_longest_duration_is_that_of_the_clocks() -> None:
-    told = reading.from_arguments(["default", "default", "--tc", "10+0.1", "--pairs", "3"])
+    told = option_reader.from_arguments(["default", "default", "--tc", "10+0.1", "--pairs", "3"])
     # Two games of two clocks: 10 s and 100 increments each.
     assert longest(make(told), resolve.specs(told), 1) == pytest.approx(3 * 4 * 20)
     assert longest(make(told), resolve.specs(told), 4) == pytest.approx(3 * 20)
-    periods = reading.from_arguments(["default", "default", "--tc", "40/10", "--pairs", "1"])
+    periods = option_reader.from_arguments(["default", "default", "--tc", "40/10", "--pairs", "1"])
     assert longest(make(periods), resolve.specs(periods), 1) == pytest.approx(4 * 30)
-    fixed = reading.from_arguments(["default", "default", "--nodes", "5"])
+    fixed = option_reader.from_arguments(["default", "default", "--nodes", "5"])
     assert longest(make(fixed), resolve.specs(fixed), 1) is None
 
 

@@ -15,7 +15,7 @@ import pytest
 from arena_parts import VARIANT, by_heart, collect, leftovers, pair, spec
 from patience import PROMPTLY
 
-from hnefi.tools.arena.seats import Seats
+from hnefi.tools.arena.engine_slot import EngineSlots
 from hnefi.tools.arena.slots import in_pairs, places, play, slots_for, threads_of, usable_cores
 from hnefi.tools.arena.values import EngineSpec, GameResult, GameTask
 
@@ -86,7 +86,7 @@ def test_processes_stay_unless_they_shall_not(restart: Any, processes: int) -> N
     log: list[int] = []
 
     async def run() -> None:
-        seats = Seats([spec(restart=restart), spec(restart=restart)])
+        seats = EngineSlots([spec(restart=restart), spec(restart=restart)])
         for engines in ((0, 1), (1, 0)) * 2:
             taken = seats.take(engines)
             for side, seat in enumerate(taken):
@@ -103,7 +103,7 @@ def test_only_engines_of_the_game_at_hand_hold_a_process() -> None:
     specs = [spec("one"), spec("two"), spec("three")]
 
     async def run() -> None:
-        seats = Seats(specs)
+        seats = EngineSlots(specs)
         for seat in seats.take((0, 1)):
             await seat.prepare(VARIANT, 0, 1)
         assert len(leftovers(specs[:2])) == 2
@@ -138,7 +138,7 @@ def test_a_process_that_died_between_games_is_replaced() -> None:
     specs = [spec("a"), spec("b", restart="off")]
 
     async def run() -> None:
-        seats = Seats(specs)
+        seats = EngineSlots(specs)
         pids = []
         for _ in range(2):
             taken = seats.take((0, 1))

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from hnefi.tools.arena import sprt
-from hnefi.tools.arena.sprt import Overshoot, Sprt, Unit, Walk, parse
-from hnefi.tools.arena.statistics import llr_logistic, llr_normalized
+from hnefi.tools.common import sprt
+from hnefi.tools.common.sprt import Overshoot, Sprt, Unit, Walk, parse
+from hnefi.tools.common.statistics import llr_logistic, llr_normalized
 
 
 @pytest.mark.parametrize(

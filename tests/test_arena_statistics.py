@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hnefi.tools.arena.statistics import (
+from hnefi.tools.common.statistics import (
     MOST,
     Z,
     bounds,

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from hnefi.tools.arena.statistics import elo
 from hnefi.tools.arena.stats_command import main
+from hnefi.tools.common.statistics import elo
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:

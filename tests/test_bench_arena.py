@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from hnefi.tools import bench, bench_arena
+from hnefi.tools.bench import arena as bench_arena
+from hnefi.tools.bench import command as bench
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hnefi.tools import bench, bench_coldstart
+from hnefi.tools.bench import coldstart as bench_coldstart
+from hnefi.tools.bench import command as bench
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -11,9 +11,9 @@ import pytest
 
 from hnefi.engine import variant
 from hnefi.engine.search import features
-from hnefi.tools import bench_search
-from hnefi.tools.arguments import many
-from hnefi.tools.bench_search import Deepening, Row
+from hnefi.tools.bench import search as bench_search
+from hnefi.tools.bench.search import Deepening, Row
+from hnefi.tools.common.arguments import many
 
 
 def test_growth_is_the_mean_factor_of_a_ply() -> None:

@@ -17,9 +17,9 @@ from hnefi.engine.evaluators import network
 from hnefi.engine.evaluators.networks import hingston2007_fast as fast
 from hnefi.engine.games.tafl import random_move
 from hnefi.engine.sides import Reason
-from hnefi.tools import bench_oneply
-from hnefi.tools.bench_oneply import disagreements
-from hnefi.tools.bench_speed import find_compiler
+from hnefi.tools.bench import oneply as bench_oneply
+from hnefi.tools.bench.oneply import disagreements
+from hnefi.tools.bench.speed import find_compiler
 
 RANDOM = Contestant("random")
 TERMINAL = Contestant("minimax")

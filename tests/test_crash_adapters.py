@@ -27,7 +27,7 @@ from hnefi.engine.records.rule_sets import finder
 from hnefi.engine.variant import find
 from hnefi.gui_adapter.mqtt.brokers import find_mosquitto
 from hnefi.gui_adapter.terminal import saving
-from hnefi.protocol import journal
+from hnefi.protocol.hosts import journal
 
 if sys.platform != "linux":
     pytest.skip("looks at /proc", allow_module_level=True)

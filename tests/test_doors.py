@@ -31,9 +31,10 @@ from hnefi.engine.session import SessionError
 from hnefi.engine.setup import SetupError, parse_fen
 from hnefi.gui_adapter.mqtt import requests
 from hnefi.gui_adapter.mqtt.values import Message
-from hnefi.protocol import answers, journal, messages
+from hnefi.protocol import answers, messages
 from hnefi.protocol.commands import TABLE
-from hnefi.protocol.filter import Filter
+from hnefi.protocol.hosts import journal
+from hnefi.protocol.hosts.filter import Filter
 
 CORPUS = Path(__file__).with_name("corpus")
 SECONDS = float(os.environ.get("HNEFI_FUZZ_SECONDS", "30"))

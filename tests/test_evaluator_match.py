@@ -9,7 +9,8 @@ import pytest
 
 from hnefi.engine.evaluators import files, network
 from hnefi.engine.games import find
-from hnefi.tools import evaluator, evaluator_match
+from hnefi.tools.evaluator import command as evaluator
+from hnefi.tools.evaluator import match as evaluator_match
 
 
 def said(capsys: pytest.CaptureFixture[str], *argv: str) -> list[list[str]]:

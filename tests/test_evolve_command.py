@@ -20,7 +20,7 @@ from hnefi.engine.evaluators.network import parse
 from hnefi.engine.games import find, from_fen, initial
 from hnefi.engine.games.tafl.symmetry import symmetries
 from hnefi.engine.squares import file_of, rank_of
-from hnefi.tools.evolve import coding, command, options
+from hnefi.tools.evolve import command, encoding, options
 from hnefi.tools.evolve.progress import Progress, duration
 from hnefi.tools.evolve.run import plan
 
@@ -225,7 +225,7 @@ def test_limits_of_plies() -> None:
 def test_tied_weights_see_all_images_alike(variant: str, weights: int, free: int) -> None:
     """The numbers of free weights are counted by hand: at 11 x 11 89 of strips, 120 of patches, 251 behind them."""
     found, network = find(variant), parse("hingston2007")
-    tied = coding.coding(network, found, "tied")
+    tied = encoding.encoding(network, found, "tied")
     assert (network.count(found), tied.size) == (weights, free)
     assert len(symmetries(found.rules)) == 8
     position = initial(found)
@@ -254,4 +254,4 @@ def test_tied_weights_see_all_images_alike(variant: str, weights: int, free: int
 
 def test_networks_that_cannot_be_tied() -> None:
     with pytest.raises(options.OptionError, match="'tied' with simple: expected network hingston2007"):
-        coding.coding(parse("simple"), find("brandubh"), "tied")
+        encoding.encoding(parse("simple"), find("brandubh"), "tied")

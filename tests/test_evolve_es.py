@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hnefi.tools.common.streams import Purpose, game_seeds, generator
 from hnefi.tools.evolve import options
 from hnefi.tools.evolve.algorithm import digest
 from hnefi.tools.evolve.es import EvolutionStrategy, learning_rates
-from hnefi.tools.evolve.streams import Purpose, game_seeds, generator
 
 N = 50
 SEED = 3

@@ -18,10 +18,10 @@ from patience import PROMPTLY
 
 from hnefi.engine.evaluators.network import parse
 from hnefi.engine.games import find
-from hnefi.tools.evolve import command, fanout
+from hnefi.tools.common.streams import Purpose
+from hnefi.tools.evolve import command, executor
 from hnefi.tools.evolve.contestants import Contestants
-from hnefi.tools.evolve.fitness import Field, Games, schedule
-from hnefi.tools.evolve.streams import Purpose
+from hnefi.tools.evolve.fitness import Games, Pairing, schedule
 
 SMALL = ("--variant", "brandubh", "--random-matches", "1", "--quiet")
 
@@ -87,10 +87,10 @@ def test_runs_side_by_side(
     assert digests(tmp_path / "out") == one_after_the_other
 
 
-def generation(hands: fanout.Hands) -> Games:
+def generation(hands: executor.Executor) -> Games:
     variant, network = find("brandubh"), parse("hingston2007")
     weights = np.random.default_rng(1).standard_normal((4, network.count(variant))) * 0.1
-    field = Field(4, matches=3)
+    field = Pairing(4, matches=3)
     return hands(Contestants(variant, network, weights, (Purpose.RANDOM,)), schedule(field, 1, 1))
 
 
@@ -98,14 +98,14 @@ def generation(hands: fanout.Hands) -> Games:
 @pytest.mark.filterwarnings("default")
 def test_games_of_one_generation(cluster: str) -> None:
     """A generation known to take long goes to other processes; what comes back is the same."""
-    expected = generation(fanout.Hands(1))
-    hands = fanout.Hands(2, cluster)
+    expected = generation(executor.Executor(1))
+    hands = executor.Executor(2, cluster)
     hands._seconds_per_match = 1.0
     sent = []
-    real = fanout.through_joblib
+    real = executor.through_joblib
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            fanout, "through_joblib", lambda jobs, *rest: sent.append(len(jobs)) or real(jobs, *rest)
+            executor, "through_joblib", lambda jobs, *rest: sent.append(len(jobs)) or real(jobs, *rest)
         )
         found = generation(hands)
     assert sent == [4]
@@ -114,15 +114,15 @@ def test_games_of_one_generation(cluster: str) -> None:
 
 
 def test_short_generations_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fanout, "through_joblib", None)
-    hands = fanout.Hands(2, "loky")
+    monkeypatch.setattr(executor, "through_joblib", None)
+    hands = executor.Executor(2, "loky")
     assert len(generation(hands).plies) == 18
     assert len(generation(hands).plies) == 18
 
 
 def test_a_worker_that_fails_is_heard_of() -> None:
-    with pytest.raises(fanout.WorkerFailed, match="ZeroDivisionError"):
-        list(fanout.through_joblib([divide], "loky", 1))
+    with pytest.raises(executor.WorkerFailed, match="ZeroDivisionError"):
+        list(executor.through_joblib([divide], "loky", 1))
 
 
 def divide() -> float:

@@ -12,10 +12,10 @@ import pytest
 from hnefi.engine import contest
 from hnefi.engine.evaluators.network import Network
 from hnefi.engine.games import find
+from hnefi.tools.common.streams import Purpose
 from hnefi.tools.evolve import options
 from hnefi.tools.evolve.contestants import Contestants
-from hnefi.tools.evolve.fitness import Field, Games, fitness, points, schedule
-from hnefi.tools.evolve.streams import Purpose
+from hnefi.tools.evolve.fitness import Games, Pairing, fitness, points, schedule
 
 
 def games(*matches: tuple[str, tuple[int, int], str, tuple[int, int]]) -> Games:
@@ -47,7 +47,7 @@ def test_a_match_by_the_rule() -> None:
 
 def test_the_papers_generation() -> None:
     """Ten individuals: 45 matches among them, 100 against Random: 290 games."""
-    made = schedule(Field(10), seed=1, generation=1)
+    made = schedule(Pairing(10), seed=1, generation=1)
     attackers, defenders, seeds = made.games
     assert (len(made), len(attackers)) == (145, 290)
     assert len(set(seeds.tolist())) == 290
@@ -61,7 +61,7 @@ def test_the_papers_generation() -> None:
 
 def test_fitness_of_a_field_by_hand() -> None:
     """Three individuals; 0 beats 1, draws with 2; 1 beats 2; against Random, two matches each: 4, 1 and 0 points."""
-    field = Field(3, matches=2)
+    field = Pairing(3, matches=2)
     made = schedule(field, 1, 1)
     won, lost, level = ("a", (0, 0), "d", (0, 0)), ("d", (0, 0), "a", (0, 0)), ("=", (1, 1), "=", (2, 2))
     among = {(0, 1): won, (0, 2): level, (1, 2): won}
@@ -74,14 +74,14 @@ def test_fitness_of_a_field_by_hand() -> None:
 
 
 def test_the_second_of_a_match_gets_the_rest() -> None:
-    field = Field(2, fixed=())
+    field = Pairing(2, fixed=())
     made = schedule(field, 1, 1)
     assert fitness(field, made, points(games(("d", (0, 0), "=", (0, 0))))).tolist() == [0, 2]
 
 
 def test_past_champions_count_among_the_others() -> None:
     """Two individuals and a champion of old, whom both meet once."""
-    field = Field(2, past=1, fixed=())
+    field = Pairing(2, past=1, fixed=())
     made = schedule(field, 1, 1)
     assert list(zip(made.first.tolist(), made.second.tolist(), strict=True)) == [(0, 1), (0, 2), (1, 2)]
     won, lost = ("a", (0, 0), "d", (0, 0)), ("d", (0, 0), "a", (0, 0))
@@ -89,24 +89,24 @@ def test_past_champions_count_among_the_others() -> None:
 
 
 def test_more_matches_of_each_pair() -> None:
-    made = schedule(Field(4, pair_games=3, fixed=()), 1, 1)
+    made = schedule(Pairing(4, pair_games=3, fixed=()), 1, 1)
     assert len(made) == 18
     assert len(set(made.seeds.ravel().tolist())) == 36
 
 
 def test_common_numbers() -> None:
     """Everybody meets the same Random, who draws the same numbers, but not twice the same."""
-    both = Field(3, pair_games=0, fixed=(Purpose.RANDOM, Purpose.SIMPLE), matches=4, common=True)
+    both = Pairing(3, pair_games=0, fixed=(Purpose.RANDOM, Purpose.SIMPLE), matches=4, common=True)
     made = schedule(both, 1, 1)
     seeds = made.seeds.reshape(2, 3, 8)
     assert (seeds == seeds[:, :1]).all()
     assert len(set(seeds.ravel().tolist())) == 16
-    apart = schedule(Field(3, pair_games=0, matches=4), 1, 1)
+    apart = schedule(Pairing(3, pair_games=0, matches=4), 1, 1)
     assert len(set(apart.seeds.ravel().tolist())) == 24
 
 
 def test_who_keeps_his_fitness_meets_only_newcomers() -> None:
-    field = Field(3, matches=1)
+    field = Pairing(3, matches=1)
     keep = np.array([True, True, False])
     made = schedule(field, 1, 1, keep)
     assert list(zip(made.first.tolist(), made.second.tolist(), strict=True)) == [(0, 2), (1, 2), (2, 3)]
@@ -117,7 +117,10 @@ def test_who_keeps_his_fitness_meets_only_newcomers() -> None:
 
 def test_seeds_do_not_depend_on_the_others() -> None:
     """A match has the same seeds in every generation that it is the same match of."""
-    everybody, some = schedule(Field(4), 7, 3), schedule(Field(4), 7, 3, np.array([True, True, False, False]))
+    everybody, some = (
+        schedule(Pairing(4), 7, 3),
+        schedule(Pairing(4), 7, 3, np.array([True, True, False, False])),
+    )
     of = {
         (int(a), int(b), int(p), int(seeds[0]))
         for a, b, p, seeds in zip(
@@ -128,11 +131,11 @@ def test_seeds_do_not_depend_on_the_others() -> None:
         (int(a), int(b), int(p), int(seeds[0]))
         for a, b, p, seeds in zip(some.first, some.second, some.purpose, some.seeds, strict=True)
     } < of
-    assert not set(schedule(Field(4), 7, 4).seeds.ravel().tolist()) & set(everybody.seeds.ravel().tolist())
+    assert not set(schedule(Pairing(4), 7, 4).seeds.ravel().tolist()) & set(everybody.seeds.ravel().tolist())
 
 
 def test_deeper_matches_are_played_by_a_further_row_of_contestants() -> None:
-    field = Field(3, past=1, fixed=(Purpose.RANDOM, Purpose.SIMPLE), matches=2, levels=2)
+    field = Pairing(3, past=1, fixed=(Purpose.RANDOM, Purpose.SIMPLE), matches=2, levels=2)
     made, flat = schedule(field, 1, 1), schedule(replace(field, levels=1), 1, 1)
     assert made.contestants == 6
     assert len(made) == len(flat) + 3 * 2 * 2

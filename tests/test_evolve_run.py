@@ -24,7 +24,7 @@ from hnefi.engine import contest
 from hnefi.engine.evaluators import files
 from hnefi.engine.games import find
 from hnefi.tools.evolve import command, folder, run
-from hnefi.tools.evolve.fanout import Hands, _parts, in_threads
+from hnefi.tools.evolve.executor import Executor, _parts, in_threads
 from hnefi.tools.evolve.options import OptionError
 
 DRIVER = Path(__file__).with_name("evolve_driver.py")
@@ -396,7 +396,7 @@ def test_a_failing_worker_is_heard_of() -> None:
 
     with pytest.raises(ValueError, match="no"):
         list(in_threads([fail, fail], 2))
-    assert Hands(2).backend == ""
+    assert Executor(2).backend == ""
 
 
 def test_a_run_begins_where_it_is_told(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hnefi.protocol.filter import Filter
+from hnefi.protocol.hosts.filter import Filter
 
 LONG = "x" * 9000
 

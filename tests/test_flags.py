@@ -15,10 +15,11 @@ import pytest
 
 from hnefi.protocol import flags as flags_module
 from hnefi.protocol.flags import Parser
-from hnefi.tools import arguments, bench_arena
 from hnefi.tools.analyze import command as analyze
-from hnefi.tools.arena import reading
+from hnefi.tools.arena import option_reader
 from hnefi.tools.balance import command as balance
+from hnefi.tools.bench import arena as bench_arena
+from hnefi.tools.common import arguments
 from hnefi.tools.evolve import command as evolve
 from hnefi.tools.ladder import command as ladder
 
@@ -114,7 +115,7 @@ def test_analyze(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_arena(capsys: pytest.CaptureFixture[str]) -> None:
     for flag in ("--variant", "--variants"):
-        config = reading.from_arguments(["simple", "random-blind", flag, "brandubh,tablut", "-o", "x"])
+        config = option_reader.from_arguments(["simple", "random-blind", flag, "brandubh,tablut", "-o", "x"])
         assert config["run.variants"] == ["brandubh", "tablut-linnaeus"]
     assert capsys.readouterr().err.count("--variants is called --variant now") == 1
 

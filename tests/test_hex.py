@@ -26,7 +26,7 @@ from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Info, Limits, Settings
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.squares import SWAP, move, move_name, parse, square
-from hnefi.tools import bench_hex
+from hnefi.tools.bench import hex as bench_hex
 
 NAMES = ["hex:2", "hex:3", "hex:5", "hex:11", "hex:19", "hex-swap:2", "hex-swap:4", "hex-swap:11"]
 

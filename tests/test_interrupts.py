@@ -25,12 +25,12 @@ KEEP = {
     "balance, games": ("hnefi.tools.balance.playing:play", BALANCE),
     "evolve": ("hnefi.tools.evolve.run:contest", "evolve es --variant brandubh --generations 9 --out run"),
     "experiments": (
-        "hnefi.tools.evolve.fanout:at_tables",
+        "hnefi.tools.evolve.executor:at_tables",
         "experiments hingston --quick --jobs 1 --out run",
     ),
     "tune": ("hnefi.tools.tune.parts:play", "tune games brandubh --games 4 --nodes 5 --out run"),
-    "ladder": ("hnefi.tools.arena.inside:play_game", "ladder run --ladder LADDER --jobs 1 --out run"),
-    "analyze": ("hnefi.tools.analyze.asking:Asker.look", f"analyze {GAME} --game 1 --nodes 1 -o out.tafl"),
+    "ladder": ("hnefi.tools.arena.in_process:play_game", "ladder run --ladder LADDER --jobs 1 --out run"),
+    "analyze": ("hnefi.tools.analyze.analyser:Analyser.look", f"analyze {GAME} --game 1 --nodes 1 -o out.tafl"),
     "evaluator match": (
         "hnefi.tools.experiments.tally:play",
         "evaluator match zero simple --variant brandubh --matches 2",

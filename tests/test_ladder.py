@@ -14,8 +14,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from ladder_parts import OPENINGS, ladder, made_up, tiny
 
-from hnefi.tools.arena.rating import Model, rate
-from hnefi.tools.arena.statistics import wilson
+from hnefi.tools.common.rating import Model, rate
+from hnefi.tools.common.statistics import wilson
 from hnefi.tools.ladder import charts, fitting, frozen, playing, pool, published, report
 from hnefi.tools.ladder.ladder import CURRENT, Contestant, LadderError, contestant, load, playable
 

@@ -12,7 +12,7 @@ import pytest
 from ladder_parts import ladder, tiny
 
 from hnefi.tools import players as players_command
-from hnefi.tools.arena import inside
+from hnefi.tools.arena import in_process
 from hnefi.tools.arena.report import Stored
 from hnefi.tools.arena.store import run_digest
 from hnefi.tools.arena.values import GameResult, GameTask
@@ -71,7 +71,7 @@ def test_one_worker_or_two_play_the_same_games(
 def interrupting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Press Ctrl-C when the fourth game begins."""
     monkeypatch.setattr(interrupts, "GRACE", 300.0)  # who is late is ended, and that is us
-    played = inside.play_game
+    played = in_process.play_game
     begun: list[GameTask] = []
 
     def play_game(task: GameTask, *rest: Any, **how: Any) -> GameResult:
@@ -80,7 +80,7 @@ def interrupting(monkeypatch: pytest.MonkeyPatch) -> None:
             os.kill(os.getpid(), signal.SIGINT)
         return played(task, *rest, **how)
 
-    monkeypatch.setattr(inside, "play_game", play_game)
+    monkeypatch.setattr(in_process, "play_game", play_game)
 
 
 def test_an_interrupted_run_goes_on_to_the_same_result(

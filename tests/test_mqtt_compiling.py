@@ -11,11 +11,11 @@ import pytest
 from mqtt_brokers import TestBroker
 from mqtt_parts import FAKE, Watcher, fake, serving, until
 
-from hnefi.gui_adapter.mqtt import piped, topics
+from hnefi.gui_adapter.mqtt import engine_process, topics
 from hnefi.gui_adapter.mqtt import remote as remote_module
 from hnefi.gui_adapter.mqtt import session as session_module
 from hnefi.gui_adapter.mqtt.client import Access, parse_url
-from hnefi.gui_adapter.mqtt.piped import Policy
+from hnefi.gui_adapter.mqtt.engine_process import Policy
 from hnefi.gui_adapter.mqtt.remote import Remote, RemoteError
 from hnefi.gui_adapter.mqtt.soak import running
 from hnefi.protocol.answers import parse_compiling
@@ -35,7 +35,7 @@ IMPATIENT = Timeouts(start=60.0, ready=3.0, write=60.0, compiling=3.0)
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(piped, "TIMEOUTS", IMPATIENT)
+    monkeypatch.setattr(engine_process, "TIMEOUTS", IMPATIENT)
     monkeypatch.setattr(session_module, "TIMEOUTS", IMPATIENT)
     # The engine's first search loads what others have loaded by then, which takes a busy machine a while.
     monkeypatch.setattr(session_module, "GRACE", IMPATIENT.ready)
@@ -110,7 +110,7 @@ def test_the_service_says_what_it_compiles_and_an_open_waits(
     broker: TestBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(remote_module, "OPEN_TIMEOUT", 3.0)
-    monkeypatch.setattr(piped, "TIMEOUTS", IMPATIENT)
+    monkeypatch.setattr(engine_process, "TIMEOUTS", IMPATIENT)
 
     async def play() -> None:
         async with (

@@ -24,11 +24,11 @@ from hnefi.gui_adapter.mqtt import recording as recording_module
 from hnefi.gui_adapter.mqtt.brokers import find_mosquitto
 from hnefi.gui_adapter.mqtt.recording import Recording
 from hnefi.gui_adapter.mqtt.values import traced
-from hnefi.protocol import journal
 from hnefi.protocol.answers import parse_variant
 from hnefi.protocol.client import own_command
-from hnefi.protocol.journal import Journal
-from hnefi.protocol.trace import Trace
+from hnefi.protocol.hosts import journal
+from hnefi.protocol.hosts.journal import Journal
+from hnefi.protocol.hosts.trace import Trace
 from hnefi.tools.cli import main as hnefi
 
 pytest_plugins = ["mqtt_brokers"]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hnefi.gui_adapter.mqtt.memory import PLAYS_LIMIT, Memory
 from hnefi.gui_adapter.mqtt.numbering import Incoming, Ring, parse_numbered, split_number
+from hnefi.gui_adapter.mqtt.replay_log import PLAYS_LIMIT, Memory
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from mqtt_brokers import TestBroker
 from mqtt_parts import Watcher, fake, serving, until
 
-from hnefi.gui_adapter.mqtt import outgoing, piped, topics
+from hnefi.gui_adapter.mqtt import engine_process, outgoing, topics
 from hnefi.gui_adapter.mqtt import session as session_module
-from hnefi.gui_adapter.mqtt.piped import Piped, Policy
+from hnefi.gui_adapter.mqtt.engine_process import Piped, Policy
 from hnefi.protocol.client import FLOOD, own_command
 
 pytest_plugins = ["mqtt_brokers"]
@@ -280,7 +280,7 @@ def test_thinking_is_heard_however_many_lines_are_read_at_once() -> None:
 
     async def play() -> None:
         heard: list[bytes] = []
-        engine = Piped(("none",), piped.TIMEOUTS)
+        engine = Piped(("none",), engine_process.TIMEOUTS)
         engine.heard = heard.append
         before = [b"%d" % number for number in range(2 * FLOOD)]
         engine.on_lines(lines := [*before, b"info depth 2 score cp 1", b"bestmove a1a2"], 0.0)

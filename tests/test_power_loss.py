@@ -21,7 +21,7 @@ import pytest
 from test_crash_only import COMMANDS, words_of
 
 from hnefi.engine.record import GameRecord
-from hnefi.protocol.journal import Journal, JournalError, read
+from hnefi.protocol.hosts.journal import Journal, JournalError, read
 from hnefi.tools.cli import main
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds files by /proc")

@@ -12,10 +12,10 @@ from hnefi import players
 from hnefi.engine import corpus, games, variant
 from hnefi.engine.regular import open_regular, read_regular
 from hnefi.gui_adapter.terminal import saving, settings
-from hnefi.protocol import journal
+from hnefi.protocol.hosts import journal
 from hnefi.tools import convert
 from hnefi.tools.analyze import store
-from hnefi.tools.arena import fingerprint, openings, oracle, reading
+from hnefi.tools.arena import fingerprint, openings, option_reader, oracle
 from hnefi.tools.evolve import folder
 from hnefi.tools.ladder import ladder
 from hnefi.tools.tactics import suite
@@ -59,7 +59,7 @@ DOORS: dict[str, Callable[[], object]] = {
     "corpus": lambda: list(corpus._lines(DEVICE)),
     "journal": lambda: list(journal.read(DEVICE)),
     "terminal": lambda: saving.load(DEVICE, None, games.find, BRANDUBH),
-    "arena configuration": lambda: reading.read_file(DEVICE),
+    "arena configuration": lambda: option_reader.read_file(DEVICE),
     "arena openings": lambda: list(openings.read_file(DEVICE, BRANDUBH, 4)),
     "arena oracle": lambda: oracle.load(str(DEVICE), ("brandubh",)),
     "tactics": lambda: suite.read(DEVICE),
@@ -70,7 +70,9 @@ DOORS: dict[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("door", DOORS)
 def test_every_door_refuses_a_device(door: str) -> None:
-    with pytest.raises((ValueError, OSError, reading.ConfigError), match="a device, not a regular file"):
+    with pytest.raises(
+        (ValueError, OSError, option_reader.ConfigError), match="a device, not a regular file"
+    ):
         DOORS[door]()
 
 

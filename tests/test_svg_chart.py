@@ -12,8 +12,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from hnefi.tools import arguments, cli
-from hnefi.tools.common import svg_chart
+from hnefi.tools import cli
+from hnefi.tools.common import arguments, svg_chart
 from hnefi.tools.common.svg_chart import (
     SHAPES,
     Panel,

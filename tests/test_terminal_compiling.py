@@ -22,7 +22,7 @@ from hnefi.engine.compile.progress import Progress
 from hnefi.engine.game import AnyVariant
 from hnefi.gui_adapter.terminal.panes import compiling_text
 from hnefi.gui_adapter.terminal.positions import Facts
-from hnefi.gui_adapter.terminal.rulebook import Rulebook
+from hnefi.gui_adapter.terminal.rules_process import RulesProcess
 from hnefi.protocol.client import EngineCrashed, EngineError, Exit, Timeouts
 from hnefi.tools.common import interrupts
 
@@ -287,9 +287,9 @@ def test_a_compiler_is_not_given_up(house: House, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     heard: list[Progress] = []
 
-    async def make() -> Rulebook:
+    async def make() -> RulesProcess:
         command = [sys.executable, str(HERE / "compiling_engine.py"), str(gate)]
-        return Rulebook(command, timeouts=Timeouts(ready=2.0, compiling=60.0))
+        return RulesProcess(command, timeouts=Timeouts(ready=2.0, compiling=60.0))
 
     async def story(person: Person) -> None:
         tell = rules.on_compiling
@@ -312,10 +312,10 @@ def test_a_compiler_is_not_given_up(house: House, tmp_path: Path) -> None:
     assert heard[0] == Progress(3, 9, "search", 0.0, 40.0)
 
 
-class Stuck(Rulebook):
+class Stuck(RulesProcess):
     """Rules that answer for so many places, and then not any more, or with an error."""
 
-    def __init__(self, real: Rulebook, places: int, error: EngineError | None = None) -> None:
+    def __init__(self, real: RulesProcess, places: int, error: EngineError | None = None) -> None:
         super().__init__()
         self._real = real
         self._left = places

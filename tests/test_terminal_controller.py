@@ -17,13 +17,13 @@ from hnefi.engine.games import find
 from hnefi.engine.variant import load as load_variant
 from hnefi.gui_adapter.terminal import answers, opponents
 from hnefi.gui_adapter.terminal import settings as preferences
-from hnefi.gui_adapter.terminal.handlers_keep import goodbye
+from hnefi.gui_adapter.terminal.commands.files import goodbye
 from hnefi.gui_adapter.terminal.opponents import Opponent, Spec, at_level, by_command
-from hnefi.gui_adapter.terminal.rulebook import Rulebook
+from hnefi.gui_adapter.terminal.rules_process import RulesProcess
 from hnefi.gui_adapter.terminal.settings import Settings, load
-from hnefi.protocol import journal
 from hnefi.protocol.answers import InfoLine
 from hnefi.protocol.client import Answer, EngineError
+from hnefi.protocol.hosts import journal
 
 pytestmark = pytest.mark.process
 
@@ -456,8 +456,8 @@ def test_the_rules_engine_is_started_again(house: House) -> None:
         assert rules.restarts == 1
         assert person.controller.status == 0
 
-    async def make() -> Rulebook:
-        return Rulebook()
+    async def make() -> RulesProcess:
+        return RulesProcess()
 
     rules = house.run(make())
     house.talk(story, rules=rules)
@@ -471,8 +471,8 @@ def test_without_rules_there_is_no_game(house: House) -> None:
         assert person.view.closed
         assert person.controller.status == 4
 
-    async def make() -> Rulebook:
-        return Rulebook(["/no/such/rules"])
+    async def make() -> RulesProcess:
+        return RulesProcess(["/no/such/rules"])
 
     house.talk(story, rules=house.run(make()))
 

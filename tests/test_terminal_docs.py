@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from test_readme import blocks, looks_like, steps
 
-from hnefi.gui_adapter.terminal import settings, tui, words
+from hnefi.gui_adapter.terminal import command_table, settings, tui
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "terminal.md").read_text("utf-8")
@@ -51,7 +51,7 @@ def test_commands(command: str, shown: str, folder: Path) -> None:
 
 def test_every_word_is_there() -> None:
     told = {code.split()[0] for code in CODES}
-    assert set(words.TABLE) <= told
+    assert set(command_table.TABLE) <= told
 
 
 def test_every_setting_is_there() -> None:

@@ -22,7 +22,7 @@ from hnefi.gui_adapter.terminal.values import (
     LogLine,
     Move,
 )
-from hnefi.protocol.columns import clip, pad, safe, table, width
+from hnefi.protocol.hosts.text_table import clip, pad, safe, table, width
 
 VARIANTS = [variant.name for variant in everything()]
 BOARDS = [

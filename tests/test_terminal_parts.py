@@ -15,39 +15,41 @@ from hnefi.engine.record import GameRecord
 from hnefi.engine.records.rule_sets import finder
 from hnefi.engine.search.types import Limits, Score
 from hnefi.engine.variant import Variant, load
-from hnefi.gui_adapter.terminal import clock, opponents, saving, strength, words
+from hnefi.gui_adapter.terminal import clock, command_table, opponents, saving, strength
+from hnefi.gui_adapter.terminal.commands import HANDLERS
 from hnefi.gui_adapter.terminal.game import Game
-from hnefi.gui_adapter.terminal.handlers import HANDLERS
 from hnefi.gui_adapter.terminal.positions import facts_of, special_squares, typed_move
 from hnefi.gui_adapter.terminal.questions import as_line
-from hnefi.protocol import journal
 from hnefi.protocol.answers import InfoLine
-from hnefi.protocol.journal import Journal, JournalError
+from hnefi.protocol.hosts import journal
+from hnefi.protocol.hosts.journal import Journal, JournalError
 from hnefi.tools.convert import main as convert
 
 
 def test_every_word_does_something() -> None:
-    assert set(words.TABLE) == set(HANDLERS)
-    for word in words.TABLE.values():
+    assert set(command_table.TABLE) == set(HANDLERS)
+    for word in command_table.TABLE.values():
         assert word.help
         assert word.examples, word.name
-        assert all(words.find(example.split()[0]).name in (word.name, "stop") for example in word.examples)
+        assert all(
+            command_table.find(example.split()[0]).name in (word.name, "stop") for example in word.examples
+        )
 
 
 def test_unique_beginnings() -> None:
-    for name in words.TABLE:
-        short = words.shortest(name)
-        assert words.find(short).name == name
-        assert words.find(short.upper()).name == name
-    assert words.find("analyse").name == "analyze"
-    assert words.find("analy").name == "analyze"
-    assert words.find("exit").name == "quit"
-    with pytest.raises(words.UnknownWord, match="redo, replay, resign or rules"):
-        words.find("r")
-    with pytest.raises(words.UnknownWord, match="did you mean history"):
-        words.find("histroy")
-    with pytest.raises(words.UnknownWord):
-        words.find("")
+    for name in command_table.TABLE:
+        short = command_table.shortest(name)
+        assert command_table.find(short).name == name
+        assert command_table.find(short.upper()).name == name
+    assert command_table.find("analyse").name == "analyze"
+    assert command_table.find("analy").name == "analyze"
+    assert command_table.find("exit").name == "quit"
+    with pytest.raises(command_table.UnknownWord, match="redo, replay, resign or rules"):
+        command_table.find("r")
+    with pytest.raises(command_table.UnknownWord, match="did you mean history"):
+        command_table.find("histroy")
+    with pytest.raises(command_table.UnknownWord):
+        command_table.find("")
 
 
 def test_the_levels_are_those_of_the_engine() -> None:

@@ -33,7 +33,7 @@ from terminal_screen import (
     play,
 )
 
-from hnefi.tools import bench_terminal
+from hnefi.tools.bench import terminal as bench_terminal
 
 pytestmark = pytest.mark.process
 

@@ -262,7 +262,7 @@ def test_neither_kernels_nor_the_prompt_are_loaded_for_a_script(home: dict[str, 
 
 
 def test_every_word_of_the_help_explains_itself(home: dict[str, str]) -> None:
-    from hnefi.gui_adapter.terminal.words import TABLE
+    from hnefi.gui_adapter.terminal.command_table import TABLE
 
     lines = "".join(f"help {word}\n" for word in TABLE)
     done = play(home, "--strict", lines=f"help\n{lines}")

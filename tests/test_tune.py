@@ -60,7 +60,7 @@ def test_rows_hold_what_the_evaluator_sees(rows: Any) -> None:
 def test_a_series_goes_on_where_it_was_cut_short(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hnefi.tools.arguments.let_interrupt_end_us", lambda: None)
+    monkeypatch.setattr("hnefi.tools.common.arguments.let_interrupt_end_us", lambda: None)
     words = ["games", "brandubh", "--out", str(tmp_path), "--nodes", "40,80", "--seed", "7"]
     assert command.main([*words, "--games", "20"]) == 0
     first = parts.path(tmp_path, "brandubh", SERIES, 0)

@@ -28,8 +28,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "best lines of a position; recorded games with every mistake, annotated and as a chart",
     ),
     "perft": ("hnefi.tools.perft", "count the positions a number of plies away"),
-    "bench": ("hnefi.tools.bench", "the search's signature; `bench speed` and `bench latency` measure"),
-    "evaluator": ("hnefi.tools.evaluator", "show, verify or compare evaluator files"),
+    "bench": (
+        "hnefi.tools.bench.command",
+        "the search's signature; `bench speed` and `bench latency` measure",
+    ),
+    "evaluator": ("hnefi.tools.evaluator.command", "show, verify or compare evaluator files"),
     "arena": (
         "hnefi.tools.arena.command",
         "engines play each other: which is stronger, and which side is easier",
@@ -93,7 +96,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _unwritten(command: str, error: OSError) -> int:
     """What a disk did not take, in a sentence; any other error is a mistake of ours and shows where."""
-    from .common.endings import UNWRITABLE, unwritten
+    from .common.exit_codes import UNWRITABLE, unwritten
 
     if error.errno not in UNWRITABLE:
         raise error

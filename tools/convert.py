@@ -16,8 +16,8 @@ from typing import IO, TYPE_CHECKING
 from hnefi.engine import durable
 from hnefi.engine.regular import open_regular
 
-from .arguments import add_variant_path, find_variant, parser
-from .common.endings import code_of
+from .common.arguments import add_variant_path, find_variant, parser
+from .common.exit_codes import code_of
 from .common.interrupts import gone_with_us
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _games(source: Stream, name: str, read_as: str, how: Reading, losses: Losses
 
     if read_as != JOURNAL:
         return read(source, name, read_as, how, losses)
-    from hnefi.protocol.journal import read_stream
+    from hnefi.protocol.hosts.journal import read_stream
 
     return (Game(record, 1) for record in read_stream(source, name))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .arguments import add_variant_path, find_variant, let_interrupt_end_us, natural, parser
+from .common.arguments import add_variant_path, find_variant, let_interrupt_end_us, natural, parser
 
 
 def main(argv: list[str]) -> int:

@@ -6,9 +6,9 @@ import json
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from hnefi.protocol.columns import room
+from hnefi.protocol.hosts.text_table import room
 
-from .arguments import find_variant, parser
+from .common.arguments import find_variant, parser
 from .ladder import published, showing
 
 if TYPE_CHECKING:

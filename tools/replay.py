@@ -9,7 +9,7 @@ from hnefi.engine.corpus import CorpusError
 from hnefi.engine.replay import Report, replay_file
 from hnefi.engine.sides import Reason
 
-from .arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, parser
+from .common.arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, parser
 
 
 def main(argv: list[str]) -> int:

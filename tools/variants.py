@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from .arguments import add_variant_path, parser
+from .common.arguments import add_variant_path, parser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

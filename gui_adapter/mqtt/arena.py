@@ -24,8 +24,8 @@ from hnefi.engine.wording import shorten
 from . import topics
 from .arguments import access, add_connection, parser
 from .client import Access, Link, LinkError, Message, Offline, Will
-from .endings import INTERRUPTED, Asked
-from .picture import KEEP, Picture
+from .run_state import KEEP, Picture
+from .shutdown import INTERRUPTED, Asked
 from .tail import Tail
 
 LIVE, CONFIG, SUMMARY, LOCK = "live.jsonl", "config.toml", "summary.json", "lock"

@@ -26,9 +26,9 @@ from .address import Access, parse_url
 from .arguments import GUEST, parser
 from .check import short_check
 from .client import Link, LinkError, Message, Offline
-from .endings import INTERRUPTED, Asked
 from .remote import Remote, RemoteError
 from .remote_session import SessionEnded
+from .shutdown import INTERRUPTED, Asked
 from .soak import Observer, Pace, Soak, born, children, resident, running
 
 ROUNDS = 30

@@ -23,8 +23,8 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol.process import Listener, Process
 
 from .arguments import parser
-from .endings import INTERRUPTED, Asked
 from .fairness import Rates
+from .shutdown import INTERRUPTED, Asked
 
 if TYPE_CHECKING:
     from amqtt.broker import Broker as Embedded

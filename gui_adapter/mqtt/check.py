@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from . import topics
 from .arguments import GUEST, access, add_connection, parser, password
 from .client import Access, Link, LinkError, Message, Will
-from .endings import INTERRUPTED, Asked
+from .shutdown import INTERRUPTED, Asked
 
 ECHOES = 20
 SLOW_MS = 20.0

@@ -16,7 +16,7 @@ from hnefi.protocol.answers import Option
 from hnefi.protocol.process import LINE_LIMIT, LineSplitter
 
 from .arguments import access, add_connection, parser
-from .endings import INTERRUPTED, Asked
+from .shutdown import INTERRUPTED, Asked
 
 if TYPE_CHECKING:
     from .address import Access

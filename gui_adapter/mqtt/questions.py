@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from .piped import Piped
+from .engine_process import Piped
 
 OURS = -1
 """Instead of the number of a line: an `isready` of our own, around questions."""

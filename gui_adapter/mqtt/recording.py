@@ -24,7 +24,7 @@ from hnefi.engine.session import SessionError
 from hnefi.engine.sides import Reason
 from hnefi.engine.variant import Variant, is_name
 from hnefi.protocol.answers import VariantLine
-from hnefi.protocol.journal import Entry, GameLog, Journal, common
+from hnefi.protocol.hosts.journal import Entry, GameLog, Journal, common
 from hnefi.protocol.messages import parse_position
 
 from .questions import RULES

@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hnefi.protocol import journal, trace
+from hnefi.protocol.hosts import journal, trace
 
 from . import topics
 from .arguments import GUEST, access, add_connection, parser
-from .endings import INTERRUPTED, Asked
+from .shutdown import INTERRUPTED, Asked
 
 if TYPE_CHECKING:
     from .address import Address
@@ -109,12 +109,12 @@ async def _serve(
     ending: Asked,
 ) -> int:
     from hnefi.protocol.client import EngineError, own_command
-    from hnefi.protocol.filter import Filter
+    from hnefi.protocol.hosts.filter import Filter
 
     from .brokers import BrokerError, provide
     from .check import short_check
     from .client import LinkError
-    from .piped import Policy
+    from .engine_process import Policy
     from .service import DRAIN_LIMIT, Service, Settings
 
     try:

@@ -21,13 +21,13 @@ from typing import Any
 from hnefi.engine import about
 from hnefi.protocol.client import GREETINGS, Progress
 from hnefi.protocol.format import compiling_line
-from hnefi.protocol.journal import Journal
+from hnefi.protocol.hosts.journal import Journal
 
 from . import requests, topics
 from .client import Access, Link, LinkError, Message, Offline, Will
+from .engine_process import Piped, Policy, new_engine
 from .fairness import MUTE, Rates, Spaced
 from .numbering import RING_BYTES, RING_LINES
-from .piped import Piped, Policy, new_engine
 from .recording import Recording
 from .requests import Rejected, Request, RequestError
 from .session import QUEUE_BYTES, QUEUE_LINES, Session

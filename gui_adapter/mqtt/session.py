@@ -23,12 +23,12 @@ from hnefi.protocol.messages import Go, command_of, parse_go, words_of
 from hnefi.protocol.search import Patience
 
 from .client import Link, Message
-from .memory import Memory
+from .engine_process import GRACE, TIMEOUTS, Piped, Policy, new_engine, set_up
 from .numbering import Incoming, split_number
 from .outgoing import Outgoing
-from .piped import GRACE, TIMEOUTS, Piped, Policy, new_engine, set_up
 from .questions import OURS, START, Questions
 from .recording import Recording
+from .replay_log import Memory
 from .requests import PAYLOAD_LIMIT, Request
 
 QUEUE_LINES = 256

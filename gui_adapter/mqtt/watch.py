@@ -17,13 +17,13 @@ from contextlib import suppress
 from typing import Any, TextIO, TypeGuard
 
 from hnefi.engine.wording import shorten
-from hnefi.protocol.columns import clip, safe
+from hnefi.protocol.hosts.text_table import clip, safe
 
 from . import topics
 from .arguments import access, add_connection, parser
 from .board import board
 from .client import Access, Link, LinkError, Message
-from .endings import INTERRUPTED, Asked
+from .shutdown import INTERRUPTED, Asked
 
 REDRAW = 0.2
 LISTING = 1.0

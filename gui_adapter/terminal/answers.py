@@ -16,7 +16,7 @@ from .questions import Question
 from .values import SideLetter
 
 if TYPE_CHECKING:
-    from .table import Table
+    from .game_session import GameSession
 
 DRAW_SCORE: Final = 20
 """An engine takes a draw where it sees no more than so many centipawns for itself."""
@@ -26,7 +26,7 @@ FORCED: Final = 100_000
 """A forced win, in centipawns."""
 
 
-async def take(table: Table, question: Question, answer: Answer) -> None:
+async def take(table: GameSession, question: Question, answer: Answer) -> None:
     """Make the move that an engine has answered."""
     opponent = question.opponent
     text = "" if answer.move is None else answer.move
@@ -61,7 +61,7 @@ def _instead(opponent: Opponent, answer: Answer) -> str:
     return ""
 
 
-async def _why_not(table: Table, text: str) -> str:
+async def _why_not(table: GameSession, text: str) -> str:
     if not (text.isascii() and text.isalnum()):
         return "that is no move"
     return (
@@ -69,7 +69,7 @@ async def _why_not(table: Table, text: str) -> str:
     )
 
 
-def tell_hint(table: Table, answer: Answer) -> None:
+def tell_hint(table: GameSession, answer: Answer) -> None:
     """Say what our engine would play."""
     thinking = table.questions.thinking
     score = ""
@@ -80,7 +80,7 @@ def tell_hint(table: Table, answer: Answer) -> None:
     table.say(f"Hint: {answer.move}{score}" if answer.move else "Hint: there is no move here.")
 
 
-async def fail(table: Table, question: Question, error: EngineError) -> None:
+async def fail(table: GameSession, question: Question, error: EngineError) -> None:
     """An engine has failed: it is started anew once, with the whole game; then the game goes on without it."""
     opponent = question.opponent
     opponent.failures += 2 if isinstance(error, EngineStartError) else 1
@@ -101,11 +101,11 @@ async def fail(table: Table, question: Question, error: EngineError) -> None:
             f"{error}. Nobody plays the {who} now: their moves can be typed, "
             f"and `{opponent.spec.spelled}` seats that engine again."
         )
-        table.seats.stand_up(opponent)
+        table.seats.release(opponent)
         await table.move_on()
 
 
-def accepts_draw(table: Table, side: SideLetter) -> bool:
+def accepts_draw(table: GameSession, side: SideLetter) -> bool:
     """Whether the engine on a side takes a draw now."""
     score = table.seats[side].score
     return table.game.at.ply >= DRAW_PLY and score is not None and score <= DRAW_SCORE

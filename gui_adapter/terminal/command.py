@@ -77,7 +77,7 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from hnefi.protocol import journal, trace
+    from hnefi.protocol.hosts import journal, trace
 
     parser = Parser(
         prog="hnefi play",
@@ -199,12 +199,12 @@ def _controller(
     scripted: bool,
 ) -> Controller:
     from hnefi.engine.records.rule_sets import finder
-    from hnefi.protocol import journal, trace
+    from hnefi.protocol.hosts import journal, trace
 
     from . import clock
+    from .commands.play import SIDES
     from .controller import Controller
     from .files import Files
-    from .handlers_play import SIDES
 
     variant = _variant(parser, arguments.variant or settings.variant, arguments.path)
     rivals = _rivals(parser, arguments, variant, settings.level)
@@ -229,7 +229,7 @@ def _controller(
     )
     side = arguments.side or settings.side
     for letter, spec in zip("ad", (rivals[0], rivals[-1]), strict=True):
-        controller.sit("a" if letter == "a" else "d", None if letter in SIDES[side] else spec)
+        controller.assign("a" if letter == "a" else "d", None if letter in SIDES[side] else spec)
     try:
         controller.table.set_clock(clock.read(arguments.clock or settings.clock))
     except ValueError as error:
@@ -351,8 +351,8 @@ def _tell_of_compiling(controller: Controller) -> None:
 
 async def _full_screen(controller: Controller, first: str | None) -> int:
     from . import tui
+    from .commands.files import goodbye
     from .completion import WordCompleter
-    from .handlers_keep import goodbye
 
     async def begin() -> None:
         """Behind the first screen, which needs the processor for itself."""

@@ -10,7 +10,7 @@ from prompt_toolkit.document import Document
 from hnefi import players
 from hnefi.engine.catalogue import listed
 
-from . import settings, words
+from . import command_table, settings
 from .strength import LEVELS
 from .values import Move, View
 
@@ -34,8 +34,8 @@ class WordCompleter(Completer):
             yield from self._first(first)
             return
         try:
-            word = words.find(first).name
-        except words.UnknownWord:
+            word = command_table.find(first).name
+        except command_table.UnknownWord:
             if len(first) in (2, 3):  # `d1 d3`
                 yield from _targets(self._view(), first.lower(), rest.strip(), blank=True)
             return
@@ -52,8 +52,8 @@ class WordCompleter(Completer):
         """The beginning of a move, or of a word."""
         view = self._view()
         yield from moves(view, typed.lower())
-        for word in words.beginning_with(typed, view.words):
-            yield Completion(word, -len(typed), display_meta=words.TABLE[word].help)
+        for word in command_table.beginning_with(typed, view.words):
+            yield Completion(word, -len(typed), display_meta=command_table.TABLE[word].help)
 
     def _behind(self, word: str, rest: str) -> Iterable[str]:
         """What may stand behind a word."""
@@ -76,7 +76,7 @@ class WordCompleter(Completer):
         if word == "moves":
             return dict.fromkeys(move.source for move in self._view().legal)
         if word == "help":
-            return words.TABLE
+            return command_table.TABLE
         if word == "set":
             key, blank, _ = rest.partition(" ")
             known = settings.KEYS.get(key.lower())

@@ -16,19 +16,19 @@ from hnefi.engine.game import AnyVariant
 from hnefi.engine.records.rule_sets import Find
 from hnefi.protocol.client import EngineError
 
+from . import command_table, strength
 from . import settings as preferences
-from . import strength, words
-from .arguments import WordError
+from .commands.arguments import WordError
 from .files import Files
+from .game_session import GameSession
 from .opponents import Spec, plain
 from .positions import typed_move
+from .presenter import compiling_of, view_of
 from .questions import Event
-from .rulebook import IllegalPosition, Rulebook, Traffic
+from .rules_process import IllegalPosition, RulesProcess, Traffic
 from .saving import SavingError
 from .settings import Settings
-from .table import Table
 from .values import LineKind, LogLine, Reply, SideLetter, View
-from .viewing import compiling_of, view_of
 
 if TYPE_CHECKING:
     from .watching import Watcher
@@ -63,7 +63,7 @@ class Controller:
         seed: int | None = None,
         interactive: bool = True,
         traffic: Traffic | None = None,
-        rules: Rulebook | None = None,
+        rules: RulesProcess | None = None,
     ) -> None:
         self.settings = settings
         self.find = find
@@ -92,9 +92,9 @@ class Controller:
         self.refused: tuple[str, ...] = ()
         """Why what the program was asked to begin with cannot be had; it ends then."""
         self.closed = False
-        self.table = Table(
+        self.table = GameSession(
             variant,
-            rules=rules or Rulebook(traffic=traffic),
+            rules=rules or RulesProcess(traffic=traffic),
             files=files,
             post=self._queue.put_nowait,
             say=self.say,
@@ -314,7 +314,7 @@ class Controller:
             self._told = failure
             self.say(failure)
 
-    def sit(self, side: SideLetter, spec: Spec | None) -> None:
+    def assign(self, side: SideLetter, spec: Spec | None) -> None:
         """Seat an engine or a person; the game goes on with them."""
         self.table.seat(side, spec)
 
@@ -403,8 +403,8 @@ class Controller:
         if self._question is not None and _answer_to_question(line) is not None:
             return True
         try:
-            return words.find(line.split(maxsplit=1)[0]).name in WITHOUT_RULES
-        except (words.UnknownWord, IndexError):
+            return command_table.find(line.split(maxsplit=1)[0]).name in WITHOUT_RULES
+        except (command_table.UnknownWord, IndexError):
             return True
 
     async def _carry_out(self, line: str) -> Reply:
@@ -415,7 +415,7 @@ class Controller:
             return Reply((f"a line of {len(line)} characters: expected at most {LINE_LIMIT}",), failed=True)
         try:
             return await self._answer(text)
-        except (WordError, words.UnknownWord, SavingError) as error:
+        except (WordError, command_table.UnknownWord, SavingError) as error:
             return Reply((plain(str(error)),), failed=True)
         except IllegalPosition as error:
             return Reply((plain(str(error)),), failed=True)
@@ -424,7 +424,7 @@ class Controller:
             return Reply((f"our engine failed: {plain(str(error))}",), failed=True)
 
     async def _answer(self, text: str) -> Reply:
-        from .handlers import HANDLERS, play_move
+        from .commands import HANDLERS, play_move
 
         question = self._question
         if question is not None and (yes := _answer_to_question(text)) is not None:
@@ -437,7 +437,7 @@ class Controller:
                 raise WordError(self._broken)
             return await play_move(self, move)
         first, _, rest = text.partition(" ")
-        word = words.find(first)
+        word = command_table.find(first)
         # Only what is understood and is no answer drops a question.
         self._question = None
         if self._broken is not None and word.name not in WITHOUT_RULES:
@@ -491,8 +491,8 @@ def _answer_to_question(line: str) -> bool | None:
 def _leaves(line: str) -> bool:
     """Whether a line is `quit`, by any of its names."""
     try:
-        return typed_move(line) is None and words.find(line.strip()).name == "quit"
-    except words.UnknownWord:
+        return typed_move(line) is None and command_table.find(line.strip()).name == "quit"
+    except command_table.UnknownWord:
         return False
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hnefi.protocol.columns import clip
+from hnefi.protocol.hosts.text_table import clip
 
 from .layout import FILES, Layout, lay_out
 from .panes import captions

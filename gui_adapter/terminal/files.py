@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hnefi.engine.record import GameRecord
 from hnefi.engine.records.rule_sets import Find
-from hnefi.protocol.journal import Entry, GameLog, Journal
+from hnefi.protocol.hosts.journal import Entry, GameLog, Journal
 
 from .game import Node
 from .saving import Autosave

@@ -19,7 +19,7 @@ from hnefi.players import PlayerError
 from hnefi.players import load as load_player
 from hnefi.protocol.client import Answer, Engine, EngineError, Search, own_command
 
-from .rulebook import Traffic, choose, end
+from .rules_process import Traffic, choose, end
 from .strength import HIGHEST, LEVELS, LOWEST, OPTION
 from .values import SideLetter
 

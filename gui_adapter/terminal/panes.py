@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from hnefi.engine.compile.progress import Progress
-from hnefi.protocol.columns import clip, pad, width
+from hnefi.protocol.hosts.text_table import clip, pad, width
 
 from .theme import ASCII, Fragment, Glyphs, glyphs
 from .values import Clock, Entry, Line, Thinking, View

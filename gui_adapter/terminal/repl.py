@@ -17,12 +17,12 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
-from hnefi.protocol.columns import clip
+from hnefi.protocol.hosts.text_table import clip
 
-from . import drawing, panes, screen, theme, words
+from . import command_table, drawing, panes, screen, theme
+from .commands.files import goodbye
 from .completion import WordCompleter
 from .controller import Controller
-from .handlers_keep import goodbye
 from .positions import typed_move
 from .values import Reply, View
 
@@ -209,8 +209,8 @@ class Repl:
         if move is not None:
             return self._why[1] if self._why[0] == move else ""
         try:
-            word = words.find(text.split(maxsplit=1)[0])
-        except words.UnknownWord:
+            word = command_table.find(text.split(maxsplit=1)[0])
+        except command_table.UnknownWord:
             return ""
         return f"{word.name} {word.takes}".strip() + f": {word.help}"
 

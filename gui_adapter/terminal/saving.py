@@ -22,7 +22,7 @@ from hnefi.engine.records.rule_sets import Find, played_by, variant_of
 from hnefi.engine.records.text import Losses, RecordError
 from hnefi.engine.regular import open_regular
 from hnefi.engine.sides import Outcome, Reason, Side
-from hnefi.protocol import journal
+from hnefi.protocol.hosts import journal
 
 from .game import Game, Node, next_side
 from .positions import facts_of, move_number

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hnefi.protocol.columns import clip, pad, safe, width
+from hnefi.protocol.hosts.text_table import clip, pad, safe, width
 
 from .drawing import Picture, meanings, picture
 from .panes import Row, captions, clock_rows, headline, history_pane, status, thinking_pane

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hnefi.protocol.columns import width
+from hnefi.protocol.hosts.text_table import width
 
 from .layout import Layout
 from .screen import Screen, compose

@@ -35,7 +35,7 @@ from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import BaseStyle, DynamicStyle, Style
 
-from hnefi.protocol.columns import safe
+from hnefi.protocol.hosts.text_table import safe
 
 from .drawing import Picture
 from .screen import TALK, Screen, compose, reader, talk_rows

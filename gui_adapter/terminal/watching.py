@@ -20,7 +20,7 @@ from hnefi.engine.regular import open_regular
 from hnefi.engine.sides import Reason
 
 from .opponents import plain
-from .rulebook import IllegalPosition
+from .rules_process import IllegalPosition
 from .values import SideLetter
 
 if TYPE_CHECKING:

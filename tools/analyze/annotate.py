@@ -13,7 +13,7 @@ from hnefi.engine.moves_text import format_move
 from hnefi.engine.record import GameRecord, Ply, sorted_squares
 
 from .notation import plies_of
-from .values import Analysed, Judged, Line, Look, percent, score_text
+from .values import Analysed, Line, MoveAssessment, PositionAnalysis, percent, score_text
 from .verdicts import better_lines
 
 SIGN: Final = "»"
@@ -40,7 +40,7 @@ def annotated(game: Analysed, engine: str, limits: str, most: int) -> GameRecord
     return replace(record, plies=plies, tags=tuple(tags))
 
 
-def _ply(game: Analysed, judged: Judged, ply: Ply, most: int) -> Ply:
+def _ply(game: Analysed, judged: MoveAssessment, ply: Ply, most: int) -> Ply:
     before, after = game.looks[judged.ply - 1], game.looks[judged.ply]
     cp, mate, depth = _score(judged.side, after)
     comment = ply.comment
@@ -65,7 +65,7 @@ def _variation(plies: list[Ply], line: Line) -> tuple[Ply, ...]:
     return (first, *plies[1:])
 
 
-def _score(side: int, after: Look | None) -> tuple[int | None, int | None, int | None]:
+def _score(side: int, after: PositionAnalysis | None) -> tuple[int | None, int | None, int | None]:
     """The mover's score of a ply from the look behind it: centipawns, or moves to a forced end; and the depth.
 
     A record counts the winner's own moves from the ply on, this one included.
@@ -85,7 +85,9 @@ def _score(side: int, after: Look | None) -> tuple[int | None, int | None, int |
     return (cp if after.side == side else -cp), None, depth
 
 
-def _sentence(game: Analysed, judged: Judged, before: Look | None, after: Look | None) -> str:
+def _sentence(
+    game: Analysed, judged: MoveAssessment, before: PositionAnalysis | None, after: PositionAnalysis | None
+) -> str:
     """`mistake: 62 % -> 45 %; better d3a3xa2 (attackers +0.35)`, in the mover's view."""
     if after is not None and after.problem:
         return f"unknown: {after.problem}"

@@ -12,7 +12,7 @@ from typing import Final
 
 from ..common import svg_chart
 from ..common.svg_chart import Curve, Panel, Scale, Sheet, Word, box, width_of
-from .values import Analysed, Judged, Turn, Verdict, called, end_text
+from .values import Analysed, MoveAssessment, TurningPoint, Verdict, called, end_text
 
 FORMATS: Final = (".svg", ".png")
 ROWS: Final = 3
@@ -25,9 +25,9 @@ STYLES: Final[dict[str, tuple[str, str, float]]] = {
     Verdict.INACCURACY: ("circle", "#ffffff", 4.5),
     Verdict.MISTAKE: ("down", "#f0a030", 5.5),
     Verdict.BLUNDER: ("cross", "#c8281e", 6),
-    Turn.MISSED: ("diamond", "#5078c8", 5.5),
-    Turn.THROWN: ("star", "#c8281e", 6.5),
-    Turn.ALLOWED: ("plus", "#c8281e", 6),
+    TurningPoint.MISSED: ("diamond", "#5078c8", 5.5),
+    TurningPoint.THROWN: ("star", "#c8281e", 6.5),
+    TurningPoint.ALLOWED: ("plus", "#c8281e", 6),
 }
 """Form, colour and size of each kind of mark."""
 
@@ -189,7 +189,7 @@ def _marks(panel: Panel, game: Analysed) -> list[Curve]:
     return drawn
 
 
-def _kind(judged: Judged) -> str | None:
+def _kind(judged: MoveAssessment) -> str | None:
     """Under which kind a move is marked: what became of a proven win says more than the verdict."""
     if not judged.noted:
         return None

@@ -7,12 +7,12 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..arguments import add_out, add_plain, add_variant_path, parser, positive
 from ..common import interrupts
-from ..common.endings import INTERRUPTED
+from ..common.arguments import add_out, add_plain, add_variant_path, parser, positive
+from ..common.exit_codes import INTERRUPTED
 
 if TYPE_CHECKING:
-    from .asking import Source
+    from .analyser import Source
     from .verdicts import Thresholds
 
 NODES = 500_000
@@ -84,7 +84,7 @@ def _source(options: argparse.ArgumentParser, arguments: argparse.Namespace, lin
     from hnefi.engine.search.types import Limits
     from hnefi.engine.wording import shorten
 
-    from .asking import Source, command_words
+    from .analyser import Source, command_words
 
     command = None
     if arguments.engine is not None:

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from ..common import interrupts
-from ..common.endings import DONE, FAULTS, INTERRUPTED, OURS_FAILED, STORAGE, USAGE, code_of
+from ..common.exit_codes import DONE, FAULTS, INTERRUPTED, OURS_FAILED, STORAGE, USAGE, code_of
 
 __all__ = ["DONE", "INTERRUPTED", "STORAGE", "USAGE", "code_of", "failed", "until_interrupted"]
 

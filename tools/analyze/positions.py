@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from hnefi.engine import games
 from hnefi.engine.wording import shorten
 from hnefi.protocol.client import EngineError
-from hnefi.protocol.columns import encodable, safe
+from hnefi.protocol.hosts.text_table import encodable, safe
 
-from ..arguments import find_variant
-from .asking import Asker, Refused, Source
+from ..common.arguments import find_variant
+from .analyser import Analyser, Refused, Source
 from .endings import DONE, INTERRUPTED, USAGE, failed, until_interrupted
 from .single import position_json, position_lines
-from .values import Look
+from .values import PositionAnalysis
 
 if TYPE_CHECKING:
     from hnefi.engine.position import Position
@@ -46,8 +46,8 @@ async def _analyse(position: Position, source: Source, as_json: bool, *, plain: 
     def complain(text: str) -> None:
         print(f"hnefi analyze: {safe(text)}", file=sys.stderr)
 
-    asker = Asker(source, complain)
-    found: list[tuple[Look, list[tuple[str, int]]]] = []
+    asker = Analyser(source, complain)
+    found: list[tuple[PositionAnalysis, list[tuple[str, int]]]] = []
 
     async def work() -> None:
         look = await asker.look(position)

@@ -19,19 +19,19 @@ from hnefi.engine.records.rule_sets import finder
 from hnefi.engine.records.text import Game, RecordError
 from hnefi.engine.squares import MAX_SIZE
 from hnefi.protocol.client import EngineError
-from hnefi.protocol.columns import encodable, safe
+from hnefi.protocol.hosts.text_table import encodable, safe
 
 from ..arena.store import write_file
-from ..arguments import find_variant
+from ..common.arguments import find_variant
 from . import chart, report
+from .analyser import Analyser, Refused, Source
 from .annotate import annotated
-from .asking import Asker, Refused, Source
 from .endings import DONE, INTERRUPTED, STORAGE, USAGE, code_of, failed, until_interrupted
+from .replay import games_of, walk
 from .run import GaveUp, Watch, Work
 from .store import Progress, StoreError, beside, digest
 from .values import Analysed
 from .verdicts import Thresholds
-from .walking import games_of, walk
 
 PROBLEM = (RecordError, StoreError, chart.ChartError)
 
@@ -114,7 +114,7 @@ class Task:
             raise RecordError(f"{self.path}: no game in it")
         total = sum(len(game.record.plies) + 1 for _, game in self.games)
         watch = Watch(sys.stderr, total, quiet=self.arguments.quiet)
-        asker = Asker(self.source, watch.say)
+        asker = Analyser(self.source, watch.say)
         refused = False
         interrupted = False
         try:
@@ -131,7 +131,7 @@ class Task:
             return USAGE
         return self._end(interrupted)
 
-    async def _work(self, asker: Asker, watch: Watch) -> None:
+    async def _work(self, asker: Analyser, watch: Watch) -> None:
         work = None
         for number, game in self.games:
             try:

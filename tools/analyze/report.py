@@ -7,11 +7,22 @@ from typing import Any, Final
 
 from hnefi.engine.moves_text import format_move
 from hnefi.engine.record import sorted_squares
-from hnefi.protocol.columns import flow, safe, table
+from hnefi.protocol.hosts.text_table import flow, safe, table
 
 from .notation import numbered, place
-from .sketch import LEGEND, sketch
-from .values import Analysed, Judged, Line, Look, Verdict, called, end_text, line_to_json, percent, score_text
+from .text_chart import LEGEND, sketch
+from .values import (
+    Analysed,
+    Line,
+    MoveAssessment,
+    PositionAnalysis,
+    Verdict,
+    called,
+    end_text,
+    line_to_json,
+    percent,
+    score_text,
+)
 
 LINE_SHOWN: Final = 4
 """Plies of the better line in a table."""
@@ -61,7 +72,7 @@ def game_lines(game: Analysed, *, full: bool = False, plain: bool = False) -> It
         yield f"not looked at: {left} of {len(game.looks)} positions"
 
 
-def moves_table(game: Analysed, shown: Sequence[Judged]) -> list[str]:
+def moves_table(game: Analysed, shown: Sequence[MoveAssessment]) -> list[str]:
     """Moves with what they lost, in the mover's view, and what was better."""
     rows = []
     for judged in shown:
@@ -111,12 +122,12 @@ def _rates(game: Analysed, side: int) -> tuple[str, str]:
     return "-" if accuracy is None else f"{accuracy:.1f} %", "-" if loss is None else f"{100 * loss:.1f}"
 
 
-def _short(game: Analysed, judged: Judged) -> str:
+def _short(game: Analysed, judged: MoveAssessment) -> str:
     position = game.walk.positions[judged.ply - 1]
     return f"{place(position)} {_move(game, judged)} ({game.walk.sides[judged.side]}, {judged.word})"
 
 
-def _move(game: Analysed, judged: Judged) -> str:
+def _move(game: Analysed, judged: MoveAssessment) -> str:
     return format_move(judged.move, sorted_squares(game.walk.positions[judged.ply].last_captures))
 
 
@@ -181,7 +192,7 @@ def game_json(game: Analysed, engine: str, limits: str) -> dict[str, Any]:
     }
 
 
-def _judged_json(game: Analysed, judged: Judged) -> dict[str, Any]:
+def _judged_json(game: Analysed, judged: MoveAssessment) -> dict[str, Any]:
     after = game.looks[judged.ply]
     return {
         "ply": judged.ply,
@@ -196,7 +207,7 @@ def _judged_json(game: Analysed, judged: Judged) -> dict[str, Any]:
     }
 
 
-def look_json(look: Look) -> dict[str, Any]:
+def look_json(look: PositionAnalysis) -> dict[str, Any]:
     """What is known about a position."""
     return {
         "side": "ad"[look.side],

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from ..arena.live import Live
 from ..evolve.progress import duration
-from .asking import Asker
+from .analyser import Analyser
 from .store import Progress
-from .values import Analysed, Look, Walk
+from .values import Analysed, PlayedThrough, PositionAnalysis
 from .verdicts import Thresholds, analysed
 
 if TYPE_CHECKING:
@@ -82,15 +82,15 @@ class Watch:
 class Work:
     """Analyses games one after the other with one engine. A game that is left early keeps what was found in `looks`."""
 
-    asker: Asker
+    asker: Analyser
     watch: Watch
     thresholds: Thresholds
     store: Progress | None = None
     backward: bool = False
-    looks: list[Look | None] = field(default_factory=list)
+    looks: list[PositionAnalysis | None] = field(default_factory=list)
     _blind: int = 0
 
-    async def game(self, walk: Walk) -> Analysed:
+    async def game(self, walk: PlayedThrough) -> Analysed:
         """A whole game. GaveUp or EngineError where the engine cannot go on; cancelled, it leaves what it has."""
         count = len(walk.positions)
         known = self.store.known if self.store is not None else {}
@@ -109,12 +109,12 @@ class Work:
             self.watch.step(f"game {walk.number}, ply {ply}", asked=asked)
         return self.result(walk)
 
-    def _count_blind(self, look: Look) -> None:
+    def _count_blind(self, look: PositionAnalysis) -> None:
         self._blind = self._blind + 1 if look.problem else 0
         if self._blind == GIVE_UP:
             raise GaveUp(f"{self.asker.name}: {GIVE_UP} positions in a row stay unknown: it is asked no more")
 
-    def result(self, walk: Walk) -> Analysed:
+    def result(self, walk: PlayedThrough) -> Analysed:
         """What is known about the game now."""
         looks = self.looks or [None] * len(walk.positions)
         return analysed(walk, looks, self.thresholds)

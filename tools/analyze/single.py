@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from hnefi.engine.search.types import Limits
-from hnefi.protocol.columns import safe, table
+from hnefi.protocol.hosts.text_table import safe, table
 
 from .notation import numbered
 from .report import line_text, look_json
-from .values import SIDES, Look, called
+from .values import SIDES, PositionAnalysis, called
 
 if TYPE_CHECKING:
     from hnefi.engine.position import Position
@@ -27,7 +27,7 @@ class Proof(StrEnum):
     OPEN = "open"
 
 
-def proof(look: Look, limits: Limits) -> Proof:
+def proof(look: PositionAnalysis, limits: Limits) -> Proof:
     """Whether the side to move wins in `limits.mate` of its own moves.
 
     A search that ended because every line was looked at so far, and found no win, refutes it; one that another limit
@@ -51,7 +51,7 @@ def proof(look: Look, limits: Limits) -> Proof:
     return Proof.REFUTED if depth >= 2 * mate or not cut else Proof.OPEN
 
 
-def proof_sentence(look: Look, limits: Limits, sides: Sequence[str]) -> str:
+def proof_sentence(look: PositionAnalysis, limits: Limits, sides: Sequence[str]) -> str:
     """The answer in words: `proven: the attackers win in 2 moves`."""
     mate = limits.mate
     assert mate is not None
@@ -81,7 +81,7 @@ def _moves(number: int) -> str:
 
 
 def position_lines(
-    position: Position, look: Look, terms: Sequence[tuple[str, int]], limits: Limits, engine: str
+    position: Position, look: PositionAnalysis, terms: Sequence[tuple[str, int]], limits: Limits, engine: str
 ) -> Iterator[str]:
     """The report of one position."""
     sides = SIDES[position.variant.game]
@@ -109,7 +109,7 @@ def position_lines(
         yield from table(("term", "cp"), [(name, f"{value:+d}") for name, value in terms], left=(0,), free=0)
 
 
-def effort(look: Look) -> str:
+def effort(look: PositionAnalysis) -> str:
     """`500,000 nodes, 0.21 s`."""
     parts = [] if look.nodes is None else [f"{look.nodes:,} nodes"]
     if look.time is not None:
@@ -118,7 +118,12 @@ def effort(look: Look) -> str:
 
 
 def position_json(
-    position: Position, look: Look, terms: Sequence[tuple[str, int]], limits: Limits, engine: str, said: str
+    position: Position,
+    look: PositionAnalysis,
+    terms: Sequence[tuple[str, int]],
+    limits: Limits,
+    engine: str,
+    said: str,
 ) -> dict[str, Any]:
     """The same as one JSON object."""
     value: dict[str, Any] = {

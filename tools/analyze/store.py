@@ -18,7 +18,7 @@ from hnefi.engine.regular import open_regular
 from hnefi.engine.wording import shorten
 
 from ..arena.store import write_file
-from .values import Look, look_from_json, look_to_json
+from .values import PositionAnalysis, look_from_json, look_to_json
 
 FORMAT: Final = 1
 SUFFIX: Final = ".progress.jsonl"
@@ -53,7 +53,7 @@ class Progress:
     def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
         self.path = path
         self.about = {"analysis": FORMAT, **about}
-        self.known: dict[tuple[int, int], Look] = {}
+        self.known: dict[tuple[int, int], PositionAnalysis] = {}
         self._stream: IO[bytes] | None = None
 
     def open(self, *, size: int, fresh: bool = False) -> None:
@@ -109,7 +109,7 @@ class Progress:
                     f"{shorten(here, 60)}: expected the same command as before; --fresh begins anew"
                 )
 
-    def add(self, game: int, ply: int, look: Look) -> None:
+    def add(self, game: int, ply: int, look: PositionAnalysis) -> None:
         """Keep a look; StoreError if it cannot be written."""
         if self._stream is None:
             return

@@ -52,7 +52,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PositionAnalysis:
     """What is known about one position: the side to move (0 or 1) and the best lines, the best first.
 
     `outcome` is how the game is over here; `problem` is why nothing is known; `time` is in milliseconds.
@@ -103,7 +103,7 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Turn(StrEnum):
+class TurningPoint(StrEnum):
     """What a move did to a proven win."""
 
     MISSED = "missed win"
@@ -118,7 +118,7 @@ MISTAKES: Final = (Verdict.INACCURACY, Verdict.MISTAKE, Verdict.BLUNDER)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class MoveAssessment:
     """One move of a game: `before` and `after` are what the mover could expect, `loss` the difference, never negative.
 
     `ply` counts from 1, `side` is the mover; `best` is the engine's first line where another move was played.
@@ -128,7 +128,7 @@ class Judged:
     side: int
     move: int
     verdict: Verdict
-    turn: Turn | None = None
+    turn: TurningPoint | None = None
     before: float | None = None
     after: float | None = None
     loss: float | None = None
@@ -148,7 +148,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class PlayedThrough:
     """A recorded game played through: `positions` has one more than the record has plies."""
 
     record: GameRecord
@@ -172,9 +172,9 @@ class Analysed:
     `accuracy` is in percent by side, None for a side without a choice; `losses` the mean loss by side.
     """
 
-    walk: Walk
-    looks: tuple[Look | None, ...]
-    judged: tuple[Judged, ...]
+    walk: PlayedThrough
+    looks: tuple[PositionAnalysis | None, ...]
+    judged: tuple[MoveAssessment, ...]
     accuracy: tuple[float | None, float | None]
     losses: tuple[float | None, float | None]
 
@@ -184,7 +184,7 @@ class Analysed:
         return None not in self.looks
 
     @property
-    def unknown(self) -> list[tuple[int, Look]]:
+    def unknown(self) -> list[tuple[int, PositionAnalysis]]:
         """The positions that no engine could say anything about, by the ply before them."""
         return [(ply, look) for ply, look in enumerate(self.looks) if look is not None and look.problem]
 
@@ -192,15 +192,15 @@ class Analysed:
         """How many moves of a side got each verdict and turn, as words."""
         mine = [judged for judged in self.judged if judged.side == side]
         found = {verdict.value: sum(judged.verdict is verdict for judged in mine) for verdict in Verdict}
-        return found | {turn.value: sum(judged.turn is turn for judged in mine) for turn in Turn}
+        return found | {turn.value: sum(judged.turn is turn for judged in mine) for turn in TurningPoint}
 
     @property
-    def turning_points(self) -> tuple[Judged, ...]:
+    def turning_points(self) -> tuple[MoveAssessment, ...]:
         """Mistakes and blunders after which the other side had the better chances, and what became of proven wins."""
         return tuple(judged for judged in self.judged if _turns(judged))
 
 
-def _turns(judged: Judged) -> bool:
+def _turns(judged: MoveAssessment) -> bool:
     if judged.turn is not None:
         return True
     if judged.before is None or judged.after is None or judged.verdict not in MISTAKES[1:]:
@@ -263,7 +263,7 @@ def percent(probability: float | None) -> str:
 # As JSON
 
 
-def look_to_json(look: Look) -> dict[str, Any]:
+def look_to_json(look: PositionAnalysis) -> dict[str, Any]:
     """A look as one JSON object; `look_from_json` gives it back. A finished position is told by its rules anyway."""
     value: dict[str, Any] = {"side": "ad"[look.side], "nodes": look.nodes, "time": look.time}
     if look.problem:
@@ -284,10 +284,10 @@ def line_to_json(line: Line) -> dict[str, Any]:
     }
 
 
-def look_from_json(value: Mapping[str, Any], size: int) -> Look:
+def look_from_json(value: Mapping[str, Any], size: int) -> PositionAnalysis:
     """The look that `look_to_json` wrote, for a board of `size`; ValueError or KeyError for anything else."""
     lines = tuple(_line_from_json(line, size) for line in value["lines"])
-    return Look(
+    return PositionAnalysis(
         "ad".index(value["side"]),
         lines,
         _whole(value["nodes"]),

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .values import MISTAKES, Analysed, Judged, Line, Look, Turn, Verdict, Walk
+from .values import (
+    MISTAKES,
+    Analysed,
+    Line,
+    MoveAssessment,
+    PlayedThrough,
+    PositionAnalysis,
+    TurningPoint,
+    Verdict,
+)
 
 HEIGHT: Final = 103.1668
 STEEPNESS: Final = 0.04354
@@ -61,33 +70,37 @@ def read_thresholds(text: str) -> Thresholds:
 
 
 def judge(
-    ply: int, played: Played, before: Look | None, after: Look | None, thresholds: Thresholds
-) -> Judged:
+    ply: int,
+    played: Played,
+    before: PositionAnalysis | None,
+    after: PositionAnalysis | None,
+    thresholds: Thresholds,
+) -> MoveAssessment:
     """The judgement of one move between two looks, either of which may be missing."""
     side, move = played.side, played.move
     if before is None or not before.lines:
-        return Judged(ply, side, move, Verdict.UNKNOWN)
+        return MoveAssessment(ply, side, move, Verdict.UNKNOWN)
     had = before.chance(side)
     has = None if after is None else after.chance(side)
     first = before.lines[0]
     own = bool(first.moves) and first.moves[0] == move
     best = None if own or not first.moves else first
     if had is None or has is None or after is None:
-        return Judged(ply, side, move, Verdict.UNKNOWN, None, had, has, None, best)
+        return MoveAssessment(ply, side, move, Verdict.UNKNOWN, None, had, has, None, best)
     if played.choices == 1 or own:
         verdict = Verdict.FORCED if played.choices == 1 else Verdict.BEST
-        return Judged(ply, side, move, verdict, None, had, has, 0.0)
+        return MoveAssessment(ply, side, move, verdict, None, had, has, 0.0)
     loss = max(0.0, had - has)
     verdict = thresholds.verdict(loss)
     turn = _turn(before.proven(side), after.proven(side), has, verdict)
-    return Judged(ply, side, move, verdict, turn, had, has, loss, best)
+    return MoveAssessment(ply, side, move, verdict, turn, had, has, loss, best)
 
 
-def _turn(before: int, after: int, chance: float, verdict: Verdict) -> Turn | None:
+def _turn(before: int, after: int, chance: float, verdict: Verdict) -> TurningPoint | None:
     """What became of proven wins, in the mover's view. Who was as good as lost before allows nothing."""
     if before > 0 and after <= 0:
-        return Turn.MISSED if chance > 0.5 else Turn.THROWN
-    return Turn.ALLOWED if before == 0 and after < 0 and verdict in MISTAKES else None
+        return TurningPoint.MISSED if chance > 0.5 else TurningPoint.THROWN
+    return TurningPoint.ALLOWED if before == 0 and after < 0 and verdict in MISTAKES else None
 
 
 def accuracy(loss: float) -> float:
@@ -95,7 +108,9 @@ def accuracy(loss: float) -> float:
     return max(0.0, min(100.0, HEIGHT * math.exp(-STEEPNESS * 100.0 * loss) - DEPTH))
 
 
-def analysed(walk: Walk, looks: Sequence[Look | None], thresholds: Thresholds) -> Analysed:
+def analysed(
+    walk: PlayedThrough, looks: Sequence[PositionAnalysis | None], thresholds: Thresholds
+) -> Analysed:
     """Everything about a game that follows from the looks at its positions."""
     judged = tuple(
         judge(
@@ -112,7 +127,7 @@ def analysed(walk: Walk, looks: Sequence[Look | None], thresholds: Thresholds) -
     return Analysed(walk, tuple(looks), judged, (mean[0], mean[1]), (lost[0], lost[1]))
 
 
-def _losses(judged: Sequence[Judged], side: int) -> list[float]:
+def _losses(judged: Sequence[MoveAssessment], side: int) -> list[float]:
     """What a side lost by each move that was a choice and of which something is known."""
     return [
         one.loss
@@ -125,7 +140,7 @@ def _mean(numbers: Sequence[float]) -> float | None:
     return sum(numbers) / len(numbers) if numbers else None
 
 
-def better_lines(judged: Judged, before: Look, most: int) -> list[Line]:
+def better_lines(judged: MoveAssessment, before: PositionAnalysis, most: int) -> list[Line]:
     """The lines that were better than the noted move, the best first, at most `most`; empty if the move needs none."""
     if not judged.noted or judged.best is None:
         return []

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol.flags import Parser
 
-from ..common.endings import INTERRUPTED
-from . import reading, resolve
+from ..common.exit_codes import INTERRUPTED
+from . import option_reader, resolve
 from .options import Config, ConfigError, Document, Option
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": (f"{PACKAGE}.report", "main_report"),
     "rate": (f"{PACKAGE}.report", "main_rate"),
     "openings": (f"{PACKAGE}.openings", "main"),
-    "check": (f"{PACKAGE}.check", "main"),
+    "check": ("hnefi.tools.conformance.command", "main"),
     "stats": (f"{PACKAGE}.stats_command", "main"),
 }
 """Subcommands; without one a run is played."""
@@ -115,7 +115,7 @@ def _main(argv: list[str]) -> int:
         chosen: Callable[[list[str]], int] = getattr(import_module(module), name)
         return chosen(argv[1:])
     if not argv:
-        print(reading.parser().format_help(), end="")
+        print(option_reader.parser().format_help(), end="")
         return 0
     return _guarded(lambda: play(_read(argv)))
 
@@ -124,7 +124,7 @@ def _read(argv: list[str]) -> Config:
     """The configuration that a command line asks for; ConfigError also for a subcommand that is written wrongly."""
     hint = nearest(argv[0], COMMANDS)
     try:
-        return reading.from_arguments(argv)
+        return option_reader.from_arguments(argv)
     except ConfigError as error:
         if hint and str(error).startswith(f"player {shorten(argv[0])}"):
             raise ConfigError(f"{shorten(argv[0])}: no command and no player{hint}") from None
@@ -140,20 +140,20 @@ def main_resume(argv: list[str]) -> int:
         " shown. Everything else is as it was; another seed or rule set is another run.",
         epilog="examples:\n  hnefi arena resume arena-20260101-120000\n"
         "  hnefi arena resume cup --pairs 500 --concurrency 4",
-        formatter_class=reading.Formatter,
+        formatter_class=option_reader.Formatter,
         allow_abbrev=False,
         usage="hnefi arena resume RUN [flags]",
     )
     made.add_argument("run", metavar="RUN", help="the run's folder")
-    reading.add_flags(made, ("run", "sprt", "output", "control"), changeable, defaults=False)
+    option_reader.add_flags(made, ("run", "sprt", "output", "control"), changeable, defaults=False)
     made.renamed("--variants", "--variant")
 
     def resume() -> int:
         for word in argv:
             if word.partition("=")[0] in NEW_ONLY:
                 raise ConfigError(f"{shorten(word)}: expected only when a run begins")
-        parsed = reading.parse(made, argv)
-        return go_on(Path(parsed.run), reading.flags_of(parsed, Path.cwd()))
+        parsed = option_reader.parse(made, argv)
+        return go_on(Path(parsed.run), option_reader.flags_of(parsed, Path.cwd()))
 
     return _guarded(resume)
 

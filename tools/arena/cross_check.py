@@ -16,8 +16,8 @@ from hnefi.engine.squares import move_name
 from hnefi.engine.wording import shorten
 from hnefi.protocol.client import Engine, EngineError
 
+from .engine_slot import EngineSlot
 from .referee import Game
-from .seats import Seat
 from .values import GameResult
 
 KIND = "cross-check"
@@ -58,7 +58,7 @@ def _positions(game: Game, every: int) -> Iterator[Position]:
             return
 
 
-async def _ask(seat: Seat, positions: list[Position]) -> dict[str, str]:
+async def _ask(seat: EngineSlot, positions: list[Position]) -> dict[str, str]:
     """What the engine of this seat says otherwise, by kind."""
     engine = seat.engine
     if engine is None or engine.failure is not None or engine.proto == "uci":
@@ -79,7 +79,7 @@ async def _ask(seat: Seat, positions: list[Position]) -> dict[str, str]:
     return found
 
 
-def _line(seat: Seat, position: Position) -> str:
+def _line(seat: EngineSlot, position: Position) -> str:
     fen = _letters(position.start_fen, _TO_ADK) if seat.spec.letters == "adk" else position.start_fen
     known = seat.knows_start and position.start_fen == games.initial(position.variant).fen()
     head = "position startpos" if known else f"position fen {fen}"
@@ -92,7 +92,7 @@ def _letters(fen: str, table: dict[int, int]) -> str:
     return board.translate(table) + blank + rest
 
 
-async def _compare(engine: Engine, seat: Seat, position: Position, found: dict[str, str]) -> bool:
+async def _compare(engine: Engine, seat: EngineSlot, position: Position, found: dict[str, str]) -> bool:
     """Ask about one position; False if the engine does not answer such questions."""
     fen = position.fen()
     questions = _questions(position, engine.proto)

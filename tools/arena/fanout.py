@@ -24,8 +24,8 @@ from pathlib import Path
 from hnefi.engine.wording import shorten
 from hnefi.protocol import orphans
 
-from . import fingerprint, kinds, resolve
-from .clusters import Cluster, leave_interrupts, open_cluster
+from ..common.clusters import Cluster, leave_interrupts, open_cluster
+from . import fingerprint, option_types, resolve
 from .log import LOG
 from .options import Config, ConfigError
 from .run import Run, Watch, host_scale, play_with, slots_of
@@ -143,7 +143,7 @@ def _cores(config: Config, specs: Sequence[EngineSpec], slots: int) -> Iterator[
     affinity = config["run.affinity"]
     usable = usable_cores() if affinity != "off" and sys.platform == "linux" else ()
     if affinity not in ("auto", "off"):
-        usable = tuple(core for core in kinds.parse_cores(affinity) if core in usable)
+        usable = tuple(core for core in option_types.parse_cores(affinity) if core in usable)
     threads = threads_of(specs)
     with contextlib.ExitStack() as held:
         free = (core for core in usable if _take(core, held))

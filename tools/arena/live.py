@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hnefi.engine.sides import Reason
-from hnefi.protocol.columns import WIDTH, clip, encodable, safe, width
+from hnefi.protocol.hosts.text_table import WIDTH, clip, encodable, safe, width
 
 from .report import signed, standings
 from .summary import Summary

@@ -22,7 +22,7 @@ from hnefi.engine.regular import open_regular, read_regular
 from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
 
-from . import kinds, reading, resolve, schedule
+from . import option_reader, option_types, resolve, schedule
 from .options import Config, ConfigError
 from .values import EngineSpec, Opening
 
@@ -133,13 +133,13 @@ def _random(config: Config, name: str, wanted: int) -> Iterator[Opening]:
     from hnefi.engine.squares import move_name
 
     table = config.tables["openings"]
-    plies = kinds.parse_plies(table["plies"])
+    plies = option_types.parse_plies(table["plies"])
     with ExitStack() as stack:
         judge = None
         if table["eval_by"] != "default":
-            from . import judging
+            from . import opening_evaluator
 
-            judge = stack.enter_context(judging.judge(table["eval_by"], name)).value
+            judge = stack.enter_context(opening_evaluator.judge(table["eval_by"], name)).value
         variant = find_variant(name)
         for position in generate(variant, wanted, table["seed"], plies, table["max_eval"], judge):
             yield Opening(None, tuple(map(move_name, position.moves)))
@@ -227,7 +227,7 @@ async def ask(spec: EngineSpec, name: str, wanted: int, config: Config) -> list[
     """The positions that an engine proposes; ConfigError if it proposes none within `ready` seconds of the last."""
     from hnefi.protocol.client import Engine, EngineError, Timeouts
 
-    from .seats import set_variant
+    from .engine_slot import set_variant
 
     prefix = b"info string genfens "
     proposed: list[str] = []
@@ -342,7 +342,7 @@ def main(argv: list[str]) -> int:
         formatter_class=Help,
         allow_abbrev=False,
     )
-    reading.add_flags(made, ("openings",))
+    option_reader.add_flags(made, ("openings",))
     made.add_argument("--variant", dest="run:variants", metavar="V", help="one variant (default: copenhagen)")
     made.renamed("--variants", "--variant")
     made.add_argument("--seed", dest="run:seed", metavar="N", help="seed (default: 1)")
@@ -350,8 +350,8 @@ def main(argv: list[str]) -> int:
     parsed, unknown = made.parse_known_args(argv)
     try:
         if unknown:
-            raise ConfigError(reading.unknown_flag(unknown[0], made))
-        given = reading.flags_of(parsed, Path.cwd())
+            raise ConfigError(option_reader.unknown_flag(unknown[0], made))
+        given = option_reader.flags_of(parsed, Path.cwd())
         config = resolve.resolve({"engine": [{"player": parsed.player}] * 2}, given)
         if len(config["run.variants"]) > 1:
             raise ConfigError(f"--variant {shorten(','.join(config['run.variants']))}: expected one")

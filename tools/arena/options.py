@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .kinds import (
+from .option_types import (
     AFFINITY,
     ARGUMENTS,
     COMMAS,

@@ -12,9 +12,9 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from hnefi.protocol.columns import clip
+from hnefi.protocol.hosts.text_table import clip
 
-from .match_rule import DOUBLED, Played
+from ..common.pairs import DOUBLED, Played
 from .report import ReportError
 from .summary import EngineLine, Summary
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from .match_rule import DOUBLED, Ending, Pair, Played
+from ..common.pairs import DOUBLED, Ending, Pair, Played
+from ..common.sprt import Sprt, Walk
 from .schedule import Schedule
-from .sprt import Sprt, Walk
 from .store import Row
 from .values import GameTask
 

@@ -24,7 +24,7 @@ from hnefi.engine.records.rule_sets import carried
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.squares import MAX_SIZE, parse
 
-from .seats import find_variant
+from .engine_slot import find_variant
 from .summary import side_limits_text
 from .values import EngineSpec, GameResult, PlyLog, to_json
 

@@ -33,7 +33,7 @@ from hnefi.protocol.client import (
 )
 from hnefi.protocol.format import go_line
 
-from .seats import Seat, find_variant
+from .engine_slot import EngineSlot, find_variant
 from .values import LATE, EngineSpec, Fault, GameResult, GameTask, PlyLog, SideLimits, Winner
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class Game:
     def __init__(
         self,
         task: GameTask,
-        seats: tuple[Seat, Seat],
+        seats: tuple[EngineSlot, EngineSlot],
         adjudication: Adjudication = NONE,
         *,
         keep: re.Pattern[str] | None = None,

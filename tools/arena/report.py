@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import nearest, shorten
-from hnefi.protocol.columns import clip, flow, safe, table
+from hnefi.protocol.hosts.text_table import clip, flow, safe, table
 
-from .rating import Fitted, Model
+from ..common.rating import Fitted, Model
 from .stats_command import progress, strength
 from .summary import (
     Advisory,
@@ -36,7 +36,7 @@ from .summary import (
 from .values import LATE
 
 if TYPE_CHECKING:
-    from .match_rule import Bucket, Record
+    from ..common.pairs import Bucket, Record
     from .progress import Progress
     from .run import Run
     from .store import Row, Store
@@ -481,7 +481,7 @@ class Stored:
 
 def main_report(argv: list[str]) -> int:
     """`hnefi arena report`: the tables of a run, anew from its log."""
-    from ..arguments import add_plain, parser
+    from ..common.arguments import add_plain, parser
 
     options = parser(
         "arena report",
@@ -521,7 +521,7 @@ def main_report(argv: list[str]) -> int:
 
 def main_rate(argv: list[str]) -> int:
     """`hnefi arena rate`: one table of several runs."""
-    from ..arguments import add_plain, parser
+    from ..common.arguments import add_plain, parser
 
     options = parser(
         "arena rate",
@@ -611,7 +611,7 @@ def _resamples(text: str) -> int:
 
 
 def _print_summary(summary: Summary, as_json: bool, *, plain: bool) -> None:
-    from hnefi.protocol.columns import encodable
+    from hnefi.protocol.hosts.text_table import encodable
 
     if as_json:
         print(json.dumps(document(summary), indent=1))

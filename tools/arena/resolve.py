@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.wording import nearest, shorten
 
-from .kinds import LIMITS, parse_tc
+from .option_types import LIMITS, parse_tc
 from .options import ENGINE, GROUPS, MARGIN, NODES, Config, ConfigError, Document, keys
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def _judge_whole(tables: Mapping[str, Mapping[str, Any]], engines: Sequence[Mapp
             f"run.others {run['others']}: expected at most the {run['pairs']} pairs of neighbours"
         )
     if run["inside"]:
-        from .inside import expect_own
+        from .in_process import expect_own
 
         expect_own(tables, engines)
     if sprt:

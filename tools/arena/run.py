@@ -22,17 +22,17 @@ from typing import Any, Protocol
 
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import shorten
-from hnefi.protocol.columns import safe
+from hnefi.protocol.hosts.text_table import safe
 from hnefi.protocol.process import kill_all
 
 from ..common import interrupts
-from . import fingerprint, kinds, openings, reading, resolve, schedule
+from ..common.sprt import Sprt
+from . import fingerprint, openings, option_reader, option_types, resolve, schedule
 from .live import game_line
 from .log import LOG
 from .options import Config, ConfigError, Document
 from .progress import Progress
 from .schedule import Schedule
-from .sprt import Sprt
 from .store import (
     CONFIG,
     FINGERPRINT,
@@ -128,14 +128,14 @@ def check_engines(config: Config, specs: Sequence[EngineSpec]) -> tuple[Config, 
 
     ConfigError with all that is wrong with them.
     """
-    from .seats import preflight
+    from .engine_slot import preflight
 
     if config["run.inside"]:
-        from . import inside
+        from . import in_process
 
-        if wrong := inside.problems(specs):
+        if wrong := in_process.problems(specs):
             raise ConfigError("\n".join(wrong))
-        ids = (inside.IDENTITY,) * len(specs)
+        ids = (in_process.IDENTITY,) * len(specs)
         return resolve.named(config, ids), ids
     checked = asyncio.run(preflight(specs, schedule.variants(config)))
     problems = [problem for one in checked for problem in one.problems]
@@ -164,7 +164,7 @@ def slots_of(config: Config, specs: Sequence[EngineSpec]) -> tuple[int, list[tup
     cores = usable_cores()
     affinity = config["run.affinity"]
     if affinity not in ("auto", "off"):
-        cores = kinds.parse_cores(affinity)
+        cores = option_types.parse_cores(affinity)
     threads = threads_of(specs)
     concurrency = slots_for(config["run.concurrency"], len(cores), threads)
     if affinity == "off":
@@ -218,7 +218,7 @@ def create(run: Run, items: Mapping[str, str]) -> Store:
     """The folder of a new run; StoreError if it cannot be made."""
     folder = Path(run.config["run.out"] or time.strftime("arena-%Y%m%d-%H%M%S")).absolute()
     files = {
-        CONFIG: reading.to_toml(kept(run.config, folder)),
+        CONFIG: option_reader.to_toml(kept(run.config, folder)),
         FINGERPRINT: _json(items),
         OPENINGS: openings.to_lines({name: tuple(found) for name, found in run.openings.items()}),
     }
@@ -248,7 +248,7 @@ def _json(items: Mapping[str, str]) -> str:
 
 def load_config(folder: Path, flags: Document | None = None) -> Config:
     """The configuration of a run's folder, with flags laid over it."""
-    return resolve.resolve(reading.read_file(folder / CONFIG), flags or {})
+    return resolve.resolve(option_reader.read_file(folder / CONFIG), flags or {})
 
 
 def load_openings(store: Store) -> dict[str, tuple[Opening, ...]]:
@@ -302,7 +302,7 @@ def renew(store: Store, run: Run, *, force: bool = False) -> Run:
     try:
         write_file(store.folder / OPENINGS, openings.to_lines({name: tuple(lists[name]) for name in lists}))
         write_file(store.folder / FINGERPRINT, _json(fingerprint.of(config, specs, ids, lists)))
-        write_file(store.folder / CONFIG, reading.to_toml(kept(config, store.folder)))
+        write_file(store.folder / CONFIG, option_reader.to_toml(kept(config, store.folder)))
     except OSError as error:
         raise StorageFailed(f"{store.folder}: {error.strerror or error}") from None
     return Run(config, specs, run.schedule, lists, ids)
@@ -616,9 +616,9 @@ def play_with(
 ) -> AsyncGenerator[GameResult, None]:
     """`slots.play` in the manner of a configuration."""
     if config["run.inside"]:
-        from . import inside
+        from . import in_process
 
-        return inside.play(
+        return in_process.play(
             tasks,
             specs,
             concurrency=concurrency,

@@ -152,7 +152,7 @@ def meetings(form: str, engines: int, challengers: int = 1) -> tuple[tuple[int, 
 
 def test_pairs(config: Config) -> int:
     """After how many pairs a sequential test ends anyway."""
-    from .sprt import Sprt
+    from ..common.sprt import Sprt
 
     given: int = config["sprt.max_pairs"]
     if given:
@@ -229,7 +229,7 @@ def opening_text(opening: Opening) -> str:
 
 def expected_pairs(config: Config) -> Iterable[str]:
     """What a sequential test is expected to take, in words."""
-    from .sprt import Sprt
+    from ..common.sprt import Sprt
 
     test = Sprt(**{key: config["sprt." + key] for key in ("elo0", "elo1", "alpha", "beta", "model", "unit")})
     if test.expected is None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from hnefi.protocol.columns import encodable, safe
+from hnefi.protocol.hosts.text_table import encodable, safe
 
 from .live import REDRAW, Live, LiveLog, game_line, is_terminal, live_view
 from .report import ReportError, block, count_rows, facts_of, final, state_of

@@ -19,8 +19,8 @@ from typing import Any
 
 from hnefi.engine.sides import Reason
 
+from .engine_slot import EngineSlots
 from .referee import NONE, Adjudication, Game, WatchTraffic
-from .seats import Seats
 from .values import EngineSpec, GameResult, GameTask, PlyLog
 
 LIMIT = 16
@@ -72,7 +72,7 @@ async def play(
     pairs = in_pairs(tasks)
     manner = _Manner(adjudication, wait, keep, on_event, on_traffic, after)
     slots = [
-        _Slot(number, Seats(specs, cores[number] if cores else ()), pairs, manner, aborted)
+        _Slot(number, EngineSlots(specs, cores[number] if cores else ()), pairs, manner, aborted)
         for number in range(concurrency)
     ]
     running = {asyncio.ensure_future(slot.next_game()): slot for slot in slots}
@@ -113,7 +113,7 @@ class _Slot:
     def __init__(
         self,
         number: int,
-        seats: Seats,
+        seats: EngineSlots,
         pairs: Iterator[list[GameTask]],
         manner: _Manner,
         aborted: asyncio.Future[Any],

@@ -9,9 +9,9 @@ from typing import Any
 
 from hnefi.engine.wording import shorten
 
-from ..arguments import parser
-from .sprt import MODELS, Sprt, parse
-from .statistics import Estimate, check_counts, estimate
+from ..common.arguments import parser
+from ..common.sprt import MODELS, Sprt, parse
+from ..common.statistics import Estimate, check_counts, estimate
 
 PAIRS = "LL,LD,WL+DD,WD,WW"
 WDL = "W,D,L"

@@ -27,7 +27,7 @@ from typing import Any, Literal, Self
 from hnefi.engine import durable
 from hnefi.engine.wording import shorten
 
-from .match_rule import image
+from ..common.pairs import image
 from .schedule import opening_text
 from .values import GameResult, Winner, from_json, to_json
 

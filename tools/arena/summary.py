@@ -17,10 +17,10 @@ from typing import Any
 
 from hnefi.engine.sides import Reason
 
-from .match_rule import BUCKETS, DOUBLED, Bucket, Played, Record, Tally, bucket, five, played
-from .rating import Fitted, Model, Table, rate
-from .sprt import Sprt, Walk
-from .statistics import Estimate, estimate
+from ..common.pairs import BUCKETS, DOUBLED, Bucket, Played, Record, Tally, bucket, five, played
+from ..common.rating import Fitted, Model, Table, rate
+from ..common.sprt import Sprt, Walk
+from ..common.statistics import Estimate, estimate
 from .values import EngineSpec, GameResult, SideLimits
 
 SCHEMA = 1

@@ -11,9 +11,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import arguments
-from ..common import interrupts
-from ..common.endings import INTERRUPTED, USAGE, code_of
+from ..common import arguments, interrupts
+from ..common.exit_codes import INTERRUPTED, USAGE, code_of
 from ..evolve.progress import duration
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def main(argv: list[str]) -> int:
         print(f"hnefi balance: {error}", file=sys.stderr)
         return code_of(error)
     except Exception as error:
-        from ..evolve.fanout import WorkerFailed
+        from ..evolve.executor import WorkerFailed
 
         if not isinstance(error, WorkerFailed):
             raise
@@ -276,7 +275,7 @@ def _tell(folder: Path, plan: Plan, runner: Runner, found: Found | None, given: 
 
 def _sayable() -> bool:
     """Whether standard output takes the signs of a bar."""
-    from hnefi.protocol.columns import encodable
+    from hnefi.protocol.hosts.text_table import encodable
 
     from .report import PLAIN_SIGNS
 

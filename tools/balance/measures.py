@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, median, stdev
 
-from ..arena.statistics import Z, wilson
+from ..common.statistics import Z, wilson
 from .playing import Game
 
 Interval = tuple[float, float]

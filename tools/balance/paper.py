@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..arena.statistics import wilson
+from ..common.statistics import wilson
 from ..experiments.paper_hingston import MATCHES, TABLES
 
 PLAYERS = {

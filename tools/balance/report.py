@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hnefi.protocol.columns import table as columns
+from hnefi.protocol.hosts.text_table import table as columns
 from hnefi.tools.experiments.spread import as_columns
 
 from ..evolve.folder import replace

@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..evolve.fanout import Job, in_threads, through_joblib
+from ..evolve.executor import Job, in_threads, through_joblib
 from . import playing, searching, starts
 from .entrants import Entrant
 from .folder import Key, Log, Openings, Plan, Results, games_in

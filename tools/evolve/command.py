@@ -17,14 +17,13 @@ from hnefi.engine import catalogue
 from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Parser, filled, said_anew
 
-from .. import arguments
-from ..common import interrupts
-from ..common.endings import INTERRUPTED, USAGE, code_of
+from ..common import arguments, interrupts
+from ..common.exit_codes import INTERRUPTED, USAGE, code_of
 from . import options
 from .options import OptionError
 
 if TYPE_CHECKING:
-    from .fanout import Hands
+    from .executor import Executor
     from .folder import Folder
     from .progress import Progress
     from .run import Checkpoint, Plan, Step
@@ -81,7 +80,7 @@ def _guarded(action: Callable[[], int]) -> int:
     except OptionError as error:
         print(f"hnefi evolve: {error}", file=sys.stderr)
     except Exception as error:
-        from .fanout import WorkerFailed
+        from .executor import WorkerFailed
         from .folder import FolderError
 
         if not isinstance(error, (FolderError, WorkerFailed)):
@@ -227,7 +226,7 @@ def _run(
     variant_path: str,
 ) -> int:
     """Evolve until every run is complete; exit code 1 if interrupted."""
-    from .fanout import cores
+    from .executor import cores
     from .folder import Folder, config_of
     from .players import expect_name
     from .progress import Progress
@@ -287,10 +286,10 @@ def _run(
 
 
 def _heading(plan: Plan, runs: int, out: Path) -> str:
-    weights = f"{plan.coding.size:,} weights"
+    weights = f"{plan.encoding.size:,} weights"
     count = plan.network.count(plan.variant)
-    if count != plan.coding.size:
-        weights = f"{plan.coding.size:,} free of {count:,} weights"
+    if count != plan.encoding.size:
+        weights = f"{plan.encoding.size:,} free of {count:,} weights"
     seeds = f"seed {plan.seed}" if runs == 1 else f"{runs} seeds from {plan.seed}"
     return (
         f"{plan.algorithm} on {plan.variant.name}, {plan.values['network']} ({weights}), {seeds}, into {out}"
@@ -301,11 +300,11 @@ def _evolve_all(
     plans: Mapping[int, Plan], folders: Mapping[int, Folder], progress: Progress, jobs: int, backend: str
 ) -> None:
     """Runs side by side in processes; or one after the other, their games in threads."""
-    from .fanout import Hands
+    from .executor import Executor
 
     if len(plans) == 1 or (jobs == 1 and not backend):
         for seed, plan in plans.items():
-            _evolve_one(plan, folders[seed], progress, Hands(jobs, backend))
+            _evolve_one(plan, folders[seed], progress, Executor(jobs, backend))
         return
     while unfinished := [
         seed for seed in plans if folders[seed].checkpoint.generation < plans[seed].generations
@@ -313,7 +312,7 @@ def _evolve_all(
         _wave(plans, folders, progress, unfinished, jobs, backend or "loky")
 
 
-def _evolve_one(plan: Plan, folder: Folder, progress: Progress, hands: Hands) -> None:
+def _evolve_one(plan: Plan, folder: Folder, progress: Progress, hands: Executor) -> None:
     from .run import steps
 
     # Disks are slow: a generation is written while the next one is played. Leaving waits for the last.
@@ -337,7 +336,7 @@ def _wave(
     backend: str,
 ) -> None:
     """Every unfinished run a piece further: each process has some runs, and the same time for all of them together."""
-    from .fanout import through_joblib
+    from .executor import through_joblib
     from .run import code_version
 
     groups = _groups(sorted(unfinished, key=lambda seed: folders[seed].checkpoint.generation), jobs)
@@ -371,7 +370,7 @@ def _advance(
     """A job in another process: some generations of each of some runs."""
     import socket
 
-    from .fanout import WorkerFailed
+    from .executor import WorkerFailed
     from .run import advance, code_version
 
     if code_version() != code:
@@ -430,7 +429,7 @@ def _old_rank(algorithm: str, argv: Sequence[str]) -> list[str] | None:
 
 def _rank(argv: Sequence[str]) -> int:
     from . import rank
-    from .fanout import Hands, cores
+    from .executor import Executor, cores
     from .folder import Folder, config_of
     from .progress import table
 
@@ -438,7 +437,7 @@ def _rank(argv: Sequence[str]) -> int:
     given = parser.parse_args(argv)
     out = Path(given.folder)
     plan, named = _planned(parser, out)
-    hands = Hands(given.jobs or cores(), given.backend or "")
+    hands = Executor(given.jobs or cores(), given.backend or "")
     say = (lambda _: None) if given.quiet else print
     with Folder(out, plan, config_of(plan, *named)) as folder:
         with interrupts.caught(lambda: ["interrupted: nothing was written"]) as caught:

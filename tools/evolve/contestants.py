@@ -13,8 +13,8 @@ import numpy as np
 from hnefi.engine.evaluators.network import Network
 from hnefi.engine.game import AnyVariant
 
+from ..common.streams import Purpose
 from .fitness import Games
-from .streams import Purpose
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from ..common.streams import Purpose, generator
 from .algorithm import Population, State, digest
-from .streams import Purpose, generator
 
 
 @dataclass(frozen=True, slots=True)

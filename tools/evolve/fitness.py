@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .streams import Purpose, game_seeds
+from ..common.streams import Purpose, game_seeds
 
 ATTACKERS, DEFENDERS, DRAW = 0, 1, 2
 
@@ -64,7 +64,7 @@ class Points(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class Pairing:
     """Whom `size` individuals meet: each other `pair_games` times, `past` champions once each, and every fixed opponent
     in `fixed` (its purpose) `matches` times at each of `levels` depths. With `common` numbers a fixed opponent's games
     have the same seeds for everybody. Those who keep their fitness (`keep`) meet only those who do not."""
@@ -78,7 +78,7 @@ class Field:
     levels: int = 1
 
 
-def schedule(field: Field, seed: int, generation: int, keep: Any = None) -> Schedule:
+def schedule(field: Pairing, seed: int, generation: int, keep: Any = None) -> Schedule:
     """The matches of a generation. Contestants are numbered: individuals, past champions, fixed opponents."""
     size = field.size
     keep = np.zeros(size, bool) if keep is None else keep
@@ -102,7 +102,7 @@ def schedule(field: Field, seed: int, generation: int, keep: Any = None) -> Sche
     return Schedule(first, second, purposes, seeds, levels, size + field.past + len(field.fixed))
 
 
-def _opponents(field: Field) -> Iterator[tuple[int, Purpose, int, int]]:
+def _opponents(field: Pairing) -> Iterator[tuple[int, Purpose, int, int]]:
     """Whom everybody meets besides: their number among these, their purpose, how often, and at which level."""
     for number in range(field.past):
         yield number, Purpose.PAST, 1, 0
@@ -122,7 +122,7 @@ def points(games: Games) -> Points:
     return Points(np.sign(decided) + 1, level & (captures != 0))
 
 
-def fitness(field: Field, matches: Schedule, result: Points, known: Any = None) -> Any:
+def fitness(field: Pairing, matches: Schedule, result: Points, known: Any = None) -> Any:
     """The fitness of every individual; where `known` is a number it is kept."""
     size = field.size
     among = np.isin(matches.purpose, (Purpose.PEERS, Purpose.PAST))

@@ -56,7 +56,7 @@ def config_of(plan: Plan, variant: str, path: str = "") -> dict[str, Any]:
         "rules_hash": plan.variant.hash,
         "seed": plan.seed,
     }
-    return {**head, "weights": plan.coding.size, **plan.values}
+    return {**head, "weights": plan.encoding.size, **plan.values}
 
 
 def config_text(config: Mapping[str, Any]) -> str:
@@ -307,7 +307,7 @@ def load_state(path: Path, plan: Plan) -> Checkpoint:
             raise ValueError("the state of another run")
         hall = arrays.pop(HALL, None)
         _expect_like(arrays, begin(plan).state)
-        if hall is None or hall.dtype != np.float64 or hall.shape[1:] != (plan.coding.size,):
+        if hall is None or hall.dtype != np.float64 or hall.shape[1:] != (plan.encoding.size,):
             raise ValueError("no hall of champions")
     except (OSError, ValueError, TypeError, KeyError, RecursionError, SafetensorError) as error:
         raise FolderError(
@@ -341,13 +341,13 @@ def save_champion(
     """Write a champion as an evaluator file that tells where it comes from; its SHA-256."""
     from hnefi.engine.evaluators import files
 
-    weights = plan.coding.weights(champion.genome)
+    weights = plan.encoding.weights(champion.genome)
     document = {
         "trainer": {
             "name": f"evolve {plan.algorithm}",
             "source": options.ALGORITHMS[plan.algorithm],
             "code": code_version(),
-            "free_weights": plan.coding.size,
+            "free_weights": plan.encoding.size,
             **{name: value for name, value in plan.values.items() if name != "generations"},
         },
         "seed": plan.seed,

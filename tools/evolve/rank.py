@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arena.statistics import wilson
+from ..common.statistics import wilson
+from ..common.streams import Purpose, game_seeds
 from .contestants import Contestants
-from .fitness import Field, points, schedule
+from .fitness import Pairing, points, schedule
 from .folder import ARCHIVE, Folder, FolderError, replace
 from .run import Plan, Play
-from .streams import Purpose, game_seeds
 
 FOLDER, REPORT, CHAMPION = "rank", "report.json", "champion.safetensors"
 FINALISTS = 10
@@ -69,7 +69,7 @@ class Referee:
             (self.depth,),
             opponent.terminal,
         )
-        field = Field(len(weights), pair_games=0, fixed=(opponent.purpose,), matches=matches)
+        field = Pairing(len(weights), pair_games=0, fixed=(opponent.purpose,), matches=matches)
         games = self.play(contestants, schedule(field, seed, 0))
         return games, points(games)
 

@@ -17,13 +17,13 @@ from hnefi.engine.evaluators import network as networks
 from hnefi.engine.evaluators.network import Network
 from hnefi.engine.game import AnyVariant
 
-from . import coding, options, starts
+from ..common.streams import Purpose, generator
+from . import encoding, options, starts
 from .algorithm import Algorithm, State, digest
 from .contestants import Contestants
-from .fanout import Hands
-from .fitness import Field, Games, Schedule, fitness, points, schedule
+from .executor import Executor
+from .fitness import Games, Pairing, Schedule, fitness, points, schedule
 from .options import OptionError
-from .streams import Purpose, generator
 
 PLY_LIMIT = 200
 """Plies of a game where the rules have no limit."""
@@ -40,7 +40,7 @@ class Plan:
     variant: AnyVariant
     played: AnyVariant
     network: Network
-    coding: coding.Coding
+    encoding: encoding.Encoding
     seed: int
     values: Mapping[str, Any]
     start: Any = 0.0
@@ -69,11 +69,11 @@ class Plan:
         if self.algorithm == options.ES:
             from .es import EvolutionStrategy
 
-            return EvolutionStrategy(self.coding.size, self.seed, self.values, self.start)
+            return EvolutionStrategy(self.encoding.size, self.seed, self.values, self.start)
         from .sepcma import SepCMA
 
         try:
-            return SepCMA(self.coding.size, self.seed, self.values, self.start)
+            return SepCMA(self.encoding.size, self.seed, self.values, self.start)
         except ImportError:
             raise OptionError("cma: the package is missing: expected pip install 'hnefi[cma]'") from None
 
@@ -94,7 +94,7 @@ def plan(algorithm: str, variant: AnyVariant, seed: int, said: Mapping[str, Any]
         raise OptionError(str(error)) from None
     if not count:
         raise OptionError(f"network: {name!r}: expected one with weights")
-    code = coding.coding(network, variant, said.get("symmetric", "none"))
+    code = encoding.encoding(network, variant, said.get("symmetric", "none"))
     values = options.complete(algorithm, said, code.size, partial(_own_limit, variant))
     if variant.game != "tafl" and values["opponent"] != "random":
         raise OptionError(f"opponent: {values['opponent']!r} with {variant.name}: expected 'random'")
@@ -177,7 +177,7 @@ class Step:
 
 def begin(plan: Plan) -> Checkpoint:
     """Before the first generation."""
-    return Checkpoint(0, plan.build().begin(), np.zeros((0, plan.coding.size)))
+    return Checkpoint(0, plan.build().begin(), np.zeros((0, plan.encoding.size)))
 
 
 def steps(plan: Plan, start: Checkpoint, play: Play) -> Iterator[Step]:
@@ -194,7 +194,7 @@ def advance(plan: Plan, start: Checkpoint, seconds: float, jobs: int) -> list[St
     """Generations for about so many seconds, at least one: a job for another process."""
     began = time.monotonic()
     done = []
-    for step in steps(plan, start, Hands(jobs)):
+    for step in steps(plan, start, Executor(jobs)):
         done.append(step)
         if time.monotonic() - began >= seconds:
             break
@@ -206,7 +206,7 @@ def _step(plan: Plan, algorithm: Algorithm, here: Checkpoint, play: Play) -> Ste
     generation = here.generation + 1
     population = algorithm.ask(here.state, generation)
     size = len(population.genomes)
-    field = Field(
+    field = Pairing(
         size,
         pair_games=plan.values["pair_games"],
         past=len(here.hall),
@@ -253,7 +253,7 @@ def contest(plan: Plan, genomes: Any) -> Contestants:
     return Contestants(
         plan.played,
         plan.network,
-        plan.coding.weights(genomes),
+        plan.encoding.weights(genomes),
         plan.fixed,
         plan.depths,
         plan.values["random_reading"] == "terminal",

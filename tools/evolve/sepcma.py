@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ..common.streams import Purpose, generator
 from .algorithm import Population, State
-from .streams import Purpose, generator
 
 
 @dataclass(slots=True)

@@ -11,14 +11,14 @@ from hnefi.engine.evaluators.network import Network
 from hnefi.engine.game import AnyVariant
 from hnefi.engine.wording import shorten
 
-from .coding import Coding
+from .encoding import Encoding
 from .options import OptionError
 
 DEFAULT = "default"
 MARK = "#sha256="
 
 
-def read(text: str, network: Network, variant: AnyVariant, code: Coding) -> tuple[str, Any]:
+def read(text: str, network: Network, variant: AnyVariant, code: Encoding) -> tuple[str, Any]:
     """The weights that `text` stands for, and the text that stands for these very ones.
 
     `default` is the architecture's own start. All else is a file; the text is its path as given, since archives are

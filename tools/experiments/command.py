@@ -9,10 +9,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from .. import arguments
 from ..arena.live import Live
-from ..common import interrupts
-from ..common.endings import INTERRUPTED, USAGE, code_of
+from ..common import arguments, interrupts
+from ..common.exit_codes import INTERRUPTED, USAGE, code_of
 from ..evolve.progress import PAUSE, duration
 from . import hingston, hingston_report, measuring, studies, studies_report
 from .hingston import Plan
@@ -74,7 +73,7 @@ def main(argv: list[str]) -> int:
         print(f"hnefi experiments: {error}", file=sys.stderr)
         return code_of(error)
     except Exception as error:
-        from ..evolve.fanout import WorkerFailed
+        from ..evolve.executor import WorkerFailed
 
         if not isinstance(error, WorkerFailed):
             raise

@@ -167,7 +167,7 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
 
 def in_parallel(folder: Path, work: Sequence[tuple[Cell, int]], jobs: int) -> Iterator[tuple[Cell, Tally]]:
     """The tests as they end, on `jobs` processes."""
-    from ..evolve.fanout import in_threads, through_joblib
+    from ..evolve.executor import in_threads, through_joblib
 
     tasks = [partial(test, folder, cell, matches) for cell, matches in work]
     found = in_threads(tasks, 1) if jobs == 1 else through_joblib(tasks, "loky", jobs)

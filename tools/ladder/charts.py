@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..arena.rating import Fitted
+from ..common.rating import Fitted
 from ..common.svg_chart import (
     INK,
     MARGIN,

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.flags import Parser
 
-from .. import arguments
-from ..common import interrupts
-from ..common.endings import INTERRUPTED, STORAGE, USAGE
+from ..common import arguments, interrupts
+from ..common.exit_codes import INTERRUPTED, STORAGE, USAGE
 from .ladder import CURRENT, Contestant, Ladder, LadderError, contestant, load, playable
 
 if TYPE_CHECKING:
@@ -419,7 +418,7 @@ def _check(given: Any) -> int:
 
 
 def _show(given: Any) -> int:
-    from hnefi.protocol.columns import encodable
+    from hnefi.protocol.hosts.text_table import encodable
 
     from . import published
     from .showing import portrait, scale

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from ..arena.match_rule import DOUBLED, Record, Tally
-from ..arena.rating import Fitted, Model, Table, rate
-from ..arena.statistics import expected_score
+from ..common.pairs import DOUBLED, Record, Tally
+from ..common.rating import Fitted, Model, Table, rate
+from ..common.statistics import expected_score
 from .ladder import LadderError
 from .pool import Pool
 

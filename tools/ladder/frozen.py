@@ -138,12 +138,12 @@ def answers(one: Contestant, ladder: Ladder, lists: Mapping[str, Any]) -> str:
     """SHA-256 over the moves that a contestant chooses in the first openings of every variant."""
     from hnefi.engine import squares
 
-    from ..arena.inside import Chair
+    from ..arena.in_process import InProcessEngine
     from ..arena.openings import find_variant, position
     from ..arena.values import EngineSpec, SideLimits
 
     limits = SideLimits(nodes=one.nodes, depth=one.depth)
-    chair = Chair(
+    chair = InProcessEngine(
         EngineSpec(one.name, (), one.player, options=tuple(one.options.items()), limits=(limits, limits))
     )
     said = []

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..arena.match_rule import Ending, Played, Tally
 from ..arena.values import Opening
+from ..common.pairs import Ending, Played, Tally
 from .ladder import Contestant, Ladder, LadderError
 
 if TYPE_CHECKING:

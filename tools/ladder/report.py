@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ..arena.rating import Fitted, Table
+from ..common.rating import Fitted, Table
 from . import charts, fitting, published
 from .fitting import Cell, Fit
 from .ladder import Ladder

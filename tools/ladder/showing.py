@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hnefi.protocol.columns import table
+from hnefi.protocol.hosts.text_table import table
 
 
 def rating(entry: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hnefi.protocol.flags import Parser
 
-from ..arguments import add_out, find_tafl_variant, let_interrupt_end_us, natural, parser, positive
+from ..common.arguments import add_out, find_tafl_variant, let_interrupt_end_us, natural, parser, positive
 from .suite import SHIPPED, Entry, SuiteError, read, write
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _run(argv: list[str]) -> int:
     entries = _suite(options, arguments)
     from hnefi.engine.search.types import Limits
     from hnefi.protocol.client import own_command
-    from hnefi.protocol.failures import EngineError
+    from hnefi.protocol.errors import EngineError
 
     from .solve import solve
 

@@ -14,9 +14,8 @@ from hnefi.engine import durable
 from hnefi.engine.catalogue import MEASURED
 from hnefi.protocol.flags import filled
 
-from .. import arguments
-from ..common import interrupts
-from ..common.endings import INTERRUPTED, STORAGE, USAGE
+from ..common import arguments, interrupts
+from ..common.exit_codes import INTERRUPTED, STORAGE, USAGE
 
 if TYPE_CHECKING:
     from hnefi.engine.variant import Variant
@@ -191,7 +190,7 @@ def _played(
     todo: list[tuple[Variant, int, int]], folder: Path, series: Any, jobs: int
 ) -> Iterator[tuple[str, int, int]]:
     """Variant, games and positions of each part as it is finished."""
-    from ..evolve.fanout import in_threads, through_joblib
+    from ..evolve.executor import in_threads, through_joblib
     from . import parts
 
     work = [

@@ -1,0 +1,148 @@
+"""The engine process of a session: what it may be, how it is started and set up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from hnefi.engine.wording import shorten
+from hnefi.protocol.answers import VariantLine
+from hnefi.protocol.client import Engine, EngineError, EngineProtocolError, Progress, Timeouts
+from hnefi.protocol.format import setoption_line
+from hnefi.protocol.hosts.filter import Filter
+from hnefi.protocol.messages import SetOption
+from hnefi.protocol.process import Exit
+
+from .requests import Request, RequestError
+
+GRACE = 5.0
+"""Seconds after its clock, or after `stop`, within which an engine must have answered before it counts as hung."""
+TIMEOUTS = Timeouts(start=30.0, ready=60.0, write=GRACE)
+VARIANT_LIMIT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What every session of a service may do. `max_search` is in seconds."""
+
+    command: tuple[str, ...]
+    proto: str = "auto"
+    filter: Filter = field(default_factory=Filter)
+    options: tuple[tuple[str, str], ...] = ()
+    player: str = ""
+    variant: str = ""
+    max_search: float = 600.0
+
+
+class Piped(Engine):
+    """An engine whose every line and whose end are told to somebody else as well."""
+
+    def __init__(self, command: Sequence[str], timeouts: Timeouts) -> None:
+        super().__init__(command, timeouts)
+        self.heard: Callable[[bytes], None] | None = None
+        self.ended: Callable[[str], None] | None = None
+
+    def on_line(self, line: bytes, stamp: float) -> None:
+        super().on_line(line, stamp)
+        if self.heard is not None:
+            self.heard(line)
+
+    def _take_reports(self, lines: list[bytes], stamp: float) -> None:
+        super()._take_reports(lines, stamp)
+        if self.heard is not None:
+            for line in lines:
+                self.heard(line)
+
+    def on_exit(self, ending: Exit) -> None:
+        super().on_exit(ending)
+        if self.ended is not None:
+            self.ended(ending.text)
+
+    def on_closed(self) -> None:
+        super().on_closed()
+        if self.ended is not None:
+            self.ended("it closed its output")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An engine that is set up: `settings` are what it was told, by name; `queries` whether it answers `query`."""
+
+    engine: Piped
+    variant: VariantLine | None
+    settings: tuple[tuple[str, str], ...]
+    queries: bool
+
+
+async def new_engine(policy: Policy, on_compiling: Callable[[Progress], None]) -> Piped:
+    """A process that has greeted; EngineError. `on_compiling` hears what it compiles, now and later."""
+    engine = await Piped.start(policy.command, policy.proto, timeouts=TIMEOUTS, on_compiling=on_compiling)
+    assert isinstance(engine, Piped)
+    return engine
+
+
+async def set_up(policy: Policy, request: Request, on_compiling: Callable[[Progress], None]) -> Ready:
+    """A process with the variant and the options of `request`; RequestError with the code of what is wrong.
+
+    It has compiled what it needs for them; `on_compiling` hears of that.
+    """
+    wanted = _options(policy, request)
+    variant = request.variant or policy.variant
+    if variant and (
+        len(variant.split()) != 1 or "/" in variant or "\\" in variant or len(variant) > VARIANT_LIMIT
+    ):
+        raise RequestError("unknown_variant", f"variant {shorten(variant)}: expected one name")
+    try:
+        engine = await new_engine(policy, on_compiling)
+    except EngineError as error:
+        raise RequestError("engine_failed", str(error)) from None
+    try:
+        return await _told(engine, variant, wanted)
+    except BaseException:
+        await engine.quit(grace=0.0)
+        raise
+
+
+def _options(policy: Policy, request: Request) -> list[tuple[str, str]]:
+    """Options in the order in which they are to be set; a request may not ask for what strangers may not."""
+    asked = [*request.options.items()]
+    if request.player:
+        asked.insert(0, ("Player", request.player))
+    for name, value in asked:
+        line = setoption_line(SetOption(name, value))
+        if len(name.split()) != 1 or policy.filter.refusal(line):
+            raise RequestError("bad_option", f"option {shorten(name)} {shorten(value)}: not allowed here")
+    given = [*policy.options]
+    if policy.player and not request.player:
+        given.insert(0, ("Player", policy.player))
+    return [*given, *asked]
+
+
+async def _told(engine: Piped, variant: str, wanted: Sequence[tuple[str, str]]) -> Ready:
+    settings: list[tuple[str, str]] = []
+    known: VariantLine | None = None
+    code = "unknown_variant"
+    if not variant and "variant" in engine.options:
+        # Said aloud, so that everybody knows which one it is.
+        variant = engine.options["variant"].default or ""
+    try:
+        if variant:
+            known = await engine.set_variant(variant)
+            line = f"variant {variant}"
+            if engine.proto != "uti":
+                line = setoption_line(SetOption("UCI_Variant", variant))
+            settings.append(("game", line))
+        code = "bad_option"
+        for name, value in wanted:
+            option = engine.options.get(name.casefold())
+            button = option is not None and option.type == "button"
+            await engine.set_option(name, None if button else value)
+            settings.append((name.casefold(), setoption_line(SetOption(name, None if button else value))))
+        await engine.is_ready()
+        lines = await engine.ask("query turn")
+    except EngineProtocolError as error:
+        raise RequestError(code, str(error)) from None
+    except EngineError as error:
+        raise RequestError("engine_failed", str(error)) from None
+    queries = any(line.startswith("response ") for line in lines)
+    return Ready(engine, known, tuple(settings), queries)

@@ -1,0 +1,247 @@
+"""The words of keeping games, and everything else: files, clipboard, settings, help, leaving."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hnefi.engine.sides import Side
+from hnefi.engine.wording import shorten
+
+from .. import clipboard, command_table, opponents, saving
+from .. import clock as clocks
+from .. import settings as preferences
+from ..game_session import SEAT_TAGS
+from ..opponents import Spec
+from ..positions import typed_move
+from ..values import Reply
+from .arguments import WordError, nothing_behind
+
+if TYPE_CHECKING:
+    from ..controller import Controller
+
+COPIES = ("fen", "otn", "moves", "record")
+
+
+async def save(c: Controller, rest: str) -> Reply:
+    """Save the game as a record."""
+    if not rest:
+        raise WordError("save: expected a file name, as in `save game.tafl`")
+    path = saving.target(rest)
+
+    async def write() -> Reply:
+        lost = saving.write(path, c.table.record(), c.find)
+        missing = (f"This format does not keep: {', '.join(lost)}.",) if lost else ()
+        return Reply((f"Saved: {path}", *missing))
+
+    saving.check_format(path)
+    if path.exists():
+        return c.ask(f"{path}: there is such a file. Replace it? (yes or no)", write)
+    return await write()
+
+
+async def load(c: Controller, rest: str) -> Reply:
+    """Go on with a recorded game."""
+    name, _, last = rest.rpartition(" ")
+    number = int(last) if name and last.isascii() and last.isdigit() and len(last) < 10 else None
+    if not rest:
+        raise WordError("load: expected a file name, as in `load game.tafl`")
+    if number == 0:
+        raise WordError("load: games of a file count from 1")
+    return await open_file(c, Path(name if number is not None else rest).expanduser(), number)
+
+
+async def open_file(c: Controller, path: Path, number: int | None = None) -> Reply:
+    """Take up a game from a file."""
+    if not path.suffix and not path.exists():
+        path = saving.target(str(path))
+    loaded = saving.load(path, number, c.find, c.table.variant)
+    return await take_up(c, loaded, f"Loaded: {path}")
+
+
+async def take_up(c: Controller, loaded: saving.Loaded, said: str) -> Reply:
+    """Put a recorded game on the table, with who sat there if the record says so."""
+    table = c.table
+    doubt = await table.take_up(loaded.record, loaded.variant)
+    lines = [f"{said} ({loaded.variant.name}, {table.game.at.ply} plies)", *doubt]
+    if loaded.more:
+        lines.append("The file holds further games: `load FILE N` takes the N-th.")
+    lines += _seats(c, loaded)
+    text = loaded.record.tag("Clock")
+    if text is not None:
+        try:
+            table.set_clock(clocks.read(text))
+        except ValueError:
+            lines.append(f"Its clock is not understood: {shorten(text)}.")
+        if table.clock is not None:
+            table.clock.reset(table.game.clocks())
+    if table.seats[table.side].opponent is not None and table.end is None:
+        table.paused = True
+        lines.append("The engine waits for `go`.")
+    table.warm_up()
+    table.withdraw()
+    await table.move_on()
+    return Reply(tuple(lines), show=True)
+
+
+def _seats(c: Controller, loaded: saving.Loaded) -> list[str]:
+    """Seat whom the record names; a command in a file is never run by itself."""
+    lines = []
+    for tag, letter in SEAT_TAGS:
+        text = loaded.record.tag(tag)
+        if text is None:
+            continue
+        word, _, rest = text.partition(" ")
+        spec: Spec | None = None
+        try:
+            if word == "level":
+                spec = opponents.at_level(rest)
+            elif word == "player" and not rest.endswith(".toml"):
+                spec = opponents.by_name(rest, loaded.variant)
+            elif word in ("engine", "player"):
+                who = c.table.side_word(letter)
+                lines.append(f"The {who} were played by another program: `{text}` seats it again.")
+        except ValueError as error:
+            lines.append(str(error))
+        c.assign(letter, spec)
+        if spec is not None:
+            c.table.seats.rival = spec
+    return lines
+
+
+async def go_on(c: Controller, rest: str) -> Reply:
+    """Go on with the game that was saved by itself."""
+    nothing_behind("continue", rest)
+    path = c.files.autosave.unfinished()
+    if path is None:
+        raise WordError("continue: no unfinished game is saved")
+    loaded = saving.load(path, None, c.find, c.table.variant)
+    reply = await take_up(c, loaded, "The unfinished game")
+    c.files.autosave.adopt(path)
+    c.waiting = None
+    return reply
+
+
+async def copy(c: Controller, rest: str) -> Reply:
+    """The position or the game as text."""
+    form = rest.lower() or "fen"
+    if form not in COPIES:
+        raise WordError(f"copy {shorten(rest)}: expected one of {', '.join(COPIES)}")
+    text = _text(c, form)
+    if not text:
+        raise WordError("copy: nothing has been played")
+    if c.interactive and clipboard.put(text):
+        return Reply((f"Copied: {text.splitlines()[0][:60]}{'…' if len(text) > 60 else ''}",))
+    return Reply(tuple(text.rstrip("\n").split("\n")))
+
+
+def _text(c: Controller, form: str) -> str:
+    table = c.table
+    if form == "fen":
+        return table.facts.fen
+    if form == "moves":
+        return " ".join(table.game.moves)
+    if form == "record":
+        return saving.as_text(table.record(), "tafl", c.find)
+    from hnefi.engine.otn import export_rules, format_board
+    from hnefi.engine.setup import parse_fen
+    from hnefi.engine.variant import Variant
+
+    if not isinstance(table.variant, Variant):
+        raise WordError(f"copy otn: that notation has no words for {table.variant.game}")
+    setup = parse_fen(table.facts.fen)
+    return f"{format_board(setup)} {Side.of(table.side).letter} {export_rules(table.variant)[0]}"
+
+
+async def paste(c: Controller, rest: str) -> Reply:
+    """A FEN, moves, or a recorded game."""
+    text = rest or clipboard.get() if c.interactive else rest
+    if not text or not text.strip():
+        raise WordError("paste: no clipboard can be read here: expected the text behind `paste`")
+    text = text.strip()
+    table = c.table
+    moves = [typed_move(word) for word in text.split()]
+    if all(moves):
+        await table.begin(table.variant, None, tuple(move for move in moves if move is not None))
+        return _pasted(c, f"{len(moves)} plies from the start of {table.variant.name}.")
+    if text[0] in "[{" or "\n" in text:
+        return await take_up(c, saving.parse(text, c.find, table.variant), "Pasted")
+    fen = text.removeprefix("fen ").strip()
+    await table.begin(table.variant, fen)
+    return _pasted(c, f"A position of {table.variant.name}.")
+
+
+def _pasted(c: Controller, said: str) -> Reply:
+    if c.table.seats[c.table.side].opponent is not None and c.table.end is None:
+        c.table.withdraw()
+        c.table.paused = True
+        said += " The engine waits for `go`."
+    return Reply((said,), show=True)
+
+
+async def variants(c: Controller, rest: str) -> Reply:
+    """All games and rule sets, by the size of their boards."""
+    nothing_behind("variants", rest)
+    from hnefi.engine.catalogue import listed
+
+    groups: dict[tuple[str, int, int], list[str]] = {}
+    for name in listed():
+        found = c.find(name)
+        groups.setdefault((found.game, found.ranks, found.files), []).append(name)
+    order = sorted(groups, key=lambda key: (key[0] != "tafl", key))
+    lines = []
+    for game, ranks, files in order:
+        kind = "" if game == "tafl" else f" {game}"
+        lines.append(f"{files} x {ranks}{kind}: {', '.join(groups[game, ranks, files])}")
+    return Reply((*lines, "`hex:N` and `hexapawn:RxC` come in other sizes, too."))
+
+
+async def settings(c: Controller, rest: str) -> Reply:
+    """What is preferred, and where it is kept."""
+    nothing_behind("settings", rest)
+    file = preferences.path()
+    where = f"Kept in {file}." if file.exists() else f"{file} keeps what you set; there is no such file yet."
+    return Reply((*preferences.describe(c.settings), where))
+
+
+async def set_value(c: Controller, rest: str) -> Reply:
+    """Prefer something else, now and in later games."""
+    key, _, value = rest.partition(" ")
+    if not key or not value.strip():
+        raise WordError(
+            "set: expected a setting and its value, as in `set theme light`; `settings` lists them"
+        )
+    try:
+        c.settings = c.settings.with_value(key, value.strip())
+    except preferences.SettingsError as error:
+        raise WordError(str(error)) from None
+    name = key.lower()
+    if name == "speed" and c.interactive:
+        c.table.speed = c.settings.speed
+    kept = ""
+    if c.interactive:
+        c.keep(name, c.settings.spelled(name))
+        kept = f" Kept in {preferences.path()}."
+    return Reply(
+        (f"{name} {c.settings.spelled(name)}.{kept}",), show=name in ("theme", "glyphs", "zoom", "colour")
+    )
+
+
+async def help_with(_c: Controller, rest: str) -> Reply:
+    """The list of words, or more about one."""
+    if not rest:
+        return Reply(tuple(command_table.overview()))
+    return Reply(tuple(command_table.explain(command_table.find(rest.split(maxsplit=1)[0]))))
+
+
+async def leave(_c: Controller, rest: str) -> Reply:
+    """Leave; the game is saved by the controller, and the face says so behind its screen."""
+    nothing_behind("quit", rest)
+    return Reply(quit=True)
+
+
+def goodbye(c: Controller) -> tuple[str, ...]:
+    """What is said at the end: how to go on with an unfinished game."""
+    if c.table.unfinished and c.files.saved:
+        return ("The game is saved: `hnefi play --continue` goes on with it.",)
+    return ()

@@ -1,0 +1,343 @@
+"""The words of playing: moves, games, seats, clock, taking back, giving up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hnefi.engine.game import VariantError
+from hnefi.engine.sides import Reason
+from hnefi.engine.wording import shorten
+
+from .. import answers, opponents, positions, strength
+from .. import clock as clocks
+from ..game import Node
+from ..opponents import Spec
+from ..values import Reply, SideLetter
+from .arguments import WordError, nothing_behind, side_first, whole
+
+if TYPE_CHECKING:
+    from ..controller import Controller
+
+SIDES = {"a": ("a",), "d": ("d",), "both": ("a", "d"), "none": ()}
+
+
+async def play_move(c: Controller, text: str) -> Reply:
+    """A move that was typed."""
+    table = c.table
+    if table.end is not None and not table.looking:
+        raise WordError(
+            f"{text}: the game is over: {table.end.words}. `new` begins another, `undo` takes back"
+        )
+    if table.mode == "play" and not table.paused and table.seats[table.side].opponent is not None:
+        raise WordError(
+            f"{text}: the {table.side_word(table.side)} are to move, played by {table.seats[table.side].name}: "
+            "`stop` makes it move at once, `undo` takes your move back"
+        )
+    if table.watcher is not None and not table.looking and not table.analysing:
+        raise WordError(f"{text}: this game is played elsewhere: `stop` leaves it to you, `goto` looks back")
+    if table.mode == "watch" and not table.paused:
+        raise WordError(
+            f"{text}: engines play here: `pause` holds them, `side a` lets you play the attackers"
+        )
+    move = table.legal(text)
+    if move is None:
+        why = await table.rules.why_not(table.variant, table.game.start, table.game.moves, text)
+        raise WordError(f"{text}: {why or 'not legal here'}")
+    try:
+        await table.play(move)
+    except ValueError as error:
+        raise WordError(str(error)) from None
+    return Reply((f"{move.long}",) if move.captures else ())
+
+
+async def new(c: Controller, rest: str) -> Reply:
+    """A new game, with the seats as they are."""
+    found = c.table.variant
+    if rest:
+        try:
+            found = c.find(rest)
+        except VariantError as error:
+            raise WordError(str(error)) from None
+    _check_players(c, found.name, rest)
+    await c.table.begin(found)
+    c.table.warm_up()
+    return Reply((f"A new game of {found.name}.",), show=True)
+
+
+async def variant(c: Controller, rest: str) -> Reply:
+    """A new game of another variant."""
+    if not rest:
+        return Reply(
+            (f"This is {c.table.variant.name}. `variant NAME` plays another, `variants` lists them.",)
+        )
+    return await new(c, rest)
+
+
+def _check_players(c: Controller, name: str, rest: str) -> None:
+    """WordError if a player who sits here does not play the variant."""
+    for seat in c.table.seats.values():
+        opponent = seat.opponent
+        if opponent is not None and opponent.spec.own and opponent.spec.level is None:
+            try:
+                opponents.by_name(opponent.spec.player, c.find(name))
+            except (ValueError, VariantError) as error:
+                raise WordError(f"{rest or name}: {error}: `level 5` seats another") from None
+
+
+async def side(c: Controller, rest: str) -> Reply:
+    """Which sides persons play."""
+    table = c.table
+    called = dict(zip(positions.SIDES[table.variant.game], "ad", strict=True))
+    word = called.get(rest.lower(), rest.lower())
+    if word not in SIDES:
+        names = " or ".join(f"{letter} ({name})" for name, letter in called.items())
+        raise WordError(f"side {shorten(rest)}: expected {names}, both or none")
+    for letter in ("a", "d"):
+        wanted = letter not in SIDES[word]
+        if wanted and table.seats[letter].opponent is None:
+            c.assign(letter, table.seats.rival)
+        elif not wanted and table.seats[letter].opponent is not None:
+            c.assign(letter, None)
+    return await _seated(c)
+
+
+async def _seated(c: Controller) -> Reply:
+    """Somebody has sat down or stood up: the game goes on with whoever sits there."""
+    table = c.table
+    table.withdraw()
+    table.paused = False
+    table.warm_up()
+    await table.move_on()
+    names = ", ".join(
+        f"{table.side_word(letter)}: {'you' if seat.opponent is None else seat.name}"
+        for letter, seat in table.seats.items()
+    )
+    return Reply((names,))
+
+
+def _engine_sides(c: Controller, given: SideLetter | None) -> list[SideLetter]:
+    """Whose engine is meant: of the side named, else of all sides that engines play."""
+    if given is not None:
+        return [given]
+    sides: tuple[SideLetter, ...] = ("a", "d")
+    return [letter for letter in sides if c.table.seats[letter].opponent is not None]
+
+
+async def _seat_engine(c: Controller, rest: str, read: Callable[[str], Spec]) -> Reply:
+    """Seat the engine that a line names, on the side it names or wherever engines sit."""
+    given, text = side_first(rest)
+    try:
+        spec = read(text)
+    except ValueError as error:
+        raise WordError(str(error)) from None
+    c.table.seats.rival = spec
+    sides = _engine_sides(c, given)
+    for letter in sides:
+        c.assign(letter, spec)
+    if not sides:
+        return Reply(
+            (f"{spec.name} plays as soon as you leave it a side: `side a`, `side d` or `side none`",)
+        )
+    return await _seated(c)
+
+
+async def level(c: Controller, rest: str) -> Reply:
+    """Our engine at a level."""
+    if not side_first(rest)[1]:
+        engines = [opponent.name for opponent in c.table.seats.engines]
+        return Reply((f"Engines here: {', '.join(engines) or 'none'}.", *strength.table()))
+    return await _seat_engine(c, rest, opponents.at_level)
+
+
+async def player(c: Controller, rest: str) -> Reply:
+    """One of our players, by name or file."""
+    return await _seat_engine(c, rest, lambda text: opponents.by_name(text, c.table.variant))
+
+
+async def engine(c: Controller, rest: str) -> Reply:
+    """Any engine process."""
+    return await _seat_engine(c, rest, opponents.by_command)
+
+
+async def clock(c: Controller, rest: str) -> Reply:
+    """Play by a clock, from now on."""
+    table = c.table
+    if not rest:
+        if table.clock is None:
+            return Reply(("There is no clock. `clock 5+3` sets one: minutes, and seconds for each move.",))
+        return Reply((f"clock {clocks.spell(table.clock.base, table.clock.increment)}",))
+    try:
+        times = clocks.read(rest)
+    except ValueError as error:
+        raise WordError(str(error)) from None
+    table.withdraw()
+    table.set_clock(times)
+    await table.move_on()
+    return Reply(("No clock.",) if times is None else (f"Clock: {clocks.spell(*times)}.",))
+
+
+def _unfinished(c: Controller, word: str) -> None:
+    """WordError if nothing can be played here."""
+    if c.table.end is not None:
+        raise WordError(f"{word}: the game is over: {c.table.end.words}. `new` begins another")
+
+
+async def go(c: Controller, rest: str) -> Reply:
+    """The engine moves now."""
+    nothing_behind("go", rest)
+    _unfinished(c, "go")
+    table = c.table
+    if table.analysing:
+        raise WordError("go: an analysis runs: `stop` ends it")
+    if table.questions.asked is not None:
+        raise WordError(
+            f"go: {table.questions.asked.opponent.name} thinks already: `stop` makes it move at once"
+        )
+    table.looking, table.replaying, table.paused = False, None, False
+    await table.ask_for_move()
+    return Reply()
+
+
+async def stop(c: Controller, rest: str) -> Reply:
+    """End what runs."""
+    nothing_behind("stop", rest)
+    watching = c.table.watcher is not None and c.table.questions.asked is None
+    analysing = c.table.analysing
+    if not await c.table.halt():
+        raise WordError("stop: nothing runs")
+    if watching and c.table.watcher is None:
+        return Reply(("The game is not followed any more.",))
+    if analysing and c.table.paused:
+        return Reply(("The analysis has ended; the engine waits for `go`.",))
+    return Reply(("The analysis has ended.",)) if analysing else Reply()
+
+
+async def undo(c: Controller, rest: str) -> Reply:
+    """Take plies back."""
+    table = c.table
+    if table.game.at.parent is None:
+        raise WordError("undo: nothing has been played")
+    node = table.game.at
+    persons = table.seats.persons
+    if rest:
+        count = whole(rest, 1, node.ply, "undo")
+        for _ in range(count):
+            assert node.parent is not None
+            node = node.parent
+    else:
+        while node.parent is not None:
+            node = node.parent
+            if not persons or _to_move(node) in persons:
+                break
+    taken = table.game.at.ply - node.ply
+    _take_back_end(c)
+    await _settle_at(c, node)
+    return Reply((f"Taken back: {taken} {'ply' if taken == 1 else 'plies'}{_waiting(c)}.",))
+
+
+def _take_back_end(c: Controller) -> None:
+    """A resignation or a lost clock is taken back with the ply before it."""
+    c.table.game.at.end = None
+
+
+def _to_move(node: Node) -> SideLetter:
+    return node.facts.side if node.facts is not None else node.children[0].side
+
+
+async def redo(c: Controller, rest: str) -> Reply:
+    """Play again what was taken back."""
+    table = c.table
+    node = table.game.at
+    if not node.children:
+        raise WordError("redo: nothing was taken back here")
+    persons = table.seats.persons
+    longest = node.tip().ply - node.ply
+    count = whole(rest, 1, longest, "redo") if rest else longest
+    plies = 0
+    while plies < count:
+        node = node.children[0]
+        plies += 1
+        if not rest and persons and node.children and node.children[0].side in persons:
+            break
+    await _settle_at(c, node)
+    return Reply((f"Played again: {plies} {'ply' if plies == 1 else 'plies'}{_waiting(c)}.",))
+
+
+async def _settle_at(c: Controller, node: Node) -> None:
+    """The game goes on from here; an engine that is to move here waits for `go`."""
+    table = c.table
+    table.replaying = None
+    table.paused = True
+    await table.go_to(node, looking=False)
+    if table.seats[table.side].opponent is None or table.end is not None:
+        table.paused = False
+        await table.move_on()
+
+
+def _waiting(c: Controller) -> str:
+    return "; the engine waits for `go`" if c.table.paused else ""
+
+
+def _resigning(c: Controller) -> SideLetter:
+    """Who gives up or offers: the only person, or the one to move."""
+    table = c.table
+    persons = table.seats.persons
+    if not persons:
+        raise WordError("no person plays here: `side a` or `side d` lets you play")
+    if table.looking or table.analysing or table.replaying is not None:
+        raise WordError("this is not the end of the game: `stop` and `goto end` lead there")
+    return persons[0] if len(persons) == 1 else table.side
+
+
+async def resign(c: Controller, rest: str) -> Reply:
+    """Give the game up."""
+    nothing_behind("resign", rest)
+    _unfinished(c, "resign")
+    loser = _resigning(c)
+
+    async def give_up() -> Reply:
+        _unfinished(c, "resign")
+        await c.table.declare("d" if loser == "a" else "a", Reason.RESIGNATION)
+        return Reply()
+
+    if c.interactive and c.table.game.at.ply:
+        return c.ask(f"Give the game up for the {c.table.side_word(loser)}? (yes or no)", give_up)
+    return await give_up()
+
+
+async def draw(c: Controller, rest: str) -> Reply:
+    """Offer a draw, or accept one."""
+    nothing_behind("draw", rest)
+    _unfinished(c, "draw")
+    table = c.table
+    offering = _resigning(c)
+    if dict(table.variant.rules_lines()).get("agreed_draw", "no") != "yes":
+        raise WordError("draw: these rules know no draw by agreement")
+    other: SideLetter = "d" if offering == "a" else "a"
+    if table.seats[other].opponent is None:
+        if table.offered is not None and table.offered != table.side:
+            await table.declare("draw", Reason.AGREED_DRAW)
+            return Reply()
+        table.offered = table.side
+        offer = (
+            f"The {table.side_word(table.side)} offer a draw: after their move the {table.side_word(other)} "
+        )
+        return Reply((f"{offer}accept with `draw`, or move on.",))
+    if answers.accepts_draw(table, other):
+        await table.declare("draw", Reason.AGREED_DRAW)
+        return Reply()
+    return Reply((f"{table.seats[other].name} declines.",))
+
+
+async def yes(_c: Controller, _rest: str) -> Reply:
+    """Nothing was asked."""
+    raise WordError("yes: nothing was asked")
+
+
+async def no(c: Controller, _rest: str) -> Reply:
+    """Decline a draw."""
+    if c.table.offered is None:
+        raise WordError("no: nothing was asked")
+    c.table.offered = None
+    return Reply(("The draw is declined.",))

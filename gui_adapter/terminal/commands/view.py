@@ -1,0 +1,295 @@
+"""The words of looking and thinking: the board, what may be played, hints, analysis, the way through a game."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hnefi.engine.variant import Variant
+from hnefi.engine.wording import shorten
+
+from .. import panes, strength
+from ..game import Node
+from ..positions import owner
+from ..values import Entry, Reply
+from ..watching import Watcher, WatchError
+from .arguments import WordError, nothing_behind, seconds, whole
+
+if TYPE_CHECKING:
+    from ..controller import Controller
+
+WIDTH = 78
+LINES_HIGHEST = 20
+
+
+async def board(_c: Controller, rest: str) -> Reply:
+    """Show the board."""
+    nothing_behind("board", rest)
+    return Reply(show=True)
+
+
+async def flip(c: Controller, rest: str) -> Reply:
+    """Turn the board round."""
+    nothing_behind("flip", rest)
+    c.flipped = not c.flipped
+    return Reply(show=True)
+
+
+async def moves(c: Controller, rest: str) -> Reply:
+    """What may be played."""
+    table = c.table
+    if table.end is not None:
+        return Reply((f"The game is over: {table.end.words}.",))
+    square = rest.lower()
+    found = [move for move in table.facts.legal if not square or move.source == square]
+    if not found:
+        raise WordError(_why_none(c, square))
+    lines: dict[str, list[str]] = {}
+    for move in found:
+        placed = move.source == move.target
+        shown = move.long if placed else move.long[len(move.source) :]
+        lines.setdefault("" if placed else move.source, []).append(shown)
+    listed = [f"{source}: {' '.join(targets)}".removeprefix(": ") for source, targets in lines.items()]
+    return Reply((f"{len(found)} {'move' if len(found) == 1 else 'moves'}:", *listed))
+
+
+def _why_none(c: Controller, square: str) -> str:
+    """Why nothing can be played from a square."""
+    table = c.table
+    board = c.fresh_view().board
+    mover = table.side_word(table.side)
+    if not board.has(square):
+        size = f"{board.files}x{board.ranks}"
+        return f"moves {shorten(square)}: no such square on this {size} board"
+    letter = board.at(square)
+    if letter == ".":
+        return f"{square}: nothing stands there, and nothing can be placed"
+    man = "the king" if letter == "K" else "this man"
+    whose = table.side_word(owner(table.variant.game, letter))
+    if whose != mover:
+        return f"{square}: {man} belongs to the {whose}, and the {mover} are to move"
+    return f"{square}: {man} has no move here: every way is blocked, or forbidden by the rules"
+
+
+async def hint(c: Controller, rest: str) -> Reply:
+    """What our engine would play."""
+    nothing_behind("hint", rest)
+    table = c.table
+    if table.end is not None:
+        raise WordError(f"hint: the game is over: {table.end.words}")
+    asked = table.questions.asked
+    if asked is not None and asked.purpose == "move":
+        raise WordError(f"hint: {asked.opponent.name} is to move, and thinks")
+    table.hint(strength.HINT)
+    return Reply()
+
+
+async def evaluate(c: Controller, rest: str) -> Reply:
+    """The terms of the evaluation."""
+    nothing_behind("eval", rest)
+    table = c.table
+    terms = await table.rules.evaluation(table.variant, table.game.start, table.game.moves)
+    lines = [f"  {term.replace('_', ' '):<12} {value / 100:+.2f}" for term, value in terms]
+    return Reply((f"Seen by the {table.side_word('a')}, before any search:", *lines))
+
+
+async def pv(c: Controller, rest: str) -> Reply:
+    """The lines of the last search."""
+    nothing_behind("pv", rest)
+    thinking = c.table.questions.thinking
+    if thinking is None or not thinking.lines:
+        raise WordError("pv: no engine has thought about this game yet: `hint` or `analyze` lets ours")
+    return Reply(tuple(panes.thinking_lines(c.fresh_view(), WIDTH)))
+
+
+async def analyze(c: Controller, rest: str) -> Reply:
+    """Think about every place."""
+    count = whole(rest, 1, LINES_HIGHEST, "analyze") if rest else (c.table.analysing or c.settings.lines)
+    if c.table.end is not None:
+        raise WordError(f"analyze: the game is over: {c.table.end.words}. `undo` or `goto` lead back")
+    c.table.replaying = None
+    await c.table.analyse(count)
+    return Reply(("Analysis: moves are played for both sides, `stop` ends it.",) if c.interactive else ())
+
+
+async def history(c: Controller, rest: str) -> Reply:
+    """The plies so far, two or more to a line as turns go."""
+    nothing_behind("history", rest)
+    entries = c.table.game.entries()
+    if not entries:
+        return Reply(("Nothing has been played.",))
+    turns: dict[int, list[Entry]] = {}
+    for entry in entries:
+        turns.setdefault(entry.turn, []).append(entry)
+    lines = []
+    for number, plies in turns.items():
+        lines.append(f"{number:>3}. " + "  ".join(_shown(entry) for entry in plies))
+        lines += [f"      ({entry.long}: {entry.comment})" for entry in plies if entry.comment]
+    if c.table.end is not None and c.table.game.at.ply == len(entries):
+        lines.append(f"     {c.table.end.words}")
+    return Reply(tuple(lines))
+
+
+def _shown(entry: Entry) -> str:
+    marks = f"(+{entry.variations})" if entry.variations else ""
+    return f"{entry.long}{marks}{'*' if entry.is_current else ''}"
+
+
+async def go_to(c: Controller, rest: str) -> Reply:
+    """Look at another place of the line that is shown."""
+    game = c.table.game
+    line = [game.root, *game.shown()]
+    last = len(line) - 1
+    here = game.at.ply
+    places = {"start": 0, "end": last, "next": min(here + 1, last), "back": max(here - 1, 0)}
+    word = rest.lower()
+    ply = places[word] if word in places else whole(rest, 0, last, "goto")
+    return await look_at(c, line[ply])
+
+
+async def look_at(c: Controller, node: Node) -> Reply:
+    """The place is looked at; at the end of the main line the game goes on."""
+    table = c.table
+    table.replaying = None
+    looking = node is not table.game.root.tip()
+    await table.go_to(node, looking=looking and not table.analysing)
+    total = node.tip().ply
+    where = f"Ply {node.ply} of {total}." if looking else "The end of the game."
+    return Reply((where, *([f"({node.remark})"] if node.remark else ())), show=True)
+
+
+async def variation(c: Controller, rest: str) -> Reply:
+    """Other moves that were tried in place of the ply that led here."""
+    game = c.table.game
+    here = game.at
+    if here.parent is None:
+        raise WordError("variation: nothing has been played before this place")
+    line = here.parent.children
+    word = rest.lower()
+    if not word:
+        if len(line) == 1:
+            return Reply((f"Ply {here.ply}, {here.text}: nothing else was tried.",))
+        return Reply(
+            tuple(
+                f"{number}  {_line_from(node)}{'  (main line)' if number == 0 else ''}{'  *' if node is here else ''}"
+                for number, node in enumerate(line)
+            )
+        )
+    if word == "main":
+        for node in here.line():
+            game.promote(node)
+        return await look_at(c, here)
+    if word == "delete":
+        game.remove(here)
+        return await look_at(c, game.at)
+    return await look_at(c, line[whole(word, 0, len(line) - 1, "variation")])
+
+
+def _line_from(node: Node, plies: int = 6) -> str:
+    texts: list[str] = []
+    shown: Node | None = node
+    while shown is not None and len(texts) < plies:
+        texts.append(shown.text)
+        shown = shown.children[0] if shown.children else None
+    return " ".join(texts) + (" …" if shown is not None else "")
+
+
+async def annotate(c: Controller, rest: str) -> Reply:
+    """A comment to this ply, or to the whole game at its start."""
+    game = c.table.game
+    if game.at.parent is None:
+        game.comment = rest
+    else:
+        game.at.comment = rest
+    c.table.files.noted(c.table.record)
+    return Reply(("Noted.",) if rest else ("No comment.",))
+
+
+async def replay(c: Controller, rest: str) -> Reply:
+    """The line that is shown, from its start."""
+    table = c.table
+    pause = seconds(rest, "replay") if rest else c.settings.replay
+    if not table.game.root.children:
+        raise WordError("replay: nothing has been played")
+    line = table.game.shown()
+    table.analysing = 0
+    table.paused = False
+    table.replaying = pause
+    await table.go_to(line[0].parent or table.game.root, looking=True)
+    return Reply((f"From the start, every {pause:g} seconds; `pause` holds it, `stop` ends it.",))
+
+
+async def pause(c: Controller, rest: str) -> Reply:
+    """Hold, or go on."""
+    nothing_behind("pause", rest)
+    table = c.table
+    _played_here(c, "pause")
+    if table.mode not in ("watch", "replay") or (table.end is not None and table.replaying is None):
+        raise WordError("pause: only a game of engines or a replay can be held")
+    table.paused = not table.paused
+    table.withdraw()
+    await table.move_on()
+    return Reply(("Held: `step` goes one ply on, `pause` goes on.",) if table.paused else ("It goes on.",))
+
+
+async def step(c: Controller, rest: str) -> Reply:
+    """One ply on."""
+    nothing_behind("step", rest)
+    table = c.table
+    _played_here(c, "step")
+    if table.mode == "replay":
+        if not table.game.at.children:
+            raise WordError("step: this is the end of the line")
+        table.paused = True
+        await table.step_replay()
+        return Reply(show=True)
+    if table.mode != "watch" or table.end is not None:
+        raise WordError("step: only a game of engines or a replay goes step by step")
+    table.paused = True
+    await table.ask_for_move()
+    return Reply()
+
+
+def _played_here(c: Controller, word: str) -> None:
+    """WordError if the game is played elsewhere and nothing here can hold it."""
+    if c.table.watcher is not None and c.table.replaying is None:
+        raise WordError(f"{word}: this game is played elsewhere: `goto back` looks back, `stop` leaves it")
+
+
+async def watch(c: Controller, rest: str) -> Reply:
+    """Follow the games of an arena run."""
+    if not rest:
+        raise WordError("watch: expected the folder of an arena run, as in `watch runs/mine`")
+    watcher = Watcher(c, Path(rest).expanduser())
+    try:
+        watcher.open()
+    except WatchError as error:
+        raise WordError(f"watch {rest[:200]}: {error}") from None
+    await c.watch(watcher)
+    await watcher.catch_up()
+    if c.table.guests is None:
+        return Reply(("No game runs there now; the next one is followed. `stop` ends it.",))
+    if c.table.end is not None:
+        return Reply(
+            ("No game runs there now: this was the last one. The next is followed, `stop` ends it.",),
+            show=True,
+        )
+    return Reply(("It is followed to its end, then the next one. `stop` ends it.",), show=True)
+
+
+async def speed(c: Controller, rest: str) -> Reply:
+    """How long a game of engines waits after each ply."""
+    c.table.speed = seconds(rest, "speed")
+    return Reply((f"{c.table.speed:g} seconds after each ply.",))
+
+
+async def rules(c: Controller, rest: str) -> Reply:
+    """The rules in sentences."""
+    nothing_behind("rules", rest)
+    variant = c.table.variant
+    if isinstance(variant, Variant):
+        from hnefi.engine.explain import explain
+
+        return Reply(tuple(explain(variant)))
+    switches = [f"  {name} {text}" for name, text in variant.rules_lines()]
+    return Reply((variant.description, *switches))

@@ -1,0 +1,530 @@
+"""The table that is played at: the game, who sits on either side, the clock, and what an engine is asked.
+
+Everything here happens in the one task of the controller. The end of a game is decided in one place, `_arrive`, and
+everything that ends with it (clock, search, files) ends in `_finish`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, cast
+
+from hnefi.engine.compile.progress import Progress
+from hnefi.engine.game import AnyVariant
+from hnefi.engine.record import BY_RULES, GameRecord
+from hnefi.engine.search.types import Limits
+from hnefi.engine.sides import Reason
+from hnefi.protocol.client import Answer, EngineError
+
+from . import answers
+from .clock import GameClock, spell
+from .files import Files
+from .game import Game, Node
+from .opponents import Opponent, Spec
+from .players import PERSON, Players
+from .positions import SIDES, Facts, facts_of, special_squares
+from .questions import Post, Question, Questions
+from .rules_process import RulesProcess, Traffic
+from .saving import game_of, record_of
+from .timers import Pace
+from .values import End, Mode, Move, Purpose, SideLetter
+
+if TYPE_CHECKING:
+    from .watching import Watcher
+
+SEAT_TAGS: Final[tuple[tuple[str, SideLetter], ...]] = (("AttackersSeat", "a"), ("DefendersSeat", "d"))
+"""Tags of records that say who sat on a side, and the side."""
+
+
+class GameSession:
+    """One game after the other. `say` tells the person what happens by itself; `changed` is called after everything
+    that can be seen, `compiling` when an engine says what it compiles."""
+
+    def __init__(
+        self,
+        variant: AnyVariant,
+        *,
+        rules: RulesProcess,
+        files: Files,
+        post: Post,
+        say: Callable[[str], None],
+        changed: Callable[[], None],
+        compiling: Callable[[], None],
+        seed: int | None = None,
+        traffic: Traffic | None = None,
+        speed: float = 0.0,
+    ) -> None:
+        self.rules = rules
+        self.rules.on_compiling = lambda _: compiling()
+        self.files = files
+        self.say = say
+        self.speed = speed
+        self.seats = Players(changed, compiling, seed, traffic)
+        self.pace = Pace(post, self._look_at_clock)
+        self.paused = False
+        self.looking = False
+        self.analysing = 0
+        self.replaying: float | None = None
+        self.offered: SideLetter | None = None
+        self.ready = False
+        self.failure = 0
+        self.place = 0
+        self.number = 0
+        self.questions = Questions(post, self._begun, self._answered, self._failed, changed)
+        self._changed = changed
+        self.watcher: Watcher | None = None
+        self.guests: tuple[str, str] | None = None
+        self.limits_of_analysis = Limits(infinite=True)
+        self._take(Game(variant, None, facts_of(variant.startpos)))
+
+    # What there is
+
+    @property
+    def variant(self) -> AnyVariant:
+        return self.game.variant
+
+    @property
+    def facts(self) -> Facts:
+        facts = self.game.at.facts
+        assert facts is not None
+        return facts
+
+    @property
+    def end(self) -> End | None:
+        """How the game ended at the place looked at, if it did."""
+        node = self.game.at
+        if node.end is not None:
+            return node.end
+        facts = node.facts
+        if facts is None or facts.result is None or facts.reason is None:
+            return None
+        return self._end(facts.result, facts.reason)
+
+    @property
+    def compiling(self) -> Progress | None:
+        """What an engine of this table compiles now, the rules' first; None if none does. One that waits for a compiler
+        speaks only where no other of them is that compiler."""
+        engines = [self.rules.compiling, *(opponent.compiling for opponent in self.seats.everybody)]
+        told = [progress for progress in engines if progress is not None]
+        return min(told, key=lambda progress: progress.elsewhere, default=None)
+
+    @property
+    def mode(self) -> Mode:
+        if self.analysing:
+            return "analysis"
+        if self.looking or self.replaying is not None:
+            return "replay"
+        if self.watcher is not None:
+            return "watch"
+        return "play" if self.seats.persons else "watch"
+
+    @property
+    def clock(self) -> GameClock | None:
+        return self.pace.clock
+
+    @property
+    def side(self) -> SideLetter:
+        return self.facts.side
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.guests or (self.seats["a"].name, self.seats["d"].name)
+
+    def side_word(self, side: str) -> str:
+        """What a side is called in this game."""
+        return SIDES[self.variant.game]["ad".index(side)]
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether there is a game that could be gone on with."""
+        tip = self.game.root.tip()
+        over = tip.end is not None or (tip.facts is not None and tip.facts.result is not None)
+        return tip.ply > 0 and not over
+
+    @property
+    def busy(self) -> bool:
+        """Whether something goes on that will end by itself."""
+        asked = self.questions.asked
+        if asked is not None:
+            return not asked.limits.infinite
+        if self.pace.waiting:
+            return True
+        if self.paused or not self.ready or self.watcher is not None:
+            return False
+        if self.replaying is not None:
+            return True
+        at_rest = self.looking or self.analysing or self.end is not None
+        return not at_rest and self.seats[self.side].opponent is not None
+
+    @property
+    def stoppable(self) -> bool:
+        """Whether there is anything that `stop` ends."""
+        return self.questions.asked is not None or self.pace.waiting or self.watcher is not None
+
+    def legal(self, text: str) -> Move | None:
+        """The legal move of that name, if there is one."""
+        return next((move for move in self.facts.legal if move.text == text), None)
+
+    def record(self) -> GameRecord:
+        """The whole game as a record, with what is needed to sit down at it again."""
+        tags = []
+        for tag, side in SEAT_TAGS:
+            opponent = self.seats[side].opponent
+            tags.append((tag, PERSON if opponent is None else opponent.spec.spelled))
+        if self.clock is not None:
+            tags.append(("Clock", spell(self.clock.base, self.clock.increment)))
+        return record_of(self.game, self.names, tuple(tags))
+
+    # Beginning a game
+
+    def _take(self, game: Game) -> None:
+        """`game` lies on the table from now on; nothing of the one before goes on."""
+        self.game = game
+        self.watcher = self.guests = None
+        self.number += 1
+        self.special = special_squares(game.variant)
+        self.looking = self.paused = False
+        self.analysing = 0
+        self.replaying = None
+        self.offered = None
+        self.place += 1
+        self.seats.forget_scores()
+        if self.clock is not None:
+            self.clock.reset(game.clocks())
+
+    def foresee(self, variant: AnyVariant, names: tuple[str, str] | None = None) -> None:
+        """Before `load_rules`: the board of a game that is going to be taken up, so that no other one is seen first."""
+        self._take(Game(variant, None, facts_of(variant.startpos)))
+        self.guests = names
+
+    async def begin(
+        self,
+        variant: AnyVariant,
+        start: str | None = None,
+        moves: tuple[str, ...] = (),
+        watcher: Watcher | None = None,
+    ) -> None:
+        """A new game; IllegalPosition if there is no such start, and then the old one stays.
+
+        With `watcher` it is played elsewhere: nobody here moves, and nothing is written down.
+        """
+        facts = await self.rules.facts(variant, start, ())
+        if moves:
+            await self.rules.check(variant, start, moves)
+        self.put_away()
+        game = Game(variant, start, facts)
+        self._take(game)
+        self.watcher = watcher
+        for text in moves:
+            legal = self.legal(text)
+            side = self.side
+            game.play(text, side, None if legal is None else legal.captures, main=True)
+            await self._look()
+        await self._arrive()
+
+    async def take_up(self, record: GameRecord, variant: AnyVariant) -> list[str]:
+        """Go on with a recorded game; IllegalPosition if the rules refuse it, and then the old one stays.
+
+        Returns what there is to say where record and rules differ about the end.
+        """
+        game = game_of(record, variant)
+        for node in _tips(game.root):
+            await self.rules.check(variant, game.start, [ply.text for ply in node.line()])
+        self.put_away()
+        self._take(game)
+        self.pace.clock = None
+        await self._look()
+        doubt = self._settle_end()
+        await self._arrive(news=False)
+        return doubt
+
+    def _settle_end(self) -> list[str]:
+        """The end that a record claims, against the rules: only what no rule decides is taken from the record."""
+        node = self.game.at
+        claimed, node.end = node.end, None
+        if claimed is None or self.end is not None:
+            return []
+        said = self._end(claimed.result, claimed.reason)
+        if Reason(claimed.reason) in BY_RULES:
+            return [
+                f"The record says that the game is over ({said.words}); the rules do not, and it goes on."
+            ]
+        node.end = said
+        return []
+
+    def put_away(self) -> None:
+        """The game on the table is left as it is; an unfinished one can be gone on with."""
+        self.withdraw()
+        self.questions.forget()
+        self.pace.rest()
+        self.files.put_away(self.record() if self.unfinished else None)
+
+    async def load_rules(self) -> None:
+        """Ask the rules for the first time; EngineError if they do not answer."""
+        root = self.game.root
+        root.facts = await self.rules.facts(self.variant, self.game.start, ())
+
+    async def open(self) -> None:
+        """The rules are there: the game may begin."""
+        self.ready = True
+        await self._arrive()
+
+    # Seats and clock
+
+    def seat(self, side: SideLetter, spec: Spec | None) -> None:
+        """Let an engine sit on a side, or a person."""
+        self.failure = 0
+        self.seats.assign(side, spec)
+
+    def warm_up(self) -> None:
+        """Start the engines that sit here, before they are asked."""
+        self.seats.warm_up(self.variant, self.number)
+
+    def set_clock(self, times: tuple[int, int] | None) -> None:
+        """Play by this clock from now on, with all the time; None for no clock."""
+        self.pace.clock = None if times is None else GameClock(*times)
+
+    # What happens
+
+    async def play(self, move: Move, answer: Answer | None = None) -> None:
+        """Make a legal ply here. ValueError if the game is full."""
+        side = self.side
+        here = self.game.at
+        main = not (self.looking or self.analysing) or not here.children
+        self.pace.wait_no_more()
+        self.withdraw()
+        self.questions.forget("hint")
+        node = self.game.play(move.text, side, move.captures, main=main)
+        self.looking = False
+        self.replaying = None
+        self.offered = self.offered if self.offered == side else None
+        if not self.analysing:
+            node.clock, node.time = self.pace.moved(side)
+        if answer is not None:
+            _take_score(node, answer)
+        if not self.analysing and self.watcher is None:
+            self.files.played(self.record, node)
+        await self._arrive()
+
+    async def go_to(self, node: Node, *, looking: bool) -> None:
+        """Look at another place; with `looking` nobody is asked to move there."""
+        self.pace.wait_no_more()
+        self.withdraw()
+        self.questions.forget("hint")
+        self.game.at = node
+        self.looking = looking
+        self.offered = None
+        if self.clock is not None:
+            self.clock.reset(self.game.clocks())
+        await self._arrive(news=False)
+
+    async def declare(self, result: str, reason: Reason) -> None:
+        """End the game as no rule does: somebody resigned, lost on time, or both agreed."""
+        self.game.at.end = self._end(result, reason.value)
+        await self._arrive()
+
+    async def _look(self) -> None:
+        """Ask the rules about the place looked at, once. Where they cannot be asked, the place before is looked at: one
+        of which nothing is known cannot be shown."""
+        node = self.game.at
+        if node.facts is None or not node.facts.asked:
+            try:
+                node.facts = await self.rules.facts(self.variant, self.game.start, self.game.moves)
+            except BaseException:
+                while self.game.at.facts is None and self.game.at.parent is not None:
+                    self.game.at = self.game.at.parent
+                raise
+            if node.parent is not None and node.captures is None and node.parent.facts is not None:
+                known = {move.text: move for move in node.parent.facts.legal}
+                node.captures = known[node.text].captures if node.text in known else None
+
+    async def _arrive(self, *, news: bool = True) -> None:
+        """A place was come to, or something about it has changed: the game goes on here, or it is over."""
+        await self._look()
+        self.place += 1
+        if self.end is None:
+            await self.move_on()
+        else:
+            self._finish(news)
+        self._changed()
+
+    def _finish(self, news: bool) -> None:
+        """The game is over here: everything that ran stops."""
+        end = self.end
+        assert end is not None
+        self.withdraw()
+        self.pace.rest()
+        self.analysing = 0
+        if self.game.at is self.game.root.tip() and not self.looking:
+            self.files.over(end.result, end.reason)
+        if news:
+            self.say(f"The game is over: {end.words}.")
+
+    async def move_on(self) -> None:
+        """Whoever is to move here is asked to, unless something holds the game."""
+        self.pace.rest()
+        if not self.ready or self.end is not None:
+            return
+        if self.analysing:
+            self._analyse()
+        elif self.replaying is not None:
+            if not self.paused:
+                self.pace.after(self.replaying, self.step_replay)
+        elif self.looking or self.watcher is not None:
+            pass
+        elif self.seats[self.side].opponent is None:
+            self._think()
+        elif not self.paused:
+            if self.mode == "watch" and self.game.at.ply and self.speed:
+                self.pace.after(self.speed, self.ask_for_move)
+            else:
+                await self.ask_for_move()
+
+    def withdraw(self) -> None:
+        """Nobody wants the answer any more to what is asked; a hint was asked for by a person, who is told."""
+        asked = self.questions.asked
+        if asked is not None and asked.purpose == "hint":
+            self.say("No hint: the game went on before it was found.")
+        self.questions.withdraw()
+
+    async def ask_for_move(self) -> None:
+        """The engine that sits on the side to move thinks about its move; where a person sits, ours does."""
+        opponent = self.seats[self.side].opponent
+        if opponent is None:
+            opponent = self.seats.substitute
+            opponent.become(self.seats.rival if self.seats.rival.own else Spec())
+        self.questions.ask(self._question(opponent, "move", self.pace.limits(opponent.spec)))
+
+    def hint(self, limits: Limits) -> None:
+        """Let our engine say what it would play here."""
+        self.questions.ask(self._question(self.seats.helper, "hint", limits))
+
+    async def analyse(self, lines: int) -> None:
+        """Let our engine think about every place that is come to, with so many lines; 0 ends it.
+
+        The game goes on where the analysis has come to; an engine that is to move there waits for its `go`.
+        """
+        self.withdraw()
+        self.analysing = lines
+        if not lines:
+            self.looking = self.game.at is not self.game.root.tip()
+            self.paused = self.seats[self.side].opponent is not None
+        await self.move_on()
+
+    def _analyse(self) -> None:
+        limits = self.limits_of_analysis
+        self.questions.ask(self._question(self.seats.helper, "analysis", limits, self.analysing))
+
+    def _question(self, opponent: Opponent, purpose: Purpose, limits: Limits, lines: int = 1) -> Question:
+        """A question about the place looked at."""
+        start, moves = self.game.start, tuple(self.game.moves)
+        return Question(
+            opponent,
+            purpose,
+            self.side,
+            self.variant,
+            self.number,
+            start,
+            moves,
+            limits,
+            self.seats.seed,
+            lines,
+        )
+
+    def _think(self) -> None:
+        """The time of the side to move counts from now on."""
+        self.pace.think(self.side, begun=self.game.at.ply > 0)
+
+    async def _look_at_clock(self) -> None:
+        """Ten times a second: whoever has no time left has lost."""
+        flagged = self.pace.flagged()
+        if flagged is not None and self.end is None:
+            await self.declare("d" if flagged == "a" else "a", Reason.TIME)
+        self._changed()
+
+    # What engines say
+
+    async def _begun(self, question: Question) -> None:
+        if question.purpose == "move":
+            self._think()
+
+    async def _answered(self, question: Question, answer: Answer) -> None:
+        if question.purpose == "hint":
+            answers.tell_hint(self, answer)
+            if self.analysing:
+                self._analyse()
+        elif question.purpose == "move":
+            await answers.take(self, question, answer)
+        self._changed()
+
+    async def _failed(self, question: Question, error: EngineError) -> None:
+        await answers.fail(self, question, error)
+        self._changed()
+
+    # Time that passes
+
+    async def step_replay(self) -> None:
+        """One ply on in the line that is shown; at its end the replay is over."""
+        node = self.game.at
+        if node.children:
+            node = node.children[0]
+        if not node.children:
+            self.replaying = None
+        await self.go_to(node, looking=node is not self.game.root.tip() or self.replaying is not None)
+
+    async def halt(self) -> bool:
+        """End what runs; whether anything did."""
+        if self.replaying is not None:
+            self.replaying = None
+            self.looking = self.game.at is not self.game.root.tip()
+            self.pace.wait_no_more()
+            return True
+        asked = self.questions.asked
+        if self.analysing:
+            await self.analyse(0)
+            return True
+        if self.watcher is not None and asked is None:
+            self.watcher = self.guests = None
+            await self.move_on()
+            return True
+        if self.mode == "watch" and (asked is not None or self.pace.waiting):
+            self.paused = True
+            self.withdraw()
+            self.pace.rest()
+            return True
+        if asked is not None:
+            self.questions.hurry()
+            return True
+        return False
+
+    async def close(self) -> None:
+        """End every process; the game is saved if it is unfinished."""
+        self.pace.rest()
+        await self.questions.close()
+        await asyncio.gather(self.rules.close(), self.seats.close(), return_exceptions=True)
+
+    def _end(self, result: str, reason: str) -> End:
+        words = Reason(reason).words
+        who = "draw" if result == "draw" else f"{self.side_word(result)} win"
+        return End(cast(SideLetter, result), reason, f"{who}: {words}")
+
+
+def _take_score(node: Node, answer: Answer) -> None:
+    """What the mover's engine has said goes into the record."""
+    info = answer.info
+    if info is not None:
+        node.depth = info.depth
+        if info.score is not None:
+            node.cp, node.mate = info.score.cp, info.score.mate
+
+
+def _tips(root: Node) -> list[Node]:
+    """The last places of all lines."""
+    stack, tips = [root], []
+    while stack:
+        node = stack.pop()
+        if not node.children:
+            tips.append(node)
+        stack += node.children
+    return tips

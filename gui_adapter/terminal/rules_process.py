@@ -1,0 +1,200 @@
+"""The rules, asked of an engine process of our own: what may be played, what it takes, why not, and who has won.
+
+The process is started behind the first board, started anew when it ends, and told the whole position with each
+question, so that nothing is lost with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hnefi.engine.compile.progress import Progress
+from hnefi.engine.game import AnyVariant
+from hnefi.engine.record import RuleSet
+from hnefi.engine.records.rule_sets import carried
+from hnefi.protocol.client import Engine, EngineError, Timeouts, own_command
+
+from .positions import Facts, facts_of, read_legal
+
+Traffic = Callable[[float, str, bytes], None]
+
+
+class IllegalPosition(ValueError):
+    """A start or a row of moves that the rules refuse; the text is their sentence."""
+
+
+class RulesProcess:
+    """Answers about places of one variant at a time. One question at a time; EngineError where the engine failed
+    twice."""
+
+    def __init__(
+        self,
+        command: Sequence[str] | None = None,
+        traffic: Traffic | None = None,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        self._command = command or own_command()
+        self._traffic = traffic
+        self._timeouts = timeouts or Timeouts()
+        self._engine: Engine | None = None
+        self._closed = False
+        self._loaded: AnyVariant | None = None
+        self._asking = asyncio.Lock()
+        self.restarts = 0
+        self.on_compiling: Callable[[Progress], None] | None = None
+
+    @property
+    def compiling(self) -> Progress | None:
+        """What the process compiles now; None if nothing."""
+        return None if self._engine is None else self._engine.compiling
+
+    async def facts(self, variant: AnyVariant, start: str | None, moves: Sequence[str]) -> Facts:
+        """What the rules say about the place after `moves`; IllegalPosition if it cannot be reached."""
+        answers = await self._about(
+            variant,
+            start,
+            moves,
+            (
+                "query fen",
+                "moves verbose",
+                "query outcome",
+                "query reason",
+                "query captures",
+            ),
+        )
+        fen, moved, outcome, reason, captures = answers
+        facts = facts_of(fen[-1].removeprefix("response "))
+        taken = captures[-1].split()[1:3]
+        result = outcome[-1].split()[1]
+        return replace(
+            facts,
+            legal=read_legal(moved[-1].split()[2:]),
+            result=None if result == "none" else result,
+            reason=None if result == "none" else reason[-1].split()[1],
+            taken=(int(taken[0]), int(taken[1])),
+            asked=True,
+        )
+
+    async def why_not(self, variant: AnyVariant, start: str | None, moves: Sequence[str], move: str) -> str:
+        """Why `move` may not be played after `moves`, in the words of the rules; empty if it may."""
+        (answer,) = await self._about(variant, start, moves, (f"play {move}",))
+        for line in answer:
+            if line.startswith("info string error "):
+                return line.removeprefix(f"info string error play {move}: ")
+        return ""
+
+    async def evaluation(
+        self, variant: AnyVariant, start: str | None, moves: Sequence[str]
+    ) -> list[tuple[str, int]]:
+        """The terms of the hand-written evaluation in centipawns for the side `a`; the last is `total`."""
+        (answer,) = await self._about(variant, start, moves, ("eval",))
+        return [
+            (words[3], int(words[5]))
+            for words in (line.split() for line in answer)
+            if words[:3] == ["info", "string", "eval"] and len(words) > 5
+        ]
+
+    async def check(self, variant: AnyVariant, start: str | None, moves: Sequence[str]) -> None:
+        """IllegalPosition if `moves` cannot be played from `start`."""
+        await self._about(variant, start, moves, ())
+
+    async def _about(
+        self, variant: AnyVariant, start: str | None, moves: Sequence[str], questions: Sequence[str]
+    ) -> list[list[str]]:
+        async with self._asking:
+            try:
+                return await self._ask(variant, start, moves, questions)
+            except EngineError:
+                await self._drop()
+                if self._closed:
+                    raise
+                self.restarts += 1
+                return await self._ask(variant, start, moves, questions)
+
+    async def _ask(
+        self, variant: AnyVariant, start: str | None, moves: Sequence[str], questions: Sequence[str]
+    ) -> list[list[str]]:
+        engine = await self._ready_for(variant)
+        where = "startpos" if start is None else f"fen {start}"
+        played = f" moves {' '.join(moves)}" if moves else ""
+        for line in await engine.ask(f"position {where}{played}"):
+            if line.startswith("info string error "):
+                raise IllegalPosition(line.removeprefix("info string error position: "))
+        return [await engine.ask(question) for question in questions]
+
+    async def _ready_for(self, variant: AnyVariant) -> Engine:
+        if self._engine is None:
+            self._engine = await Engine.start(
+                self._command,
+                "uti",
+                timeouts=self._timeouts,
+                on_traffic=self._traffic,
+                on_compiling=self.on_compiling,
+            )
+            self._loaded = None
+        if self._loaded is not variant:
+            await choose(self._engine, variant)
+            await self._engine.is_ready()
+            self._loaded = variant
+        return self._engine
+
+    async def _drop(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await end(engine)
+
+    async def close(self) -> None:
+        """End the process; there will be no other."""
+        self._closed = True
+        await self._drop()
+
+
+async def end(engine: Engine, grace: float = 0.1, mercy: float = 0.3) -> None:
+    """End an engine, in the middle of whatever it does: `quit`, after `grace` seconds TERM, after `mercy` more KILL."""
+    ending = asyncio.ensure_future(engine.quit(grace))
+    await asyncio.wait({ending}, timeout=grace + mercy)
+    if not ending.done():
+        engine.kill()
+    await ending
+
+
+async def choose(engine: Engine, variant: AnyVariant) -> None:
+    """Tell an engine what is played. Rules that no name stands for are handed over as a file, where the engine takes
+    one; EngineError otherwise."""
+    rules = carried(variant)
+    if rules is None:
+        await engine.set_variant(variant.name)
+    elif "variantpath" in engine.options:
+        path = _rules_file(variant, rules)
+        await engine.set_option("VariantPath", str(path))
+        await engine.set_variant(path.stem)
+    else:
+        raise EngineError(
+            f"{engine.name} cannot be told the rules of {variant.name}: it has no option for them"
+        )
+
+
+def _rules_file(variant: AnyVariant, rules: RuleSet) -> Path:
+    """A variant file with these rules, in the user's cache; its name is made of the rules themselves."""
+    name = f"rules-{variant.hash[:24]}"
+    switches = "".join(f"{key} = {json.dumps(text)}\n" for key, text in rules.switches)
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    file = Path(base, "hnefi", "rules", f"{name}.toml")
+    if not file.exists():
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            draft = file.with_name(f".{name}.{os.getpid()}")
+            draft.write_text(
+                f'name = "{name}"\nstart = "{rules.rows}"\n\n[rules]\n{switches}', encoding="utf-8"
+            )
+            draft.replace(file)
+        except OSError as error:
+            raise EngineError(
+                f"{file}: {error.strerror or error}: the engine cannot be told these rules"
+            ) from None
+    return file

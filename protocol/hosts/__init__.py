@@ -1,0 +1,1 @@
+"""What the programs around the engine share: journals, traces, tables of text, a filter for strangers."""

@@ -1,0 +1,287 @@
+"""The engine processes of one slot: started, told what to play, replaced after a fault, ended behind the game's back.
+
+A seat is an engine's place at the board. Its process stays between games unless it did something wrong or is wanted
+fresh for every game; winding a process up is never waited for before `close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import IO, Any
+
+from hnefi.engine import games, otn
+from hnefi.engine.game import AnyVariant
+from hnefi.protocol.answers import VariantLine
+from hnefi.protocol.client import (
+    Engine,
+    EngineError,
+    EngineProtocolError,
+    EngineStartError,
+    Progress,
+    Timeouts,
+)
+
+from ..common import compiling
+from .values import EngineSpec
+
+STOP = 0.5
+"""How long a process may take to obey, in seconds, where nothing else is said."""
+
+COMPILING = 900.0
+"""How long our own engine may be silent before it is ready for the first time, in seconds."""
+
+WRITE = 10.0
+"""How long a process may leave a command of ours unread."""
+
+_VARIANT_OPTIONS = ("uci_variant", "variant")
+
+
+class StartFailure(EngineStartError):
+    """An engine cannot take its seat, through no move of its own: no game can be played."""
+
+
+@lru_cache(maxsize=64)
+def find_variant(text: str) -> AnyVariant:
+    """The variant of that name, or the one that an OTN rules string describes; ValueError if there is none."""
+    return otn.import_rules(text)[0] if is_rules(text) else games.find(text)
+
+
+def is_rules(text: str) -> bool:
+    """Whether a task's variant is a rules string rather than a name."""
+    return "dim:" in text
+
+
+WatchLine = Callable[[float, str, bytes], None]
+"""Sees every line of a process: `time.monotonic()`, `>` or `<`, bytes."""
+
+
+async def start(
+    spec: EngineSpec,
+    cores: Collection[int] = (),
+    on_traffic: WatchLine | None = None,
+    on_compiling: Callable[[Progress], None] | None = None,
+) -> Engine:
+    """A greeted process with its options and first lines, ready; EngineError, and no process, if that fails."""
+    timeouts = Timeouts(
+        start=spec.start,
+        ready=spec.ready,
+        new_game=spec.new_game,
+        answer=spec.ready,
+        move=spec.move_timeout,
+        stop=STOP,
+        write=min(spec.ready, WRITE),
+    )
+    with _errors(spec) as errors:
+        engine = await Engine.start(
+            spec.command,
+            spec.proto,
+            cwd=spec.cwd,
+            env=dict(spec.env),
+            errors=errors,
+            timeouts=timeouts,
+            cores=cores,
+            on_traffic=on_traffic,
+            on_compiling=on_compiling,
+        )
+    try:
+        for line in spec.init:
+            await engine.send(line)
+        for name, value in spec.options:
+            await _set_option(engine, name, value)
+        await engine.is_ready()
+    except BaseException:
+        await engine.quit(spec.quit)
+        raise
+    return engine
+
+
+async def _set_option(engine: Engine, name: str, value: str) -> None:
+    """A button is pressed by an empty value."""
+    option = engine.options.get(name.casefold())
+    pressed = option is not None and option.type == "button" and not value
+    await engine.set_option(name, None if pressed else value)
+
+
+def _errors(spec: EngineSpec) -> contextlib.AbstractContextManager[IO[bytes] | None]:
+    if spec.stderr is None:
+        return contextlib.nullcontext()
+    try:
+        return Path(spec.stderr).open("ab")
+    except OSError as error:
+        raise StartFailure(f"{spec.name}: stderr {spec.stderr}: {error.strerror or error}") from None
+
+
+async def set_variant(engine: Engine, text: str) -> VariantLine | None:
+    """Have `engine` play this variant; what it says about it. An engine that knows of no variants is left alone."""
+    rules = is_rules(text)
+    if engine.proto == "uti":
+        if not rules:
+            return await engine.set_variant(text)
+        lines = await engine.ask(f"rules {text}", engine.timeouts.ready)
+        for line in lines:
+            if line.startswith("info string error "):
+                raise EngineProtocolError(f"{engine.name}: {line.removeprefix('info string error ')}")
+        return None
+    if rules and "rules" in engine.options:
+        await engine.set_option("Rules", text)
+    elif not rules and any(option in engine.options for option in _VARIANT_OPTIONS):
+        return await engine.set_variant(text)
+    return None
+
+
+class EngineSlot:
+    """One engine at one board; `engine` is its process, None until it is needed."""
+
+    def __init__(self, spec: EngineSpec, cores: Collection[int] = ()) -> None:
+        self.spec = spec
+        self.cores = cores
+        self.engine: Engine | None = None
+        self.knows_start = False
+        self._variant = ""
+        self._used = False
+        self._faulted = False
+        self._watch: WatchLine | None = None
+
+    def watch(self, watch: WatchLine) -> None:
+        """From now on `watch` sees every line of the process, also of one that is still to be started."""
+        self._watch = watch
+        if self.engine is not None:
+            self.engine.on_traffic = watch
+
+    @property
+    def process(self) -> Engine:
+        """The running process, after `prepare`."""
+        assert self.engine is not None
+        return self.engine
+
+    @property
+    def spent(self) -> bool:
+        """Whether the process, if there is one, must not see another game."""
+        return self.engine is not None and (
+            self.engine.failure is not None or (self._used and self.spec.restart == "on")
+        )
+
+    async def prepare(self, variant: str, side: int, seed: int) -> None:
+        """Ready for a game of `variant` as side 0 or 1; EngineError if it is not.
+
+        `knows_start` says afterwards whether the engine means the same by `startpos` as we do.
+        """
+        if self.engine is None:
+            if self._faulted and self.spec.restart == "off":
+                raise StartFailure(f"{self.spec.name} is not started again after a fault (restart off)")
+            self.engine = await start(self.spec, self.cores, self._watch)
+            self._variant, self._used = "", False
+        engine = self.engine
+        if variant != self._variant:
+            line = await set_variant(engine, variant)
+            self.knows_start = line is not None and line.startpos == find_variant(variant).startpos
+            self._variant = variant
+        self._used = True
+        for option, value in (("Side", "ad"[side]), ("Seed", str(seed))):
+            if option.casefold() in engine.options:
+                await engine.set_option(option, value)
+        await engine.new_game()
+
+    def release(self, *, faulted: bool = False) -> Coroutine[Any, Any, object] | None:
+        """Give the process up: what is left to do to end it, if there is one."""
+        self._faulted = self._faulted or faulted
+        engine, self.engine = self.engine, None
+        if engine is None:
+            return None
+        engine.on_traffic = None
+        return engine.quit(self.spec.quit)
+
+
+class EngineSlots:
+    """The seats of one slot. Only engines of the game at hand hold a process."""
+
+    def __init__(self, specs: Sequence[EngineSpec], cores: Collection[int] = ()) -> None:
+        self._specs = specs
+        self._cores = cores
+        self._seats: dict[tuple[int, int], EngineSlot] = {}
+        self._endings: set[asyncio.Task[object]] = set()
+
+    def take(self, engines: tuple[int, int]) -> tuple[EngineSlot, EngineSlot]:
+        """The seats of attackers and defenders; whoever sat there before goes, and so does a process that is spent."""
+        keys = [(engines[0], 0), (engines[1], int(engines[0] == engines[1]))]
+        for key, seat in self._seats.items():
+            if key not in keys or seat.spent:
+                self.retire(seat)
+        for key in keys:
+            if key not in self._seats:
+                self._seats[key] = EngineSlot(self._specs[key[0]], self._cores)
+        return self._seats[keys[0]], self._seats[keys[1]]
+
+    def retire(self, seat: EngineSlot, *, faulted: bool = False) -> None:
+        """Wind the seat's process up in the background."""
+        ending = seat.release(faulted=faulted)
+        if ending is not None:
+            task = asyncio.ensure_future(ending)
+            self._endings.add(task)
+            task.add_done_callback(self._endings.discard)
+
+    async def close(self) -> None:
+        """Wind everything up, and wait for it: less than two seconds."""
+        for seat in self._seats.values():
+            self.retire(seat)
+        while self._endings:
+            await asyncio.wait(self._endings)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What one process of an engine showed before any game: the name it gives itself, the dialect it speaks, the
+    options it has, and what is wrong."""
+
+    name: str = ""
+    proto: str = ""
+    options: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+async def preflight(specs: Iterable[EngineSpec], variants: Iterable[str]) -> list[Checked]:
+    """Start one process of every engine, one after the other, bring it to all `variants` and end it.
+
+    What our own engine has to compile for these variants and its player, it compiles here, before any clock runs; that
+    is shown (`compiling.report`), and no deadline hurries it.
+    Engines that differ only in name, limits or margins are started once. Never fails: see `problems`.
+    """
+    variants = tuple(variants)
+    seen: dict[object, Checked] = {}
+    found = []
+    for spec in specs:
+        same = (spec.command, spec.proto, spec.options, spec.init, spec.cwd, spec.env)
+        if same not in seen:
+            seen[same] = await _check(spec, variants)
+        found.append(seen[same])
+    return found
+
+
+async def _check(spec: EngineSpec, variants: tuple[str, ...]) -> Checked:
+    plain = replace(spec, options=(), ready=max(spec.ready, COMPILING) if spec.player else spec.ready)
+    try:
+        engine = await start(plain, on_compiling=compiling.report)
+    except (EngineError, ValueError) as error:
+        return Checked(problems=(f"{spec.name}: {error}",))
+    steps: list[Callable[[], Awaitable[object]]] = [
+        partial(_set_option, engine, name, value) for name, value in spec.options
+    ]
+    steps += [partial(set_variant, engine, variant) for variant in variants]
+    problems = []
+    try:
+        for step in (*steps, engine.is_ready):
+            try:
+                await step()
+            except EngineProtocolError as error:
+                problems.append(f"{spec.name}: {error}")
+    except EngineError as error:
+        problems.append(f"{spec.name}: {error}")
+    finally:
+        await engine.quit(spec.quit)
+    options = tuple(option.name for option in engine.options.values())
+    return Checked(engine.name, engine.proto, options, tuple(problems))

@@ -1,0 +1,270 @@
+"""Games between our own players inside this process: no engine processes, no lines, no clocks; the same games.
+
+A process takes a second to start, and most players need a millisecond a move. A chair searches with the settings that
+an engine process would have, from the same positions with the same seeds, so moves and results, and with them the
+result digest of a run, are those of processes at fixed nodes or depth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hnefi import players
+from hnefi.engine import about, games, squares
+from hnefi.engine.search.searcher import Searcher
+from hnefi.engine.search.types import Info, Limits
+from hnefi.engine.session import Session
+from hnefi.engine.sides import Reason
+from hnefi.engine.wording import shorten
+
+from .engine_slot import find_variant
+from .options import ConfigError
+from .referee import NONE, Adjudication, End, Scores, over
+from .slots import Watch, in_pairs
+from .values import EngineSpec, GameResult, GameTask, PlyLog
+
+if TYPE_CHECKING:
+    from hnefi.engine.position import Position
+
+WatchPly = Callable[[GameTask, int, PlyLog], None]
+"""Told a game, the number of a ply from 1, and the ply."""
+
+IDENTITY = f"{about.NAME} {about.VERSION}"
+"""What our engine calls itself in its greeting."""
+
+
+def expect_own(config: Mapping[str, Mapping[str, Any]], engines: Sequence[Mapping[str, Any]]) -> None:
+    """ConfigError unless all engines are our players without clocks, and nothing is asked that only lines show."""
+    for engine in engines:
+        name = shorten(engine["name"])
+        if "player" not in engine:
+            raise ConfigError(f"run.inside: engine {name} is a program: expected players only")
+        sides = (engine, engine["limits_a"], engine["limits_d"])
+        timed = [key for key in ("tc", "movetime") for side in sides if side.get(key) is not None]
+        if timed:
+            raise ConfigError(f"run.inside: engine {name}: {timed[0]}: expected fixed nodes or depth")
+        for key in ("init", "env", "letters", "clock"):
+            if engine[key]:
+                raise ConfigError(f"run.inside: engine {name}: {key}: expected only with engine processes")
+    for group, key in (("output", "traffic"), ("output", "keep_lines"), ("control", "cross_check")):
+        if config[group][key]:
+            raise ConfigError(f"run.inside: {group}.{key}: expected only with engine processes")
+
+
+def problems(specs: Iterable[EngineSpec]) -> list[str]:
+    """What is wrong with the engines' options, a sentence each."""
+    found = []
+    for spec in specs:
+        try:
+            InProcessEngine(spec)
+        except ValueError as error:
+            found.append(f"{spec.name}: {error}")
+    return found
+
+
+class InProcessEngine:
+    """One of our players at a board; for one thread, but for `stop`. ValueError for options it does not take."""
+
+    def __init__(self, spec: EngineSpec) -> None:
+        self.name = spec.name
+        self._session = Session(load_player=players.load)
+        self._session.set_option("Player", spec.player)
+        for name, value in spec.options:
+            self._session.set_option(name, value or None)
+        own = self._session.player_limits
+        self._limits = tuple(
+            Limits(depth=side.depth, nodes=side.nodes).tightened(own) for side in spec.limits
+        )
+        self._searcher = Searcher(self._session.settings)
+        self._last: Info | None = None
+
+    def sit(self, variant: str, seed: int) -> None:
+        """Ready for a new game."""
+        self._session.use_variant(find_variant(variant))
+        self._session.set_option("Seed", str(seed))
+        self._searcher.configure(self._session.effective)
+        self._searcher.clear()
+
+    def move(self, position: Position) -> tuple[int, Info | None]:
+        """The move in a position that is not over, and the last report about it."""
+        self._last = None
+        self._searcher.begin()
+        result = self._searcher.search(position, self._limits[position.side], self._hear)
+        assert result.move is not None
+        return result.move, self._last
+
+    def stop(self) -> None:
+        """End a running search soon; its move is worth nothing."""
+        self._searcher.stop()
+
+    def _hear(self, info: Info) -> None:
+        if info.multipv == 1:
+            self._last = info
+
+
+def play_game(
+    task: GameTask,
+    chairs: tuple[InProcessEngine, InProcessEngine],
+    rule: Adjudication = NONE,
+    *,
+    broken_off: threading.Event | None = None,
+    on_ply: WatchPly | None = None,
+) -> GameResult:
+    """One game; interrupted soon after `broken_off` is set. `on_ply` gets every ply with its number from 1."""
+    began, started = time.monotonic(), time.time()
+    variant = find_variant(task.variant)
+    start = task.opening.start
+    position: Position = games.initial(variant) if start is None else games.from_fen(variant, start)
+    for text in task.opening.moves:
+        position = position.play(position.parse_move(text))
+    for chair, seed in zip(chairs, task.seeds, strict=True):
+        chair.sit(task.variant, seed)
+    scores = Scores(rule)
+    plies: list[PlyLog] = []
+    length = len(task.opening.moves)
+    while (end := over(position, length, scores, rule)) is None:
+        side = int(position.side)
+        move, info = chairs[side].move(position)
+        if broken_off is not None and broken_off.is_set():
+            end = End(None, Reason.INTERRUPTED)
+            break
+        position = position.play(move)
+        length += 1
+        plies.append(_ply(move, position, info))
+        scores.add(side, plies[-1].cp, plies[-1].mate)
+        if on_ply is not None:
+            on_ply(task, length, plies[-1])
+    return GameResult(
+        task=task,
+        names=(chairs[0].name, chairs[1].name),
+        winner=end.winner,
+        reason=end.reason.value,
+        plies=tuple(plies),
+        captured=position.taken,
+        ids=(IDENTITY, IDENTITY),
+        final=position.fen(),
+        rules_hash=variant.hash,
+        started=started,
+        seconds=round(time.monotonic() - began, 6),
+        extra={"fact": end.fact} if end.fact else {},
+    )
+
+
+def _ply(move: int, position: Position, info: Info | None) -> PlyLog:
+    """A ply that led to `position`, without times: nobody measured them."""
+    captures = tuple(squares.name(sq) for sq in position.last_captures)
+    ply = PlyLog(squares.move_name(move), captures)
+    if info is None:
+        return ply
+    score = info.score
+    return replace(
+        ply, cp=score.cp, mate=score.mate, depth=info.depth, seldepth=info.seldepth, nodes=info.nodes
+    )
+
+
+async def play(
+    tasks: Iterable[GameTask],
+    specs: Sequence[EngineSpec],
+    *,
+    concurrency: int = 1,
+    adjudication: Adjudication = NONE,
+    on_event: Watch | None = None,
+    abort: asyncio.Event | None = None,
+) -> AsyncGenerator[GameResult, None]:
+    """As `slots.play`: all `tasks`, `concurrency` games at a time, each in a thread; results as they come.
+
+    Kernels run side by side, what is around them does not: many short games want processes (`run.backend`).
+    """
+    pairs = in_pairs(tasks)
+    aborted = asyncio.ensure_future((abort or asyncio.Event()).wait())
+    slots = [_Slot(number, specs, adjudication, on_event) for number in range(concurrency)]
+    running: dict[asyncio.Future[GameResult], _Slot] = {}
+
+    def begin(slot: _Slot) -> None:
+        if not slot.open and not aborted.done():
+            slot.open = next(pairs, [])
+        if slot.open and not aborted.done():
+            running[asyncio.ensure_future(slot.next_game())] = slot
+
+    try:
+        for slot in slots:
+            begin(slot)
+        while running:
+            waiting: set[asyncio.Future[Any]] = {aborted, *running}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if aborted.done():
+                for slot in slots:
+                    slot.break_off()
+                await asyncio.wait(running)
+            for game in [game for game in running if game.done()]:
+                slot = running.pop(game)
+                result = game.result()
+                begin(slot)
+                yield result
+    finally:
+        aborted.cancel()
+        for slot in slots:
+            slot.break_off()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(aborted, *running, return_exceptions=True)
+
+
+class _Slot:
+    """Plays one game after another; players stay seated from game to game."""
+
+    def __init__(
+        self, number: int, specs: Sequence[EngineSpec], rule: Adjudication, on_event: Watch | None
+    ) -> None:
+        self.open: list[GameTask] = []
+        self._number = number
+        self._specs = specs
+        self._rule = rule
+        self._on_event = on_event
+        self._broken_off = threading.Event()
+        self._chairs: dict[tuple[int, int], InProcessEngine] = {}
+
+    def break_off(self) -> None:
+        """Have the running game end soon."""
+        self._broken_off.set()
+        for chair in list(self._chairs.values()):
+            chair.stop()
+
+    async def next_game(self) -> GameResult:
+        task = self.open.pop(0)
+        loop = asyncio.get_running_loop()
+        tell_ply: WatchPly | None = None
+        if self._on_event is not None:
+            start = task.opening.start
+            variant = find_variant(task.variant)
+            position = games.initial(variant) if start is None else games.from_fen(variant, start)
+            for text in task.opening.moves:
+                position = position.play(position.parse_move(text))
+            self._tell("start", task=task, fen=position.fen())
+
+            def tell_ply(task: GameTask, number: int, ply: PlyLog) -> None:
+                loop.call_soon_threadsafe(partial(self._tell, "ply", task=task, number=number, ply=ply))
+
+        result = await asyncio.to_thread(self._play, task, tell_ply)
+        self._tell("end", result=result)
+        return result
+
+    def _play(self, task: GameTask, on_ply: WatchPly | None) -> GameResult:
+        one, two = task.engines
+        # A player that meets himself sits on two chairs.
+        keys = ((one, 0), (two, int(one == two)))
+        for key in keys:
+            if key not in self._chairs:
+                self._chairs[key] = InProcessEngine(self._specs[key[0]])
+        chairs = (self._chairs[keys[0]], self._chairs[keys[1]])
+        return play_game(task, chairs, self._rule, broken_off=self._broken_off, on_ply=on_ply)
+
+    def _tell(self, event: str, **facts: object) -> None:
+        if self._on_event is not None:
+            self._on_event(event, {"slot": self._number, **facts})

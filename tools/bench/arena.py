@@ -1,0 +1,145 @@
+"""`hnefi bench arena`: the CPU time that the arena's own process spends on a ply, its engines excluded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from ..common.arguments import find_variant, let_interrupt_end_us, parser, positive
+
+if TYPE_CHECKING:
+    from ..arena.values import EngineSpec, GameTask
+
+WARM_UP = 4
+"""Plies of a game that is played first, so that no run pays for imports."""
+
+PATIENCE = 600.0
+"""Seconds in which an engine must be ready: the first of an installation compiles its kernels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of games: own CPU time and wall time in seconds, and by how many ms the arena itself was late at most."""
+
+    games: int
+    plies: int
+    cpu: float
+    wall: float
+    lateness: float
+
+    @property
+    def per_ply(self) -> float:
+        """Own CPU time in ms per ply."""
+        return self.cpu * 1000 / self.plies
+
+
+class BenchError(Exception):
+    """The games did not end as games of random movers do."""
+
+
+def main(argv: list[str]) -> int:
+    """Play the runs and print them; the exit status is 1 if an engine did something wrong."""
+    options = parser(
+        "bench arena",
+        "Lets two seeded random movers play under the arena's referee and prints the CPU time that this process spends "
+        "on a ply: asking, reading, judging, keeping the result; the engines' time and storing are not in it. The "
+        "games are the same on every run.",
+        ["", "--games 400", "--variant hex:11 --concurrency 2 --json"],
+    )
+    options.add_argument("--games", type=positive, default=12, help="per run (default 12, a minute in all)")
+    options.add_argument("--runs", type=positive, default=5, help="how many (default 5)")
+    options.add_argument("--variant", default="copenhagen", help="what to play (default copenhagen)")
+    options.add_argument(
+        "--concurrency", dest="slots", type=positive, default=1, help="games at a time (default 1)"
+    )
+    options.renamed("--slots", "--concurrency")
+    options.add_argument("--json", action="store_true", help="one JSON document")
+    arguments = options.parse_args(argv)
+    variant = find_variant(options, arguments.variant).name
+    let_interrupt_end_us()
+
+    from ..arena.slots import LIMIT
+
+    if arguments.slots > LIMIT:
+        options.error(f"{arguments.slots} slots: expected at most {LIMIT}")
+    runs = []
+    try:
+        asyncio.run(measure(variant, 1, 1, WARM_UP))
+        for number in range(1, arguments.runs + 1):
+            run = asyncio.run(measure(variant, arguments.games, arguments.slots))
+            runs.append(run)
+            if not arguments.json:
+                print(
+                    f"run {number}  {run.per_ply:.3f} ms/ply  {run.games} games  {run.plies} plies  "
+                    f"{run.wall:.1f} s  at most {run.lateness:.1f} ms late",
+                    flush=True,
+                )
+    except BenchError as error:
+        print(f"hnefi bench arena: {error}", file=sys.stderr)
+        return 1
+    costs = sorted(run.per_ply for run in runs)
+    if arguments.json:
+        document = {
+            "variant": variant,
+            "slots": arguments.slots,
+            "runs": [asdict(run) for run in runs],
+            "ms_per_ply": {"min": costs[0], "median": median(costs), "max": costs[-1]},
+        }
+        json.dump(document, sys.stdout, indent=2)
+        print()
+    else:
+        print(
+            f"{variant}, slots {arguments.slots}: own CPU per ply min {costs[0]:.3f}, median {median(costs):.3f}, "
+            f"max {costs[-1]:.3f} ms"
+        )
+    return 0
+
+
+async def measure(variant: str, games: int, slots: int, max_plies: int = 0) -> Run:
+    """Play so many games, each to its end or to `max_plies`; BenchError if an engine did something wrong."""
+    from ..arena import slots as arena
+    from ..arena.referee import Adjudication
+
+    cpu, wall = time.process_time(), time.perf_counter()
+    plies, lateness = 0, 0.0
+    results = arena.play(
+        _tasks(variant, games), _engines(), concurrency=slots, adjudication=Adjudication(max_plies=max_plies)
+    )
+    async for result in results:
+        if result.fault is not None:
+            raise BenchError(f"game {result.task.id}: {result.reason}: {result.fault.text}")
+        plies += len(result.plies)
+        lateness = max(lateness, result.lateness)
+    return Run(games, plies, time.process_time() - cpu, time.perf_counter() - wall, lateness)
+
+
+def _tasks(variant: str, games: int) -> Iterator[GameTask]:
+    """Pairs with the sides swapped, every game with seeds of its own."""
+    from ..arena.values import GameTask, Opening
+
+    for index in range(games):
+        pair = index // 2 + 1
+        if index % 2 == 0:
+            yield GameTask(pair, 1, variant, Opening(), (0, 1), (index, games + index))
+        else:
+            yield GameTask(pair, 2, variant, Opening(), (1, 0), (index, games + index))
+
+
+def _engines() -> list[EngineSpec]:
+    """Two processes of the weakest player: what they do is not measured, but waited for."""
+    from hnefi.protocol.client import own_command
+
+    from ..arena.values import EngineSpec, SideLimits
+
+    limits = SideLimits(nodes=1)
+    command = tuple(own_command("--player", "random-blind"))
+    return [
+        EngineSpec(name, command, proto="uti", limits=(limits, limits), ready=PATIENCE)
+        for name in ("first", "second")
+    ]

@@ -1,0 +1,110 @@
+"""`hnefi bench hex`: every opening of a small Hex board solved by the ordinary search."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from typing import Any
+
+from ..common.arguments import let_interrupt_end_us, natural, parser, positive
+
+KNOWN = {
+    2: ".W/W.",
+    3: "..W/WWW/W..",
+    4: "...W/..W./.W../W...",
+    5: "....W/.WWWW/.WWW./WWWW./W....",
+}
+"""Winning first moves (`W`), rows from the top; the first player joins top and bottom."""
+LARGEST = 6
+
+
+def main(argv: list[str]) -> int:
+    """Solve and compare; the exit status is 1 if a value differs from the known one."""
+    options = parser(
+        "bench hex",
+        "Finds out of every opening of Hex whether it wins, by the ordinary search with its evaluator; openings that "
+        "are images of each other under a half turn are solved once. W: whoever plays it first wins.",
+        ["", "--size 4", "--hash 1024 --json"],
+    )
+    options.add_argument(
+        "--size", type=_size, default=5, help=f"files, 2 to {LARGEST} (default 5, minutes; 6 takes very long)"
+    )
+    options.add_argument("--hash", type=positive, default=256, metavar="MIB", help="table size (default 256)")
+    options.add_argument("--json", action="store_true", help="one JSON document")
+    arguments = options.parse_args(argv)
+    let_interrupt_end_us()
+
+    from hnefi.engine.games import find
+    from hnefi.engine.warmup import warm_game
+
+    warm_game(find("hex"))
+    size = arguments.size
+    table = [["?"] * size for _ in range(size)]
+    openings = []
+    for row in range(size):
+        for column in range(size):
+            if table[row][column] == "?":
+                found = _solve(size, row, column, arguments.hash)
+                table[row][column] = table[-1 - row][-1 - column] = found["value"]
+                openings.append(found)
+                if not arguments.json:
+                    print(
+                        f"{found['move']:3} {found['value']}  in {found['plies']:2} plies  {found['nodes']:13,} nodes  "
+                        f"{found['seconds']:8.1f} s",
+                        flush=True,
+                    )
+    whole = "/".join("".join(row) for row in table)
+    known = KNOWN.get(size)
+    nodes, seconds = sum(row["nodes"] for row in openings), sum(row["seconds"] for row in openings)
+    if arguments.json:
+        json.dump({"size": size, "openings": openings, "table": whole, "known": known}, sys.stdout, indent=2)
+        print()
+    else:
+        verdict = (
+            "nothing known to compare with"
+            if known is None
+            else "as known"
+            if whole == known
+            else f"known: {known}"
+        )
+        print(f"{whole}  {verdict}")
+        print(f"{len(openings)} openings, {nodes:,} nodes, {seconds:.1f} s")
+    return int(known is not None and whole != known)
+
+
+def _size(text: str) -> int:
+    size = natural(text)
+    if not 2 <= size <= LARGEST:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected 2 to {LARGEST}")
+    return size
+
+
+def _solve(size: int, row: int, column: int, mebibytes: int) -> dict[str, Any]:
+    """The value of one opening, the plies until the end with best play, and what it took to know."""
+    from hnefi.engine import games
+    from hnefi.engine.search.searcher import Searcher
+    from hnefi.engine.search.types import Info, Limits, Settings
+    from hnefi.engine.squares import move, move_name, square
+
+    sq = square(column, size - 1 - row)
+    opening = move(sq, sq)
+    position = games.initial(games.find(f"hex:{size}")).play(opening)
+    searcher = Searcher(Settings(hash_mib=mebibytes))
+    infos: list[Info] = []
+    searcher.begin()
+    begun = time.perf_counter()
+    searcher.search(position, Limits(depth=size * size), infos.append)
+    seconds = time.perf_counter() - begun
+    last = infos[-1]
+    # The board fills up before that depth: what is not won is lost, and the search has seen it.
+    mate = last.score.mate
+    assert mate is not None
+    return {
+        "move": move_name(opening),
+        "value": "W" if mate < 0 else ".",
+        "plies": 2 * mate if mate > 0 else 1 - 2 * mate,
+        "nodes": last.nodes,
+        "seconds": round(seconds, 2),
+    }

@@ -1,0 +1,316 @@
+"""`hnefi bench oneply`: games of players who look one ply ahead with the network of 2007, by CPU time.
+
+The same games are played with the sums that are kept from move to move and with the whole network for every position,
+in one process, turn and turn about; a plain forward in C scores positions of such games. `--verify` compares move by
+move what the fast player and the plain one choose.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..common.arguments import (
+    add_variant_path,
+    find_tafl_variant,
+    let_interrupt_end_us,
+    natural,
+    parser,
+    positive,
+)
+from .speed import COMPILERS, FLAGS, BenchError, find_compiler, run_reference
+
+REFERENCE = Path(__file__).with_suffix(".c")
+NETWORK = "hingston2007"
+SPREADS = (None, 0.02, 0.3, 1.0)
+"""Standard deviations of random weights; None: that of the first parents of an evolution, 1 / number of weights."""
+PARENTS = (5, 50, 500)
+MATCHES = 10
+"""Matches of every network against the random mover in a generation."""
+GENERATIONS = 300
+MOST_GAMES = 1500
+"""Of a larger generation so many games are drawn."""
+SEED = 1
+
+
+def contestants(variant: Any, count: int, spread: float | None, seed: int = SEED) -> list[Any]:
+    """Players with random networks."""
+    import numpy as np
+
+    from hnefi.engine.contest import Contestant
+    from hnefi.engine.evaluators import network
+
+    net, numbers = network.parse(NETWORK), np.random.default_rng(seed)
+    weights = net.count(variant)
+    return [
+        Contestant(
+            "minimax", params=net.record(variant, numbers.normal(0, 1, weights) * (spread or 1 / weights))
+        )
+        for _ in range(count)
+    ]
+
+
+def generation(networks: int, most: int = MOST_GAMES) -> Any:
+    """The games of a generation: every two networks a match, each `MATCHES` against the last contestant."""
+    import numpy as np
+
+    from hnefi.engine.contest import GAME
+
+    pairs = [(i, j) for i in range(networks) for j in range(networks) if i != j]
+    for i in range(networks):
+        pairs += [(i, networks), (networks, i)] * MATCHES
+    chosen = np.random.default_rng(SEED).permutation(len(pairs))[:most]
+    games = np.zeros(len(chosen), GAME)
+    games["attackers"], games["defenders"] = np.array(pairs)[chosen].T
+    games["seed"] = np.arange(len(chosen))
+    return games
+
+
+def seconds(variant: Any, players: Sequence[Any], games: Any, *, quick: bool = True) -> float:
+    """CPU seconds of playing these games."""
+    from hnefi.engine import contest
+
+    begun = time.process_time()
+    contest.play(variant, players, games, quick=quick)
+    return time.process_time() - begun
+
+
+class Forward:
+    """Positions of random games and one network's weights, as files for the reference in C."""
+
+    def __init__(self, variant: Any, compiler: Sequence[str], folder: Path) -> None:
+        import numpy as np
+
+        from hnefi.engine import games, verbs
+        from hnefi.engine.evaluators.networks import hingston2007
+
+        self._folder, self._variant = folder, variant
+        params = contestants(variant, 1, 0.05)[0].params[0]
+        numbers = np.random.default_rng(SEED)
+        boards, self.total, self._count = b"", 0.0, 0
+        position = games.initial(variant)
+        for _ in range(200):
+            if position.outcome is not None:
+                position = games.initial(variant)
+            raw = np.array([*position.taken, position.side == 0], np.float64)
+            boards += hingston2007.picture(variant, position).astype(np.int8).tobytes() + raw.tobytes()
+            self.total += float(verbs.value(params, position.new_record()[0]))
+            self._count += 1
+            moves = position.legal_moves()
+            position = position.play(moves[numbers.integers(len(moves))])
+        (folder / "boards").write_bytes(boards)
+        (folder / "weights").write_bytes(params["weights"].tobytes())
+        command = [*compiler, *FLAGS, "-o", str(folder / "forward"), str(REFERENCE), "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BenchError(f"{shlex.join(command)}\n{done.stderr.rstrip()}")
+
+    def nanoseconds(self, rounds: int = 500) -> float:
+        """CPU time of a position; BenchError unless C finds the same values."""
+        folder = self._folder
+        command = (
+            str(self._variant.files),
+            "10",
+            str(rounds),
+            *(str(folder / name) for name in ("weights", "boards")),
+        )
+        taken, found = run_reference(folder / "forward", command)
+        total = float(found[0].removeprefix("sum "))
+        if abs(total - self.total) > 1e-6 * (1 + abs(self.total)):
+            raise BenchError(f"not the same work: numba found {self.total!r}, C {total!r}")
+        return taken / rounds / self._count * 1e9
+
+
+def measure(
+    variant: Any, compiler: Sequence[str] | None, rounds: int, most: int = MOST_GAMES
+) -> dict[str, Any]:
+    """The figures, best of several rounds; BenchError unless all ways of scoring agree."""
+    from hnefi.engine.contest import Contestant
+
+    players = [*contestants(variant, 2 * PARENTS[0], SPREADS[1]), Contestant("random")]
+    games = generation(2 * PARENTS[0], most)
+    slow_games = games[:: max(1, len(games) // 20)].copy()
+    seconds(variant, players, games[:1])
+    fast, slow, plain_c = [], [], []
+    with TemporaryDirectory(prefix="hnefi-bench-") as name:
+        forward = None if compiler is None else Forward(variant, compiler, Path(name))
+        for _ in range(rounds):
+            fast.append(seconds(variant, players, games))
+            slow.append(seconds(variant, players, slow_games, quick=False))
+            if forward is not None:
+                plain_c.append(forward.nanoseconds())
+    if (games[:: max(1, len(games) // 20)] != slow_games).any():
+        raise BenchError("the fast games are not the plain ones")
+    scored = int(games["evaluations"].sum())
+    ns = min(fast) / scored * 1e9
+    plain = min(slow) / int(slow_games["evaluations"].sum()) * 1e9
+    c = min(plain_c, default=None)
+    figures: dict[str, Any] = {
+        "variant": variant.name,
+        "games": len(games),
+        "plies_per_game": round(float(games["plies"].mean()), 1),
+        "successors_per_game": round(scored / len(games)),
+        "ns_per_successor": round(ns, 1),
+        "evaluations_per_second": round(1e9 / ns),
+        "games_per_second": round(len(games) / min(fast)),
+        "plain_ns": round(plain, 1),
+        "plain_ratio": round(plain / ns, 1),
+        "c_forward_ns": None if c is None else round(c, 1),
+        "c_forward_ratio": None if c is None else round(c / ns, 1),
+        "first_parents_ns": 0.0,
+        "run_seconds": round(min(fast) * GENERATIONS * 290 / len(games), 1),
+        "populations": {},
+    }
+    first = [*contestants(variant, 2 * PARENTS[0], None), Contestant("random")]
+    best = min(seconds(variant, first, games) for _ in range(rounds))
+    figures["first_parents_ns"] = round(best / int(games["evaluations"].sum()) * 1e9, 1)
+    for parents in PARENTS:
+        players = [*contestants(variant, 2 * parents, SPREADS[1]), Contestant("random")]
+        games = generation(2 * parents, most)
+        best = min(seconds(variant, players, games) for _ in range(rounds))
+        figures["populations"][f"{parents}+{parents}"] = round(len(games) / best)
+    return figures
+
+
+def disagreements(variant: Any, player: Any, positions: int, seed: int) -> int:
+    """In how many positions of games the fast player moves, or draws among equals, otherwise than the plain one."""
+    import numpy as np
+
+    from hnefi.engine import games, one_ply, verbs
+    from hnefi.engine.evaluators.networks import hingston2007_fast as fast
+    from hnefi.engine.games.tafl.state import CORE
+    from hnefi.engine.search import minimax
+
+    params, numbers = player.params[0], np.random.default_rng(seed)
+    net, work, plain = fast.new(1)[0], minimax.new_work()[0], minimax.new_work()[0]
+    fast.prepare(params, net)
+    done = wrong = 0
+    while done < positions:
+        record = games.initial(variant).new_record()
+        state, core = record[0], record.view(np.uint8).reshape(-1)[CORE]
+        state["random"] = seed * 1000 + done + 1
+        fast.sum_up(net, state)
+        for _ in range(120):
+            stream = int(state["random"])
+            expected = minimax.choose(state, plain, params, 1)
+            expected_stream, state["random"] = int(state["random"]), stream
+            before = core.tobytes()
+            move = one_ply.choose(state, work, params, net)
+            wrong += move != expected or int(state["random"]) != expected_stream or core.tobytes() != before
+            done += 1
+            if numbers.random() < 0.7:
+                move = verbs.random_move(state)
+            if move == 0 or done >= positions:
+                break
+            verbs.make(state, move)
+            fast.follow(net, state)
+            if state["outcome"] or verbs.adjudicate(state, -1):
+                break
+    return wrong
+
+
+def verify(positions: int, say: Callable[[str], None]) -> int:
+    """Disagreements over so many positions of all tafl variants and all flood_reaches_edge of weights."""
+    from hnefi.engine import games
+
+    variants = [variant for variant in games.everything() if variant.game == "tafl"]
+    each = -(-positions // (len(variants) * len(SPREADS)))
+    wrong = 0
+    for number, variant in enumerate(variants):
+        here = sum(
+            disagreements(variant, contestants(variant, 1, spread, number)[0], each, number + 1)
+            for spread in SPREADS
+        )
+        wrong += here
+        if here:
+            say(f"{variant.name}: {here} of {each * len(SPREADS)}")
+    say(
+        f"{each * len(SPREADS) * len(variants):,} positions of {len(variants)} variants, {wrong} disagreements"
+    )
+    return wrong
+
+
+def compile_kernels() -> None:
+    """Compile in another process what the cache lacks: one that has just compiled runs its kernels a tenth slower."""
+    code = (
+        "import numpy\nfrom hnefi.engine import contest, games\n"
+        "from hnefi.engine.contest import GAME, Contestant\n"
+        "contest.play(games.find('brandubh'), [Contestant('random')], numpy.zeros(1, GAME))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BenchError(f"the kernels do not compile:\n{done.stderr.rstrip()}")
+
+
+def lines_of(figures: dict[str, Any]) -> list[str]:
+    """The figures for people."""
+    speeds = ", ".join(f"{name} {speed:,}" for name, speed in figures["populations"].items())
+    rows = [
+        ("games of a generation", f"{figures['games']}, {figures['plies_per_game']} plies each"),
+        ("scored successors", f"{figures['successors_per_game']:,} a game"),
+        (
+            "whole games",
+            f"{figures['ns_per_successor']} ns a successor, {figures['games_per_second']:,} games/s",
+        ),
+        ("", f"{figures['evaluations_per_second']:,} evaluations/s"),
+        ("first parents", f"{figures['first_parents_ns']} ns: weights so small that all moves are close"),
+        ("plain network", f"{figures['plain_ns']} ns, {figures['plain_ratio']} x"),
+        ("plain forward in C", f"{figures['c_forward_ns']} ns, {figures['c_forward_ratio']} x"),
+        ("games/s by population", speeds),
+        (f"{GENERATIONS} generations", f"{figures['run_seconds']} s CPU for all games of 5+5"),
+    ]
+    return [
+        f"{name:22} {text}".rstrip()
+        for name, text in rows
+        if name != "plain forward in C" or figures["c_forward_ns"] is not None
+    ]
+
+
+def main(argv: list[str]) -> int:
+    """Measure and print; the exit status is 1 if the ways of scoring disagree."""
+    options = parser(
+        "bench oneply",
+        "Measures games of players who look one ply ahead with the evolved network of 2007, by CPU time, against the "
+        "same games scored by the plain network and a plain forward in C. Target: 40 ns a successor on 11x11.",
+        ["", "--rounds 3 --variant brandubh", "--verify 100000"],
+    )
+    options.add_argument(
+        "--variant", metavar="NAME", default="hingston-original", help="default: hingston-original"
+    )
+    options.add_argument(
+        "--rounds", metavar="N", type=positive, default=5, help="the best of so many counts (5)"
+    )
+    options.add_argument("--cc", metavar="CC", help="the C compiler (else $CC, cc, gcc or clang)")
+    options.add_argument(
+        "--verify", metavar="N", type=natural, default=0, help="compare the moves in N positions instead"
+    )
+    options.add_argument("--json", action="store_true", help="the figures as one JSON document")
+    add_variant_path(options)
+    arguments = options.parse_args(argv)
+    variant = find_tafl_variant(options, arguments.variant, arguments.path)
+    let_interrupt_end_us()
+    if arguments.verify:
+        return int(verify(arguments.verify, print) > 0)
+    try:
+        compiler = find_compiler(arguments.cc)
+        compile_kernels()
+        figures = measure(variant, compiler, arguments.rounds)
+    except BenchError as error:
+        print(f"hnefi bench oneply: {error}", file=sys.stderr)
+        return 1
+    if arguments.json:
+        print(json.dumps(figures, indent=2))
+        return 0
+    print("\n".join(lines_of(figures)))
+    if compiler is None:
+        print(f"no C compiler found ({', '.join(COMPILERS)}; --cc names one): nothing to compare with in C")
+    else:
+        print(f"CPU time, best of {arguments.rounds}; C: {shlex.join([*compiler, *FLAGS])}")
+    return 0

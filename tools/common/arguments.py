@@ -1,0 +1,119 @@
+"""What the subcommands' command lines have in common."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hnefi.protocol.flags import Help, Parser
+
+from .interrupts import let_them_end_us
+
+if TYPE_CHECKING:
+    from hnefi.engine.game import AnyVariant
+    from hnefi.engine.variant import Variant
+
+
+def parser(command: str, description: str, examples: Sequence[str] = ()) -> Parser:
+    """A parser for ``hnefi COMMAND`` whose help ends with `examples`."""
+    shown = "\n".join(f"  hnefi {command} {example}".rstrip() for example in examples)
+    return Parser(
+        prog=f"hnefi {command}",
+        description=description,
+        epilog=f"examples:\n{shown}" if shown else None,
+        formatter_class=Help,
+        allow_abbrev=False,
+    )
+
+
+def add_variant_path(to: argparse.ArgumentParser) -> None:
+    """`--path`: where variants of one's own lie."""
+    to.add_argument("--path", metavar="PATH", help="a file or folder of further variants (TOML)")
+
+
+def add_out(to: argparse._ActionsContainer, metavar: str, what: str, **how: Any) -> None:
+    """`-o`, `--out`: where the work of a command goes."""
+    to.add_argument("-o", "--out", metavar=metavar, help=what, **how)
+
+
+def add_plain(to: argparse._ActionsContainer) -> None:
+    """`--plain`: for scripts, logs and screens that show little."""
+    to.add_argument("--plain", action="store_true", help="plain lines in ASCII, also on a terminal")
+
+
+class _Png(argparse.Action):
+    """`--png`, refused at once where no PNG can be drawn."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,  # noqa: ARG002
+        option_string: str | None = None,
+    ) -> None:
+        from .svg_chart import expect_png
+
+        try:
+            expect_png()
+        except ImportError as error:
+            parser.error(f"{option_string}: {error}")
+        setattr(namespace, self.dest, True)
+
+
+def add_png(to: argparse.ArgumentParser) -> None:
+    """`--png`: figures not only as SVG."""
+    to.add_argument(
+        "--png", action=_Png, nargs=0, default=False, help="figures also as PNG, which needs matplotlib"
+    )
+
+
+def find_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> AnyVariant:
+    """The variant called `word` (name, alias, or a TOML file); otherwise the program ends with the reason."""
+    from hnefi.engine.game import VariantError
+    from hnefi.engine.games import find
+    from hnefi.engine.variant import load
+
+    try:
+        return load(word) if word.endswith(".toml") else find(word, path)
+    except VariantError as error:
+        options.error(str(error))
+
+
+def find_tafl_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> Variant:
+    """As `find_variant`, for what only tafl has."""
+    from hnefi.engine.variant import Variant
+
+    found = find_variant(options, word, path)
+    if not isinstance(found, Variant):
+        options.error(f"{word}: expected a tafl variant, not {found.game}")
+    return found
+
+
+def let_interrupt_end_us() -> None:
+    """Ctrl-C ends the program at once, without a word: compiled kernels never look at Python's own handler."""
+    let_them_end_us()
+
+
+def natural(text: str) -> int:
+    """A whole number from 0 on, as the type of an argument."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected a whole number from 0 on")
+    return int(text)
+
+
+def many(text: str) -> int:
+    """A whole number from 0 on of up to twelve digits, as the type of an argument: nodes, for one."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 12):
+        raise argparse.ArgumentTypeError(
+            f"{text[:80]!r}: expected a whole number from 0 on, of at most twelve digits"
+        )
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on, as the type of an argument."""
+    number = natural(text)
+    if number == 0:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected a whole number from 1 on")
+    return number

@@ -1,0 +1,336 @@
+"""Pairs: what two games with sides swapped say together, and the tally of a run.
+
+The match rule is that of P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl": more game wins decide; then
+the larger total of own captures over both games; then it is a draw. 2, 1 or 0 points.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from itertools import product
+from typing import Literal, NamedTuple
+
+from hnefi.engine.squares import FILES
+
+from ..arena.values import GameResult, Winner
+from .statistics import wilson
+
+Side = Literal[0, 1]
+Bucket = Literal["LL", "LD", "WL", "DD", "WD", "WW"]
+"""A pair as one engine sees it. WL: the same side won twice; this and DD share the middle of the five counts."""
+BUCKETS: tuple[Bucket, ...] = ("LL", "LD", "WL", "DD", "WD", "WW")
+DOUBLED: dict[Winner, tuple[int, int]] = {"a": (2, 0), "draw": (1, 1), "d": (0, 2)}
+"""Twice the points of attackers and of defenders."""
+_BUCKETS: dict[tuple[int, int], Bucket] = {
+    (0, 0): "LL", (0, 1): "LD", (0, 2): "WL", (1, 1): "DD", (1, 2): "WD", (2, 2): "WW",
+}  # fmt: skip
+SQUARE = re.compile(r"([a-s])([1-9][0-9]?)")
+
+
+class Ending(NamedTuple):
+    """Who attacked, who defended and who won one game of a variant."""
+
+    variant: str
+    attackers: str
+    defenders: str
+    winner: Winner
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What a tally needs of one finished game; small, so that those of a long run can be kept.
+
+    `captured` are the men taken by attackers and by defenders; `image` as made by `image`, empty if unknown.
+    """
+
+    pair: int
+    game: Literal[1, 2]
+    ending: Ending
+    reason: str
+    captured: tuple[int, int] = (0, 0)
+    plies: int = 0
+    image: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A pair by the match rule: `points` 2, 1 or 0 of the engine named first, `captures` its own and the other's."""
+
+    points: int
+    by: Literal["games", "captures", "none"]
+    captures: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Wins, draws and losses."""
+
+    wins: int = 0
+    draws: int = 0
+    losses: int = 0
+
+    @property
+    def games(self) -> int:
+        return self.wins + self.draws + self.losses
+
+    @property
+    def score(self) -> float | None:
+        """From 0 to 1, a draw being a half; None without games."""
+        return (self.wins + self.draws / 2) / self.games if self.games else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Wilson's 95 % interval of the score; None without games."""
+        return wilson(self.wins + self.draws / 2, self.games)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """As `statistics` wants them."""
+        return self.losses, self.draws, self.wins
+
+
+def played(result: GameResult) -> Played | None:
+    """What a tally needs of a result; None if it is no result (interrupted, failed to start)."""
+    if result.winner is None:
+        return None
+    return Played(
+        result.task.pair,
+        result.task.game,
+        Ending(result.task.variant, *result.names, result.winner),
+        result.reason,
+        result.captured,
+        len(result.plies),
+        image(result),
+    )
+
+
+def image(result: GameResult) -> str:
+    """A word that is equal for games that are images of each other: all moves turned alike, and the same end.
+
+    The symmetries are those of the board. A variant whose rules do not keep one of them does not give a game and its
+    image the same end. Games from a given position must begin in the very same one.
+    """
+    moves = " ".join((*result.task.opening.moves, *(ply.move for ply in result.plies)))
+    ranks = result.final.partition(" ")[0].split("/")
+    files = sum(int(run) if run.isdigit() else 1 for run in re.findall(r"[0-9]{1,2}|[a-z]", ranks[0].lower()))
+    squares = [(FILES.index(file), int(rank) - 1) for file, rank in SQUARE.findall(moves)]
+    turned = min([turn[at] for at in squares] for turn in _turns(files, len(ranks)))
+    task = result.task
+    said = (task.variant, task.opening.start, result.winner, result.reason, SQUARE.sub("*", moves), turned)
+    return sha256(repr(said).encode()).hexdigest()[:32]
+
+
+@lru_cache(maxsize=32)
+def _turns(files: int, ranks: int) -> list[dict[tuple[int, int], tuple[int, int]]]:
+    """Where squares go under each symmetry of a board: mirrored files (1), mirrored ranks (2), diagonal (4)."""
+    turns: list[dict[tuple[int, int], tuple[int, int]]] = []
+    for turn in range(8 if files == ranks else 4):
+        to = {}
+        for file, rank in product(range(len(FILES)), range(99)):
+            at = files - 1 - file if turn & 1 else file, ranks - 1 - rank if turn & 2 else rank
+            to[file, rank] = at[::-1] if turn & 4 else at
+        turns.append(to)
+    return turns
+
+
+def bucket(first: Winner, second: Winner) -> Bucket:
+    """The bucket of the engine that attacks in the first game, from the winners of both."""
+    low, high = sorted((DOUBLED[first][0], DOUBLED[second][1]))
+    return _BUCKETS[low, high]
+
+
+def points_of(bucket: Bucket) -> int:
+    """0 to 4: the doubled points of a pair, and the bucket's place in the five counts of `statistics`."""
+    return sum("LDW".index(letter) for letter in bucket)
+
+
+def five(buckets: Counter[Bucket]) -> tuple[int, ...]:
+    """The five counts of `statistics`: WL and DD become one."""
+    counts = [0] * 5
+    for name, count in buckets.items():
+        counts[points_of(name)] += count
+    return tuple(counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Both games of a pair; `first` attacks in the first. ValueError if the games do not belong together."""
+
+    one: Played
+    two: Played
+
+    def __post_init__(self) -> None:
+        one, two = self.one, self.two
+        if (one.pair, one.game, two.game) != (two.pair, 1, 2):
+            raise ValueError(
+                f"games {one.pair}.{one.game} and {two.pair}.{two.game}: expected 1 and 2 of one pair"
+            )
+        variant, attackers, defenders, _ = one.ending
+        if two.ending[:3] != (variant, defenders, attackers):
+            raise ValueError(f"pair {one.pair}: expected two games of one variant with sides swapped")
+
+    @property
+    def number(self) -> int:
+        return self.one.pair
+
+    @property
+    def first(self) -> str:
+        return self.one.ending.attackers
+
+    @property
+    def second(self) -> str:
+        return self.one.ending.defenders
+
+    @property
+    def key(self) -> tuple[str, ...] | None:
+        """Equal for pairs that repeat each other; None if the games are not known so well."""
+        if not (self.one.image and self.two.image):
+            return None
+        return self.first, self.second, self.one.image, self.two.image
+
+    @property
+    def bucket(self) -> Bucket:
+        return bucket(self.one.ending.winner, self.two.ending.winner)
+
+    @property
+    def match(self) -> Match:
+        own = self.one.captured[0] + self.two.captured[1]
+        other = self.one.captured[1] + self.two.captured[0]
+        lead = points_of(self.bucket) - 2
+        by: Literal["games", "captures", "none"] = "games"
+        if not lead:
+            lead = own - other
+            by = "captures" if lead else "none"
+        return Match(1 + (lead > 0) - (lead < 0), by, (own, other))
+
+    def classes(self, unit: str) -> tuple[int, ...]:
+        """What the pair adds to the counts of a sequential test: one bucket, one match, or two games."""
+        if unit == "pair":
+            return (points_of(self.bucket),)
+        if unit == "match":
+            return (self.match.points,)
+        return DOUBLED[self.one.ending.winner][0], DOUBLED[self.two.ending.winner][1]
+
+
+class Tally:
+    """Everything that is counted of a run's games; the order in which they come makes no difference.
+
+    A game counts once, also if it is given again. A pair that repeats another is left out with both its games; since
+    such pairs have equal results, it does not matter which of them is.
+    """
+
+    def __init__(self) -> None:
+        self.games: Counter[Ending] = Counter()
+        self.pairs: Counter[tuple[Ending, Ending]] = Counter()
+        self.matches: Counter[tuple[str, str, str, int, str]] = Counter()
+        """By variant, engine named first, engine named second, its points, and what decided."""
+        self.reasons: Counter[tuple[str, Winner, str]] = Counter()
+        """By variant, winner and reason."""
+        self.plies: Counter[str] = Counter()
+        """All plies played, by variant."""
+        self.shortest: tuple[int, int, int] | None = None
+        """Plies, pair and game of the shortest game; `longest` likewise."""
+        self.longest: tuple[int, int, int] | None = None
+        self.duplicates = 0
+        self.open: dict[int, Played] = {}
+        """Games whose pair is not complete: in the games, not in the pairs."""
+        self._complete: set[int] = set()
+        self._keys: set[tuple[str, ...]] = set()
+
+    def add(self, game: Played) -> Pair | None:
+        """Counts a game; the pair, if this completes one. ValueError if it does not fit the other of its pair."""
+        other = self.open.get(game.pair)
+        if game.pair in self._complete or (other and other.game == game.game):
+            return None
+        here = (game.plies, game.pair, game.game)
+        self.shortest = min(here, self.shortest or here)
+        self.longest = min(here, self.longest or here, key=lambda known: (-known[0], *known[1:]))
+        if other is None:
+            self.open[game.pair] = game
+            self._count(game, 1)
+            return None
+        pair = Pair(game, other) if game.game == 1 else Pair(other, game)
+        del self.open[game.pair]
+        self._complete.add(game.pair)
+        if pair.key is not None and pair.key in self._keys:
+            self._count(other, -1)
+            self.duplicates += 1
+            return pair
+        if pair.key is not None:
+            self._keys.add(pair.key)
+        self._count(game, 1)
+        self.pairs[pair.one.ending, pair.two.ending] += 1
+        match = pair.match
+        self.matches[game.ending.variant, pair.first, pair.second, match.points, match.by] += 1
+        return pair
+
+    def _count(self, game: Played, by: int) -> None:
+        ending = game.ending
+        self.games[ending] += by
+        self.reasons[ending.variant, ending.winner, game.reason] += by
+        self.plies[ending.variant] += by * game.plies
+
+    @property
+    def engines(self) -> list[str]:
+        return sorted({name for ending in self.games for name in ending[1:3]})
+
+    @property
+    def variants(self) -> list[str]:
+        return sorted({ending.variant for ending in self.games})
+
+    def record(
+        self, side: Side | None = None, engine: str | None = None, variant: str | None = None
+    ) -> Record:
+        """Wins, draws and losses of a side, of an engine, or of an engine on one side; all variants if None."""
+        counts = [0, 0, 0]
+        for ending, count in self.games.items():
+            if variant not in (None, ending.variant):
+                continue
+            for here in (0, 1):
+                if side in (None, here) and engine in (None, ending[1 + here]):
+                    counts[DOUBLED[ending.winner][here]] += count
+        return Record(counts[2], counts[1], counts[0])
+
+    def buckets(
+        self, engine: str, opponent: str | None = None, variant: str | None = None
+    ) -> Counter[Bucket]:
+        """The pairs of `engine` as it sees them, the middle one split; `five` makes five counts of them."""
+        found: Counter[Bucket] = Counter()
+        for (one, two), count in self.pairs.items():
+            if variant in (None, one.variant):
+                if engine == one.attackers and opponent in (None, one.defenders):
+                    found[bucket(one.winner, two.winner)] += count
+                if engine == one.defenders and opponent in (None, one.attackers):
+                    found[bucket(two.winner, one.winner)] += count
+        return found
+
+    def match_record(self, engine: str, opponent: str | None = None, variant: str | None = None) -> Record:
+        """Matches of `engine` by the match rule."""
+        counts = [0, 0, 0]
+        for (here, first, second, points, _), count in self.matches.items():
+            if variant in (None, here):
+                if engine == first and opponent in (None, second):
+                    counts[points] += count
+                if engine == second and opponent in (None, first):
+                    counts[2 - points] += count
+        return Record(counts[2], counts[1], counts[0])
+
+    def by_captures(self, engine: str | None = None, variant: str | None = None) -> float | None:
+        """The share of all matches (of `engine`) that captures decided; None without matches."""
+        of = {
+            key: count
+            for key, count in self.matches.items()
+            if engine in (None, *key[1:3]) and variant in (None, key[0])
+        }
+        total = sum(of.values())
+        return sum(count for key, count in of.items() if key[4] == "captures") / total if total else None
+
+    def units(self) -> Iterator[tuple[tuple[Ending, ...], int]]:
+        """What a rating is fitted to and resampled from: pairs and single games, each with its count."""
+        yield from self.pairs.items()
+        yield from Counter((game.ending,) for game in self.open.values()).items()

@@ -1,0 +1,1 @@
+"""`hnefi arena check`: whether an engine keeps the protocol, step after step."""

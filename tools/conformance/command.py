@@ -1,0 +1,409 @@
+"""`hnefi arena check`: whether an engine keeps the protocol, one step after the other."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shlex
+import shutil
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from hnefi.engine.wording import nearest, shorten
+
+from ..common.arguments import find_variant, parser
+
+if TYPE_CHECKING:
+    from .engine_under_test import EngineUnderTest
+    from .step import Step
+
+PASSED = 0
+FAULTY = 1
+USAGE = 2
+SHOWN_LINES = 30
+MARGIN = 13
+COLOURS = {"pass": "32", "FAIL": "1;31", "advisory": "33", "skipped": "2"}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one step went: `status` is `pass`, `FAIL`, `advisory` (it failed, but decides nothing) or `skipped`.
+
+    `text` is what was found, or why not; `lacks` is the failed step without which it was skipped; `transcript` has ms
+    since the step began, arrow and line, of one that was not passed.
+    """
+
+    step: Step
+    number: int
+    status: str
+    required: bool
+    text: str
+    seconds: float = 0.0
+    transcript: tuple[tuple[float, str, str], ...] = ()
+    left_out: int = 0
+    lacks: str = ""
+
+
+def main(argv: list[str]) -> int:
+    """Walk the steps; 0 if the engine passes all required ones, 1 if not, 2 if it was called wrongly."""
+    options = build_parser()
+    arguments = options.parse_args(argv)
+    from .transport import Patience
+
+    seconds = arguments.timeout
+    patience = Patience() if seconds is None else Patience(seconds, 6 * seconds, seconds, min(2.0, seconds))
+    steps = [step.expects(patience) for step in chosen_steps(options, arguments.only)]
+    if arguments.list:
+        print("\n".join(listing(steps)))
+        return PASSED
+    command = engine_command(options, arguments)
+    variant = find_variant(options, arguments.variant) if arguments.variant else None
+    from .engine_under_test import EngineUnderTest
+
+    walk = EngineUnderTest(command, arguments.proto, variant, patience)
+    paint = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+    lacking: list[Result] = []
+
+    def show(result: Result | None) -> None:
+        """The result of a step; those that wait for one that has failed are told together, None ends them."""
+        if arguments.json:
+            return
+        if lacking and (result is None or result.lacks != lacking[0].lacks):
+            print("\n".join(lacking_lines(lacking, paint)), flush=True)
+            lacking.clear()
+        if result is not None and result.lacks:
+            lacking.append(result)
+        elif result is not None:
+            print("\n".join(lines_of(result, paint)), flush=True)
+
+    if not arguments.json:
+        print(f"{shlex.join(command)}: {len(steps)} steps", flush=True)
+    began = time.monotonic()
+    results = asyncio.run(take(walk, steps, show))
+    show(None)
+    seconds = time.monotonic() - began
+    failed = [result for result in results if result.status == "FAIL"]
+    if arguments.json:
+        print(json.dumps(as_json(walk, results, seconds), indent=2))
+    else:
+        print("\n".join(summary(walk, results, seconds)))
+        if failed:
+            # A line of its own, however long: it is there to be copied.
+            print(f"  {again(arguments, walk.proto, failed[0].step.name)}")
+    return FAULTY if failed else PASSED
+
+
+def build_parser() -> argparse.ArgumentParser:
+    options = parser(
+        "arena check",
+        "Walk through the text protocol with an engine, step by step. Each step is passed,\n"
+        "failed, skipped (the engine does not offer what it asks for) or advisory (not\n"
+        "passed, but it decides nothing). One that was not passed shows what was expected\n"
+        "and all that was said, with milliseconds. The exit status is 0 if no step failed,\n"
+        "1 otherwise. Options come before ENGINE; what comes behind it is the engine's own.",
+        [
+            "./mybot --level 3",
+            "--proto uci --variant tablut ./mybot",
+            "--player default",
+            "--only stop --only 'go-*' ./mybot",
+            "--list",
+        ],
+    )
+    options.add_argument("engine", metavar="ENGINE", nargs="?", help="the program")
+    options.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its own arguments")
+    options.add_argument(
+        "--player", metavar="NAME", help="our own engine with this player, or with a player's file"
+    )
+    options.add_argument(
+        "--proto",
+        choices=("auto", "uti", "uci", "ugi"),
+        default="auto",
+        help="the greeting; auto tries them in turn, two seconds each",
+    )
+    options.add_argument(
+        "--variant",
+        metavar="V",
+        help="the game: a variant's name or TOML file; brandubh if the engine offers it",
+    )
+    options.add_argument(
+        "--only",
+        metavar="STEP",
+        action="append",
+        help="this step alone, or all that match, as in 'go-*'; repeatable",
+    )
+    options.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        help="how long one answer may take at most (10; six times as long before the first readyok)",
+    )
+    options.add_argument(
+        "--list", action="store_true", help="all steps with what they expect; starts nothing"
+    )
+    options.add_argument("--json", action="store_true", help="the results as one JSON object at the end")
+    return options
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.05 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"{shorten(text)}: expected seconds from 0.05 to 3600")
+    return value
+
+
+def all_steps() -> list[Step]:
+    """Every step of a check, in the order in which they are walked."""
+    from . import beginning, ending, searching
+
+    return [*beginning.STEPS, *searching.STEPS, *ending.STEPS]
+
+
+def chosen_steps(options: argparse.ArgumentParser, patterns: Sequence[str] | None) -> list[Step]:
+    """The steps to walk, in their order; the program ends with the nearest name if a pattern matches none."""
+    every = all_steps()
+    if not patterns:
+        return every
+    for pattern in patterns:
+        if not any(fnmatchcase(step.name, pattern) for step in every):
+            hint = nearest(pattern, [step.name for step in every]) or ": --list shows them all"
+            options.error(f"--only {pattern[:80]}: there is no such step{hint}")
+    return [step for step in every if any(fnmatchcase(step.name, pattern) for pattern in patterns)]
+
+
+def engine_command(options: argparse.ArgumentParser, arguments: argparse.Namespace) -> list[str]:
+    """What is to be run; the program ends with a sentence if that cannot be."""
+    if (arguments.engine is None) == (arguments.player is None):
+        options.error("expected the program of an engine, or --player NAME")
+    from hnefi import players
+
+    if arguments.player is not None:
+        from hnefi.protocol.client import own_command
+
+        try:
+            player = players.load(arguments.player)
+        except ValueError as error:
+            options.error(f"--player: {error}")
+        if player.variant and not arguments.variant:
+            arguments.variant = player.variant
+        return own_command("--player", arguments.player)
+    if shutil.which(arguments.engine) is None:
+        hint = f" (did you mean --player {arguments.engine}?)" if arguments.engine in players.names() else ""
+        options.error(f"{shorten(arguments.engine)}: no program that can be run{hint}")
+    ours = [
+        word for word in arguments.arguments if word in ("--only", "--json", "--list", "--proto", "--variant")
+    ]
+    if ours:
+        print(f"note: {ours[0]} stands behind ENGINE, so it is the engine's", file=sys.stderr)
+    return [arguments.engine, *arguments.arguments]
+
+
+async def take(
+    walk: EngineUnderTest, steps: Sequence[Step], show: Callable[[Result | None], None]
+) -> list[Result]:
+    """Walk the steps one after the other, each shown when it is done; no process is left behind."""
+    results: list[Result] = []
+    failed: set[str] = set()
+    try:
+        for number, step in enumerate(steps, start=1):
+            result = await take_one(walk, step, number, missing(step, failed))
+            if result.status in ("FAIL", "advisory"):
+                failed.add(step.name)
+            results.append(result)
+            show(result)
+    finally:
+        await walk.drop()
+    return results
+
+
+def missing(step: Step, failed: set[str]) -> str | None:
+    """The failed step without which this one says nothing, if there is one."""
+    needs = {known.name: known.needs for known in all_steps()}
+    name = step.needs
+    while name and name not in failed:
+        name = needs[name]
+    return name or None
+
+
+async def take_one(walk: EngineUnderTest, step: Step, number: int, lacking: str | None) -> Result:
+    """One step, in a state that it chooses itself. An engine that has failed is ended: the next step has a new one.
+
+    `lacking` is a failed step without which this one says nothing.
+    """
+    from .engine_under_test import STEP_LIMIT
+    from .step import Slow
+    from .transport import NOTED_WIDTH, Failed, Skipped
+
+    def result(status: str, text: str) -> Result:
+        return Result(step, number, status, step.counts(walk.proto), text, time.monotonic() - began)
+
+    began = time.monotonic()
+    if lacking:
+        return replace(result("skipped", f"it needs {lacking}"), lacks=lacking)
+    walk.begin()
+    try:
+        if step.needs:
+            await (walk.greeted() if step.needs == "greeting" else walk.prepared())
+            walk.begin()
+            began = time.monotonic()
+        if step.after and walk.proto not in step.after:
+            return result("skipped", f"asked after {' and '.join(step.after)} only")
+        async with walk.limited():
+            return result("pass", await step.act(walk))
+    except Skipped as reason:
+        return result("skipped", str(reason))
+    except Slow as reason:
+        return result(verdict(step, walk), str(reason))
+    except Failed as reason:
+        failed = result(verdict(step, walk), str(reason))
+    except TimeoutError:
+        failed = result(verdict(step, walk), f"not done within {STEP_LIMIT:g} s")
+    noted = list(walk.transcript) or [(heard.stamp, "<", heard.text) for heard in walk.greeting]
+    first = min(began, noted[0][0]) if noted else began
+    transcript = tuple(((stamp - first) * 1000, arrow, line[:NOTED_WIDTH]) for stamp, arrow, line in noted)
+    await walk.drop()
+    return replace(failed, transcript=transcript, left_out=walk.left_out)
+
+
+def verdict(step: Step, walk: EngineUnderTest) -> str:
+    """What a step that was not passed is called."""
+    return "FAIL" if step.counts(walk.proto) else "advisory"
+
+
+# What people see
+
+
+def lines_of(result: Result, paint: bool) -> list[str]:
+    """A step as lines of at most 80 columns; a failed one with its expectation and its transcript."""
+    status = f"{result.status:<8}"
+    if paint:
+        status = f"\x1b[{COLOURS[result.status]}m{status}\x1b[0m"
+    head = f"{result.number:2} {status}  "
+    said = f"{result.step.name:<20}  {result.text}".rstrip() if result.text else result.step.name
+    first, *more = textwrap.wrap(_printable(said), 80 - MARGIN, subsequent_indent=22 * " ") or [""]
+    lines = [head + first, *(" " * MARGIN + line for line in more)]
+    if result.status not in ("FAIL", "advisory"):
+        return lines
+    indent = " " * MARGIN
+    lines += textwrap.wrap(
+        f"expected: {result.step.expected}", 80, initial_indent=indent, subsequent_indent=indent
+    )
+    left_out = result.left_out + max(0, len(result.transcript) - SHOWN_LINES)
+    if left_out:
+        lines.append(f"{indent}{'…':>9} {left_out} lines before these")
+    for moment, arrow, line in result.transcript[-SHOWN_LINES:]:
+        lines.append(shortened(f"{indent}{moment:9.1f} {arrow} {_printable(line)}"))
+    return lines
+
+
+def lacking_lines(results: Sequence[Result], paint: bool) -> list[str]:
+    """Steps, one behind the other, that need the same failed one: as one line, if there are several."""
+    first, last = results[0], results[-1]
+    if first is last:
+        return lines_of(first, paint)
+    status = f"{first.status:<8}"
+    if paint:
+        status = f"\x1b[{COLOURS[first.status]}m{status}\x1b[0m"
+    return [f"{first.number:2} {status}  to {last.number}: {len(results)} steps that need {first.lacks}"]
+
+
+def shortened(line: str, width: int = 80) -> str:
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def _printable(text: str) -> str:
+    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
+
+
+def counts(results: Sequence[Result]) -> dict[str, int]:
+    return {
+        word: sum(result.status == status for result in results)
+        for word, status in (
+            ("passed", "pass"),
+            ("failed", "FAIL"),
+            ("advisory", "advisory"),
+            ("skipped", "skipped"),
+        )
+    }
+
+
+def summary(walk: EngineUnderTest, results: Sequence[Result], seconds: float) -> list[str]:
+    """The last lines: the numbers, and the verdict with the names of the failed steps."""
+    said = ", ".join(f"{number} {word}" for word, number in counts(results).items() if number)
+    lines = [f"{said} in {seconds:.1f} s"]
+    failed = [result.step.name for result in results if result.status == "FAIL"]
+    name = _printable(walk.name or walk.command[0])
+    spoken = f" ({walk.proto})" if walk.proto else ""
+    if failed:
+        words = f"{name}{spoken} does not keep the protocol: {', '.join(failed)}. One step again:"
+        lines += textwrap.wrap(words, 80)
+    else:
+        lines += textwrap.wrap(
+            f"{name}{spoken} keeps the protocol: every required step walked was passed", 80
+        )
+    return lines
+
+
+def again(arguments: argparse.Namespace, proto: str, step: str) -> str:
+    """The command that walks one step with the same engine, without the wait for greetings that it does not answer."""
+    given = {
+        "--only": step,
+        "--proto": proto or arguments.proto,
+        "--variant": arguments.variant,
+        "--timeout": arguments.timeout and f"{arguments.timeout:g}",
+        "--player": arguments.player,
+    }
+    flags = [word for flag, value in given.items() if value for word in (flag, value)]
+    engine = [arguments.engine, *arguments.arguments] if arguments.engine else []
+    return shlex.join(["hnefi", "arena", "check", *flags, *engine])
+
+
+def listing(steps: Sequence[Step]) -> list[str]:
+    """`--list`: every step with who must pass it and what it expects."""
+    lines = []
+    for step in steps:
+        who = {"all": "required", "uti": "after uti", "none": "advisory"}[step.required]
+        if step.after == ("uti",) and step.required == "all":
+            who = "after uti"
+        head = f"{step.name:<20}  {who:<9}  "
+        lines += textwrap.wrap(head + step.expected, 80, subsequent_indent=" " * 33, drop_whitespace=True)
+    return lines
+
+
+def as_json(walk: EngineUnderTest, results: Sequence[Result], seconds: float) -> dict[str, Any]:
+    """Everything for programs; `transcript` only where a step was not passed, in ms since it began."""
+    return {
+        "version": 1,
+        "command": walk.command,
+        "name": walk.name,
+        "proto": walk.proto or None,
+        "variant": walk.variant.name if walk.variant else None,
+        "ok": not any(result.status == "FAIL" for result in results),
+        **counts(results),
+        "seconds": round(seconds, 3),
+        "steps": [
+            {
+                "name": result.step.name,
+                "status": result.status.lower(),
+                "required": result.required,
+                "text": result.text,
+                "expected": result.step.expected,
+                "seconds": round(result.seconds, 4),
+                "transcript": [
+                    [round(moment, 1), arrow, _printable(line)] for moment, arrow, line in result.transcript
+                ],
+                "left_out": result.left_out,
+            }
+            for result in results
+        ],
+    }

@@ -1,0 +1,347 @@
+"""The state of a check: the engine under test, started anew whenever it is needed, and the game it plays.
+
+Positions are reached by moves from the variant's start, because not every engine reads every FEN.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import random
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from hnefi.engine.game import AnyVariant, VariantError
+from hnefi.engine.games import find
+from hnefi.engine.squares import move as board_move
+from hnefi.engine.squares import move_name, origin, target
+from hnefi.engine.wording import shorten
+from hnefi.protocol.answers import Option, parse_compiling, parse_option, parse_variant
+from hnefi.protocol.client import GREETING_STEP, GREETINGS
+
+from .transport import NOTED_WIDTH, Failed, Heard, Patience, Skipped, Transport
+
+if TYPE_CHECKING:
+    from hnefi.engine.position import Position
+    from hnefi.engine.sides import Side
+
+OK_WORDS = frozenset(f"{word}ok" for word in GREETINGS)
+PREFERRED = "brandubh"
+"""The variant of a check, where the engine plays it: the smallest board, the fastest steps."""
+NOTED_LINES = 200
+STEP_LIMIT = 120.0
+"""Seconds after which a step has failed in any case; every single wait of it ends earlier."""
+GAMES = 10
+LONGEST_GAME = 1000
+LONGEST_SEARCH = 1.0
+"""Seconds."""
+REPETITIONS = 12
+
+
+class EngineUnderTest:
+    """The engine under test, started anew whenever a step has used it up, and what is known about it."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        proto: str = "auto",
+        variant: AnyVariant | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self.command = list(command)
+        self.patience = patience or Patience()
+        self.proto = "" if proto == "auto" else proto
+        self.variant = variant
+        self.limit: asyncio.Timeout | None = None
+        self.greeting: tuple[Heard, ...] = ()
+        """All lines of the first greeting, the ok word last."""
+        self.starts = 0
+        self.greeting_seconds = math.inf
+        """From the start of a process to the ok word, the least of all starts; `ready_seconds` alike."""
+        self.ready_seconds = math.inf
+        self.options: dict[str, Option] = {}
+        """By name in small letters."""
+        self.transcript: deque[tuple[float, str, str]] = deque(maxlen=NOTED_LINES)
+        self.left_out = 0
+        self.errors = ""
+        """The last of what all processes so far wrote to standard error."""
+        self.orphans: int | None = None
+        self.exits: dict[str, float] = {}
+        """Seconds from a goodbye to the end of the process, by the name of the step."""
+        self._chosen = variant is not None
+        self._start: Position | None = None
+        self._searched = False
+        self._winning: tuple[Position, frozenset[str]] | None = None
+        self._talk: Transport | None = None
+
+    def note(self, stamp: float, arrow: str, text: str) -> None:
+        self.left_out += len(self.transcript) == NOTED_LINES
+        self.transcript.append((stamp, arrow, text[:NOTED_WIDTH]))
+        if arrow == "<" and self.limit is not None and parse_compiling(text) is not None:
+            self.limit.reschedule(asyncio.get_running_loop().time() + STEP_LIMIT)
+
+    @contextlib.asynccontextmanager
+    async def limited(self) -> AsyncIterator[None]:
+        """TimeoutError if the block takes too long for any step; while the engine compiles that does not count."""
+        try:
+            async with asyncio.timeout(STEP_LIMIT) as self.limit:
+                yield
+        finally:
+            self.limit = None
+
+    def begin(self) -> None:
+        """A new step: its transcript is empty."""
+        self.transcript.clear()
+        self.left_out = 0
+
+    @property
+    def uti(self) -> bool:
+        """Whether it speaks our own dialect, in which everything is asked for."""
+        return self.proto == "uti"
+
+    @property
+    def name(self) -> str:
+        names = [heard.text[8:].strip() for heard in self.greeting if heard.text.startswith("id name ")]
+        return names[0][:100] if names else ""
+
+    # A known state
+
+    async def greeted(self) -> Transport:
+        """The running process, or a new one, greeted; Failed if there is none."""
+        if self._talk is not None and self._talk.exit is None and not self._talk.closed:
+            return self._talk
+        await self.drop()
+        try:
+            self._talk = talk = await Transport.start(self.command, self.note, self.patience)
+        except TimeoutError:
+            raise Failed("it cannot be started: that takes too long") from None
+        except OSError as error:
+            raise Failed(f"it cannot be started: {error.strerror or error}") from None
+        lines, seconds = await self._greet(talk)
+        self.greeting = self.greeting or tuple(lines)
+        self.greeting_seconds = min(seconds, self.greeting_seconds)
+        self.starts += 1
+        return talk
+
+    async def _greet(self, talk: Transport) -> tuple[list[Heard], float]:
+        """Try the greetings in turn; all lines up to the first ok word, and the seconds it took.
+
+        These count from the start of the process, for a later greeting from its word.
+        """
+        words = (self.proto,) if self.proto else GREETINGS
+        deadline = time.monotonic() + self.patience.start
+        lines: list[Heard] = []
+        for word in words:
+            sent = await talk.send(word)
+            began = talk.started if word == words[0] else sent
+            patience = deadline if word == words[-1] else min(deadline, sent + GREETING_STEP)
+            while (heard := await talk.next(patience, f"{word}ok")) is not None:
+                lines.append(heard)
+                option = parse_option(heard.text)
+                if option is not None:
+                    self.options[option.name.casefold()] = option
+                if heard.word in OK_WORDS:
+                    self.proto = heard.word.removesuffix("ok")
+                    return lines, heard.stamp - began
+        expected = " or ".join(f"{word}ok" for word in words)
+        raise Failed(f"no {expected} within {self.patience.start:g} s")
+
+    async def prepared(self) -> Transport:
+        """The engine, ready, and playing the variant of the walk; a new process waits for its first `readyok`."""
+        talk = await self.greeted()
+        if not talk.ready:
+            sent = await talk.send("isready")
+            heard = await talk.until("readyok", self.patience.ready)
+            self.ready_seconds = min(self.ready_seconds, heard[-1].stamp - sent)
+            await self._choose(talk)
+            talk.ready = True
+        return talk
+
+    async def ready(self) -> Transport:
+        """The engine, ready, in a new game at the start position of the walk's variant."""
+        talk = await self.prepared()
+        await talk.ask(f"{self.proto}newgame", "position startpos")
+        return talk
+
+    async def at(self, moves: Sequence[str]) -> Transport:
+        """The engine, ready, after these moves from the start position."""
+        talk = await self.ready()
+        if moves:
+            await talk.ask(position_line(moves))
+        return talk
+
+    async def drop(self) -> None:
+        """End the running process, if there is one."""
+        talk, self._talk = self._talk, None
+        if talk is not None:
+            own_end = talk.exit is not None
+            await talk.wind_up()
+            self.errors = (self.errors + talk.errors)[-65_536:]
+            if own_end and talk.orphans is not None:
+                self.orphans = (self.orphans or 0) + talk.orphans
+
+    # Which game
+
+    def option(self, *names: str) -> Option | None:
+        """The first of these options that was announced."""
+        return next((self.options[name] for name in names if name in self.options), None)
+
+    async def _choose(self, talk: Transport) -> None:
+        """Make it play the variant of the walk; the first time, find one that we know as well."""
+        option = self.option("uci_variant", "variant")
+        if not self._chosen:
+            self._chosen = True
+            self.variant = known_variant(
+                await self._offered(talk, option), option.default if option else None
+            )
+        if self.variant is None:
+            return
+        if self.uti:
+            answer = await talk.ask(f"variant {self.variant.name}", seconds=self.patience.ready)
+            if not any(map(parse_variant, answer)):
+                shown = shorten(answer[0]) if answer else "nothing"
+                raise Failed(f"`variant {self.variant.name}` was answered by {shown}")
+        elif option is not None:
+            await talk.ask(
+                f"setoption name {option.name} value {self.variant.name}", seconds=self.patience.ready
+            )
+
+    async def _offered(self, talk: Transport, option: Option | None) -> list[str]:
+        if option is not None and option.values:
+            return list(option.values)
+        if not self.uti:
+            return []
+        prefix = "info string variant "
+        answer = await talk.ask("variants")
+        return [line.split()[3] for line in answer if line.startswith(prefix) and len(line.split()) > 3]
+
+    def rules(self) -> Position:
+        """The start position by our own rules; Skipped where it is not known which game the engine plays."""
+        if self._start is None:
+            if self.variant is None:
+                raise Skipped("which game it plays is not known: name it with --variant")
+            from hnefi.engine.games import initial
+
+            self._start = initial(self.variant)
+        return self._start
+
+    def winning(self) -> tuple[Position, frozenset[str]]:
+        """A position in which the side to move can win at once, and its winning moves; Skipped if none is known."""
+        start = self.rules()
+        if not self._searched:
+            self._searched = True
+            self._winning = winning(start)
+        if self._winning is None:
+            raise Skipped(f"no win in one move was found in random games of {start.variant.name}")
+        return self._winning
+
+    def finished(self) -> Position:
+        """A game that somebody has won by the last move."""
+        position, wins = self.winning()
+        return played(position, [min(wins)])
+
+
+def known_variant(offered: Sequence[str], default: str | None) -> AnyVariant | None:
+    """The variant to check with, of those an engine offers; None if we know none of them."""
+    words = sorted(offered, key=lambda word: (word != PREFERRED, word != default))
+    for word in words:
+        with contextlib.suppress(VariantError):
+            return find(word)
+    return None
+
+
+# Games by our own rules, to be walked to from the start position
+
+
+def position_line(moves: Sequence[str]) -> str:
+    """The `position` after these moves from the variant's start."""
+    return " ".join(["position startpos", *(["moves", *moves] if moves else [])])
+
+
+def names(position: Position) -> list[str]:
+    """The moves that led to `position`, as text."""
+    return [move_name(move) for move in position.moves]
+
+
+def played(position: Position, moves: Sequence[str]) -> Position:
+    """The position after `moves`; IllegalMove (a ValueError) says which sentence forbids one."""
+    for move in moves:
+        position = position.play(position.parse_move(move))
+    return position
+
+
+def wander(start: Position, plies: int, seed: int = 1) -> Position:
+    """The position after so many random plies that end no game; Skipped if there is no such game."""
+    dice = random.Random(seed)
+    deadline = time.monotonic() + LONGEST_SEARCH
+    while time.monotonic() < deadline:
+        position: Position | None = start
+        while position is not None and position.ply < plies:
+            moves = list(position.legal_moves())
+            dice.shuffle(moves)
+            following = map(position.play, moves)
+            position = next((after for after in following if after.outcome is None), None)
+        if position is not None:
+            return position
+    raise Skipped(f"no game of {start.variant.name} with {plies} plies was found")
+
+
+def wanders(start: Position, *plies: int) -> Iterator[Position]:
+    """Random games of these lengths that are not over, as far as there are such games."""
+    for number in plies:
+        with contextlib.suppress(Skipped):
+            yield wander(start, number, seed=number)
+
+
+def winning(start: Position) -> tuple[Position, frozenset[str]] | None:
+    """A position in which the side to move can win at once, and its winning moves; None if none was found.
+
+    It is the last but one of the shortest of some random games.
+    """
+    dice = random.Random(1)
+    deadline = time.monotonic() + LONGEST_SEARCH
+    found: list[Position] = []
+    while len(found) < GAMES and time.monotonic() < deadline:
+        position = start
+        while position.outcome is None and position.ply < LONGEST_GAME:
+            before, position = position, position.play(dice.choice(position.legal_moves()))
+        if position.ply and won_by(position, before.side):
+            found.append(before)
+    if not found:
+        return None
+    shortest = min(found, key=lambda position: position.ply)
+    wins = [move for move in shortest.legal_moves() if won_by(shortest.play(move), shortest.side)]
+    return shortest, frozenset(map(move_name, wins))
+
+
+def won_by(position: Position, side: Side) -> bool:
+    return position.outcome is not None and position.outcome.winner == side
+
+
+def repeating(start: Position) -> Position:
+    """A game in which both sides go to and fro until the rules end it; Skipped if they never do."""
+    position = start
+    for _ in range(REPETITIONS):
+        for _ in range(4):
+            if position.ply < 2:
+                move = next((m for m in position.legal_moves() if _can_return(position, m)), None)
+            else:
+                move = _back(position.moves[-2])
+            if move is None or move not in position.legal_moves():
+                raise Skipped(f"{start.variant.name} forbids or never allows the repetition of moves")
+            position = position.play(move)
+            if position.outcome is not None:
+                return position
+    raise Skipped(f"no game of {start.variant.name} ends by repetition")
+
+
+def _can_return(position: Position, move: int) -> bool:
+    after = position.play(move)
+    return after.outcome is None and not after.last_captures and move & 511 != move >> 9
+
+
+def _back(move: int) -> int:
+    return board_move(target(move), origin(move))

@@ -1,0 +1,276 @@
+"""The wire of a check: raw lines to and from one engine process, every wait with an end.
+
+The client is too polite for this: it never says what an engine may refuse, and hides what it need not have said. Here
+a line is sent as it is, and everything that comes back is seen, with its moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from hnefi.protocol.answers import BestMove, parse_bestmove, parse_compiling
+from hnefi.protocol.errors import Timeouts
+from hnefi.protocol.process import Exit, Listener, Process
+from hnefi.protocol.search import Patience as Waiting
+
+UNREAD_LIMIT = 32 * 1024 * 1024
+"""So many bytes of lines nobody has looked at are kept; what comes beyond is dropped."""
+OVERHEAD = 100
+"""What a line costs besides its bytes."""
+NOTED_WIDTH = 400
+
+
+class Failed(Exception):
+    """The engine did not do what a step expects; the text says what it did instead."""
+
+
+class Skipped(Exception):
+    """A step asks for what this engine does not offer; the text says what that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait at most, in seconds; `ready` is for the first `isready` of a process, which may compile."""
+
+    start: float = 10.0
+    ready: float = 60.0
+    answer: float = 10.0
+    end: float = 2.0
+
+
+class Heard(NamedTuple):
+    """One line of the engine, and when its bytes were read (`time.monotonic()`)."""
+
+    stamp: float
+    text: str
+
+    @property
+    def word(self) -> str:
+        return self.text.partition(" ")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer to one `go`: its reports, all other lines, the `bestmove`, and the seconds it took."""
+
+    infos: tuple[str, ...]
+    others: tuple[str, ...]
+    best: BestMove
+    seconds: float
+
+
+class Wire(Process):
+    """A process whose output can be given up, and that tells which of its children outlived it."""
+
+    orphans: int | None = None
+
+    def hang_up(self) -> None:
+        """Close our end of its standard output: whatever it writes from now on, nobody can read."""
+        self._forget(self._stdout)
+        self._stdout = None
+
+    def _reap(self) -> Exit:
+        self.orphans = group_members(self.pid)
+        return super()._reap()
+
+
+def group_members(leader: int) -> int | None:
+    """How many living processes, without `leader`, are in the group it founded; None where nobody tells."""
+    if sys.platform != "linux":
+        return None
+    members = 0
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, group = entry.read_text().rpartition(")")[2].split()[:3]
+            members += group == str(leader) and state not in "ZX" and entry.parent.name != str(leader)
+    return members
+
+
+class Transport(Listener):
+    """One engine process and the lines between us. `note(stamp, arrow, text)` sees every line, `*` is an event."""
+
+    def __init__(self, note: Callable[[float, str, str], None], patience: Patience) -> None:
+        self._note = note
+        self._patience = patience
+        self._unread: deque[Heard] = deque()
+        self._unread_bytes = 0
+        self._news = asyncio.Event()
+        self._wire: Wire
+        self.closed = False
+        self.ended_at = 0.0
+        self.started = 0.0
+        self.ready = False
+        """Whether it has answered its first `isready` and plays the variant of the walk."""
+
+    @classmethod
+    async def start(
+        cls, command: Sequence[str], note: Callable[[float, str, str], None], patience: Patience
+    ) -> Transport:
+        """Run the engine; OSError or TimeoutError if it cannot be run."""
+        talk = cls(note, patience)
+        wire = await Wire.start(command, talk, timeout=patience.start)
+        assert isinstance(wire, Wire)
+        talk._wire = wire
+        talk.started = time.monotonic()
+        note(talk.started, "*", "the engine was started")
+        return talk
+
+    # Ends
+
+    @property
+    def exit(self) -> Exit | None:
+        return self._wire.exit
+
+    @property
+    def orphans(self) -> int | None:
+        """How many processes it left behind when it ended; None where the system does not tell."""
+        return self._wire.orphans
+
+    @property
+    def errors(self) -> str:
+        return self._wire.error_tail()
+
+    async def ended(self, seconds: float) -> Exit | None:
+        """How the process ended, None if it lives on for so long."""
+        return await self._wire.wait(seconds)
+
+    def close_input(self) -> None:
+        self._note(time.monotonic(), "*", "its input was closed")
+        self._wire.close_input()
+
+    def hang_up(self) -> None:
+        self._note(time.monotonic(), "*", "its output was closed")
+        self._wire.hang_up()
+
+    async def wind_up(self) -> None:
+        """End the process and its group, politely first; takes less than 2 s."""
+        await self._wire.wind_up(b"stop\nquit\n", grace=0.3, mercy=0.5)
+
+    # Lines
+
+    def on_line(self, line: bytes, stamp: float) -> None:
+        text = line.decode("utf-8", "replace").strip()
+        self._note(stamp, "<", text)
+        if self._unread_bytes < UNREAD_LIMIT:
+            self._unread_bytes += len(text) + OVERHEAD
+            self._unread.append(Heard(stamp, text))
+        self._news.set()
+
+    def on_closed(self) -> None:
+        self.closed = True
+        self._news.set()
+
+    def on_exit(self, ending: Exit) -> None:
+        self.ended_at = time.monotonic()
+        self._note(self.ended_at, "*", f"the engine has ended: {ending.text}")
+        self._news.set()
+
+    async def send(self, *lines: str) -> float:
+        """Send lines in one write; returns when that was done."""
+        return await self.send_bytes("".join(f"{line}\n" for line in lines).encode())
+
+    async def send_bytes(self, data: bytes) -> float:
+        """Send bytes as they are."""
+        now = time.monotonic()
+        for line in data.removesuffix(b"\n").split(b"\n"):
+            self._note(now, ">", line[:NOTED_WIDTH].decode("utf-8", "backslashreplace"))
+        try:
+            return await self._wire.write(data, self._patience.answer)
+        except TimeoutError:
+            raise Failed(f"it did not read its input for {self._patience.answer:g} s") from None
+        except BrokenPipeError:
+            await self.ended(1.0)
+            raise Failed(self._end() or "it closed its input") from None
+
+    async def next(self, deadline: float, what: str) -> Heard | None:
+        """The next line, None at `deadline`; Failed, saying that `what` was awaited, if there will be none."""
+        while not self._unread:
+            end = self._end()
+            if end:
+                raise Failed(f"{end} before {what}")
+            if time.monotonic() >= deadline:
+                return None
+            await self._hear(deadline)
+        return self._take()
+
+    async def until(self, word: str, seconds: float | None = None) -> list[Heard]:
+        """The lines up to the next one whose first word is `word`, that one included; Failed if it does not come."""
+        limit = self._patience.answer if seconds is None else seconds
+        waiting = Waiting(limit, Timeouts())
+        lines: list[Heard] = []
+        size = 0
+        while (heard := await self.next(waiting.deadline, word)) is not None:
+            if parse_compiling(heard.text) is not None:
+                # Nobody is hurried while it compiles, and what it says of that is part of no answer.
+                waiting.put_off()
+                continue
+            lines.append(heard)
+            if heard.word == word:
+                return lines
+            size += len(heard.text) + OVERHEAD
+            if size > UNREAD_LIMIT:
+                raise Failed(f"more than {UNREAD_LIMIT >> 20} MiB of lines before {word}")
+        raise Failed(f"no {word} within {limit:g} s")
+
+    async def during(self, seconds: float) -> list[Heard]:
+        """The lines of the next `seconds`."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and self._end() is None:
+            await self._hear(deadline)
+        lines = []
+        while self._unread:
+            lines.append(self._take())
+        return lines
+
+    async def ask(self, *lines: str, seconds: float | None = None) -> list[str]:
+        """What the engine says to lines that start no search, up to the `readyok` of an `isready` behind them."""
+        await self.send(*lines, "isready")
+        return [heard.text for heard in (await self.until("readyok", seconds))[:-1]]
+
+    async def answer(self, since: float, seconds: float | None = None) -> Found:
+        """The answer to a `go` sent at `since`."""
+        *before, last = await self.until("bestmove", seconds)
+        texts = [heard.text for heard in before]
+        infos = tuple(text for text in texts if text.startswith("info ") and text.split()[1] != "string")
+        others = tuple(text for text in texts if text not in infos)
+        best = parse_bestmove(last.text)
+        assert best is not None
+        return Found(infos, others, best, last.stamp - since)
+
+    async def go(self, line: str, seconds: float | None = None) -> Found:
+        """The one answer to `line`, a `go`; Failed if there is a second one."""
+        found = await self.answer(await self.send(line), seconds)
+        await self.no_bestmove("after the first one")
+        return found
+
+    async def no_bestmove(self, when: str, seconds: float = 0.0) -> None:
+        """Failed if a `bestmove` comes before the next `readyok`, or within `seconds`."""
+        lines = [heard.text for heard in await self.during(seconds)] if seconds else await self.ask()
+        for line in lines:
+            if line.partition(" ")[0] == "bestmove":
+                raise Failed(f"`{line}` {when}")
+
+    def _take(self) -> Heard:
+        heard = self._unread.popleft()
+        self._unread_bytes -= len(heard.text) + OVERHEAD
+        return heard
+
+    async def _hear(self, deadline: float) -> None:
+        self._news.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                await self._news.wait()
+        self._wire.drain()
+
+    def _end(self) -> str | None:
+        if self.exit is not None:
+            return f"it ended ({self.exit.text})"
+        return "it closed its output" if self.closed else None

@@ -1,0 +1,1 @@
+"""`hnefi evaluator`: files of evaluators shown, checked, compared and played against each other."""
