@@ -30,7 +30,10 @@ KEEP = {
     ),
     "tune": ("hnefi.tools.tune.parts:play", "tune games brandubh --games 4 --nodes 5 --out run"),
     "ladder": ("hnefi.tools.arena.in_process:play_game", "ladder run --ladder LADDER --jobs 1 --out run"),
-    "analyze": ("hnefi.tools.analyze.analyser:Analyser.look", f"analyze {GAME} --game 1 --nodes 1 -o out.tafl"),
+    "analyze": (
+        "hnefi.tools.analyze.analyser:Analyser.look",
+        f"analyze {GAME} --game 1 --nodes 1 -o out.tafl",
+    ),
     "evaluator match": (
         "hnefi.tools.experiments.tally:play",
         "evaluator match zero simple --variant brandubh --matches 2",
