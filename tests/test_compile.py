@@ -6,11 +6,13 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ import numpy as np
 import pytest
 from numba import config
 
+import hnefi.engine
 from hnefi.engine import verbs, warmup
 from hnefi.engine.compile import cache, jit, progress, sources
 from hnefi.engine.compile.jit import entry, inline, kernel
@@ -506,7 +509,7 @@ def test_an_edit_changes_the_stamp(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def held(home: Path, says: list[Any]) -> Iterator[int]:
     """Another process' lock, as far as anybody can tell: locks belong to open files."""
     home.mkdir(parents=True, exist_ok=True)
-    file = os.open(home / "lock", os.O_RDWR | os.O_CREAT)
+    file = os.open(home / cache._lock_name(), os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         os.pwrite(file, json.dumps(says).encode(), 0)
@@ -582,6 +585,51 @@ def test_six_at_once_on_an_empty_cache_compile_once(script: Path, home: Path) ->
     assert len(list(home.glob("*.code"))) == 1
     assert answers.count("1 0\n") == 1
     assert answers.count("0 1\n") == 5
+
+
+WAITS = """
+import contextlib
+from hnefi.engine.compile import progress
+
+@contextlib.contextmanager
+def waiting(part, known=progress.waiting):
+    print("waits", flush=True)
+    with known(part) as heard:
+        yield heard
+
+progress.waiting = waiting
+"""
+
+
+@pytest.mark.process
+@compiled
+@linked
+@pytest.mark.parametrize("name", ["engine/search/alphabeta.py", "engine/session.py"])
+def test_only_who_would_compile_the_same_waits(name: str, home: Path, tmp_path: Path, script: Path) -> None:
+    """Another checkout in the same cache, with an edited kernel or with an edited file that has none."""
+    shutil.copytree(Path(hnefi.engine.__file__).parent, tmp_path / "hnefi" / "engine", symlinks=False)
+    with (tmp_path / "hnefi" / name).open("a") as file:
+        file.write("\n# edited\n")
+    script.write_text(WAITS + SMALL)
+    env = {**os.environ, "XDG_CACHE_HOME": str(home.parent), "PYTHONPATH": str(tmp_path)}
+    same = name == "engine/session.py"
+    lock = cache.Lock()
+    assert not lock.acquire("search")
+    with subprocess.Popen([sys.executable, str(script)], env=env, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == ("waits\n" if same else "1 0\n")
+        lock.release()
+        assert other.communicate(timeout=200)[0] == ("1 0\n" if same else "")
+
+
+def test_locks_of_versions_that_are_gone_go(home: Path) -> None:
+    home.mkdir(parents=True)
+    for name in ("old.lock", "new.lock"):
+        (home / name).touch()
+    old = time.time() - (cache.KEPT_DAYS + 1) * 86400
+    os.utime(home / "old.lock", (old, old))
+    cache.save("an_entry-1", b"x")
+    assert [path.name for path in home.glob("*.lock")] == ["new.lock"]
 
 
 @pytest.mark.process

@@ -2,7 +2,7 @@
 
 A file's name holds a hash of the sources, the argument types, the versions of compiler and Python and the processor,
 so nothing in the folder can be out of date; what is damaged is dropped and compiled again. Processes share the folder:
-the first to miss something compiles, under a lock that its death releases, and the others wait and load.
+the first to miss something compiles, under a lock that its death releases, and the others of its version wait and load.
 
 This module imports neither numpy nor numba.
 """
@@ -18,18 +18,19 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-from . import progress
+from . import progress, sources
 
 SHIPPED = Path(__file__).resolve().parent / "machine_code"
 """Machine code that came with the package, if any did: only read, and trusted like the Python code beside it."""
 OWN = "HNEFI_OWN_CODE"
 """Where this is set in the environment, nobody looks there."""
 _HEAD = b"hnefi machine code 1\n"
-_LOCK = "lock"
 _TIMES = "times.json"
 _SUFFIX = ".code"
+_LOCKED = ".lock"
 
 KEPT_DAYS = 30
 """What nobody has used for so long goes, whatever room there is."""
@@ -225,6 +226,10 @@ def _prune(place: Path) -> None:
             with contextlib.suppress(OSError):
                 one.path.unlink()
                 room -= one.size
+    for path in place.glob(f"*{_LOCKED}"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > KEPT_DAYS * _DAY:
+                path.unlink()
 
 
 # How long things take
@@ -260,8 +265,20 @@ def _place() -> Path:
 # One compiler at a time
 
 
+def _lock_name() -> str:
+    """The lock of those who would compile the same: of one version of our kernels, of numba and of Python."""
+    from importlib import metadata  # slow to load, and only needed where something is compiled
+
+    settings = (f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_"))
+    parts = (sources.stamp_of_kernels(), EXTENSION_SUFFIXES[0], metadata.version("numba"), *settings)
+    return f"{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:24]}{_LOCKED}"
+
+
 class Lock:
-    """The right to compile, for one process at a time; held from the first miss until the outermost `session` ends."""
+    """The right to compile, for one process of each version at a time.
+
+    It is held from the first miss until the outermost `session` ends.
+    """
 
     def __init__(self) -> None:
         self._file: int | None = None
@@ -289,8 +306,9 @@ class Lock:
             self._lent = False
 
     def acquire(self, part: str) -> bool:
-        """Wait until no other process compiles. Returns whether anybody else did, so that looking again may help.
+        """Wait until no other process of this version compiles.
 
+        Returns whether anybody else did, so that looking again may help.
         Somebody who gives no sign of life for `_STALE` seconds, a stopped process, is waited for no longer.
         """
         if self._file is not None or self._lent:
@@ -300,7 +318,7 @@ class Lock:
 
             place = _place()
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = os.open(place / _LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+            file = os.open(place / _lock_name(), os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         except (ImportError, OSError):
             return False  # nothing can be shared: everybody compiles for himself
         waited = False

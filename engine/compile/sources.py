@@ -44,6 +44,20 @@ def stamp(module: str, bound: Iterable[str] = ()) -> str:
 
 
 @cache
+def stamp_of_kernels() -> str:
+    """Hash of the sources of all kernels below our root: the same where the same would be compiled."""
+    jit = _ROOT / "compile" / "jit.py"
+    files = set(_reached(f"{__package__}.linking"))
+    for path in _ROOT.rglob("*.py"):
+        if jit in _imports(path, module := _name(path)):
+            files |= _reached(module)
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(f"{path.relative_to(_ROOT).as_posix()}\n".encode() + _text_hash(path))
+    return digest.hexdigest()
+
+
+@cache
 def _reached(module: str) -> frozenset[Path]:
     """The files of a module and of all that it imports from here."""
     found: set[Path] = set()
