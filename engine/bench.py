@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 from .games.tafl.position import Position
+from .games.tafl.variant import find
 from .search.searcher import Searcher
 from .search.types import Info, Limits, Settings
 from .squares import move_name
-from .variant import find
 
 DEPTH = 8
 POSITIONS = (

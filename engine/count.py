@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .compile.jit import entry
-from .verbs import MOST_MOVES, MOVES, adjudicate, generate, make, no_move_outcome, random_move, undo
+from .games.interface import MOST_MOVES, MOVES, adjudicate, generate, make, no_move_outcome, random_move, undo
 
 ROOM = MOVES - 3 * MOST_MOVES
 """Nothing descends with less room than this left on the move stack."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from . import games
-from .game import AnyVariant
-from .position import Position
+from .games.base_position import Position
+from .games.base_variant import AnyVariant
 from .search.searcher import Searcher
 from .search.types import Limits, Settings
 

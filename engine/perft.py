@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import count
-from .position import Position
-from .verbs import make, undo
+from .games.base_position import Position
+from .games.interface import make, undo
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from . import catalogue, evaluators, games, memory, options, variant
-from .game import AnyVariant
+from . import catalogue, evaluators, games, memory, options
+from .games.base_variant import AnyVariant
+from .games.tafl import variant
+from .games.tafl.fen import format_fen
+from .games.tafl.variant import Variant, VariantError
 from .search import labels
 from .search.types import Info, Limits, SearchResult, Settings
-from .setup import format_fen
-from .variant import Variant, VariantError
 
 if TYPE_CHECKING:
-    from .position import Position
+    from .games.base_position import Position
     from .search.types import Searching
 
 T = TypeVar("T")
@@ -214,7 +215,7 @@ class Session:
 
     def set_rules(self, text: str, *, opentafl: bool = False) -> tuple[Variant, list[str]]:
         """Plays by an OTN rules string from its start position; returns what was not understood besides."""
-        from . import otn
+        from .games.tafl import otn
 
         self._demand_idle("rules")
         try:
@@ -261,7 +262,7 @@ class Session:
 
     def set_record(self, text: str, moves: Sequence[str] = ()) -> None:
         """The position that an OTN position record describes, and `moves` from there."""
-        from . import otn
+        from .games.tafl import otn
 
         self._demand_idle("position")
         if not isinstance(self._variant, Variant):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from .rules import DEFENDER_PIECES, Rules
+from .games.tafl.rules import DEFENDER_PIECES, Rules
 from .squares import FILES, file_of, rank_of
 
 _CELL: Final = 40

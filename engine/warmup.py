@@ -12,8 +12,8 @@ from .compile import cache, progress
 from .squares import move_name
 
 if TYPE_CHECKING:
-    from .game import AnyVariant
-    from .position import Position
+    from .games.base_position import Position
+    from .games.base_variant import AnyVariant
     from .search.types import Settings
 
 BARE = "zero"
@@ -158,7 +158,8 @@ def warm_game(variant: AnyVariant, settings: Settings | None = None) -> Position
 
 def _evaluate(position: Position) -> None:
     """Every verb of an evaluator, called from Python."""
-    from . import evaluators, verbs
+    from . import evaluators
+    from .games import interface as verbs
 
     state = position.new_record()[0]
     for name in ("default", BARE):
@@ -171,7 +172,7 @@ def _contest(variant: AnyVariant) -> None:
     """A game between players that are data."""
     import numpy as np
 
-    from . import contest
+    from .selfplay import match as contest
 
     contest.play(
         variant, [contest.Contestant("random"), contest.Contestant("minimax")], np.zeros(1, contest.GAME)

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from hnefi.engine import options
-from hnefi.engine.game import AnyVariant
+from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.regular import open_regular
 from hnefi.engine.search.types import Limits
 from hnefi.engine.toml_text import read_toml

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 from hnefi import players
 from hnefi.engine import about, options
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.search.types import Info, SearchResult
 from hnefi.engine.session import Session, SessionError
 from hnefi.engine.sides import Side
 from hnefi.engine.squares import move_name
-from hnefi.engine.variant import Variant
 
 from . import format as say
 from . import messages
 
 if TYPE_CHECKING:
+    from hnefi.engine.games.base_position import Position
     from hnefi.engine.perft import PerftResult
-    from hnefi.engine.position import Position
     from hnefi.engine.session import T
 
     from .server import Line, Server
@@ -236,7 +236,7 @@ class Commands:
         yield "hash", variant.hash
         if not isinstance(variant, Variant):
             return
-        from hnefi.engine import otn
+        from hnefi.engine.games.tafl import otn
 
         text, lost = otn.export_rules(variant)
         yield "otn", text

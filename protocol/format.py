@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hnefi.engine.compile.progress import Progress
-from hnefi.engine.game import AnyVariant
+from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.moves_text import format_move
 from hnefi.engine.search.types import Info, Limits, Score, SearchResult
 from hnefi.engine.session import Played

@@ -23,9 +23,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hnefi.engine import variant as variants
-from hnefi.engine.rules import Rules
-from hnefi.engine.setup import Setup
+from hnefi.engine.games.tafl import variant as variants
+from hnefi.engine.games.tafl.fen import Setup
+from hnefi.engine.games.tafl.rules import Rules
 from hnefi.engine.sides import Side
 from hnefi.engine.squares import move, parse
 

@@ -6,7 +6,7 @@ import sys
 
 import fake_contest
 
-from hnefi.engine import contest
+from hnefi.engine.selfplay import match as contest
 from hnefi.tools import cli
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from hnefi.engine import moves_text
 from hnefi.engine import squares as board
-from hnefi.engine.position import IllegalMove, PositionError
+from hnefi.engine.games.base_position import IllegalMove, PositionError
+from hnefi.engine.games.tafl.fen import Setup, parse_fen
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.search.types import Info, Limits, Score, SearchResult, Settings
-from hnefi.engine.setup import Setup, parse_fen
 from hnefi.engine.sides import Outcome, Reason, Side
-from hnefi.engine.variant import Variant
 
 LAST_PLY = 6
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hnefi.engine import verbs
+from hnefi.engine.games import interface as verbs
 from hnefi.engine.games.tafl import adjudication
 from hnefi.engine.games.tafl.state import TAFL
 

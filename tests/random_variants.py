@@ -9,11 +9,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 
-from hnefi.engine.rules import PIECES, SWITCHES, SwitchValue
-from hnefi.engine.setup import Setup
+from hnefi.engine.games.tafl.fen import Setup
+from hnefi.engine.games.tafl.rules import PIECES, SWITCHES, SwitchValue
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.sides import Side
 from hnefi.engine.squares import DIRECTIONS, move, name, on_board, square, squares
-from hnefi.engine.variant import Variant
 
 ATTACKERS, DEFENDERS = "tcnmg", "TCNMG"
 WORDS = ("none", "all", "men", "attackers", "defenders", "king")

@@ -15,7 +15,7 @@ import time
 from hnefi.engine import warmup
 from hnefi.engine.compile import progress
 from hnefi.engine.compile.progress import Progress
-from hnefi.engine.game import AnyVariant
+from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.search.types import Settings
 from hnefi.protocol import server
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from hnefi.engine import games
-from hnefi.engine.position import Position
+from hnefi.engine.games.base_position import Position
 
 
 class Solver:

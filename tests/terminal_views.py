@@ -8,7 +8,7 @@ from typing import Any
 
 from hnefi.engine import squares
 from hnefi.engine.games import find
-from hnefi.engine.variant import Variant
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.gui_adapter.terminal.screen import compose
 from hnefi.gui_adapter.terminal.settings import Settings
 from hnefi.gui_adapter.terminal.theme import plain

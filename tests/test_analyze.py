@@ -17,8 +17,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from hnefi.engine.record import GameRecord
 from hnefi.engine.records import tafl_text
+from hnefi.engine.records.record import GameRecord
 from hnefi.engine.records.rule_sets import finder
 from hnefi.gui_adapter.terminal import saving
 from hnefi.tools import convert

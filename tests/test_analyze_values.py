@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hnefi.engine import games
-from hnefi.engine.record import GameRecord, Ply
+from hnefi.engine.records.record import GameRecord, Ply
 from hnefi.engine.search.types import Limits, Score
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.protocol.answers import InfoLine

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hnefi.engine import options, variant
+from hnefi.engine import options
 from hnefi.engine import squares as board
 from hnefi.engine.compile.progress import Progress
+from hnefi.engine.games.tafl import variant
 from hnefi.engine.search.types import Info, Score, SearchResult
 from hnefi.engine.squares import square
 from hnefi.protocol import format as lines

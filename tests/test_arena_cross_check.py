@@ -12,7 +12,7 @@ import arena_parts
 import pytest
 
 from hnefi.engine import games
-from hnefi.engine.position import Position
+from hnefi.engine.games.base_position import Position
 from hnefi.protocol.client import EngineCrashed, Exit, own_command
 from hnefi.protocol.format import moves_line
 from hnefi.tools.arena import cross_check

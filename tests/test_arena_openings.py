@@ -13,8 +13,8 @@ import pytest
 from hnefi.engine import games
 from hnefi.engine.moves_text import parse_move_word
 from hnefi.engine.openings import _value
-from hnefi.engine.record import GameRecord, Ply
 from hnefi.engine.records.formats import format_of, write
+from hnefi.engine.records.record import GameRecord, Ply
 from hnefi.engine.records.rule_sets import finder
 from hnefi.engine.records.text import Losses
 from hnefi.engine.search.searcher import Searcher

@@ -13,10 +13,10 @@ import pytest
 from arena_results import new_run
 
 from hnefi.engine import games, squares
-from hnefi.engine.otn import export_rules
-from hnefi.engine.record import GameRecord
+from hnefi.engine.games.tafl.otn import export_rules
 from hnefi.engine.records import tafl_text
 from hnefi.engine.records.check import Checker
+from hnefi.engine.records.record import GameRecord
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.tools.arena import report
 from hnefi.tools.arena.records import Maker

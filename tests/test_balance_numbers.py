@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from hnefi.engine.rules import SWITCH
+from hnefi.engine.games.tafl.rules import SWITCH
 from hnefi.tools.balance import correlation, entrants, paper, people, report, searching
 from hnefi.tools.balance.entrants import Entrant
 from hnefi.tools.balance.folder import Key, Openings, Plan, Results

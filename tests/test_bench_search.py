@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hnefi.engine import variant
+from hnefi.engine.games.tafl import variant
 from hnefi.engine.search import features
 from hnefi.tools.bench import search as bench_search
 from hnefi.tools.bench.search import Deepening, Row

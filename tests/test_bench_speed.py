@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from hnefi.engine import variant
 from hnefi.engine.catalogue import MEASURED
+from hnefi.engine.games.tafl import variant
 from hnefi.tools.bench import speed as bench_speed
 
 SMALL = bench_speed.Sizes(leaves=30_000, plies=20_000, nodes=3_000)

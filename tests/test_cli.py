@@ -16,7 +16,7 @@ import pytest
 
 from hnefi.engine.about import VERSION
 from hnefi.engine.games import names
-from hnefi.engine.variant import find
+from hnefi.engine.games.tafl.variant import find
 from hnefi.tools.cli import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -23,10 +23,11 @@ import pytest
 from numba import config
 
 import hnefi.engine
-from hnefi.engine import verbs, warmup
+from hnefi.engine import warmup
 from hnefi.engine.compile import cache, jit, progress, sources
 from hnefi.engine.compile.jit import entry, inline, kernel
 from hnefi.engine.compile.progress import Progress
+from hnefi.engine.games import interface as verbs
 
 compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 linked = pytest.mark.skipif(not jit.LINKED, reason="this version of numba links its own way")

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from random_variants import random_variant
 
-from hnefi.engine import contest, games, lanes, verbs
+from hnefi.engine import games, lanes
 from hnefi.engine.compile.jit import entry
-from hnefi.engine.contest import GAME, Contestant
 from hnefi.engine.evaluators import network
 from hnefi.engine.evaluators.networks import hingston2007_fast as fast
+from hnefi.engine.games import interface as verbs
 from hnefi.engine.games.tafl import random_move
+from hnefi.engine.selfplay import match as contest
+from hnefi.engine.selfplay.match import GAME, Contestant
 from hnefi.engine.sides import Reason
 from hnefi.tools.bench import oneply as bench_oneply
 from hnefi.tools.bench.oneply import disagreements

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from test_records import HOSTILE, SHORT, SHORT_TEXT, from_text
 
-from hnefi.engine import variant
-from hnefi.engine.replay import replay_file
+from hnefi.engine.games.tafl import variant
+from hnefi.engine.records.replay import replay_file
 from hnefi.tools import convert
 
 RUN = "import sys; from hnefi.tools import cli; sys.exit(cli.main(['convert', *sys.argv[1:]]))"

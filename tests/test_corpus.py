@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from hnefi.engine import corpus
 from hnefi.engine import squares as board
-from hnefi.engine.corpus import CorpusError, CorpusGame
+from hnefi.engine.games.tafl.variant import Variant, find
 from hnefi.engine.moves_text import MoveTextError, format_move, parse_move
-from hnefi.engine.replay import as_played, kernel_board, replay_file, replay_games
+from hnefi.engine.records import corpus
+from hnefi.engine.records.corpus import CorpusError, CorpusGame
+from hnefi.engine.records.replay import as_played, kernel_board, replay_file, replay_games
 from hnefi.engine.sides import Outcome, Reason, Side
-from hnefi.engine.variant import Variant, find
 
 
 def sq(name: str) -> int:

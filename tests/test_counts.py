@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hnefi.engine import variant
+from hnefi.engine.games.tafl import variant
 from hnefi.tools import variants
 from hnefi.tools.tactics.suite import SHIPPED, read
 

@@ -22,9 +22,9 @@ from mqtt_parts import Watcher
 from test_arena_kill import MARK, expect_nobody
 
 from hnefi.engine import games, squares
-from hnefi.engine.record import GameRecord
+from hnefi.engine.games.tafl.variant import find
+from hnefi.engine.records.record import GameRecord
 from hnefi.engine.records.rule_sets import finder
-from hnefi.engine.variant import find
 from hnefi.gui_adapter.mqtt.brokers import find_mosquitto
 from hnefi.gui_adapter.terminal import saving
 from hnefi.protocol.hosts import journal

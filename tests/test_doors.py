@@ -23,12 +23,12 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from hnefi import players
-from hnefi.engine import otn, variant
 from hnefi.engine.evaluators import files
+from hnefi.engine.games.tafl import otn, variant
+from hnefi.engine.games.tafl.fen import SetupError, parse_fen
 from hnefi.engine.records import formats, rule_sets
 from hnefi.engine.records.text import Losses, RecordError
 from hnefi.engine.session import SessionError
-from hnefi.engine.setup import SetupError, parse_fen
 from hnefi.gui_adapter.mqtt import requests
 from hnefi.gui_adapter.mqtt.values import Message
 from hnefi.protocol import answers, messages

@@ -20,9 +20,10 @@ import pytest
 from conversation import Conversation
 from safetensors.numpy import load_file
 
-from hnefi.engine import evaluators, games, verbs
+from hnefi.engine import evaluators, games
 from hnefi.engine.evaluators import files, network
 from hnefi.engine.evaluators.files import Evaluator, EvaluatorError
+from hnefi.engine.games import interface as verbs
 from hnefi.engine.search.types import Limits, SearchResult
 from hnefi.engine.session import Session, SessionError
 from hnefi.tools import cli

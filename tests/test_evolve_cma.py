@@ -11,7 +11,7 @@ import fake_contest
 import numpy as np
 import pytest
 
-from hnefi.engine import contest
+from hnefi.engine.selfplay import match as contest
 from hnefi.tools.evolve import command, options
 
 

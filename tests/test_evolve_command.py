@@ -14,11 +14,11 @@ import fake_contest
 import numpy as np
 import pytest
 
-from hnefi.engine import contest
 from hnefi.engine.evaluators import files
 from hnefi.engine.evaluators.network import parse
 from hnefi.engine.games import find, from_fen, initial
 from hnefi.engine.games.tafl.symmetry import symmetries
+from hnefi.engine.selfplay import match as contest
 from hnefi.engine.squares import file_of, rank_of
 from hnefi.tools.evolve import command, encoding, options
 from hnefi.tools.evolve.progress import Progress, duration

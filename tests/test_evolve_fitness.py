@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hnefi.engine import contest
 from hnefi.engine.evaluators.network import Network
 from hnefi.engine.games import find
+from hnefi.engine.selfplay import match as contest
 from hnefi.tools.common.streams import Purpose
 from hnefi.tools.evolve import options
 from hnefi.tools.evolve.contestants import Contestants

@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 from patience import PROMPTLY
 
-from hnefi.engine import contest
 from hnefi.engine.evaluators import files
 from hnefi.engine.games import find
+from hnefi.engine.selfplay import match as contest
 from hnefi.tools.evolve import command, folder, run
 from hnefi.tools.evolve.executor import Executor, _parts, in_threads
 from hnefi.tools.evolve.options import OptionError

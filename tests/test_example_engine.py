@@ -16,7 +16,7 @@ import pytest
 from test_readme import blocks, steps
 
 from hnefi.engine import games
-from hnefi.engine.position import Position
+from hnefi.engine.games.base_position import Position
 from hnefi.engine.squares import move_name
 from hnefi.tools.arena.store import Store
 

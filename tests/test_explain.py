@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from hnefi.engine import explain, variant
-from hnefi.engine.rules import SWITCH, SWITCHES, Rules
-from hnefi.engine.variant import Variant, find
+from hnefi.engine.games.tafl import explain, variant
+from hnefi.engine.games.tafl.rules import SWITCH, SWITCHES, Rules
+from hnefi.engine.games.tafl.variant import Variant, find
 
 # Every kind of piece and of square, so that every switch has something to say.
 BASE = Variant.build(

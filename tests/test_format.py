@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from fakes import FakePosition, move
 
-from hnefi.engine import options, variant
+from hnefi.engine import options
+from hnefi.engine.games.tafl import variant
 from hnefi.engine.search.types import Info, Score, SearchResult
 from hnefi.engine.session import Played
 from hnefi.engine.sides import Outcome, Reason, Side

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 from conversation import Conversation
 
-from hnefi.engine.variant import names
+from hnefi.engine.games.tafl.variant import names
 
 LINES = 100_000
 BATCH = 100

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hnefi.engine import count, evaluators, games, verbs
-from hnefi.engine.game import rules_hash
+from hnefi.engine import count, evaluators, games
+from hnefi.engine.games import interface as verbs
+from hnefi.engine.games.base_position import IllegalMove, Position, PositionError
+from hnefi.engine.games.base_variant import rules_hash
 from hnefi.engine.perft import perft
-from hnefi.engine.position import IllegalMove, Position, PositionError
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Info, Limits, Settings
 from hnefi.engine.sides import Reason, Side

@@ -14,14 +14,15 @@ import pytest
 from conversation import Conversation
 from twin_hex import TwinHex
 
-from hnefi.engine import count, evaluators, games, verbs
+from hnefi.engine import count, evaluators, games
 from hnefi.engine.compile.jit import entry
-from hnefi.engine.game import VariantError
+from hnefi.engine.games import interface as verbs
+from hnefi.engine.games.base_position import IllegalMove, PositionError
+from hnefi.engine.games.base_variant import VariantError
 from hnefi.engine.games.hex import kernels
 from hnefi.engine.games.hex.distances import FAR, spread
 from hnefi.engine.games.hex.state import CORE, new_record
 from hnefi.engine.perft import perft
-from hnefi.engine.position import IllegalMove, PositionError
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Info, Limits, Settings
 from hnefi.engine.sides import Outcome, Reason, Side

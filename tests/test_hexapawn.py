@@ -13,13 +13,13 @@ from twin_hexapawn import Twin
 
 from hnefi.engine import count, evaluators, games
 from hnefi.engine.compile.jit import kernel
-from hnefi.engine.game import VariantError
+from hnefi.engine.games.base_position import IllegalMove, Position, PositionError
+from hnefi.engine.games.base_variant import VariantError
+from hnefi.engine.games.interface import generate, generate_noisy, make, order_score, undo
 from hnefi.engine.perft import perft
-from hnefi.engine.position import IllegalMove, Position, PositionError
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Info, Limits, Settings
 from hnefi.engine.squares import NO_MOVE, SWAP, move_name
-from hnefi.engine.verbs import generate, generate_noisy, make, order_score, undo
 
 # Rows, columns; what white does with best play, in how many plies; different games, where they were counted.
 SOLVED = [

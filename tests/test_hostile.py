@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 from conversation import Conversation
 
-from hnefi.engine import games, otn, variant
-from hnefi.engine.otn import OtnError
-from hnefi.engine.setup import SetupError, parse_fen
-from hnefi.engine.variant import Variant, VariantError
+from hnefi.engine import games
+from hnefi.engine.games.tafl import otn, variant
+from hnefi.engine.games.tafl.fen import SetupError, parse_fen
+from hnefi.engine.games.tafl.otn import OtnError
+from hnefi.engine.games.tafl.variant import Variant, VariantError
 
 SECONDS = 2.0
 """Of the processor, for one text; the worst of them take a tenth of it."""

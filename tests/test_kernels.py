@@ -11,17 +11,16 @@ import numpy as np
 import pytest
 from random_variants import random_variant
 
-from hnefi.engine import variant
 from hnefi.engine.catalogue import MEASURED
-from hnefi.engine.games.tafl import adjudication, make, noisy, random_move, setup, tables
+from hnefi.engine.games.tafl import adjudication, make, noisy, random_move, setup, tables, variant
 from hnefi.engine.games.tafl.codes import KING
 from hnefi.engine.games.tafl.position import Line, Position
 from hnefi.engine.games.tafl.state import CORE, PLIES, TAFL
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.perft import perft
-from hnefi.engine.replay import as_played
+from hnefi.engine.records.replay import as_played
 from hnefi.engine.sides import Reason
 from hnefi.engine.squares import move, move_name, origin, target
-from hnefi.engine.variant import Variant
 
 SHIPPED = variant.names()
 

@@ -17,11 +17,12 @@ from listing import generate
 from numba import config
 from patience import PROMPTLY
 
-from hnefi.engine import evaluators, games, verbs
+from hnefi.engine import evaluators, games
 from hnefi.engine.catalogue import MEASURED
 from hnefi.engine.compile import intrinsics
 from hnefi.engine.compile.jit import entry
-from hnefi.engine.position import Position
+from hnefi.engine.games import interface as verbs
+from hnefi.engine.games.base_position import Position
 from hnefi.engine.search.mcts import DRAWN, MOST_PLIES, NODE, ONE, ROOT
 from hnefi.engine.search.mcts_run import FIRST_DEPTH, GAMES, MATE_SIMULATIONS
 from hnefi.engine.search.searcher import Searcher

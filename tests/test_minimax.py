@@ -14,9 +14,10 @@ import pytest
 from listing import generate
 from patience import PROMPTLY
 
-from hnefi.engine import evaluators, games, verbs
+from hnefi.engine import evaluators, games
 from hnefi.engine.evaluators import network
-from hnefi.engine.position import Position
+from hnefi.engine.games import interface as verbs
+from hnefi.engine.games.base_position import Position
 from hnefi.engine.search import minimax
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Info, Limits, Score, SearchResult, Settings

@@ -19,7 +19,7 @@ from mqtt_brokers import WAIT, TestBroker, password, running
 from mqtt_parts import FAKE, Watcher, serving, until
 
 from hnefi.engine import squares
-from hnefi.engine.record import GameRecord
+from hnefi.engine.records.record import GameRecord
 from hnefi.gui_adapter.mqtt import recording as recording_module
 from hnefi.gui_adapter.mqtt.brokers import find_mosquitto
 from hnefi.gui_adapter.mqtt.recording import Recording

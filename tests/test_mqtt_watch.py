@@ -20,9 +20,9 @@ import pytest
 from mqtt_brokers import WAIT, TestBroker, free_port, start_dying_with_us
 
 from hnefi.engine import games
-from hnefi.engine.diagram import diagram
+from hnefi.engine.games.tafl.diagram import diagram
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.squares import move_name, name
-from hnefi.engine.variant import Variant
 from hnefi.gui_adapter.mqtt import topics, watch
 from hnefi.gui_adapter.mqtt.board import board
 from hnefi.gui_adapter.mqtt.client import Access, Link, Offline, parse_url

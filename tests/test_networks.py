@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hnefi.engine import evaluators, games, verbs
+from hnefi.engine import evaluators, games
 from hnefi.engine.evaluators import loaded, network
 from hnefi.engine.evaluators.networks import linear, linear_tablut
-from hnefi.engine.game import AnyVariant
+from hnefi.engine.games import interface as verbs
+from hnefi.engine.games.base_position import Position
+from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.games.hex.state import X
-from hnefi.engine.position import Position
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Limits, Settings
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hnefi.engine import otn, variant
 from hnefi.engine import squares as board
-from hnefi.engine.rules import ATTACKER_PIECES, DEFENDER_PIECES, PIECES, SWITCHES, Rules
-from hnefi.engine.setup import SetupError
-from hnefi.engine.variant import Variant
+from hnefi.engine.games.tafl import otn, variant
+from hnefi.engine.games.tafl.fen import SetupError
+from hnefi.engine.games.tafl.rules import ATTACKER_PIECES, DEFENDER_PIECES, PIECES, SWITCHES, Rules
+from hnefi.engine.games.tafl.variant import Variant
 
 # Rank 1 first, and no two ranks alike.
 LOPSIDED = "start:/2t4/7/3T3/t2K3/4T2/7/1t5/"

@@ -12,9 +12,9 @@ from conversation import Conversation
 
 from hnefi import players
 from hnefi.engine import games
-from hnefi.engine.contest import Contestant
 from hnefi.engine.evaluators import files, network
 from hnefi.engine.search.types import Limits
+from hnefi.engine.selfplay.match import Contestant
 from hnefi.engine.session import Session
 from hnefi.tools.arena import resolve as arena
 from hnefi.tools.arena.options import ConfigError

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from test_crash_only import COMMANDS, words_of
 
-from hnefi.engine.record import GameRecord
+from hnefi.engine.records.record import GameRecord
 from hnefi.protocol.hosts.journal import Journal, JournalError, read
 from hnefi.tools.cli import main
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from hnefi.engine import variant
+from hnefi.engine.games.tafl import variant
+from hnefi.engine.games.tafl.fen import parse_fen
 from hnefi.engine.games.tafl.position import Position
+from hnefi.engine.games.tafl.rules import SWITCHES
+from hnefi.engine.games.tafl.variant import Variant, find
 from hnefi.engine.perft import perft
-from hnefi.engine.rules import SWITCHES
-from hnefi.engine.setup import parse_fen
-from hnefi.engine.variant import Variant, find
 
 # Layout, men of both sides without the king, rows from the top rank down; `=` repeats those above the middle one.
 LAYOUTS = """
@@ -281,7 +281,7 @@ def test_the_smallest_games_are_not_decided_at_once() -> None:
 def test_finding_a_variant_stays_quick() -> None:
     """A name costs one file, an alias all of them: fifty small files must not be felt."""
     program = (
-        "import time; from hnefi.engine.variant import find; begun = time.process_time(); find('ardri'); "
+        "import time; from hnefi.engine.games.tafl.variant import find; begun = time.process_time(); find('ardri'); "
         "print(time.process_time() - begun)"
     )
     done = subprocess.run(

@@ -13,9 +13,12 @@ import pytest
 from conversation import Conversation, examples, run_example
 
 ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text("utf-8")
-DOCUMENTS = ["README.md", "docs/protocol-client.md"]
+TOUR = (ROOT / "docs" / "tour.md").read_text("utf-8")
+README = (ROOT / "README.md").read_text("utf-8") + TOUR
+DOCUMENTS = ["docs/tour.md", "docs/protocol-client.md"]
 UNPLAYED = [
+    "README.md",
+    "docs/README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "MEASUREMENTS.md",
@@ -70,7 +73,7 @@ def looks_like(shown: str) -> re.Pattern[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where commands are run: an empty folder but for the variant that the README writes."""
     made = tmp_path_factory.mktemp("reader")
-    (own,) = blocks(README, "toml")
+    own, *_ = blocks(README, "toml")
     (made / OWN_VARIANT).write_text(own, "utf-8")
     return made
 
@@ -128,7 +131,7 @@ def test_programs(document: str, folder: Path, environment: dict[str, str]) -> N
         assert ran.returncode == 0, ran.stderr
         assert ran.stderr == ""
         assert ran.stdout
-        if document == "README.md":
+        if document == "docs/tour.md":
             assert re.search(r"^info string outcome (a|d|draw) [a-z_]+$", ran.stdout, re.MULTILINE)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from hnefi.engine.games.base_position import IllegalMove
+from hnefi.engine.games.tafl.fen import parse_fen
 from hnefi.engine.games.tafl.position import Position
-from hnefi.engine.position import IllegalMove
-from hnefi.engine.setup import parse_fen
-from hnefi.engine.variant import find
+from hnefi.engine.games.tafl.variant import find
 
 BRANDUBH = "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3"
 

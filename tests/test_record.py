@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from hnefi.engine import squares as board
-from hnefi.engine.record import (
+from hnefi.engine.records.record import (
     BY_RULES,
     DEPTH_LIMIT,
     FIRST_PLACE,

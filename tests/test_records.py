@@ -17,19 +17,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hnefi.engine import corpus, games, variant
-from hnefi.engine import record as record_values
+from hnefi.engine import games
 from hnefi.engine import squares as board
-from hnefi.engine.game import VariantError
+from hnefi.engine.games.base_variant import VariantError
+from hnefi.engine.games.tafl import variant
+from hnefi.engine.games.tafl.otn import export_rules
 from hnefi.engine.moves_text import MoveTextError, parse_move_word
-from hnefi.engine.otn import export_rules
-from hnefi.engine.record import DEPTH_LIMIT, PLY_LIMIT, TEXT_LIMIT, GameRecord, Ply, RuleSet, walk
-from hnefi.engine.records import otg, tables, tafl_text
+from hnefi.engine.records import corpus, otg, tables, tafl_text
+from hnefi.engine.records import record as record_values
 from hnefi.engine.records.check import Checker
 from hnefi.engine.records.formats import FORMATS, Reading, format_of, read, write
+from hnefi.engine.records.record import DEPTH_LIMIT, PLY_LIMIT, TEXT_LIMIT, GameRecord, Ply, RuleSet, walk
+from hnefi.engine.records.replay import as_played
 from hnefi.engine.records.rule_sets import carried, finder, played_by, variant_of, without_adjudication
 from hnefi.engine.records.text import LINE_LIMIT, Losses, RecordError
-from hnefi.engine.replay import as_played
 from hnefi.engine.sides import Outcome, Reason, Side
 
 ROOT = Path(__file__).resolve().parent.parent

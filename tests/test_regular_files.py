@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from hnefi import players
-from hnefi.engine import corpus, games, variant
+from hnefi.engine import games
+from hnefi.engine.games.tafl import variant
+from hnefi.engine.records import corpus
 from hnefi.engine.regular import open_regular, read_regular
 from hnefi.gui_adapter.terminal import saving, settings
 from hnefi.protocol.hosts import journal

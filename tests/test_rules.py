@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hnefi.engine import squares as board
-from hnefi.engine.rules import PIECES, SWITCHES, Rules, RulesError, Zone
+from hnefi.engine.games.tafl.rules import PIECES, SWITCHES, Rules, RulesError, Zone
 
 
 def squares(*names: str) -> tuple[int, ...]:

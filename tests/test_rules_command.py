@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hnefi.engine import games
+from hnefi.engine.games.tafl.variant import everything, find, names
 from hnefi.engine.svg import svg
-from hnefi.engine.variant import everything, find, names
 from hnefi.tools import rules, variants
 
 TINY = 'name = "{name}"\nstart = ["2t2", "2T2", "tTKTt", "2T2", "2t2"]\n'

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from hnefi.engine import bench, evaluators, games, variant, verbs
+from hnefi.engine import bench, evaluators, games
 from hnefi.engine.catalogue import MEASURED
-from hnefi.engine.games.tafl import adjudication, make, noisy
+from hnefi.engine.games import interface as verbs
+from hnefi.engine.games.tafl import adjudication, make, noisy, variant
+from hnefi.engine.games.tafl.fen import parse_fen
 from hnefi.engine.games.tafl.position import Position
 from hnefi.engine.search import alphabeta
 from hnefi.engine.search.alphabeta import INFINITE, QUIET_PLIES
@@ -23,7 +25,6 @@ from hnefi.engine.search.clock import budget
 from hnefi.engine.search.searcher import Searcher, score_of, win_draw_loss
 from hnefi.engine.search.table import BUCKET, EXACT, LOWER, MATE, UPPER
 from hnefi.engine.search.types import Info, Limits, Score, SearchResult, Settings
-from hnefi.engine.setup import parse_fen
 from hnefi.engine.sides import Side
 from hnefi.engine.squares import move_name
 

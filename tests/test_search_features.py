@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from test_search import start, think, wander
 
-from hnefi.engine import evaluators, games, options, variant, verbs
+from hnefi.engine import evaluators, games, options
+from hnefi.engine.games import interface as verbs
+from hnefi.engine.games.tafl import variant
 from hnefi.engine.search import alphabeta, features, skill
 from hnefi.engine.search.alphabeta import INFINITE
 from hnefi.engine.search.searcher import Searcher, images

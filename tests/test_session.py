@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 import pytest
 from fakes import LAST_PLY, LEGAL, FakeGame, FakePosition, FakeSearcher, info
 
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.search.types import Info, Limits, SearchResult
 from hnefi.engine.session import INFO_BURST, Session, SessionError
 from hnefi.engine.sides import Side
-from hnefi.engine.variant import Variant
 
 SECONDS = 10.0
 

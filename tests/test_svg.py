@@ -7,11 +7,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from hnefi.engine import variant
-from hnefi.engine.rules import PIECES, Rules
+from hnefi.engine.games.tafl import variant
+from hnefi.engine.games.tafl.rules import PIECES, Rules
+from hnefi.engine.games.tafl.variant import find
 from hnefi.engine.squares import parse
 from hnefi.engine.svg import svg
-from hnefi.engine.variant import find
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -13,10 +13,10 @@ from hnefi.engine import evaluators, games
 from hnefi.engine.catalogue import names
 from hnefi.engine.evaluators import tafl, tafl_weights
 from hnefi.engine.evaluators.tafl_view import COUNTS, SEEN
+from hnefi.engine.games.base_position import Position
 from hnefi.engine.games.tafl.codes import KING, PIECE_CODES
-from hnefi.engine.position import Position
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.squares import DIRECTIONS, file_of, rank_of, squares
-from hnefi.engine.variant import Variant
 
 TAFL = [name for name in names() if isinstance(games.find(name), Variant)]
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from hnefi.engine import variant
-from hnefi.engine.games.tafl import setup, threats
+from hnefi.engine.games.tafl import setup, threats, variant
 from hnefi.engine.games.tafl.position import Position
 from hnefi.engine.games.tafl.state import CORE
 from hnefi.engine.sides import Reason, Side

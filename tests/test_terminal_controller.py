@@ -14,7 +14,7 @@ import pytest
 from terminal_parts import FAKE, GAME, SHUFFLE, House, Person, moves_of, parrot, script
 
 from hnefi.engine.games import find
-from hnefi.engine.variant import load as load_variant
+from hnefi.engine.games.tafl.variant import load as load_variant
 from hnefi.gui_adapter.terminal import answers, opponents
 from hnefi.gui_adapter.terminal import settings as preferences
 from hnefi.gui_adapter.terminal.commands.files import goodbye

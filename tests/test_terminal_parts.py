@@ -11,10 +11,10 @@ import pytest
 
 from hnefi.engine import options
 from hnefi.engine.games import find
-from hnefi.engine.record import GameRecord
+from hnefi.engine.games.tafl.variant import Variant, load
+from hnefi.engine.records.record import GameRecord
 from hnefi.engine.records.rule_sets import finder
 from hnefi.engine.search.types import Limits, Score
-from hnefi.engine.variant import Variant, load
 from hnefi.gui_adapter.terminal import clock, command_table, opponents, saving, strength
 from hnefi.gui_adapter.terminal.commands import HANDLERS
 from hnefi.gui_adapter.terminal.game import Game
@@ -344,7 +344,7 @@ def test_a_file_with_many_games(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_a_command_in_a_file_is_never_run(tmp_path: Path) -> None:
     """Seats that a record names are read as data; commands are only repeated."""
-    assert load.__module__ == "hnefi.engine.variant"
+    assert load.__module__ == "hnefi.engine.games.tafl.variant"
     record = GameRecord(
         "brandubh", plies=_plies("a4a2"), tags=(("DefendersSeat", f"engine touch {tmp_path}/ran"),)
     )

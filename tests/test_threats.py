@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from test_networks import walk
 
-from hnefi.engine import games, verbs
+from hnefi.engine import games
 from hnefi.engine.evaluators import network
 from hnefi.engine.evaluators.networks import linear_threats
+from hnefi.engine.games import interface as verbs
 
 NET = network.parse("linear-threats")
 TAFL = [variant.name for variant in games.everything() if variant.game == "tafl"]

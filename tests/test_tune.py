@@ -11,7 +11,7 @@ import pytest
 
 from hnefi.engine import games
 from hnefi.engine.evaluators import tafl
-from hnefi.engine.variant import Variant
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.tools.tune import command, files, parts, regression, selfplay
 
 NODES = (40, 80)

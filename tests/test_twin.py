@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from twin import Twin
 
-from hnefi.engine import variant as variants
-from hnefi.engine.rules import Rules
+from hnefi.engine.games.tafl import variant as variants
+from hnefi.engine.games.tafl.rules import Rules
 from hnefi.engine.sides import Reason, Side
 from hnefi.engine.squares import move, parse
 

@@ -19,18 +19,18 @@ from numba.core.registry import CPUDispatcher as Dispatcher
 from random_variants import nearly, random_setup, random_variant
 from twin import Twin
 
-from hnefi.engine import variant as variants
 from hnefi.engine.games.tafl import make, setup
+from hnefi.engine.games.tafl import variant as variants
+from hnefi.engine.games.tafl.fen import Setup, format_fen
 from hnefi.engine.games.tafl.position import Position
+from hnefi.engine.games.tafl.rules import SwitchValue
 from hnefi.engine.games.tafl.state import CORE, TAFL
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.perft import perft
-from hnefi.engine.rules import SwitchValue
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Limits, Settings
-from hnefi.engine.setup import Setup, format_fen
 from hnefi.engine.sides import Outcome, Reason
 from hnefi.engine.squares import NO_MOVE, move, move_name, name, squares
-from hnefi.engine.variant import Variant
 
 THOROUGH = int(os.environ.get("HNEFI_THOROUGH", "1"))
 OF_LISTS = TAFL.fields["pieces"][1] - CORE.start  # type: ignore[index]

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hnefi.engine import catalogue, variant
-from hnefi.engine.diagram import diagram
-from hnefi.engine.variant import Variant, VariantError, find, load, names
+from hnefi.engine import catalogue
+from hnefi.engine.games.tafl import variant
+from hnefi.engine.games.tafl.diagram import diagram
+from hnefi.engine.games.tafl.variant import Variant, VariantError, find, load, names
 
 BRANDUBH = "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3"
 

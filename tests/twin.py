@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from hnefi.engine.rules import Rules
-from hnefi.engine.setup import Setup
+from hnefi.engine.games.tafl.fen import Setup
+from hnefi.engine.games.tafl.rules import Rules
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.squares import (
     DIRECTIONS,
@@ -29,7 +30,6 @@ from hnefi.engine.squares import (
     squares,
     target,
 )
-from hnefi.engine.variant import Variant
 
 Pieces = dict[int, str]
 Key = tuple[frozenset[tuple[int, str]], Side | None]

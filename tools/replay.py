@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 
-from hnefi.engine.corpus import CorpusError
-from hnefi.engine.replay import Report, replay_file
+from hnefi.engine.records.corpus import CorpusError
+from hnefi.engine.records.replay import Report, replay_file
 from hnefi.engine.sides import Reason
 
 from .common.arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, parser

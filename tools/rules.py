@@ -12,8 +12,8 @@ from .common.arguments import add_variant_path, find_variant, parser
 from .common.exit_codes import code_of
 
 if TYPE_CHECKING:
-    from hnefi.engine.game import AnyVariant
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.base_variant import AnyVariant
+    from hnefi.engine.games.tafl.variant import Variant
 
 
 def main(argv: list[str]) -> int:
@@ -59,7 +59,7 @@ def main(argv: list[str]) -> int:
     elif arguments.switches:
         print("\n".join(columns(variant.rules_lines())))
     elif arguments.otn:
-        from hnefi.engine.otn import export_rules
+        from hnefi.engine.games.tafl.otn import export_rules
 
         text, lost = export_rules(tafl(options, variant, "--otn"))
         print(text)
@@ -83,7 +83,7 @@ def svg_file(text: str) -> str:
 
 def tafl(options: argparse.ArgumentParser, variant: AnyVariant, asked: str) -> Variant:
     """`variant` if it has the rule switches of tafl; otherwise the program ends with the reason."""
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.tafl.variant import Variant
 
     if not isinstance(variant, Variant):
         options.error(
@@ -113,8 +113,8 @@ def draw(variant: Variant, file: str) -> None:
 
 def whole(variant: AnyVariant) -> dict[str, object]:
     """Everything about a variant for programs; the OTN string is null for games that have none."""
-    from hnefi.engine.otn import export_rules
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.tafl.otn import export_rules
+    from hnefi.engine.games.tafl.variant import Variant
 
     from .variants import as_json
 
@@ -124,12 +124,12 @@ def whole(variant: AnyVariant) -> dict[str, object]:
 
 def shown(variant: AnyVariant) -> list[str]:
     """Name, start position and rules, for people."""
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.tafl.variant import Variant
 
     source = ["", f"Source: {variant.source}"] if variant.source else []
     if isinstance(variant, Variant):
-        from hnefi.engine.diagram import LEGEND, diagram
-        from hnefi.engine.explain import explain
+        from hnefi.engine.games.tafl.diagram import LEGEND, diagram
+        from hnefi.engine.games.tafl.explain import explain
 
         board = diagram(variant.rules, dict(variant.start.pieces))
         legend = ["", LEGEND] if any(sign in board for sign in "+x:;") else []
@@ -181,7 +181,7 @@ def diff(argv: list[str]) -> int:
     elif arguments.switches:
         print("\n".join(side_by_side(first, second)))
     else:
-        from hnefi.engine.explain import compare
+        from hnefi.engine.games.tafl.explain import compare
 
         width = max(len(first.name), len(second.name))
         print(
@@ -212,7 +212,7 @@ def side_by_side(first: Variant, second: Variant) -> list[str]:
 
 def differences(first: Variant, second: Variant) -> dict[str, object]:
     """What `rules diff` says, for programs."""
-    from hnefi.engine.explain import compare
+    from hnefi.engine.games.tafl.explain import compare
 
     return {
         "variants": [first.name, second.name],

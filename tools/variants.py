@@ -10,7 +10,7 @@ from .common.arguments import add_variant_path, parser
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hnefi.engine.game import AnyVariant
+    from hnefi.engine.games.base_variant import AnyVariant
 
 
 def main(argv: list[str]) -> int:
@@ -24,8 +24,8 @@ def main(argv: list[str]) -> int:
     options.add_argument("--json", action="store_true", help="everything known about each, as a JSON list")
     arguments = options.parse_args(argv)
 
-    from hnefi.engine.game import VariantError
     from hnefi.engine.games import everything
+    from hnefi.engine.games.base_variant import VariantError
 
     try:
         found = everything(arguments.path)

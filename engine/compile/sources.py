@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 KERNELS: dict[tuple[Any, ...], Any] = {}
-"""The kernel that stands for a verb (`hnefi.engine.verbs`) by the verb's name and the dtypes of its records."""
+"""The kernel that stands for a verb (see `games.interface`) by the verb's name and the dtypes of its records."""
 
 _ROOT = Path(__file__).resolve().parents[1]
 _PACKAGE = __package__.rpartition(".")[0]

@@ -13,8 +13,8 @@ from importlib import import_module
 from math import exp
 from typing import TYPE_CHECKING, Any
 
-from ..game import AnyVariant
-from ..position import Position
+from ..games.base_position import Position
+from ..games.base_variant import AnyVariant
 
 if TYPE_CHECKING:
     from .files import Evaluator
@@ -134,7 +134,7 @@ def remarks(name: str, position: Position) -> list[str]:
 
 
 def _value(params: Any, state: Any) -> float:
-    from .. import verbs
+    from ..games import interface as verbs
 
     return float(verbs.value(params, state))
 

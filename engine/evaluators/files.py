@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import durable
-from ..game import AnyVariant, VariantError
+from ..games.base_variant import AnyVariant, VariantError
 from ..wording import shorten
 from . import network as networks
 from .network import Network

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..compile.jit import entry, inline, kernel
-from ..game import AnyVariant
+from ..games.base_variant import AnyVariant
 from ..games.hex import kernels  # noqa: F401  binds the verbs that a search asks for
 from ..games.hex.distances import FAR, survey, through
 from ..games.hex.state import EDGES, HEX, X, joined
-from ..verbs import bind
+from ..games.interface import bind
 
 TERMS = ("distance_a", "distance_d", "width_a", "width_d", "tempo", "win")
 """Names of the terms, in the order in which `terms` writes them."""

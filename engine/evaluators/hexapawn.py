@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..compile.jit import entry, inline
-from ..game import AnyVariant
+from ..games.base_variant import AnyVariant
 from ..games.hexapawn.kernels import HEXAPAWN
+from ..games.interface import bind
 from ..squares import STRIDE
-from ..verbs import bind
 
 TERMS = ("material", "advancement", "passed", "tempo")
 """Names of the terms, in the order in which `terms` writes them."""

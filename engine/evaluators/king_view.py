@@ -11,7 +11,7 @@ from typing import Any
 from ..compile.jit import inline
 from ..games.tafl.codes import KING
 from ..games.tafl.movegen import DIRECTIONS
-from ..variant import Variant
+from ..games.tafl.variant import Variant
 
 
 def hand_weights(variant: Variant) -> Mapping[str, Any]:

@@ -12,8 +12,8 @@ from ..compile.jit import entry, inline
 from ..games.hex import kernels  # noqa: F401  binds the verbs that a search asks for
 from ..games.hex.state import HEX
 from ..games.hexapawn.kernels import HEXAPAWN
+from ..games.interface import bind
 from ..games.tafl.state import TAFL
-from ..verbs import bind
 from .networks import hingston2007, hingston2007_2862, linear, linear_tablut, linear_threats, mlp, simple
 
 MOST_WEIGHTS = 1 << 15

@@ -8,7 +8,7 @@ from importlib import import_module
 from math import prod
 from typing import Any
 
-from ..game import AnyVariant
+from ..games.base_variant import AnyVariant
 from ..wording import shorten
 
 NAMES = (

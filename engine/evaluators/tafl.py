@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..compile.jit import entry
+from ..games.interface import bind
 from ..games.tafl.codes import KING, PIECE_CODES
 from ..games.tafl.state import CORE, TAFL
 from ..games.tafl.tables import template
+from ..games.tafl.variant import Variant
 from ..squares import CELLS, STRIDE, squares
-from ..variant import Variant
-from ..verbs import bind
 from .tafl_view import ROWS, SEEN, look
 from .tafl_weights import squares_alike, weights_for
 

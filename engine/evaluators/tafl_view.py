@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from ..compile.intrinsics import cells_between, ones
 from ..compile.jit import inline, kernel
+from ..games.interface import MOVES
 from ..games.tafl.codes import KING
 from ..games.tafl.movegen import DIRECTIONS
 from ..rows import HIGH, LOW, across, along, count, differ, high, load, low, raised, single, sunk
 from ..squares import STRIDE
-from ..verbs import MOVES
 
 ROWS = HIGH
 """Words of a set: row r of the mailbox is word r + 2, so that two rows around any square are words, too."""

@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..games.tafl.variant import Variant
 from ..squares import file_of, rank_of, squares
-from ..variant import Variant
 
 FOLDER = Path(__file__).with_name("weights")
 KINDS = 15

@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import Any
 
 from .. import catalogue
-from .. import variant as variants
-from ..game import AnyVariant
-from ..position import Position
+from .base_position import Position
+from .base_variant import AnyVariant
+from .tafl import variant as variants
 
 _PACKAGES = {"hex": "hex", "hex-swap": "hex", "hexapawn": "hexapawn"}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..position import PositionError
 from ..squares import square
 from ..wording import shorten
+from .base_position import PositionError
 
 NUMBER_LIMIT = 999_999
 """Largest counter that is read."""

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from .. import games
 from .. import squares as board
-from ..corpus import CorpusGame
-from ..game import AnyVariant
+from ..games.base_position import Position
+from ..games.base_variant import AnyVariant
+from ..games.tafl.variant import Variant
 from ..moves_text import MoveTextError, parse_move_word
-from ..position import Position
-from ..record import BY_RULES, GameRecord, Ply
-from ..replay import Board, compare_end, kernel_board, play_recorded
 from ..sides import Outcome, Reason, Side
-from ..variant import Variant
+from .corpus import CorpusGame
+from .record import BY_RULES, GameRecord, Ply
+from .replay import Board, compare_end, kernel_board, play_recorded
 from .rule_sets import Find, variant_of
 from .tables import UNRECORDED
 from .text import Game

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ..game import AnyVariant
-from ..record import GameRecord
+from ..games.base_variant import AnyVariant
 from . import otg, tables, tafl_text
+from .record import GameRecord
 from .rule_sets import Find
 from .text import Game, Losses, RecordError, Stream
 

@@ -12,10 +12,13 @@ from itertools import pairwise
 from typing import Final
 
 from .. import squares as board
-from ..game import AnyVariant, VariantError
+from ..games.base_variant import AnyVariant, VariantError
+from ..games.tafl.fen import Setup, SetupError, format_fen, parse_fen
+from ..games.tafl.otn import OtnError, export_rules, format_board, import_rules, parse_board
+from ..games.tafl.variant import Variant, everything
 from ..moves_text import MoveTextError, parse_move
-from ..otn import OtnError, export_rules, format_board, import_rules, parse_board
-from ..record import (
+from ..sides import Outcome, Reason, Side
+from .record import (
     DEPTH_LIMIT,
     FIRST_PLACE,
     PLY_LIMIT,
@@ -29,9 +32,6 @@ from ..record import (
     next_place,
     walk,
 )
-from ..setup import Setup, SetupError, format_fen, parse_fen
-from ..sides import Outcome, Reason, Side
-from ..variant import Variant, everything
 from .rule_sets import Find, carried, finder, variant_of
 from .text import Game, Losses, RecordError, Stream, at, lines, shown
 

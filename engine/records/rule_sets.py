@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import Final
 
 from .. import games
-from ..game import AnyVariant, VariantError
-from ..record import GameRecord, RuleSet
-from ..replay import as_played
+from ..games.base_variant import AnyVariant, VariantError
+from ..games.tafl.variant import Variant, is_name
 from ..squares import MAX_SIZE
-from ..variant import Variant, is_name
+from .record import GameRecord, RuleSet
+from .replay import as_played
 
 _NAMES: Final = 256
 Find = Callable[[str], AnyVariant]

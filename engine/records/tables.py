@@ -1,6 +1,6 @@
 """Games as lines: CSV as collections of played games have it, and JSON lines, of theirs and of our own making.
 
-CSV has `moves,captures by a,captures by d,result`, without header (`hnefi.engine.corpus` says more). Our JSON holds a
+CSV has `moves,captures by a,captures by d,result`, without header (`corpus` says more). Our JSON holds a
 whole record in one object and has the keys of the collections' JSON too, so whatever reads those reads ours:
 
     {"variant": "brandubh", "moves": "d2c2 d3e3 a4a2xa3", "captures": true, "result": "d", "reason": "king_escaped"}
@@ -16,10 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from .. import squares as board
-from ..corpus import parse_csv
-from ..game import AnyVariant, VariantError
+from ..games.base_variant import AnyVariant, VariantError
+from ..games.tafl.fen import SetupError, parse_fen
 from ..moves_text import MoveTextError, format_move, parse_move_word
-from ..record import (
+from ..sides import Outcome, Reason, Side
+from ..wording import nearest
+from .corpus import parse_csv
+from .record import (
     DEPTH_LIMIT,
     FIRST_PLACE,
     NUMBER_LIMIT,
@@ -32,9 +35,6 @@ from ..record import (
     check_tag_name,
     next_place,
 )
-from ..setup import SetupError, parse_fen
-from ..sides import Outcome, Reason, Side
-from ..wording import nearest
 from .rule_sets import Find, carried, finder, size_of, variant_of, without_adjudication
 from .text import JSON_LINE_LIMIT, Game, Losses, RecordError, Stream, at, lines, shown
 

@@ -19,9 +19,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from .. import squares as board
-from ..game import AnyVariant
+from ..games.base_variant import AnyVariant
 from ..moves_text import MoveTextError, format_move, parse_move_word
-from ..record import (
+from ..sides import Outcome, Reason, Side
+from ..wording import nearest
+from .record import (
     DEPTH_LIMIT,
     FIRST_PLACE,
     PLY_LIMIT,
@@ -37,8 +39,6 @@ from ..record import (
     next_place,
     walk,
 )
-from ..sides import Outcome, Reason, Side
-from ..wording import nearest
 from .rule_sets import Find, finder, played_by, size_of
 from .text import Game, RecordError, Stream, at, lines, shown
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from ..record import GameRecord
 from ..wording import shorten
+from .record import GameRecord
 
 LINE_LIMIT: Final = 1 << 20
 """Bytes of one line."""

@@ -14,8 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile.jit import entry, inline, kernel
-from ..squares import CELLS
-from ..verbs import (
+from ..games.interface import (
     LOST,
     MOST_MOVES,
     MOVES,
@@ -36,6 +35,7 @@ from ..verbs import (
     unmake_null,
     winning_move,
 )
+from ..squares import CELLS
 from .features import (
     CONTINUATION,
     EXTENSIONS,

@@ -32,7 +32,7 @@ from numba.extending import overload
 from ..compile.intrinsics import fetch_add, set_once
 from ..compile.jit import BINDING, entry, inline, kernel
 from ..dice import below
-from ..verbs import (
+from ..games.interface import (
     MOST_MOVES,
     adjudicate,
     evaluate,

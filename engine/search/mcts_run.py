@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import evaluators
-from ..position import Position
+from ..games.base_position import Position
 from . import mcts
 from .clock import budget
 from .mcts import DEEPEST, DRAWN, NODE, ONE, ROOT, TREE, WORK

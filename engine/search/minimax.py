@@ -15,8 +15,7 @@ import numpy as np
 
 from ..compile.jit import entry, inline, kernel
 from ..dice import below
-from ..sides import Reason
-from ..verbs import (
+from ..games.interface import (
     MOST_MOVES,
     MOVES,
     adjudicate,
@@ -28,6 +27,7 @@ from ..verbs import (
     undo,
     value,
 )
+from ..sides import Reason
 
 WIN = 1e15
 """A win on the board is worth so much, less one for every ply until it comes."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import evaluators
-from ..position import Position
+from ..games.base_position import Position
 from ..squares import CELLS
 from . import alphabeta, features, minimax, skill
 from .alphabeta import INFINITE, SEARCH

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from ..position import Position
+    from ..games.base_position import Position
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import Any
 
 from hnefi.engine import squares
-from hnefi.engine.diagram import diagram
-from hnefi.engine.game import VariantError
 from hnefi.engine.games import find
+from hnefi.engine.games.base_variant import VariantError
+from hnefi.engine.games.tafl.diagram import diagram
+from hnefi.engine.games.tafl.fen import SetupError, parse_fen
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.moves_text import MoveTextError, parse_move
-from hnefi.engine.setup import SetupError, parse_fen
-from hnefi.engine.variant import Variant
 
 PLIES = 10_000
 

@@ -16,13 +16,13 @@ from contextlib import suppress
 from typing import Final
 
 from hnefi.engine import squares
-from hnefi.engine.game import AnyVariant, VariantError
+from hnefi.engine.games.base_variant import AnyVariant, VariantError
+from hnefi.engine.games.tafl.variant import Variant, is_name
 from hnefi.engine.moves_text import MoveTextError, parse_move_word
-from hnefi.engine.record import GameRecord
 from hnefi.engine.records import rule_sets
+from hnefi.engine.records.record import GameRecord
 from hnefi.engine.session import SessionError
 from hnefi.engine.sides import Reason
-from hnefi.engine.variant import Variant, is_name
 from hnefi.protocol.answers import VariantLine
 from hnefi.protocol.hosts.journal import Entry, GameLog, Journal, common
 from hnefi.protocol.messages import parse_position

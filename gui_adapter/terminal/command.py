@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Final
 from hnefi.protocol.flags import Help, Parser
 
 if TYPE_CHECKING:
-    from hnefi.engine.game import AnyVariant
+    from hnefi.engine.games.base_variant import AnyVariant
 
     from .controller import Controller
     from .opponents import Spec
@@ -238,9 +238,9 @@ def _controller(
 
 
 def _variant(parser: argparse.ArgumentParser, word: str, path: str | None) -> AnyVariant:
-    from hnefi.engine.game import VariantError
     from hnefi.engine.games import find
-    from hnefi.engine.variant import load
+    from hnefi.engine.games.base_variant import VariantError
+    from hnefi.engine.games.tafl.variant import load
 
     try:
         return load(word) if word.endswith(".toml") else find(word, path)

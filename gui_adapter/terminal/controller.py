@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from hnefi.engine.game import AnyVariant
+from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.records.rule_sets import Find
 from hnefi.protocol.client import EngineError
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from hnefi.engine.record import GameRecord
+from hnefi.engine.records.record import GameRecord
 from hnefi.engine.records.rule_sets import Find
 from hnefi.protocol.hosts.journal import Entry, GameLog, Journal
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hnefi.engine.game import AnyVariant
-from hnefi.engine.record import PLY_LIMIT, next_place
+from hnefi.engine.games.base_variant import AnyVariant
+from hnefi.engine.records.record import PLY_LIMIT, next_place
 
 from .positions import Facts, move_number
 from .values import End, Entry, SideLetter

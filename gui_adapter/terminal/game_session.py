@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
 from hnefi.engine.compile.progress import Progress
-from hnefi.engine.game import AnyVariant
-from hnefi.engine.record import BY_RULES, GameRecord
+from hnefi.engine.games.base_variant import AnyVariant
+from hnefi.engine.records.record import BY_RULES, GameRecord
 from hnefi.engine.search.types import Limits
 from hnefi.engine.sides import Reason
 from hnefi.protocol.client import Answer, EngineError

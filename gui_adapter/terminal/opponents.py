@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hnefi.engine.compile.progress import Progress
-from hnefi.engine.game import AnyVariant
+from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.search.types import Limits
 from hnefi.engine.wording import shorten
 from hnefi.players import PlayerError

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, ItemsView, ValuesView
 from typing import Any, Final
 
-from hnefi.engine.game import AnyVariant
+from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.protocol.client import EngineError
 
 from . import strength

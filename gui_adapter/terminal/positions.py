@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from hnefi.engine import squares
-from hnefi.engine.game import AnyVariant
+from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.moves_text import MoveTextError, parse_move_word
 
 from .values import SWAP, Board, Move, SideLetter

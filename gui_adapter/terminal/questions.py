@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from hnefi.engine.game import AnyVariant
+from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.search.types import Limits
 from hnefi.protocol.answers import InfoLine
 from hnefi.protocol.client import Answer, EngineError, Search

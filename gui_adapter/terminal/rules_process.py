@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from hnefi.engine.compile.progress import Progress
-from hnefi.engine.game import AnyVariant
-from hnefi.engine.record import RuleSet
+from hnefi.engine.games.base_variant import AnyVariant
+from hnefi.engine.records.record import RuleSet
 from hnefi.engine.records.rule_sets import carried
 from hnefi.protocol.client import Engine, EngineError, Timeouts, own_command
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import IO, Final, Literal
 
 from hnefi.engine import durable, squares
-from hnefi.engine.game import AnyVariant, VariantError
-from hnefi.engine.record import GameRecord, Ply, sorted_squares
+from hnefi.engine.games.base_variant import AnyVariant, VariantError
 from hnefi.engine.records.formats import Reading, format_of
 from hnefi.engine.records.formats import read as read_games
 from hnefi.engine.records.formats import write as write_game
+from hnefi.engine.records.record import GameRecord, Ply, sorted_squares
 from hnefi.engine.records.rule_sets import Find, played_by, variant_of
 from hnefi.engine.records.text import Losses, RecordError
 from hnefi.engine.regular import open_regular

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hnefi.engine.game import VariantError
+from hnefi.engine.games.base_variant import VariantError
 from hnefi.engine.regular import open_regular
 from hnefi.engine.sides import Reason
 

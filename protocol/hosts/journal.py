@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from hnefi.engine import squares as board
 from hnefi.engine.moves_text import MoveTextError, parse_move_word
-from hnefi.engine.record import PLY_LIMIT, GameRecord, Ply, RuleSet, sorted_squares
+from hnefi.engine.records.record import PLY_LIMIT, GameRecord, Ply, RuleSet, sorted_squares
 from hnefi.engine.records.text import RecordError, Stream
 from hnefi.engine.regular import open_regular
 from hnefi.engine.sides import Outcome, Reason, Side

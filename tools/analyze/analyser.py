@@ -11,10 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.records.rule_sets import carried
 from hnefi.engine.search.types import Limits
 from hnefi.engine.squares import move_name
-from hnefi.engine.variant import Variant
 from hnefi.engine.wording import shorten
 from hnefi.protocol.client import (
     Answer,
@@ -32,9 +32,9 @@ from .notation import legal_line
 from .values import Line, PositionAnalysis, expected
 
 if TYPE_CHECKING:
-    from hnefi.engine.game import AnyVariant
-    from hnefi.engine.position import Position
-    from hnefi.engine.record import RuleSet
+    from hnefi.engine.games.base_position import Position
+    from hnefi.engine.games.base_variant import AnyVariant
+    from hnefi.engine.records.record import RuleSet
 
 PING: Final = 10.0
 """Seconds between two looks at whether a searching engine is still alive."""
@@ -244,7 +244,7 @@ class Analyser:
 
 def _otn(variant: AnyVariant) -> str:
     """The rules as an OTN string; EngineProtocolError if that cannot say them all."""
-    from hnefi.engine.otn import export_rules
+    from hnefi.engine.games.tafl.otn import export_rules
 
     text, lost = export_rules(variant) if isinstance(variant, Variant) else ("", ["all"])
     if lost:

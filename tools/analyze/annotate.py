@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from hnefi.engine.moves_text import format_move
-from hnefi.engine.record import GameRecord, Ply, sorted_squares
+from hnefi.engine.records.record import GameRecord, Ply, sorted_squares
 
 from .notation import plies_of
 from .values import Analysed, Line, MoveAssessment, PositionAnalysis, percent, score_text

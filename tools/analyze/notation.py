@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hnefi.engine.moves_text import format_move
-from hnefi.engine.record import Ply, sorted_squares
+from hnefi.engine.records.record import Ply, sorted_squares
 
 if TYPE_CHECKING:
-    from hnefi.engine.position import Position
+    from hnefi.engine.games.base_position import Position
 
 
 def legal_line(position: Position, words: Sequence[str], most: int) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from .single import position_json, position_lines
 from .values import PositionAnalysis
 
 if TYPE_CHECKING:
-    from hnefi.engine.position import Position
+    from hnefi.engine.games.base_position import Position
 
 
 def analyse_position(

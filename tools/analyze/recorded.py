@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hnefi.engine.record import GameRecord
 from hnefi.engine.records import tafl_text
 from hnefi.engine.records.formats import Reading, format_of
+from hnefi.engine.records.record import GameRecord
 from hnefi.engine.records.rule_sets import finder
 from hnefi.engine.records.text import Game, RecordError
 from hnefi.engine.squares import MAX_SIZE

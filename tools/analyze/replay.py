@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from hnefi.engine import games
 from hnefi.engine.moves_text import format_move
-from hnefi.engine.record import sorted_squares
 from hnefi.engine.records.formats import Reading, read
+from hnefi.engine.records.record import sorted_squares
 from hnefi.engine.records.rule_sets import variant_of
 from hnefi.engine.records.text import Losses, RecordError
 from hnefi.engine.regular import open_regular
@@ -19,8 +19,8 @@ from .annotate import stripped
 from .values import PlayedThrough
 
 if TYPE_CHECKING:
-    from hnefi.engine.position import Position
-    from hnefi.engine.record import GameRecord
+    from hnefi.engine.games.base_position import Position
+    from hnefi.engine.records.record import GameRecord
     from hnefi.engine.records.text import Game
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from hnefi.engine.moves_text import format_move
-from hnefi.engine.record import sorted_squares
+from hnefi.engine.records.record import sorted_squares
 from hnefi.protocol.hosts.text_table import flow, safe, table
 
 from .notation import numbered, place

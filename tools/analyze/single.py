@@ -14,7 +14,7 @@ from .report import line_text, look_json
 from .values import SIDES, PositionAnalysis, called
 
 if TYPE_CHECKING:
-    from hnefi.engine.position import Position
+    from hnefi.engine.games.base_position import Position
 
 INDENT: Final = "   "
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from hnefi.engine.sides import Outcome
 
 if TYPE_CHECKING:
-    from hnefi.engine.game import AnyVariant
-    from hnefi.engine.position import Position
-    from hnefi.engine.record import GameRecord
+    from hnefi.engine.games.base_position import Position
+    from hnefi.engine.games.base_variant import AnyVariant
+    from hnefi.engine.records.record import GameRecord
     from hnefi.protocol.answers import InfoLine
 
 SIDES: Final[Mapping[str, tuple[str, str]]] = {

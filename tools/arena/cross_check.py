@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hnefi.engine import games
-from hnefi.engine.position import Position
+from hnefi.engine.games.base_position import Position
 from hnefi.engine.squares import move_name
 from hnefi.engine.wording import shorten
 from hnefi.protocol.client import Engine, EngineError

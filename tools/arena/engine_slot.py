@@ -14,8 +14,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any
 
-from hnefi.engine import games, otn
-from hnefi.engine.game import AnyVariant
+from hnefi.engine import games
+from hnefi.engine.games.base_variant import AnyVariant
+from hnefi.engine.games.tafl import otn
 from hnefi.protocol.answers import VariantLine
 from hnefi.protocol.client import (
     Engine,

@@ -31,7 +31,7 @@ from .slots import Watch, in_pairs
 from .values import EngineSpec, GameResult, GameTask, PlyLog
 
 if TYPE_CHECKING:
-    from hnefi.engine.position import Position
+    from hnefi.engine.games.base_position import Position
 
 WatchPly = Callable[[GameTask, int, PlyLog], None]
 """Told a game, the number of a ply from 1, and the ply."""

@@ -16,7 +16,7 @@ from .engine_slot import set_variant
 from .options import ConfigError
 
 if TYPE_CHECKING:
-    from hnefi.engine.position import Position
+    from hnefi.engine.games.base_position import Position
 
 LOOK = Limits(depth=2, nodes=100_000)
 """How far he looks: far enough to see a win of either side in the next two plies."""

@@ -27,8 +27,8 @@ from .options import Config, ConfigError
 from .values import EngineSpec, Opening
 
 if TYPE_CHECKING:
-    from hnefi.engine.game import AnyVariant
-    from hnefi.engine.position import Position
+    from hnefi.engine.games.base_position import Position
+    from hnefi.engine.games.base_variant import AnyVariant
 
 FILE_LIMIT = 64 << 20
 LINE_LIMIT = 64 << 10
@@ -37,7 +37,8 @@ POLL = 0.02
 
 def find_variant(text: str) -> AnyVariant:
     """The variant of that name, or of a rules string."""
-    from hnefi.engine import games, otn
+    from hnefi.engine import games
+    from hnefi.engine.games.tafl import otn
 
     return otn.import_rules(text)[0] if "dim:" in text else games.find(text)
 
@@ -193,7 +194,7 @@ def parse(text: str) -> Opening:
 
 def _read_games(path: Path, variant: AnyVariant, cut: int) -> Iterator[Line]:
     """The beginnings of the games of this variant that went on after `cut` plies; those of others are passed over."""
-    from hnefi.engine.game import VariantError
+    from hnefi.engine.games.base_variant import VariantError
     from hnefi.engine.records.formats import Reading, format_of, read
     from hnefi.engine.records.rule_sets import finder, variant_of
     from hnefi.engine.records.text import Losses, RecordError

@@ -26,8 +26,8 @@ from .options import ConfigError
 from .values import Winner
 
 if TYPE_CHECKING:
-    from hnefi.engine.game import AnyVariant
-    from hnefi.engine.position import Position
+    from hnefi.engine.games.base_position import Position
+    from hnefi.engine.games.base_variant import AnyVariant
 
 FILE_LIMIT = 64 << 20
 LINE_LIMIT = 4096

@@ -16,10 +16,10 @@ from functools import lru_cache
 from typing import Any
 
 from hnefi.engine import games
+from hnefi.engine.games.base_position import IllegalMove, Position
 from hnefi.engine.moves_text import parse_move_word
-from hnefi.engine.position import IllegalMove, Position
-from hnefi.engine.record import NUMBER_LIMIT, PLY_LIMIT, GameRecord, Ply, sorted_squares
 from hnefi.engine.records import tafl_text
+from hnefi.engine.records.record import NUMBER_LIMIT, PLY_LIMIT, GameRecord, Ply, sorted_squares
 from hnefi.engine.records.rule_sets import carried
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.squares import MAX_SIZE, parse

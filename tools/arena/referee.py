@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from hnefi.engine import games, squares
-from hnefi.engine.position import IllegalMove, Position
+from hnefi.engine.games.base_position import IllegalMove, Position
 from hnefi.engine.search.types import Limits
 from hnefi.engine.sides import Outcome, Reason
 from hnefi.engine.wording import shorten

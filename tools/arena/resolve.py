@@ -18,7 +18,7 @@ from .option_types import LIMITS, parse_tc
 from .options import ENGINE, GROUPS, MARGIN, NODES, Config, ConfigError, Document, keys
 
 if TYPE_CHECKING:
-    from hnefi.engine.game import AnyVariant
+    from hnefi.engine.games.base_variant import AnyVariant
 
     from .values import EngineSpec, SideLimits
 
@@ -183,8 +183,8 @@ def _settle_variants(run: dict[str, Any], engines: Sequence[Mapping[str, Any]]) 
     """Which rule sets are played: those that were named, else what the players are made for."""
     from hnefi import players
     from hnefi.engine.catalogue import DEFAULT
-    from hnefi.engine.game import VariantError
     from hnefi.engine.games import find
+    from hnefi.engine.games.base_variant import VariantError
 
     own = {}
     for engine in engines:
@@ -194,7 +194,7 @@ def _settle_variants(run: dict[str, Any], engines: Sequence[Mapping[str, Any]]) 
     if run["rules"]:
         if run["variants"]:
             raise ConfigError(f"run.rules {shorten(run['rules'])}: expected rules or variants, not both")
-        from hnefi.engine.otn import OtnError, import_rules
+        from hnefi.engine.games.tafl.otn import OtnError, import_rules
 
         try:
             custom, problems = import_rules(run["rules"])

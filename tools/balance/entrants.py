@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from hnefi.engine import games
-from hnefi.engine.game import VariantError
-from hnefi.engine.rules import SWITCH
-from hnefi.engine.variant import Variant, load
+from hnefi.engine.games.base_variant import VariantError
+from hnefi.engine.games.tafl.rules import SWITCH
+from hnefi.engine.games.tafl.variant import Variant, load
 from hnefi.engine.wording import nearest, shorten
 
 from ..rules import different_lines

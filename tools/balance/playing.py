@@ -16,8 +16,8 @@ from .entrants import Entrant
 from .strength import Strength
 
 if TYPE_CHECKING:
-    from hnefi.engine.position import Position
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.base_position import Position
+    from hnefi.engine.games.tafl.variant import Variant
 
 MOST_PLIES = 400
 """A game still undecided after so many plies is a draw by the ply cap."""

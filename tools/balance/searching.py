@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from hnefi.engine.rules import SWITCHES, Switch
-from hnefi.engine.variant import Variant
+from hnefi.engine.games.tafl.rules import SWITCHES, Switch
+from hnefi.engine.games.tafl.variant import Variant
 
 from .entrants import BalanceError, Entrant, changed
 from .measures import Measures

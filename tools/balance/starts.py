@@ -7,11 +7,11 @@ once, it has one of its own.
 
 from __future__ import annotations
 
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.openings import generate
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Info, Limits, Settings
 from hnefi.engine.squares import move_name
-from hnefi.engine.variant import Variant
 
 from .playing import after
 

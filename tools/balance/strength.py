@@ -12,8 +12,8 @@ from typing import Any
 
 from hnefi import players
 from hnefi.engine import evaluators, options
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.search.types import Limits, Settings
-from hnefi.engine.variant import Variant
 from hnefi.engine.wording import shorten
 
 from .entrants import BalanceError

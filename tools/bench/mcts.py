@@ -24,7 +24,7 @@ from .speed import (
 )
 
 if TYPE_CHECKING:
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.tafl.variant import Variant
 
 TARGET = 1.2
 PLIES = 8_000_000
@@ -34,7 +34,7 @@ PLIES = 8_000_000
 def compile_kernels() -> None:
     """Compile in another process what the cache lacks: one that has just compiled runs its kernels a tenth slower."""
     code = (
-        "from hnefi.engine.variant import find; from hnefi.engine import warmup; "
+        "from hnefi.engine.games.tafl.variant import find; from hnefi.engine import warmup; "
         "from hnefi.engine.search.types import Settings; "
         "p = warmup.warm_game(find('brandubh'), Settings(algorithm='mcts')); warmup._count(p)"
     )

@@ -44,8 +44,8 @@ def contestants(variant: Any, count: int, spread: float | None, seed: int = SEED
     """Players with random networks."""
     import numpy as np
 
-    from hnefi.engine.contest import Contestant
     from hnefi.engine.evaluators import network
+    from hnefi.engine.selfplay.match import Contestant
 
     net, numbers = network.parse(NETWORK), np.random.default_rng(seed)
     weights = net.count(variant)
@@ -61,7 +61,7 @@ def generation(networks: int, most: int = MOST_GAMES) -> Any:
     """The games of a generation: every two networks a match, each `MATCHES` against the last contestant."""
     import numpy as np
 
-    from hnefi.engine.contest import GAME
+    from hnefi.engine.selfplay.match import GAME
 
     pairs = [(i, j) for i in range(networks) for j in range(networks) if i != j]
     for i in range(networks):
@@ -75,7 +75,7 @@ def generation(networks: int, most: int = MOST_GAMES) -> Any:
 
 def seconds(variant: Any, players: Sequence[Any], games: Any, *, quick: bool = True) -> float:
     """CPU seconds of playing these games."""
-    from hnefi.engine import contest
+    from hnefi.engine.selfplay import match as contest
 
     begun = time.process_time()
     contest.play(variant, players, games, quick=quick)
@@ -88,8 +88,9 @@ class Forward:
     def __init__(self, variant: Any, compiler: Sequence[str], folder: Path) -> None:
         import numpy as np
 
-        from hnefi.engine import games, verbs
+        from hnefi.engine import games
         from hnefi.engine.evaluators.networks import hingston2007
+        from hnefi.engine.games import interface as verbs
 
         self._folder, self._variant = folder, variant
         params = contestants(variant, 1, 0.05)[0].params[0]
@@ -132,7 +133,7 @@ def measure(
     variant: Any, compiler: Sequence[str] | None, rounds: int, most: int = MOST_GAMES
 ) -> dict[str, Any]:
     """The figures, best of several rounds; BenchError unless all ways of scoring agree."""
-    from hnefi.engine.contest import Contestant
+    from hnefi.engine.selfplay.match import Contestant
 
     players = [*contestants(variant, 2 * PARENTS[0], SPREADS[1]), Contestant("random")]
     games = generation(2 * PARENTS[0], most)
@@ -183,10 +184,12 @@ def disagreements(variant: Any, player: Any, positions: int, seed: int) -> int:
     """In how many positions of games the fast player moves, or draws among equals, otherwise than the plain one."""
     import numpy as np
 
-    from hnefi.engine import games, one_ply, verbs
+    from hnefi.engine import games
     from hnefi.engine.evaluators.networks import hingston2007_fast as fast
+    from hnefi.engine.games import interface as verbs
     from hnefi.engine.games.tafl.state import CORE
     from hnefi.engine.search import minimax
+    from hnefi.engine.selfplay import one_ply
 
     params, numbers = player.params[0], np.random.default_rng(seed)
     net, work, plain = fast.new(1)[0], minimax.new_work()[0], minimax.new_work()[0]
@@ -241,7 +244,7 @@ def compile_kernels() -> None:
     """Compile in another process what the cache lacks: one that has just compiled runs its kernels a tenth slower."""
     code = (
         "import numpy\nfrom hnefi.engine import contest, games\n"
-        "from hnefi.engine.contest import GAME, Contestant\n"
+        "from hnefi.engine.selfplay.match import GAME, Contestant\n"
         "contest.play(games.find('brandubh'), [Contestant('random')], numpy.zeros(1, GAME))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

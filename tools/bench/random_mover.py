@@ -13,7 +13,7 @@ from hnefi.engine.catalogue import MEASURED
 from ..common.arguments import find_variant, let_interrupt_end_us, parser, positive
 
 if TYPE_CHECKING:
-    from hnefi.engine.game import AnyVariant
+    from hnefi.engine.games.base_variant import AnyVariant
 
 
 def main(argv: list[str]) -> int:

@@ -18,7 +18,7 @@ from hnefi.engine.catalogue import MEASURED
 from ..common.arguments import find_variant, let_interrupt_end_us, parser, positive
 
 if TYPE_CHECKING:
-    from hnefi.engine.game import AnyVariant
+    from hnefi.engine.games.base_variant import AnyVariant
 
 CLIP = 1000
 """Beyond so many centipawns games are decided and say nothing about the scale."""

@@ -26,8 +26,8 @@ from ..common.arguments import (
 )
 
 if TYPE_CHECKING:
-    from hnefi.engine.position import Position
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.base_position import Position
+    from hnefi.engine.games.tafl.variant import Variant
 
 SEED = 1
 PLIES = (10, 24)

@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hnefi.engine.variant import Variant
+from hnefi.engine.games.tafl.variant import Variant
 
 from ..common.arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, parser, positive
 

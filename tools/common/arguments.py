@@ -11,8 +11,8 @@ from hnefi.protocol.flags import Help, Parser
 from .interrupts import let_them_end_us
 
 if TYPE_CHECKING:
-    from hnefi.engine.game import AnyVariant
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.base_variant import AnyVariant
+    from hnefi.engine.games.tafl.variant import Variant
 
 
 def parser(command: str, description: str, examples: Sequence[str] = ()) -> Parser:
@@ -70,9 +70,9 @@ def add_png(to: argparse.ArgumentParser) -> None:
 
 def find_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> AnyVariant:
     """The variant called `word` (name, alias, or a TOML file); otherwise the program ends with the reason."""
-    from hnefi.engine.game import VariantError
     from hnefi.engine.games import find
-    from hnefi.engine.variant import load
+    from hnefi.engine.games.base_variant import VariantError
+    from hnefi.engine.games.tafl.variant import load
 
     try:
         return load(word) if word.endswith(".toml") else find(word, path)
@@ -82,7 +82,7 @@ def find_variant(options: argparse.ArgumentParser, word: str, path: str | None =
 
 def find_tafl_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> Variant:
     """As `find_variant`, for what only tafl has."""
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.tafl.variant import Variant
 
     found = find_variant(options, word, path)
     if not isinstance(found, Variant):

@@ -29,7 +29,7 @@ from .step import (
 from .transport import Failed, Found, Skipped, Transport
 
 if TYPE_CHECKING:
-    from hnefi.engine.position import Position
+    from hnefi.engine.games.base_position import Position
 
 LONG_GAME = 240
 

@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hnefi.engine.game import AnyVariant, VariantError
 from hnefi.engine.games import find
+from hnefi.engine.games.base_variant import AnyVariant, VariantError
 from hnefi.engine.squares import move as board_move
 from hnefi.engine.squares import move_name, origin, target
 from hnefi.engine.wording import shorten
@@ -25,7 +25,7 @@ from hnefi.protocol.client import GREETING_STEP, GREETINGS
 from .transport import NOTED_WIDTH, Failed, Heard, Patience, Skipped, Transport
 
 if TYPE_CHECKING:
-    from hnefi.engine.position import Position
+    from hnefi.engine.games.base_position import Position
     from hnefi.engine.sides import Side
 
 OK_WORDS = frozenset(f"{word}ok" for word in GREETINGS)

@@ -13,7 +13,7 @@ from .engine_under_test import EngineUnderTest
 from .transport import Failed, Found, Patience
 
 if TYPE_CHECKING:
-    from hnefi.engine.position import Position
+    from hnefi.engine.games.base_position import Position
 
 AT_ONCE = 1.0
 """Seconds within which a move comes that must come at once, however busy the machine is."""

@@ -13,7 +13,7 @@ from ..common.arguments import add_variant_path, find_variant, natural, parser, 
 
 if TYPE_CHECKING:
     from hnefi.engine.evaluators.files import Evaluator
-    from hnefi.engine.game import AnyVariant
+    from hnefi.engine.games.base_variant import AnyVariant
 
 SHADES = " .:-=+*#%@"
 TOLERANCE = 1e-9
@@ -145,8 +145,8 @@ def _columns(pairs: dict[str, str]) -> Iterator[str]:
 
 def _known(evaluator: Evaluator, path: str | None) -> str:
     """Whether the rules that an evaluator is for are those that their name has here."""
-    from hnefi.engine.game import VariantError
     from hnefi.engine.games import find
+    from hnefi.engine.games.base_variant import VariantError
 
     try:
         same = find(evaluator.variant, path).hash == evaluator.rules_hash
@@ -186,8 +186,8 @@ def _pictures(evaluator: Evaluator) -> Iterator[str]:
 
 def _rows(evaluator: Evaluator, sizes: Any) -> Any:
     """Weights of one unit in rows: those of the cells of a board as the board, others in a row."""
-    from hnefi.engine.game import VariantError
     from hnefi.engine.games import find
+    from hnefi.engine.games.base_variant import VariantError
 
     try:
         variant = find(evaluator.variant)
@@ -272,8 +272,9 @@ def _compared(
     """Positions of random games: FEN, what the kernel says, and the slow form."""
     import random
 
-    from hnefi.engine import games, verbs
+    from hnefi.engine import games
     from hnefi.engine.evaluators import files
+    from hnefi.engine.games import interface as verbs
 
     draw = random.Random(seed)
     params = files.record(evaluator, variant)[0]

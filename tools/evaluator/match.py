@@ -16,7 +16,7 @@ from ..common.arguments import add_variant_path, find_tafl_variant, natural, par
 from ..common.exit_codes import INTERRUPTED
 
 if TYPE_CHECKING:
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.tafl.variant import Variant
 
     from ..experiments.tally import Tally
 
@@ -172,7 +172,7 @@ def _side(name: str, variant: Variant) -> Any:
 
 
 def _play(variant: Variant, sides: Sequence[Any], depth: int, matches: int, key: str, jobs: int) -> Tally:
-    from hnefi.engine.contest import Contestant
+    from hnefi.engine.selfplay.match import Contestant
 
     from ..evolve.executor import in_threads
     from ..evolve.progress import duration

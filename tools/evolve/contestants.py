@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hnefi.engine.evaluators.network import Network
-from hnefi.engine.game import AnyVariant
+from hnefi.engine.games.base_variant import AnyVariant
 
 from ..common.streams import Purpose
 from .fitness import Games
@@ -35,7 +35,7 @@ class Contestants:
 
     def table(self, chosen: Iterable[int]) -> Any:
         """A `contest.Table` with the contestants in the places `chosen`."""
-        from hnefi.engine.contest import Contestant, Table
+        from hnefi.engine.selfplay.match import Contestant, Table
 
         networks = len(self.weights)
         row = networks + len(self.fixed)
@@ -79,7 +79,7 @@ def at_tables(contestants: Contestants) -> Callable[[Any, Any, Any], Any]:
 
 
 def _play(table: Any, attackers: Any, defenders: Any, seeds: Any) -> Any:
-    from hnefi.engine import contest
+    from hnefi.engine.selfplay import match as contest
 
     games = np.zeros(len(seeds), contest.GAME)
     games["attackers"], games["defenders"], games["seed"] = attackers, defenders, seeds

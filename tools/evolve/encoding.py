@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hnefi.engine.evaluators.network import Network
-from hnefi.engine.game import AnyVariant
+from hnefi.engine.games.base_variant import AnyVariant
 
 from .options import OptionError
 

@@ -15,7 +15,7 @@ import numpy as np
 from hnefi.engine.about import VERSION
 from hnefi.engine.evaluators import network as networks
 from hnefi.engine.evaluators.network import Network
-from hnefi.engine.game import AnyVariant
+from hnefi.engine.games.base_variant import AnyVariant
 
 from ..common.streams import Purpose, generator
 from . import encoding, options, starts

@@ -8,7 +8,7 @@ from typing import Any
 
 from hnefi.engine.evaluators import files
 from hnefi.engine.evaluators.network import Network
-from hnefi.engine.game import AnyVariant
+from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.wording import shorten
 
 from .encoding import Encoding

@@ -51,8 +51,8 @@ class Cell(NamedTuple):
 def test(folder: Path, cell: Cell, matches: int) -> Tally:
     """Play one test of the evaluator in the run's archive."""
     from hnefi.engine import games
-    from hnefi.engine.contest import Contestant
     from hnefi.engine.evaluators import files, network
+    from hnefi.engine.selfplay.match import Contestant
 
     variant = games.find(cell.run.rules)
     evaluator = files.load(

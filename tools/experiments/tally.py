@@ -12,8 +12,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from hnefi.engine.contest import Contestant
-    from hnefi.engine.game import AnyVariant
+    from hnefi.engine.games.base_variant import AnyVariant
+    from hnefi.engine.selfplay.match import Contestant
 
 
 class Count(NamedTuple):
@@ -76,7 +76,7 @@ def play(
     """So many matches from number `first` on; a match's random streams follow from `key` and its number alone."""
     import numpy as np
 
-    from hnefi.engine import contest
+    from hnefi.engine.selfplay import match as contest
 
     games = np.zeros(2 * matches, contest.GAME)
     games["attackers"] = np.arange(2 * matches) % 2

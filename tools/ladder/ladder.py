@@ -97,8 +97,8 @@ def load(word: str = CURRENT) -> Ladder:
 
 def read(file: Path) -> Ladder:
     """The ladder in a file."""
-    from hnefi.engine.game import VariantError
     from hnefi.engine.games import find
+    from hnefi.engine.games.base_variant import VariantError
     from hnefi.engine.toml_text import read_toml
 
     try:

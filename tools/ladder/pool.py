@@ -24,7 +24,7 @@ from ..common.pairs import Ending, Played, Tally
 from .ladder import Contestant, Ladder, LadderError
 
 if TYPE_CHECKING:
-    from hnefi.engine.record import GameRecord
+    from hnefi.engine.records.record import GameRecord
 
     from ..arena.report import Stored
 
@@ -305,7 +305,7 @@ def records(
     """The games as records, of all players and variants or of one; ValueError where a game cannot be played."""
     from hnefi.engine import games as doors
     from hnefi.engine.games import find
-    from hnefi.engine.record import GameRecord, Ply, sorted_squares
+    from hnefi.engine.records.record import GameRecord, Ply, sorted_squares
     from hnefi.engine.sides import Outcome, Reason, Side
 
     winners = {"a": Side.ATTACKERS, "d": Side.DEFENDERS, "draw": None}

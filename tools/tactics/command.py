@@ -110,7 +110,7 @@ def _find(argv: list[str]) -> int:
     variant = find_tafl_variant(options, arguments.variant)
     if not 1 <= arguments.plies <= 30:
         options.error(f"--plies {arguments.plies}: expected 1 to 30")
-    from hnefi.engine.corpus import CorpusError
+    from hnefi.engine.records.corpus import CorpusError
 
     from . import find
 

@@ -12,16 +12,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hnefi.engine import corpus, games
-from hnefi.engine.replay import as_played
+from hnefi.engine import games
+from hnefi.engine.records import corpus
+from hnefi.engine.records.replay import as_played
 from hnefi.engine.squares import move_name
 
 from .proof import OutOfNodesError, Prover
 from .suite import DIGITS, Entry
 
 if TYPE_CHECKING:
-    from hnefi.engine.position import Position
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.base_position import Position
+    from hnefi.engine.games.tafl.variant import Variant
 
 LOOK_BACK = 14
 FIRST_PLY = 8

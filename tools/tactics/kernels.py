@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from hnefi.engine.compile.jit import entry, inline, kernel
-from hnefi.engine.verbs import (
+from hnefi.engine.games.interface import (
     MOST_MOVES,
     MOVES,
     adjudicate,

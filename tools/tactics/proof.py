@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hnefi.engine import games
-from hnefi.engine.verbs import MOST_MOVES
+from hnefi.engine.games.interface import MOST_MOVES
 
 from . import kernels
 
 if TYPE_CHECKING:
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.tafl.variant import Variant
 
 NO_LIMIT = 1 << 62
 BUCKETS = 1 << 18

@@ -20,7 +20,7 @@ from .proof import OutOfNodesError, Prover
 from .suite import DIGITS, Entry
 
 if TYPE_CHECKING:
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.tafl.variant import Variant
 
 METHODS = ("minimax", "proof")
 

@@ -18,7 +18,7 @@ from ..common import arguments, interrupts
 from ..common.exit_codes import INTERRUPTED, STORAGE, USAGE
 
 if TYPE_CHECKING:
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.tafl.variant import Variant
 
 PART = 20
 """Games in one file: what is lost when a series is cut short."""

@@ -15,7 +15,7 @@ from .regression import COLUMNS, SIXTEENTHS, UNHINDERED, WIDTH, Fit
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.tafl.variant import Variant
 
 MOST = 2000
 """Centipawns that no weight exceeds."""

@@ -17,7 +17,7 @@ import numpy as np
 from hnefi.engine import durable
 
 if TYPE_CHECKING:
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.tafl.variant import Variant
 
 SERIES_GAMES = 1_000_000
 """Games of different series never share a number."""

@@ -20,7 +20,7 @@ from hnefi.engine.evaluators.tafl_weights import KINDS
 from hnefi.engine.search.table import WON
 
 if TYPE_CHECKING:
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.tafl.variant import Variant
 
 UNIT = math.log(10) / 400
 """Log-odds of a centipawn: 100 are a score of 64 %."""

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hnefi.engine import evaluators, verbs
+from hnefi.engine import evaluators
 from hnefi.engine.evaluators.tafl_view import COUNTS, SEEN
 from hnefi.engine.evaluators.tafl_weights import KINDS, squares_alike
+from hnefi.engine.games import interface as verbs
 from hnefi.engine.openings import generate
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.table import MATE
 from hnefi.engine.search.types import Info, Limits, Settings
 
 if TYPE_CHECKING:
-    from hnefi.engine.position import Position
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.base_position import Position
+    from hnefi.engine.games.tafl.variant import Variant
 
 ROW = np.dtype(
     [

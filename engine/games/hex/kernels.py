@@ -12,7 +12,7 @@ from ...compile.jit import entry, inline, kernel
 from ...dice import below
 from ...sides import Reason
 from ...squares import STRIDE, SWAP
-from ...verbs import NO_THREAT, bind
+from ..interface import NO_THREAT, bind
 from .distances import survey, through
 from .state import EDGES, HEX, NEIGHBOURS, O, X, joined
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from ... import squares as board
-from ...position import IllegalMove, PositionError
 from ...sides import Outcome, Reason, Side
 from ...wording import shorten
+from ..base_position import IllegalMove, PositionError
 from ..text import format_fen, parse_fen
 from . import kernels
 from .state import CORE, new_record

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...compile.jit import inline
 from ...squares import CELLS, STRIDE, file_of, rank_of, square
-from ...verbs import MOVES
+from ..interface import MOVES
 
 EDGES = 3
 """Both edges of a side: 1 is top or left, 2 is bottom or right."""

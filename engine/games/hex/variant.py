@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from ...game import VariantError, rules_hash
 from ...squares import MAX_SIZE
 from ...wording import shorten
+from ..base_variant import VariantError, rules_hash
 
 MIN_SIZE = 2
 USUAL = 11

@@ -14,7 +14,7 @@ import numpy as np
 from ...compile.jit import entry, inline, kernel
 from ...dice import below
 from ...squares import CELLS, MAX_SIZE, STRIDE
-from ...verbs import MOVES, NO_THREAT, bind
+from ..interface import MOVES, NO_THREAT, bind
 
 WALL = 4 << 5
 ALL_CAPTURED, NO_LEGAL_MOVE, FAR_ROW = 5, 7, 14

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...position import IllegalMove, PositionError
 from ...sides import Outcome, Reason, Side
 from ...squares import FILES, STRIDE, move, move_sort_key, name, origin, rank_of, square, target
+from ..base_position import IllegalMove, PositionError
 from ..text import format_fen, parse_fen
 from .kernels import CORE, POSITION, WALL, generate, make, new_state, set_up
 from .variant import Variant

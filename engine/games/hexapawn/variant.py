@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...game import VariantError, rules_hash
 from ...squares import MAX_SIZE
 from ...wording import shorten
+from ..base_variant import VariantError, rules_hash
 
 MIN_ROWS = 3
 """On two rows the pawns stand face to face: the first capture, or none being possible, would be the whole game."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...compile.jit import entry, inline, kernel
 from ...squares import ORIGIN, TARGET
-from ...verbs import MOST_MOVES
+from ..interface import MOST_MOVES
 from .codes import (
     ATTACKERS,
     BERSERK_CAPTURE,

@@ -1,13 +1,13 @@
 """The numbers in a tafl record by name: cells, pieces, terrain, captured men, outcomes and the words of switches.
 
 Kernels compare numbers; rules, FENs and people use words. Each is written down once, here or in the table of switches
-(`hnefi.engine.rules`), and everything else reads it from there.
+(`hnefi.engine.games.tafl.rules`), and everything else reads it from there.
 """
 
 from __future__ import annotations
 
-from ...rules import SWITCH
 from ...sides import Reason
+from .rules import SWITCH
 
 ATTACKERS, DEFENDERS = 0, 1
 DRAWN = 2

@@ -12,19 +12,19 @@ import numpy as np
 
 from ... import moves_text
 from ... import squares as board
-from ...diagram import diagram
-from ...position import IllegalMove, PositionError
-from ...rules import PIECES
-from ...setup import Setup, check_setup, format_fen, parse_fen
 from ...sides import Outcome, Reason, Side
-from ...variant import Variant
+from ..base_position import IllegalMove, PositionError
 from . import adjudication, verbs  # noqa: F401  verbs: a position binds its game's kernels to them
 from .codes import CAPTURED_SQUARE, KING, LETTERS, PIECE, PIECE_CODES
+from .diagram import diagram
+from .fen import Setup, check_setup, format_fen, parse_fen
 from .reasons import why_illegal
+from .rules import PIECES
 from .setup import advance, lawful, set_up, victims
 from .state import CORE, KEPT, POSITION, TAFL
 from .symmetry import canonical, images
 from .tables import template
+from .variant import Variant
 
 _HEAD = np.dtype([field for field in POSITION if field[0] not in ("board", "slot", "pieces")], align=True)
 """The numbers with which `CORE` begins, so that asking for one of them needs no record."""

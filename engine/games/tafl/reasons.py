@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...explain import pieces_in_words
-from ...setup import owner
 from ...squares import STRIDE, file_of, move, name, on_board, rank_of
+from .explain import pieces_in_words
+from .fen import owner
 from .tables import camp_groups
 
 if TYPE_CHECKING:

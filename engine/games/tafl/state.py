@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...squares import CELLS
-from ...verbs import MOVES
+from ..interface import MOVES
 
 PLIES = 8192
 """Depth of the undo stack: game plies kept for repetition, and the search above them."""

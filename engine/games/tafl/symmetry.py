@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from ...rules import Rules
-from ...setup import Setup
 from ...squares import file_of, rank_of, square, squares
+from .fen import Setup
+from .rules import Rules
 
 
 def canonical(rules: Rules, setup: Setup) -> tuple[object, ...]:

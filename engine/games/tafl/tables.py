@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ...rules import Rules
 from ...squares import CELLS, DIRECTIONS, MAX_SIZE, file_of, rank_of, square, squares
 from .codes import (
     ATTACKER_CAMP,
@@ -32,6 +31,7 @@ from .codes import (
     ZONED,
     code,
 )
+from .rules import Rules
 from .state import CORE, TAFL
 
 _AS_THEY_ARE = (

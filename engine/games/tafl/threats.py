@@ -11,7 +11,7 @@ import numpy as np
 
 from ...compile.jit import inline, kernel
 from ...squares import TARGET
-from ...verbs import LOST, NO_THREAT, THREAT
+from ..interface import LOST, NO_THREAT, THREAT
 from .adjudication import limit_salt
 from .codes import ATTACKERS, ATTACKING_MEN, DEFENDERS, PIECE, WINNER
 from .make import make, undo

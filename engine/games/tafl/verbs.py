@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...verbs import bind
+from ..interface import bind
 from . import adjudication, make, noisy, random_move, setup, threats
 from .state import TAFL
 

@@ -143,9 +143,9 @@ def _text(c: Controller, form: str) -> str:
         return " ".join(table.game.moves)
     if form == "record":
         return saving.as_text(table.record(), "tafl", c.find)
-    from hnefi.engine.otn import export_rules, format_board
-    from hnefi.engine.setup import parse_fen
-    from hnefi.engine.variant import Variant
+    from hnefi.engine.games.tafl.fen import parse_fen
+    from hnefi.engine.games.tafl.otn import export_rules, format_board
+    from hnefi.engine.games.tafl.variant import Variant
 
     if not isinstance(table.variant, Variant):
         raise WordError(f"copy otn: that notation has no words for {table.variant.game}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from hnefi.engine.game import VariantError
+from hnefi.engine.games.base_variant import VariantError
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import shorten
 

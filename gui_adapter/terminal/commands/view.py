@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hnefi.engine.variant import Variant
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.wording import shorten
 
 from .. import panes, strength
@@ -288,7 +288,7 @@ async def rules(c: Controller, rest: str) -> Reply:
     nothing_behind("rules", rest)
     variant = c.table.variant
     if isinstance(variant, Variant):
-        from hnefi.engine.explain import explain
+        from hnefi.engine.games.tafl.explain import explain
 
         return Reply(tuple(explain(variant)))
     switches = [f"  {name} {text}" for name, text in variant.rules_lines()]

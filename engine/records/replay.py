@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from . import squares as board
+from .. import squares as board
+from ..games.tafl.variant import Variant
+from ..moves_text import format_move
+from ..sides import Outcome, Reason, Side
 from .corpus import CorpusGame, corpus_format, read
-from .moves_text import format_move
-from .sides import Outcome, Reason, Side
-from .variant import Variant
 
 
 class Board(Protocol):
@@ -78,7 +78,7 @@ def as_played(variant: Variant) -> Variant:
 
 def kernel_board(variant: Variant) -> Board:
     """The fast board of the engine; imports the kernels when called."""
-    from .games.tafl.position import Line
+    from ..games.tafl.position import Line
 
     return Line(variant)
 

@@ -14,7 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from . import squares as board
+from ... import squares as board
+from ...sides import Side
+from ...wording import shorten
+from .fen import Setup, SetupError, format_fen, parse_fen, parse_rows
 from .rules import (
     ATTACKER_PIECES,
     DEFENDER_PIECES,
@@ -26,10 +29,7 @@ from .rules import (
     parse_pieces,
     parse_squares,
 )
-from .setup import Setup, SetupError, format_fen, parse_fen, parse_rows
-from .sides import Side
 from .variant import Variant, VariantError, is_name
-from .wording import shorten
 
 _PROBLEMS: Final = 50
 _STRING_LIMIT: Final = 64 * 1024

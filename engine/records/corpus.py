@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from . import squares as board
-from .moves_text import MoveTextError, parse_move
+from .. import squares as board
+from ..moves_text import MoveTextError, parse_move
+from ..regular import open_regular
+from ..sides import Reason
+from ..wording import shorten
 from .record import BY_RULES
-from .regular import open_regular
-from .sides import Reason
-from .wording import shorten
 
 _LINE_LIMIT: Final = 1 << 20
 _RESULTS: Final[dict[str, Literal["a", "d", "draw"] | None]] = {

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from . import squares as board
-from .sides import Outcome, Reason
-from .wording import shorten
+from .. import squares as board
+from ..sides import Outcome, Reason
+from ..wording import shorten
 
 PLY_LIMIT: Final = 50_000
 """Plies of one record, those in variations included."""

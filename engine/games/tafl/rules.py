@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
 
-from . import squares as board
-from .wording import nearest, shorten
+from ... import squares as board
+from ...wording import nearest, shorten
 
 ATTACKER_PIECES: Final = "tcnmg"
 DEFENDER_PIECES: Final = "TCNMGK"

@@ -23,13 +23,13 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from . import catalogue
-from .game import VariantError, rules_hash
-from .regular import open_regular
+from ... import catalogue
+from ...regular import open_regular
+from ...sides import Side
+from ...wording import nearest, shorten
+from ..base_variant import VariantError, rules_hash
+from .fen import Setup, SetupError, check_setup, format_fen, rows_to_pieces, split_rows
 from .rules import Rules, RulesError, SwitchValue
-from .setup import Setup, SetupError, check_setup, format_fen, rows_to_pieces, split_rows
-from .sides import Side
-from .wording import nearest, shorten
 
 _NAME_LIMIT = 64
 _FILE_LIMIT = 64 * 1024
@@ -166,7 +166,7 @@ def is_name(word: object) -> bool:
 
 def parse(text: str, where: str, stem: str | None = None) -> Variant:
     """The variant that a TOML text describes; `where` begins every error, `stem` is the name it must have."""
-    from .toml_text import read_toml
+    from ...toml_text import read_toml
 
     try:
         table = read_toml(text)

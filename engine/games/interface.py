@@ -17,7 +17,7 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-from .compile import sources
+from ..compile import sources
 
 KERNELS = sources.KERNELS
 
@@ -53,7 +53,7 @@ def _overload(verb: Callable[..., Any]) -> None:
     from numba.core.types import Record
     from numba.extending import overload
 
-    from .compile.jit import BINDING
+    from ..compile.jit import BINDING
 
     names = ", ".join(signature(verb).parameters)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from .game import AnyVariant
-    from .sides import Outcome, Side
+    from ..sides import Outcome, Side
+    from .base_variant import AnyVariant
 
 
 class IllegalMove(ValueError):

@@ -10,16 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from .rules import (
-    ATTACKER_PIECES,
-    DEFENDER_PIECES,
-    MEN,
-    PIECES,
-    SWITCHES,
-    Rules,
-    parse_squares,
-    squares_text,
-)
+from .rules import ATTACKER_PIECES, DEFENDER_PIECES, MEN, PIECES, SWITCHES, Rules, parse_squares, squares_text
 from .variant import Variant
 
 _PIECE_NAMES: Final = {

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from . import squares as board
+from ... import squares as board
+from ...sides import Side
+from ...wording import shorten
 from .rules import DEFENDER_PIECES, PIECES, Rules
-from .sides import Side
-from .wording import shorten
 
 NUMBER_LIMIT: Final = 999_999
 """Largest counter that is read."""

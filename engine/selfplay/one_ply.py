@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compile.jit import entry, kernel
-from .dice import below
-from .evaluators.networks import hingston2007_fast as fast
-from .games.tafl import adjudication
-from .games.tafl import make as tafl_make
-from .games.tafl.codes import KING, REPETITION_FORBIDDEN
-from .games.tafl.movegen import DIRECTIONS
-from .games.tafl.win_conditions import ROUND, attacker
-from .search import minimax
-from .verbs import adjudicate, can_move, make, no_move_outcome, undo, value
+from ..compile.jit import entry, kernel
+from ..dice import below
+from ..evaluators.networks import hingston2007_fast as fast
+from ..games.interface import adjudicate, can_move, make, no_move_outcome, undo, value
+from ..games.tafl import adjudication
+from ..games.tafl import make as tafl_make
+from ..games.tafl.codes import KING, REPETITION_FORBIDDEN
+from ..games.tafl.movegen import DIRECTIONS
+from ..games.tafl.win_conditions import ROUND, attacker
+from ..search import minimax
 
 ATTACKERS, DEFENDERS = 0x007E, 0x3E00
 """Bits of the men of a side."""

@@ -8,15 +8,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .. import games as doors
+from ..compile.jit import entry, kernel
+from ..evaluators.loaded import LOADED
+from ..evaluators.networks import hingston2007_fast
+from ..games.base_variant import AnyVariant
+from ..games.interface import adjudicate, make, no_move_outcome, random_move, undo
+from ..search import minimax
+from ..sides import Reason
 from . import few_plies, one_ply
-from . import games as doors
-from .compile.jit import entry, kernel
-from .evaluators.loaded import LOADED
-from .evaluators.networks import hingston2007_fast
-from .game import AnyVariant
-from .search import minimax
-from .sides import Reason
-from .verbs import adjudicate, make, no_move_outcome, random_move, undo
 
 MOST_PLIES = 4000
 """A longer game is a draw: rules without a limit may let two players walk to and fro for ever."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...squares import FILES, square
 from .rules import Rules
-from .squares import FILES, square
 
 LEGEND = "+ throne   x corner   : attackers' camp   ; defenders' camp"
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compile.jit import entry, kernel
-from .evaluators.networks import hingston2007_fast as fast
-from .games.tafl import adjudication
-from .games.tafl.codes import REPETITION_FORBIDDEN
+from ..compile.jit import entry, kernel
+from ..evaluators.networks import hingston2007_fast as fast
+from ..games.interface import make, no_move_outcome, undo
+from ..games.tafl import adjudication
+from ..games.tafl.codes import REPETITION_FORBIDDEN
+from ..search import minimax
+from ..search.minimax import MOST, arrange, ended, next_best, settled, won
 from .one_ply import careful_of, loud, note_history, ordinary, quiet, score, score_all, two_sided
-from .search import minimax
-from .search.minimax import MOST, arrange, ended, next_best, settled, won
-from .verbs import make, no_move_outcome, undo
 
 DEEPEST = fast.PLIES
 

@@ -1,0 +1,1 @@
+"""Whole games between players that are data, played in kernels: for evolution, for tuning, for measuring."""
