@@ -19,7 +19,8 @@ from arena_parts import CLOCK, MARK, NODES, VARIANT, by_heart, collect, leftover
 from patience import PROMPTLY
 
 from hnefi.protocol.client import Engine, EngineTimeout, Limits
-from hnefi.tools.arena.engine_slot import preflight
+from hnefi.tools.arena import engine_slot
+from hnefi.tools.arena.engine_slot import StartFailure, preflight
 from hnefi.tools.arena.values import EngineSpec, GameResult, SideLimits
 
 pytestmark = [
@@ -258,6 +259,41 @@ def test_preflight_finds_what_is_missing(tmp_path: Path) -> None:
     )
     assert "did not greet: expected utiok within 2 s" in problems(spec("dumb", "no-greeting", start=2.0))[0]
     assert "expected readyok within 1 s" in problems(spec("silent", "no-ready", ready=1.0))[0]
+
+
+@pytest.mark.parametrize("variant", ["hex:3", "dim:7 name:Brandubh"])
+def test_our_own_engine_hears_the_game_before_anything_that_it_answers(variant: str) -> None:
+    """On an empty cache it would otherwise compile tafl for whoever plays hex."""
+    told: list[str] = []
+
+    def hear(_: float, arrow: str, line: bytes) -> None:
+        if arrow == ">":
+            told.append(line.decode().strip())
+
+    async def begin() -> None:
+        ours = replace(spec(options=(("Hash", "2"),)), player="default")
+        engine = await engine_slot.start(ours, on_traffic=hear, variant=variant)
+        await engine.quit(0.5)
+
+    asyncio.run(begin())
+    word = "rules" if variant.startswith("dim:") else "variant"
+    assert (
+        told.index(f"{word} {variant}") < told.index("setoption name Hash value 2") < told.index("isready")
+    ), told
+
+
+def test_preflight_and_slots_start_engines_with_the_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    async def start(*_: object, variant: str = "", **__: object) -> Engine:
+        begun.append(variant)
+        raise StartFailure("enough")
+
+    monkeypatch.setattr(engine_slot, "start", start)
+    asyncio.run(preflight([spec()], ["hex:3", "brandubh"]))
+    with pytest.raises(StartFailure):
+        asyncio.run(engine_slot.EngineSlot(spec()).prepare("hexapawn:3x3", 0, 1))
+    assert begun == ["hex:3", "hexapawn:3x3"]
 
 
 def test_preflight_lists_all_wrong_options_at_once() -> None:

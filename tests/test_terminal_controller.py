@@ -8,7 +8,10 @@ import os
 import random
 import signal
 from collections.abc import Iterator
+from functools import partialmethod
 from pathlib import Path
+from typing import ClassVar
+from unittest.mock import AsyncMock
 
 import pytest
 from terminal_parts import FAKE, GAME, SHUFFLE, House, Person, moves_of, parrot, script
@@ -22,7 +25,7 @@ from hnefi.gui_adapter.terminal.opponents import Opponent, Spec, at_level, by_co
 from hnefi.gui_adapter.terminal.rules_process import RulesProcess
 from hnefi.gui_adapter.terminal.settings import Settings, load
 from hnefi.protocol.answers import InfoLine
-from hnefi.protocol.client import Answer, EngineError
+from hnefi.protocol.client import Answer, Engine, EngineError
 from hnefi.protocol.hosts import journal
 
 pytestmark = pytest.mark.process
@@ -416,6 +419,36 @@ def test_an_engine_that_is_sent_away_while_it_starts(house: House) -> None:
         assert opponent._engine is None
 
     house.run(story())
+
+
+@pytest.mark.parametrize("moment", ["set_variant", "set_option", "new_game"])
+def test_an_engine_that_is_sent_away_while_it_is_prepared(
+    house: House, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever of it is still under way is asked of the process that was, and of nothing else."""
+    asked = []
+
+    class Leaving:
+        failure = None
+        name = "Leaving"
+        options: ClassVar[dict[str, object]] = {}
+
+        async def quit(self, _: float) -> None:
+            asked.append("quit")
+
+    async def ask(_: object, *__: object, word: str) -> None:
+        asked.append(word)
+        if word == moment:
+            await opponent.rest()
+
+    for word in ("set_variant", "set_option", "new_game"):
+        setattr(Leaving, word, partialmethod(ask, word=word))
+    monkeypatch.setattr(Engine, "start", AsyncMock(return_value=Leaving()))
+    opponent = Opponent(at_level("2"))
+    house.run(opponent.prepare(find("brandubh"), 1, "d"))
+    assert [word for word in asked if word != "quit"] == ["set_variant", "set_option", "new_game"]
+    assert asked.index("quit") == asked.index(moment) + 1
+    assert opponent._engine is None
 
 
 def test_a_command_that_is_none(house: House, tmp_path: Path) -> None:

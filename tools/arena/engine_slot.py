@@ -66,8 +66,12 @@ async def start(
     cores: Collection[int] = (),
     on_traffic: WatchLine | None = None,
     on_compiling: Callable[[Progress], None] | None = None,
+    variant: str = "",
 ) -> Engine:
-    """A greeted process with its options and first lines, ready; EngineError, and no process, if that fails."""
+    """A greeted process with its options and first lines, ready; EngineError, and no process, if that fails.
+
+    Ours is told of `variant` before anything that it must be ready for: it would compile the game it begins with.
+    """
     timeouts = Timeouts(
         start=spec.start,
         ready=spec.ready,
@@ -90,6 +94,8 @@ async def start(
             on_compiling=on_compiling,
         )
     try:
+        if spec.player and variant:
+            await engine.send(f"{'rules' if is_rules(variant) else 'variant'} {variant}")
         for line in spec.init:
             await engine.send(line)
         for name, value in spec.options:
@@ -175,7 +181,7 @@ class EngineSlot:
         if self.engine is None:
             if self._faulted and self.spec.restart == "off":
                 raise StartFailure(f"{self.spec.name} is not started again after a fault (restart off)")
-            self.engine = await start(self.spec, self.cores, self._watch)
+            self.engine = await start(self.spec, self.cores, self._watch, variant=variant)
             self._variant, self._used = "", False
         engine = self.engine
         if variant != self._variant:
@@ -266,7 +272,7 @@ async def preflight(specs: Iterable[EngineSpec], variants: Iterable[str]) -> lis
 async def _check(spec: EngineSpec, variants: tuple[str, ...]) -> Checked:
     plain = replace(spec, options=(), ready=max(spec.ready, COMPILING) if spec.player else spec.ready)
     try:
-        engine = await start(plain, on_compiling=compiling.report)
+        engine = await start(plain, on_compiling=compiling.report, variant=next(iter(variants), ""))
     except (EngineError, ValueError) as error:
         return Checked(problems=(f"{spec.name}: {error}",))
     steps: list[Callable[[], Awaitable[object]]] = [
