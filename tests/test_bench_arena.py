@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+from pathlib import Path
 
 import pytest
 
+from hnefi.tools.arena import store
 from hnefi.tools.bench import arena as bench_arena
 from hnefi.tools.bench import command as bench
+
+RUN = bench_arena.Run(2, 8, 0.001, 0.002, 0.0)
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +46,33 @@ def test_every_run_plays_the_same_games(capsys: pytest.CaptureFixture[str]) -> N
         {"min": min(costs), "median": sum(costs) / 2, "max": max(costs)}
     )
     assert all(0 < run["cpu"] < run["wall"] and run["lateness"] >= 0 for run in document["runs"])
+
+
+@pytest.mark.process
+def test_storing_is_measured_with_and_without_syncing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, results = asyncio.run(bench_arena.measure("hexapawn:4x4", 2, 1))
+    synced: list[int] = []
+    known = os.fsync
+    monkeypatch.setattr(store.os, "fsync", lambda file: (synced.append(file), known(file)))
+    before = []
+    for how in (False, True):
+        bench_arena.store(results, tmp_path, synced=how)
+        before.append(len(synced))
+        synced.clear()
+    assert before[1] - before[0] == 2 * len(results), "the game and its line in the log"
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(bench_arena, "measure", lambda *_: asyncio.sleep(0, (RUN, results)))
+    assert bench_arena.main(["--runs", "2", "--folder", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "storing a game, synced: own CPU min " in said
+    assert "storing a game, not synced: own CPU min " in said
+
+
+def test_a_folder_that_cannot_be_written_into_is_said_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench_arena.main(["--folder", "/no/such/folder"]) == 4
+    assert "/no/such/folder" in capsys.readouterr().err
 
 
 def test_the_sides_are_swapped_and_no_two_games_are_alike() -> None:

@@ -275,6 +275,38 @@ def test_damaged_machine_code_is_dropped_and_compiled_again(damage: str, script:
     assert run(script, home).stdout == "0 1\n"
 
 
+@pytest.mark.parametrize("kind", ["folder", "FIFO", "device", "loop", "unreadable"])
+def test_what_is_no_file_in_the_cache_is_not_waited_for_and_gives_way(
+    kind: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Opened like a file, a FIFO waits for ever and a device has no end."""
+
+    def place(path: Path) -> None:
+        if kind == "folder":
+            path.mkdir()
+        elif kind == "FIFO":
+            os.mkfifo(path)
+        elif kind == "unreadable":
+            path.touch(mode=0)
+        else:
+            path.symlink_to("/dev/zero" if kind == "device" else path.name)
+
+    home.mkdir(parents=True)
+    path = home / "room.entry-1.code"
+    place(path)
+    place(home / "times.json")
+    assert cache.times() == {}
+    assert cache.load("room.entry-1") is None
+    assert [one.path for one in cache.damaged()] in ([path], []), "there, or removed when it was met"
+    cache.save("room.entry-1", b"code")
+    assert cache.load("room.entry-1") == b"code"
+    path.unlink()
+    place(path)
+    assert cache.clear() == 1
+    assert not os.path.lexists(path)
+    assert capsys.readouterr().err == ""
+
+
 def test_machine_code_of_somebody_else_is_not_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.save("room.entry-1", b"code")
     assert cache.load("room.entry-1") == b"code"

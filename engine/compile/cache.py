@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+from ..regular import open_regular, read_regular
 from . import progress, sources
 
 SHIPPED = Path(__file__).resolve().parent / "machine_code"
@@ -84,18 +85,13 @@ def load(name: str) -> bytes | None:
             continue
         path = place / f"{name}{_SUFFIX}"
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 if place is not SHIPPED and not _trusted(os.fstat(file.fileno())):
                     continue
                 data = file.read()
         except OSError:
             continue
-        head, digest, content = (
-            data[: len(_HEAD)],
-            data[len(_HEAD) : len(_HEAD) + 32],
-            data[len(_HEAD) + 32 :],
-        )
-        if head == _HEAD and hashlib.sha256(content).digest() == digest:
+        if (content := _content(data)) is not None:
             if place is not SHIPPED:
                 _used(path)
             return content
@@ -112,7 +108,10 @@ def save(name: str, content: bytes) -> None:
         return
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write(place / f"{name}{_SUFFIX}", _HEAD + hashlib.sha256(content).digest() + content)
+        path = place / f"{name}{_SUFFIX}"
+        if path.is_dir():
+            _remove(path)  # anything else is replaced
+        _write(path, _HEAD + hashlib.sha256(content).digest() + content)
         _prune(place)
     except OSError as error:
         _cannot_keep(place, error.strerror or str(error))
@@ -121,8 +120,24 @@ def save(name: str, content: bytes) -> None:
 def drop(name: str) -> None:
     """Forget what is kept under `name`."""
     if place := folder():
+        _remove(place / f"{name.removesuffix(_SUFFIX)}{_SUFFIX}")
+
+
+def _content(data: bytes) -> bytes | None:
+    """What was saved, out of the bytes of its file; None if they are not what was written."""
+    start = len(_HEAD) + 32
+    whole = data.startswith(_HEAD) and hashlib.sha256(data[start:]).digest() == data[len(_HEAD) : start]
+    return data[start:] if whole else None
+
+
+def _remove(path: Path) -> bool:
+    """Take away what has the name of one of our files, also an empty folder; returns whether it is gone."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
         with contextlib.suppress(OSError):
-            (place / f"{name.removesuffix(_SUFFIX)}{_SUFFIX}").unlink()
+            path.rmdir()
+    return not os.path.lexists(path)
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -193,7 +208,7 @@ def kept(place: Path | None = None) -> list[Kept]:
     now = time.time()
     for path in place.glob(f"*{_SUFFIX}") if place else ():
         with contextlib.suppress(OSError):
-            status = path.stat()
+            status = path.lstat()
             found.append(Kept(path.name.split("-")[0], status.st_size, now - status.st_mtime, path))
     return sorted(found, key=lambda one: -one.idle)
 
@@ -202,19 +217,20 @@ def damaged() -> list[Kept]:
     """Files that are not what was saved."""
     wrong = []
     for one in kept():
-        data = one.path.read_bytes()
-        start = len(_HEAD)
-        if data[:start] != _HEAD or hashlib.sha256(data[start + 32 :]).digest() != data[start : start + 32]:
+        try:
+            data = read_regular(one.path)
+        except FileNotFoundError:  # another process has removed it meanwhile
+            continue
+        except OSError:
+            data = b""
+        if _content(data) is None:
             wrong.append(one)
     return wrong
 
 
 def clear() -> int:
     """Remove all machine code that is kept; returns the number of files."""
-    files = kept()
-    for one in files:
-        one.path.unlink(missing_ok=True)
-    return len(files)
+    return sum(_remove(one.path) for one in kept())
 
 
 def _prune(place: Path) -> None:
@@ -238,7 +254,7 @@ def _prune(place: Path) -> None:
 def times() -> dict[str, float]:
     """Seconds that each entry took when this machine compiled it last."""
     try:
-        read = json.loads((_place() / _TIMES).read_bytes())
+        read = json.loads(read_regular(_place() / _TIMES))
     except (OSError, ValueError):
         return {}
     if not isinstance(read, dict):

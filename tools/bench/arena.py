@@ -1,20 +1,23 @@
-"""`hnefi bench arena`: the CPU time that the arena's own process spends on a ply, its engines excluded."""
+"""`hnefi bench arena`: the CPU time that the arena's own process spends on a ply and on storing a game."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 from ..common.arguments import find_variant, let_interrupt_end_us, parser, positive
+from ..common.exit_codes import STORAGE
 
 if TYPE_CHECKING:
-    from ..arena.values import EngineSpec, GameTask
+    from ..arena.values import EngineSpec, GameResult, GameTask
 
 WARM_UP = 4
 """Plies of a game that is played first, so that no run pays for imports."""
@@ -39,6 +42,14 @@ class Run:
         return self.cpu * 1000 / self.plies
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What storing took: own CPU time and wall time in ms per game."""
+
+    cpu: float
+    wall: float
+
+
 class BenchError(Exception):
     """The games did not end as games of random movers do."""
 
@@ -49,8 +60,9 @@ def main(argv: list[str]) -> int:
         "bench arena",
         "Lets two seeded random movers play under the arena's referee and prints the CPU time that this process spends "
         "on a ply: asking, reading, judging, keeping the result; the engines' time and storing are not in it. The "
-        "games are the same on every run.",
-        ["", "--games 400", "--variant hex:11 --concurrency 2 --json"],
+        "games are the same on every run. After each it stores them, one by one, first synced to the disk as a run "
+        "does and then not, and prints what a game takes.",
+        ["", "--games 400", "--variant hex:11 --concurrency 2 --json", "--folder /mnt/runs"],
     )
     options.add_argument("--games", type=positive, default=12, help="per run (default 12, a minute in all)")
     options.add_argument("--runs", type=positive, default=5, help="how many (default 5)")
@@ -59,21 +71,33 @@ def main(argv: list[str]) -> int:
         "--concurrency", dest="slots", type=positive, default=1, help="games at a time (default 1)"
     )
     options.renamed("--slots", "--concurrency")
+    options.add_argument(
+        "--folder",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="on whose disk games are stored (default: this folder)",
+    )
     options.add_argument("--json", action="store_true", help="one JSON document")
     arguments = options.parse_args(argv)
     variant = find_variant(options, arguments.variant).name
     let_interrupt_end_us()
 
     from ..arena.slots import LIMIT
+    from ..arena.store import StoreError
 
     if arguments.slots > LIMIT:
         options.error(f"{arguments.slots} slots: expected at most {LIMIT}")
     runs = []
+    stored: dict[str, list[Stored]] = {"synced": [], "not synced": []}
     try:
+        store([], arguments.folder, synced=True)  # whether that can be done at all
         asyncio.run(measure(variant, 1, 1, WARM_UP))
         for number in range(1, arguments.runs + 1):
-            run = asyncio.run(measure(variant, arguments.games, arguments.slots))
+            run, results = asyncio.run(measure(variant, arguments.games, arguments.slots))
             runs.append(run)
+            for how, known in stored.items():
+                known.append(store(results, arguments.folder, synced=how == "synced"))
             if not arguments.json:
                 print(
                     f"run {number}  {run.per_ply:.3f} ms/ply  {run.games} games  {run.plies} plies  "
@@ -83,6 +107,9 @@ def main(argv: list[str]) -> int:
     except BenchError as error:
         print(f"hnefi bench arena: {error}", file=sys.stderr)
         return 1
+    except (StoreError, OSError) as error:
+        print(f"hnefi bench arena: {error}", file=sys.stderr)
+        return STORAGE
     costs = sorted(run.per_ply for run in runs)
     if arguments.json:
         document = {
@@ -90,6 +117,7 @@ def main(argv: list[str]) -> int:
             "slots": arguments.slots,
             "runs": [asdict(run) for run in runs],
             "ms_per_ply": {"min": costs[0], "median": median(costs), "max": costs[-1]},
+            "storing_ms_per_game": {how: [asdict(one) for one in known] for how, known in stored.items()},
         }
         json.dump(document, sys.stdout, indent=2)
         print()
@@ -98,25 +126,52 @@ def main(argv: list[str]) -> int:
             f"{variant}, slots {arguments.slots}: own CPU per ply min {costs[0]:.3f}, median {median(costs):.3f}, "
             f"max {costs[-1]:.3f} ms"
         )
+        for how, known in stored.items():
+            cpu, wall = sorted(one.cpu for one in known), sorted(one.wall for one in known)
+            print(
+                f"storing a game, {how}: own CPU min {cpu[0]:.3f}, median {median(cpu):.3f}, max {cpu[-1]:.3f} ms; "
+                f"wall min {wall[0]:.3f}, median {median(wall):.3f}, max {wall[-1]:.3f} ms"
+            )
     return 0
 
 
-async def measure(variant: str, games: int, slots: int, max_plies: int = 0) -> Run:
+async def measure(variant: str, games: int, slots: int, max_plies: int = 0) -> tuple[Run, list[GameResult]]:
     """Play so many games, each to its end or to `max_plies`; BenchError if an engine did something wrong."""
     from ..arena import slots as arena
     from ..arena.referee import Adjudication
 
     cpu, wall = time.process_time(), time.perf_counter()
     plies, lateness = 0, 0.0
+    played: list[GameResult] = []
     results = arena.play(
         _tasks(variant, games), _engines(), concurrency=slots, adjudication=Adjudication(max_plies=max_plies)
     )
     async for result in results:
         if result.fault is not None:
             raise BenchError(f"game {result.task.id}: {result.reason}: {result.fault.text}")
+        played.append(result)
         plies += len(result.plies)
         lateness = max(lateness, result.lateness)
-    return Run(games, plies, time.process_time() - cpu, time.perf_counter() - wall, lateness)
+    run = Run(games, plies, time.process_time() - cpu, time.perf_counter() - wall, lateness)
+    return run, played
+
+
+def store(results: Sequence[GameResult], folder: Path, *, synced: bool) -> Stored:
+    """Store the games one by one in a run below `folder`, which is removed; OSError or StoreError if it cannot be."""
+    from ..arena.store import CONFIG, Store
+
+    with (
+        tempfile.TemporaryDirectory(dir=folder, prefix="bench-") as inner,
+        Store.create(Path(inner) / "run", {CONFIG: ""}) as run,
+    ):
+        if not synced:
+            run.sync = lambda _: None
+        cpu, wall = time.process_time(), time.perf_counter()
+        for result in results:
+            run.append([result])
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    games = max(1, len(results))
+    return Stored(1000 * cpu / games, 1000 * wall / games)
 
 
 def _tasks(variant: str, games: int) -> Iterator[GameTask]:
