@@ -27,7 +27,7 @@ from hnefi.engine import warmup
 from hnefi.engine.compile import cache, jit, progress, sources
 from hnefi.engine.compile.jit import entry, inline, kernel
 from hnefi.engine.compile.progress import Progress
-from hnefi.engine.games import interface as verbs
+from hnefi.engine.games import interface
 
 compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 linked = pytest.mark.skipif(not jit.LINKED, reason="this version of numba links its own way")
@@ -491,7 +491,7 @@ def test_threads_that_compile_at_once_do_not_disturb_each_other() -> None:
 
 def test_stamps_cover_what_is_imported_and_no_more() -> None:
     names = {path.name for path in sources._reached("hnefi.engine.search.alphabeta")}
-    assert {"alphabeta.py", "table.py", "features.py", "squares.py", "verbs.py", "intrinsics.py"} <= names
+    assert {"alphabeta.py", "table.py", "features.py", "squares.py", "interface.py", "intrinsics.py"} <= names
     assert not names & {"make.py", "movegen.py", "loaded.py", "cache.py", "searcher.py"}
     rules = {path.name for path in sources._reached("hnefi.engine.games.tafl.verbs")}
     assert {"adjudication.py", "make.py", "movegen.py", "win_conditions.py", "setup.py", "state.py"} <= rules
@@ -508,7 +508,7 @@ def test_a_search_depends_on_the_rules_and_the_evaluator_it_is_compiled_with() -
     from hnefi.engine.games.tafl.state import TAFL
 
     state, data = _record(TAFL), _record(loaded.LOADED)
-    rules = {one.__module__ for (_, *kinds), one in verbs.KERNELS.items() if kinds == [TAFL]}
+    rules = {one.__module__ for (_, *kinds), one in interface.KERNELS.items() if kinds == [TAFL]}
     assert _bound((state,)) == rules
     assert loaded.tafl_evaluate.__module__ in _bound((state, data))
     assert tafl.__name__ not in _bound((state, data))
