@@ -27,6 +27,8 @@ TEN = frozenset({
     "mini-cross", "sea-battle-11", "tablut-linnaeus",
 })  # fmt: skip
 """Variants that differ in as much as ten can: size, berserk moves, camps, jumps, escapes at edges, unarmed kings."""
+USUAL = {"process": 0.6, "broker": 0.4, "slow": 2.5}
+"""Seconds that a kind of test adds; the order of files is made of it, and nothing else."""
 STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
 
 _started = 0
@@ -46,14 +48,16 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         # A shell starts what goes to the background like that, and whatever tests start and interrupt would inherit it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if ORDER and hasattr(config.option, "loadscopereorder"):
+    if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False  # pytest-xdist would sort the files by their number of tests
 
 
 def pytest_report_header() -> str:
     folder = os.environ.get("HNEFI_CORPORA", "not named (HNEFI_CORPORA): their tests are skipped")
     thorough = os.environ.get("HNEFI_THOROUGH", "1")
-    return f"recorded games: {folder}; HNEFI_THOROUGH={thorough}; HNEFI_ORDER={ORDER or '(by name)'}"
+    return (
+        f"recorded games: {folder}; HNEFI_THOROUGH={thorough}; HNEFI_ORDER={ORDER or '(the longest first)'}"
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -61,11 +65,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if BROKERS & set(getattr(item, "fixturenames", ())):
             item.add_marker("broker")
     _mark_exhaustive(items)
+    files = sorted({item.path for item in items})
     if ORDER:
-        files = sorted({item.path for item in items})
         random.Random(ORDER).shuffle(files)
-        place = {file: number for number, file in enumerate(files)}
-        items.sort(key=lambda item: place[item.path])
+    else:
+        # What takes long begins first, or one worker would be busy with it when the others have ended.
+        files.sort(key=dict(zip(files, _seconds(items, files), strict=True)).__getitem__, reverse=True)
+    place = {file: number for number, file in enumerate(files)}
+    items.sort(key=lambda item: place[item.path])
+
+
+def _seconds(items: list[pytest.Item], files: list[Path]) -> list[float]:
+    """About how long the tests of each file take, by their kinds."""
+    seconds = dict.fromkeys(files, 0.0)
+    for item in items:
+        kinds = {mark.name for mark in item.iter_markers()}
+        seconds[item.path] += 0.02 + sum(USUAL[kind] for kind in USUAL.keys() & kinds)
+    return [seconds[file] for file in files]
 
 
 def _mark_exhaustive(items: list[pytest.Item]) -> None:

@@ -116,6 +116,7 @@ def games_of(folder: Path) -> dict[str, list[str]]:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_killed_at_any_moment_no_engine_is_left_and_nothing_is_lost(tmp_path: Path) -> None:
     dice = random.Random("kill real engines")
     folder, whole, mark = tmp_path / "run", tmp_path / "whole", uuid.uuid4().hex

@@ -34,7 +34,7 @@ if sys.platform != "linux":
 
 from terminal_screen import Terminal, play
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 MOMENTS = int(os.environ.get("HNEFI_KILLS", "2"))
 PLIES = 16

@@ -29,7 +29,11 @@ TIMEOUT = 120
 GAMES = 200
 ARENA = [sys.executable, "-m", "hnefi.tools.arena.command"]
 
-pytestmark = [pytest.mark.process, pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")]
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.slow,
+    pytest.mark.skipif(COMPILER is None, reason="there is no C compiler"),
+]
 
 
 def alike(shown: str) -> re.Pattern[str]:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from terminal_screen import CONTROL_D, Terminal
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 Run = Callable[..., str]
 

@@ -22,7 +22,7 @@ from hnefi.protocol.answers import parse_compiling
 from hnefi.protocol.client import Timeouts
 
 pytest_plugins = ["mqtt_brokers"]
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 SLOW = FAKE.with_name("slow_engine.py")
 COLD = (sys.executable, str(SLOW), "0", "4")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import conftest
 import pytest
@@ -32,6 +34,19 @@ def test_rounds_are_counted_as_one_test(nodeid: str, test: str) -> None:
 def test_the_ten_variants_are_ten_that_ship() -> None:
     assert len(conftest.TEN) == 10
     assert set(catalogue.names()) >= conftest.TEN
+
+
+def test_files_that_take_long_begin_first() -> None:
+    """Two tests that start processes take longer than fifty that do not."""
+
+    def item(path: str, *kinds: str) -> Any:
+        return SimpleNamespace(
+            path=Path(path), iter_markers=lambda: [getattr(pytest.mark, kind).mark for kind in kinds]
+        )
+
+    items = [*[item("many")] * 50, *[item("few", "process")] * 2, item("one", "slow", "process", "skipif")]
+    many, few, one = conftest._seconds(items, [Path("many"), Path("few"), Path("one")])
+    assert many < few < one
 
 
 def collect(*words: str, **environment: str) -> list[str]:
