@@ -246,6 +246,34 @@ def test_no_engine_outlives_the_game(
     assert "  1. b4b2  " in again.stdout
 
 
+@pytest.mark.parametrize("way", ["pipe", "script"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_is_told_to_end_waits_for_no_further_line(
+    home: dict[str, str], tmp_path: Path, way: str, number: signal.Signals
+) -> None:
+    """Whoever writes the lines keeps silent, and his end open."""
+    words = [*HNEFI, "--variant", "brandubh", "--side", "both", "--record-dir", str(tmp_path / "games")]
+    fifo = tmp_path / "lines"
+    os.mkfifo(fifo)
+    pipe = subprocess.PIPE
+    if way == "script":
+        words += ["--script", str(fifo)]
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env=home) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        with fifo.open("wb", buffering=0) if way == "script" else process.stdin as lines:
+            lines.write(b"b4b2\nhistory\n")
+            lines.flush()
+            assert b"b4b2" in process.stdout.readline()
+            process.send_signal(number)
+            try:
+                assert process.wait(MINUTE) == 1
+            finally:
+                process.kill()
+        assert process.stderr.read() == b""
+
+
 def test_neither_kernels_nor_the_prompt_are_loaded_for_a_script(home: dict[str, str]) -> None:
     code = (
         "import sys; from hnefi.gui_adapter.terminal.command import main;"

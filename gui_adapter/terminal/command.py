@@ -71,7 +71,7 @@ def main(argv: list[str]) -> int:
         print(f"hnefi play: {complaint}", file=sys.stderr)
     settings = _overridden(parser, settings, arguments)
     with ExitStack() as stack:
-        source = _source(parser, arguments, stack)
+        source = _source(parser, arguments)
         controller = _controller(parser, settings, arguments, stack, scripted=source is not None)
         return asyncio.run(_play(parser, controller, arguments, source))
 
@@ -173,20 +173,22 @@ def _overridden(
     return settings
 
 
-def _source(
-    parser: argparse.ArgumentParser, arguments: argparse.Namespace, stack: ExitStack
-) -> IO[bytes] | None:
-    """Where a script's lines come from; None where a person sits at a terminal."""
+def _source(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> IO[bytes] | None:
+    """Where a script's lines come from; None where a person sits at a terminal.
+
+    It stays open: whoever closes a file while a thread reads it waits for the next line.
+    """
     if arguments.script not in (None, "-"):
         try:
-            return stack.enter_context(Path(arguments.script).open("rb"))
+            return Path(arguments.script).open("rb")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             parser.error(f"--script {arguments.script[:200]!r}: {reason}: expected a readable file")
     if arguments.script == "-" or not (sys.stdin.isatty() and sys.stdout.isatty()):
         if arguments.tui:
             parser.error("--tui: expected a terminal: standard input and output are no terminal here")
-        return sys.stdin.buffer
+        # Python closes its own at the end, and ends with a fatal error where a thread is reading.
+        return open(sys.stdin.fileno(), "rb", closefd=False)
     return None
 
 
