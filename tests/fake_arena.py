@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hnefi.tools.arena import run, schedule
-from hnefi.tools.arena.live import game_line
+from hnefi.tools.arena.log import game_line
 from hnefi.tools.arena.options import Config
 from hnefi.tools.arena.progress import Progress
 from hnefi.tools.arena.resolve import resolve

@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 from fake_arena import config
 
-from hnefi.tools.arena import fanout, run
+from hnefi.tools.arena import clusters, fanout, run
 from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.arena.store import Store
 from hnefi.tools.arena.values import EngineSpec, SideLimits
-from hnefi.tools.common import clusters, interrupts
+from hnefi.tools.common import interrupts
 
 ARENA = [sys.executable, "-m", "hnefi.tools.arena.command"]
 SHUFFLER = Path(__file__).with_name("shuffle_engine.py")

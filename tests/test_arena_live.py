@@ -20,7 +20,8 @@ import pytest
 from arena_results import facts, game, new_run, pairs, summary
 
 from hnefi.protocol.hosts.text_table import width
-from hnefi.tools.arena.live import REDRAW, Live, LiveLog, duration, game_line, live_line, live_view
+from hnefi.tools.arena.live import REDRAW, Live, LiveLog, duration, live_line, live_view
+from hnefi.tools.arena.log import game_line
 from hnefi.tools.arena.run import Loop
 from hnefi.tools.arena.screen import Screen
 from hnefi.tools.arena.store import Store

@@ -8,6 +8,7 @@ from typing import Literal
 
 import pytest
 
+from hnefi.tools.arena.images import image, played
 from hnefi.tools.arena.values import GameResult, GameTask, Opening, PlyLog, Winner
 from hnefi.tools.common.pairs import (
     BUCKETS,
@@ -18,8 +19,6 @@ from hnefi.tools.common.pairs import (
     Tally,
     bucket,
     five,
-    image,
-    played,
     points_of,
 )
 

@@ -343,7 +343,7 @@ def test_help_imports_nothing_heavy() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.splitlines()[-1] in ("[]", "['asyncio']")
-    helped = "import sys; from hnefi.tools.arena import reading; reading.parser().format_help()"
+    helped = "import sys; from hnefi.tools.arena import option_reader; option_reader.parser().format_help()"
     helped += "; print(len(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", helped], capture_output=True, text=True, timeout=60, check=True

@@ -11,8 +11,8 @@ import pytest
 from solved import Solver, write
 
 from hnefi.engine import games
-from hnefi.tools.arena import fingerprint, oracle, run
-from hnefi.tools.arena.live import game_line
+from hnefi.tools.arena import fingerprint, oracle, playing
+from hnefi.tools.arena.log import game_line
 from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.arena.records import Maker
 from hnefi.tools.arena.referee import Adjudication
@@ -123,13 +123,13 @@ def test_what_an_oracle_says_is_part_of_the_run(tmp_path: Path) -> None:
     for name in ("one.jsonl", "same.jsonl", "other.jsonl"):
         (tmp_path / "other.jsonl").write_bytes(path.read_bytes() + b"\n")
         settings = fake_arena.config(variants=["hex:2"], adjudicate__oracle=str(tmp_path / name))
-        assert run.adjudication(settings).oracle.winner(games.initial(games.find("hex:2"))) == "a"
+        assert playing.adjudication(settings).oracle.winner(games.initial(games.find("hex:2"))) == "a"
         prepared = fake_arena.prepared(settings)
         marks.append(fingerprint.of(settings, prepared.specs, prepared.ids, {})["adjudicate.oracle"])
     assert marks[0] == marks[1] != marks[2]
     settings = fake_arena.config(adjudicate__oracle=str(path))
     with pytest.raises(ConfigError, match="expected some of 'brandubh'"):
-        run.adjudication(settings)
+        playing.adjudication(settings)
 
 
 def test_the_example_of_the_documents_is_an_oracle(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 from arena_results import game, pairs, summary
 
 from hnefi.tools.arena import plots, report
-from hnefi.tools.arena.report import ReportError
+from hnefi.tools.arena.images import played
+from hnefi.tools.arena.summary import ReportError
 from hnefi.tools.arena.values import GameResult
-from hnefi.tools.common.pairs import Ending, Played, played
+from hnefi.tools.common.pairs import Ending, Played
 from hnefi.tools.common.rating import Model
 
 NAMES = ("mine", "$x^2$ evil\x1b[2J\n", "日本語の名前" * 9, "<b>&amp;")

@@ -23,19 +23,12 @@ from .address import Access
 from .arguments import GUEST
 from .client import Link, Message, Offline, Will
 from .remote_session import RemoteSession
+from .values import RemoteError
 
 REPLY_TIMEOUT = 5.0
 OPEN_TIMEOUT = 70.0
 EXPIRY = 10
 """On MQTT 5 a broker forgets a request after so many seconds."""
-
-
-class RemoteError(Exception):
-    """A request failed: `code` is the service's, or `no_reply`."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 class Remote:

@@ -14,6 +14,7 @@ from hnefi.protocol.answers import COMPILING
 from . import topics
 from .client import Message, Offline
 from .numbering import Ring, parse_numbered
+from .values import RemoteError
 
 if TYPE_CHECKING:
     from .remote import Remote
@@ -116,8 +117,6 @@ class RemoteSession:
 
     async def close(self, timeout: float = 5.0) -> None:
         """Close the session at the service as well, if it still has it; takes `timeout` seconds at most."""
-        from .remote import RemoteError
-
         if self._open and self._end is None:
             self._open = False
             with suppress(RemoteError):
@@ -203,8 +202,6 @@ class RemoteSession:
 
     async def _take_stock(self) -> None:
         """Compare what the service has with what was sent and heard."""
-        from .remote import RemoteError
-
         published = self._published
         try:
             reply = await self._remote.request(self.eid, "list")
@@ -316,8 +313,6 @@ class RemoteSession:
             self._spawn(self._resend(self._heard + 1))
 
     async def _resend(self, start: int) -> None:
-        from .remote import RemoteError
-
         try:
             start_there: dict[str, Any] = {"from": start}
             await self._remote.request(self.eid, "resend", sid=self.sid, **start_there)

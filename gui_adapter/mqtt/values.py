@@ -53,3 +53,11 @@ def traced(topic: str, payload: bytes | str, qos: int, retain: bool) -> bytes:
 
 def _escape(sign: str) -> str:
     return sign.encode("unicode_escape").decode()
+
+
+class RemoteError(Exception):
+    """A request failed: `code` is the service's, or `no_reply`."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code

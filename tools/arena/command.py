@@ -226,7 +226,7 @@ def _expect_plots(config: Config) -> None:
     """ConfigError if plots are wanted that cannot be drawn."""
     if config["output.plots"]:
         from .plots import expect_library
-        from .report import ReportError
+        from .summary import ReportError
 
         try:
             expect_library()

@@ -20,18 +20,22 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hnefi.engine.wording import shorten
 from hnefi.protocol import orphans
 
-from ..common.clusters import Cluster, leave_interrupts, open_cluster
 from . import fingerprint, option_types, resolve
+from .clusters import Cluster, leave_interrupts, open_cluster
 from .log import LOG
 from .options import Config, ConfigError
-from .run import Run, Watch, host_scale, play_with, slots_of
+from .playing import Watch, host_scale, play_with, slots_of
 from .slots import LIMIT, in_pairs, places, threads_of, usable_cores
 from .store import StoreError
 from .values import EngineSpec, GameResult, GameTask
+
+if TYPE_CHECKING:
+    from .run import Run
 
 JOB_SECONDS = 5.0
 """What a job should take at least: starting engines costs some tenths of a second."""

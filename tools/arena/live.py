@@ -17,9 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from hnefi.engine.sides import Reason
 from hnefi.protocol.hosts.text_table import WIDTH, clip, encodable, safe, width
 
+from .log import game_line
 from .report import signed, standings
 from .summary import Summary
 from .values import GameResult, GameTask, PlyLog
@@ -228,16 +228,6 @@ def duration(seconds: float) -> str:
     if days:
         return f"{days} d {hours}:{minutes:02}"
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def game_line(result: GameResult) -> str:
-    """`game 17.2 mine (a) – simple (d): 0-1, king escaped, ply 62`, with the fact of a fault."""
-    score = {"a": "1-0", "d": "0-1", "draw": "½-½"}.get(result.winner or "", "no result")
-    reason = Reason(result.reason).words if result.reason in set(Reason) else safe(result.reason)
-    fact = str(result.extra.get("fact", "")) if result.fault is None else result.fault.text
-    more = f" ({clip(fact, 160)})" if fact else ""
-    attackers, defenders = (clip(name, 40) for name in result.names)
-    return f"game {result.task.id} {attackers} (a) – {defenders} (d): {score}, {reason}{more}, ply {len(result.plies)}"
 
 
 # Events for viewers

@@ -15,6 +15,11 @@ from contextlib import contextmanager
 from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
 
+from hnefi.engine.sides import Reason
+from hnefi.protocol.hosts.text_table import clip, safe
+
+from .values import GameResult
+
 FILE = "arena.log"
 LOG = logging.getLogger("hnefi.arena")
 LOG.propagate = False
@@ -73,3 +78,13 @@ def recording(folder: Path, level: str, show: Callable[[str], object]) -> Iterat
         yield end
     finally:
         end()
+
+
+def game_line(result: GameResult) -> str:
+    """`game 17.2 mine (a) – simple (d): 0-1, king escaped, ply 62`, with the fact of a fault."""
+    score = {"a": "1-0", "d": "0-1", "draw": "½-½"}.get(result.winner or "", "no result")
+    reason = Reason(result.reason).words if result.reason in set(Reason) else safe(result.reason)
+    fact = str(result.extra.get("fact", "")) if result.fault is None else result.fault.text
+    more = f" ({clip(fact, 160)})" if fact else ""
+    attackers, defenders = (clip(name, 40) for name in result.names)
+    return f"game {result.task.id} {attackers} (a) – {defenders} (d): {score}, {reason}{more}, ply {len(result.plies)}"

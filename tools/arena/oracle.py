@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, get_args
 from hnefi.engine.regular import open_regular
 from hnefi.engine.wording import shorten
 
+from ..common.pairs import Winner
 from .openings import find_variant
 from .options import ConfigError
-from .values import Winner
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hnefi.protocol.hosts.text_table import clip
 
 from ..common.pairs import DOUBLED, Played
-from .report import ReportError
-from .summary import EngineLine, Summary
+from .summary import EngineLine, ReportError, Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -33,8 +33,9 @@ from hnefi.protocol.client import (
 )
 from hnefi.protocol.format import go_line
 
+from ..common.pairs import Winner
 from .engine_slot import EngineSlot, find_variant
-from .values import LATE, EngineSpec, Fault, GameResult, GameTask, PlyLog, SideLimits, Winner
+from .values import LATE, EngineSpec, Fault, GameResult, GameTask, PlyLog, SideLimits
 
 if TYPE_CHECKING:
     from .oracle import Oracle

@@ -25,6 +25,7 @@ from .summary import (
     Counts,
     EngineLine,
     Meeting,
+    ReportError,
     RunFacts,
     State,
     Summary,
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
     from .run import Run
     from .store import Row, Store
     from .values import GameResult
-
-
-class ReportError(Exception):
-    """What was asked for cannot be shown; says what was expected."""
 
 
 NONE = "–"
@@ -389,7 +386,7 @@ def _percent(share: float | None) -> str:
 
 def facts_of(run: Run, folder: Path) -> RunFacts:
     """The facts of a run as its configuration has them."""
-    from .run import slots_of
+    from .playing import slots_of
 
     config = run.config
     anchor = config["rating.anchor"]

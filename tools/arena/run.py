@@ -10,15 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 import shlex
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import shorten
@@ -27,10 +26,10 @@ from hnefi.protocol.process import kill_all
 
 from ..common import interrupts
 from ..common.sprt import Sprt
-from . import fingerprint, openings, option_reader, option_types, resolve, schedule
-from .live import game_line
-from .log import LOG
+from . import fingerprint, openings, option_reader, resolve, schedule
+from .log import LOG, game_line
 from .options import Config, ConfigError, Document
+from .playing import Watch, adjudication, host_scale, play_with, slots_of
 from .progress import Progress
 from .schedule import Schedule
 from .store import (
@@ -56,8 +55,6 @@ H0_ACCEPTED, INCONCLUSIVE = 10, 11
 
 UNSTORED = 32
 """So many games wait to be stored at most; then playing waits."""
-
-Watch = Callable[[str, dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,38 +140,6 @@ def check_engines(config: Config, specs: Sequence[EngineSpec]) -> tuple[Config, 
         raise ConfigError("\n".join(dict.fromkeys(problems)))
     ids = tuple(one.name for one in checked)
     return resolve.named(config, ids), ids
-
-
-def host_scale(config: Config) -> float:
-    """By what times are multiplied on this machine."""
-    reference = float(config["run.scale_tc"])
-    if not reference:
-        return 1.0
-    from hnefi.engine.bench import bench
-
-    bench(2)
-    nodes, seconds, _ = bench(4)
-    return reference * seconds / nodes
-
-
-def slots_of(config: Config, specs: Sequence[EngineSpec]) -> tuple[int, list[tuple[int, ...]]]:
-    """How many games run at a time, and the cores of each slot (none: any). ConfigError if there are too few."""
-    from .slots import places, slots_for, threads_of, usable_cores
-
-    cores = usable_cores()
-    affinity = config["run.affinity"]
-    if affinity not in ("auto", "off"):
-        cores = option_types.parse_cores(affinity)
-    threads = threads_of(specs)
-    concurrency = slots_for(config["run.concurrency"], len(cores), threads)
-    if affinity == "off":
-        return concurrency, []
-    try:
-        return concurrency, places(cores, concurrency, threads)
-    except ValueError as error:
-        if affinity != "auto":
-            raise ConfigError(f"run.affinity {shorten(affinity)}: {error}") from None
-        return concurrency, []
 
 
 def expect_cores(config: Config, specs: Sequence[EngineSpec]) -> None:
@@ -601,72 +566,6 @@ async def play_in_slots(
     finally:
         if traffic is not None:
             await asyncio.to_thread(traffic.close)
-
-
-def play_with(
-    tasks: Iterable[GameTask],
-    config: Config,
-    specs: Sequence[EngineSpec],
-    concurrency: int,
-    cores: Sequence[tuple[int, ...]],
-    *,
-    abort: asyncio.Event,
-    on_event: Watch | None = None,
-    on_traffic: Any = None,
-) -> AsyncGenerator[GameResult, None]:
-    """`slots.play` in the manner of a configuration."""
-    if config["run.inside"]:
-        from . import in_process
-
-        return in_process.play(
-            tasks,
-            specs,
-            concurrency=concurrency,
-            adjudication=adjudication(config),
-            on_event=on_event,
-            abort=abort,
-        )
-    from .cross_check import compare
-    from .slots import play
-
-    wanted = config["control.cross_check"]
-    every = 0 if wanted in (None, "final") else int(wanted)
-    keep = config["output.keep_lines"]
-    games = play(
-        tasks,
-        specs,
-        concurrency=concurrency,
-        cores=cores,
-        adjudication=adjudication(config),
-        wait=config["run.wait"],
-        keep=re.compile(keep) if keep else None,
-        on_event=on_event,
-        on_traffic=on_traffic,
-        after=partial(compare, every=every) if wanted is not None else None,
-        abort=abort,
-    )
-    assert isinstance(games, AsyncGenerator)
-    return games
-
-
-def adjudication(config: Config) -> Any:
-    """When the arena ends games by itself, as the referee takes it; ConfigError for an oracle that cannot be used."""
-    from . import oracle
-    from .referee import Adjudication
-
-    table = config.tables["adjudicate"]
-    resign, draw = table["resign"], table["draw"]
-    return Adjudication(
-        resign_cp=resign.get("cp", 0),
-        resign_moves=resign.get("moves", 0),
-        draw_cp=draw.get("cp", 0),
-        draw_moves=draw.get("moves", 0),
-        draw_after=draw.get("after", 0),
-        draw_no_capture=draw.get("no_capture", 0),
-        mates=table["mates"],
-        max_plies=table["max_plies"],
-        oracle=oracle.load(table["oracle"], schedule.variants(config)) if table["oracle"] else None,
-    )
 
 
 def player_of(run: Run, folder: Path | None = None) -> Play:

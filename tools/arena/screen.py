@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.hosts.text_table import encodable, safe
 
-from .live import REDRAW, Live, LiveLog, game_line, is_terminal, live_view
-from .report import ReportError, block, count_rows, facts_of, final, state_of
-from .summary import Counts, RunFacts, SprtLine, Summary, document, sprt_line, summarize
+from .live import REDRAW, Live, LiveLog, is_terminal, live_view
+from .log import game_line
+from .report import block, count_rows, facts_of, final, state_of
+from .summary import Counts, ReportError, RunFacts, SprtLine, Summary, document, sprt_line, summarize
 
 if TYPE_CHECKING:
     from .progress import Progress

@@ -27,9 +27,10 @@ from typing import Any, Literal, Self
 from hnefi.engine import durable
 from hnefi.engine.wording import shorten
 
-from ..common.pairs import image
+from ..common.pairs import Winner
+from .images import image
 from .schedule import opening_text
-from .values import GameResult, Winner, from_json, to_json
+from .values import GameResult, from_json, to_json
 
 FORMAT = 1
 LOG = "log.jsonl"

@@ -17,16 +17,21 @@ from typing import Any
 
 from hnefi.engine.sides import Reason
 
-from ..common.pairs import BUCKETS, DOUBLED, Bucket, Played, Record, Tally, bucket, five, played
+from ..common.pairs import BUCKETS, DOUBLED, Bucket, Played, Record, Tally, bucket, five
 from ..common.rating import Fitted, Model, Table, rate
 from ..common.sprt import Sprt, Walk
 from ..common.statistics import Estimate, estimate
+from .images import played
 from .values import EngineSpec, GameResult, SideLimits
 
 SCHEMA = 1
 """Grows whenever a reader of older documents would misunderstand a newer one; new keys alone do not count."""
 FAULTS = (Reason.CRASH, Reason.STALL, Reason.DISCONNECT, Reason.TIME, Reason.ILLEGAL_MOVE)
 """The ways to lose by misbehaviour, in the order of the tables."""
+
+
+class ReportError(Exception):
+    """What was asked for cannot be shown; says what was expected."""
 
 
 @dataclass(frozen=True, slots=True)

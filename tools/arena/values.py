@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Winner = Literal["a", "d", "draw"]
+from ..common.pairs import Winner
 
 LATE = 5.0
 """From so many ms on, the arena's own lateness is worth a word."""

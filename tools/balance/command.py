@@ -16,9 +16,10 @@ from ..common.exit_codes import INTERRUPTED, USAGE, code_of
 from ..evolve.progress import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ..arena.live import Live
+    from .entrants import Entrant
     from .folder import Plan
     from .run import Runner
     from .searching import Found
@@ -176,7 +177,7 @@ def _plan(given: argparse.Namespace, told: Mapping[str, int]) -> Plan:
             raise BalanceError("--diff: expected what is compared with the first: SWITCH=VALUE or a variant")
         chosen = entrants.compared(entrants.parse(base, given.path), others, given.path)
     else:
-        chosen = entrants.chosen(given.rules, given.path)
+        chosen = _chosen(given.rules, given.path)
     if kind == "search" and len(chosen) != 1:
         raise BalanceError(f"--search: {len(chosen)} rule sets: expected one")
     players = [player.label for player in strength.several(given.players)] if given.players else None
@@ -192,6 +193,19 @@ def _plan(given: argparse.Namespace, told: Mapping[str, int]) -> Plan:
     return Plan(
         kind, tuple(chosen), tuple(players), games, given.strongest or games, given.seed, given.plies, search
     )
+
+
+def _chosen(words: Sequence[str], path: str | None = None) -> list[Entrant]:
+    """The rule sets that the words of a command line name; `all`, `people` and `points` are sets of them."""
+    from . import entrants, people
+
+    sets = {"all": lambda: entrants.everything(path), "people": people.entrants, "points": entrants.points}
+    found: list[Entrant] = []
+    for word in words:
+        more = sets[word]() if word in sets else [entrants.parse(word, path)]
+        known = {entrant.label for entrant in found}
+        found += [entrant for entrant in more if entrant.label not in known]
+    return entrants.distinct(found)
 
 
 def _resume(argv: list[str]) -> int:

@@ -117,7 +117,7 @@ def compared(base: Entrant, words: Sequence[str], path: str | None = None) -> li
         if entrant.variant.hash == base.variant.hash:
             raise BalanceError(f"{shorten(word)}: expected other rules than those of {base.label}")
         found.append(Entrant(entrant.label, entrant.variant, base.label))
-    return _distinct(found)
+    return distinct(found)
 
 
 def points() -> list[Entrant]:
@@ -138,20 +138,8 @@ def everything(path: str | None = None) -> list[Entrant]:
     ]
 
 
-def chosen(words: Sequence[str], path: str | None = None) -> list[Entrant]:
-    """The rule sets that the words of a command line name; `all`, `people` and `points` are sets of them."""
-    from . import people
-
-    sets = {"all": lambda: everything(path), "people": people.entrants, "points": points}
-    found: list[Entrant] = []
-    for word in words:
-        more = sets[word]() if word in sets else [parse(word, path)]
-        known = {entrant.label for entrant in found}
-        found += [entrant for entrant in more if entrant.label not in known]
-    return _distinct(found)
-
-
-def _distinct(entrants: Sequence[Entrant]) -> list[Entrant]:
+def distinct(entrants: Sequence[Entrant]) -> list[Entrant]:
+    """The rule sets as a list; BalanceError if one comes twice."""
     labels = [entrant.label for entrant in entrants]
     for label in labels:
         if labels.count(label) > 1:

@@ -6,21 +6,16 @@ the larger total of own captures over both games; then it is a draw. 2, 1 or 0 p
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import sha256
-from itertools import product
 from typing import Literal, NamedTuple
 
-from hnefi.engine.squares import FILES
-
-from ..arena.values import GameResult, Winner
 from .statistics import wilson
 
 Side = Literal[0, 1]
+Winner = Literal["a", "d", "draw"]
+"""Attackers, defenders or nobody."""
 Bucket = Literal["LL", "LD", "WL", "DD", "WD", "WW"]
 """A pair as one engine sees it. WL: the same side won twice; this and DD share the middle of the five counts."""
 BUCKETS: tuple[Bucket, ...] = ("LL", "LD", "WL", "DD", "WD", "WW")
@@ -29,7 +24,6 @@ DOUBLED: dict[Winner, tuple[int, int]] = {"a": (2, 0), "draw": (1, 1), "d": (0, 
 _BUCKETS: dict[tuple[int, int], Bucket] = {
     (0, 0): "LL", (0, 1): "LD", (0, 2): "WL", (1, 1): "DD", (1, 2): "WD", (2, 2): "WW",
 }  # fmt: skip
-SQUARE = re.compile(r"([a-s])([1-9][0-9]?)")
 
 
 class Ending(NamedTuple):
@@ -92,50 +86,6 @@ class Record:
     def counts(self) -> tuple[int, int, int]:
         """As `statistics` wants them."""
         return self.losses, self.draws, self.wins
-
-
-def played(result: GameResult) -> Played | None:
-    """What a tally needs of a result; None if it is no result (interrupted, failed to start)."""
-    if result.winner is None:
-        return None
-    return Played(
-        result.task.pair,
-        result.task.game,
-        Ending(result.task.variant, *result.names, result.winner),
-        result.reason,
-        result.captured,
-        len(result.plies),
-        image(result),
-    )
-
-
-def image(result: GameResult) -> str:
-    """A word that is equal for games that are images of each other: all moves turned alike, and the same end.
-
-    The symmetries are those of the board. A variant whose rules do not keep one of them does not give a game and its
-    image the same end. Games from a given position must begin in the very same one.
-    """
-    moves = " ".join((*result.task.opening.moves, *(ply.move for ply in result.plies)))
-    ranks = result.final.partition(" ")[0].split("/")
-    files = sum(int(run) if run.isdigit() else 1 for run in re.findall(r"[0-9]{1,2}|[a-z]", ranks[0].lower()))
-    squares = [(FILES.index(file), int(rank) - 1) for file, rank in SQUARE.findall(moves)]
-    turned = min([turn[at] for at in squares] for turn in _turns(files, len(ranks)))
-    task = result.task
-    said = (task.variant, task.opening.start, result.winner, result.reason, SQUARE.sub("*", moves), turned)
-    return sha256(repr(said).encode()).hexdigest()[:32]
-
-
-@lru_cache(maxsize=32)
-def _turns(files: int, ranks: int) -> list[dict[tuple[int, int], tuple[int, int]]]:
-    """Where squares go under each symmetry of a board: mirrored files (1), mirrored ranks (2), diagonal (4)."""
-    turns: list[dict[tuple[int, int], tuple[int, int]]] = []
-    for turn in range(8 if files == ranks else 4):
-        to = {}
-        for file, rank in product(range(len(FILES)), range(99)):
-            at = files - 1 - file if turn & 1 else file, ranks - 1 - rank if turn & 2 else rank
-            to[file, rank] = at[::-1] if turn & 4 else at
-        turns.append(to)
-    return turns
 
 
 def bucket(first: Winner, second: Winner) -> Bucket:

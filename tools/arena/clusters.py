@@ -16,8 +16,8 @@ from typing import Any
 
 from hnefi.engine.wording import shorten
 
-from ..arena.options import ConfigError
-from ..arena.slots import usable_cores
+from .options import ConfigError
+from .slots import usable_cores
 
 CONNECT = 10.0
 """Seconds for a cluster to answer, and to have a worker."""
