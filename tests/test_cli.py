@@ -233,6 +233,25 @@ def test_latency_is_measured() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.skipif(os.name != "posix", reason="closes descriptors as a shell does")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("words", ["play --side both --variant brandubh", "variants"])
+def test_standard_streams_may_be_closed(words: str, closed: str, tmp_path: Path) -> None:
+    line = f'exec "$0" -m hnefi.tools.cli {words} </dev/null {closed}'
+    env = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["sh", "-c", line, sys.executable],
+        env=env,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.process
 def test_a_closed_output_is_no_error() -> None:
     with subprocess.Popen(
         [*HNEFI, "rules", "copenhagen", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE

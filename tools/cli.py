@@ -72,6 +72,8 @@ INTERRUPTED = 130
 def main(argv: list[str] | None = None) -> int:
     """Run one subcommand; the exit status is 0 if all went well, 1 if it found fault or was interrupted, 2 if it was
     called wrongly, 4 if something could not be written (docs/endings.md)."""
+    if argv is None:
+        _open_streams()
     arguments = sys.argv[1:] if argv is None else argv
     command = arguments[0] if arguments else "--help"
     try:
@@ -92,6 +94,19 @@ def main(argv: list[str] | None = None) -> int:
         return _unwritten(command, error)
     interrupts = sys.modules.get("hnefi.tools.common.interrupts")
     return status if interrupts is None else interrupts.ended(status)
+
+
+def _open_streams() -> None:
+    """The null device where a standard stream is closed: Python has None there, and the next file its number."""
+    import os
+
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _unwritten(command: str, error: OSError) -> int:
