@@ -7,7 +7,7 @@ two options that are about lines (`UCI_ShowWDL`, `DebugLogFile`).
 from __future__ import annotations
 
 from . import catalogue
-from .search import features, labels
+from .search import elo_table, features
 
 EMPTY = "<empty>"
 """How an empty string is written in option lines."""
@@ -106,7 +106,7 @@ TABLE = (
     Option("Exploration", "spin", "100", low=0, high=1000, setting="exploration"),
     Option("SkillLevel", "spin", "10", low=1, high=10, setting="skill"),
     Option("UCI_LimitStrength", "check", "false"),
-    Option("UCI_Elo", "spin", str(labels.HIGHEST), low=labels.LOWEST, high=labels.HIGHEST),
+    Option("UCI_Elo", "spin", str(elo_table.HIGHEST), low=elo_table.LOWEST, high=elo_table.HIGHEST),
     Option("Features", "string", "default", setting="features"),
     Option("UCI_ShowWDL", "check", "false"),
     Option("ClearHash", "button"),

@@ -18,7 +18,7 @@ from .games.base_variant import AnyVariant
 from .games.tafl import variant
 from .games.tafl.fen import format_fen
 from .games.tafl.variant import Variant, VariantError
-from .search import labels
+from .search import elo_table
 from .search.types import Info, Limits, SearchResult, Settings
 
 if TYPE_CHECKING:
@@ -417,7 +417,7 @@ class Session:
         if "Evaluator" in values:
             fields["evaluator"] = values["Evaluator"]
         if self._values["UCI_LimitStrength"]:
-            fields["skill"] = labels.level(int(self._values["UCI_Elo"]))
+            fields["skill"] = elo_table.level(int(self._values["UCI_Elo"]))
         elif "UCI_LimitStrength" in values:
             fields["skill"] = self._values["SkillLevel"]
         self._settings = replace(self._settings, **fields)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hnefi import players
 from hnefi.engine import about, options
 from hnefi.engine.games.tafl.variant import Variant
+from hnefi.engine.search import features
 from hnefi.engine.search.types import Info, SearchResult
 from hnefi.engine.session import Session, SessionError
 from hnefi.engine.sides import Side
@@ -188,6 +189,11 @@ class Commands:
             self._set_log("" if value == options.EMPTY else value)
         else:
             self.session.set_option(message.name, message.value)
+            if name == "Features":
+                for old, new in features.renamed(value).items():
+                    self._say(
+                        f"info string note Features: {old} is called {new} now; the old name goes with the next release"
+                    )
             if name in ("Evaluator", "Player") and (misfit := self.session.misfit):
                 # The variant may be chosen yet: what is wrong by then is an error.
                 self._say(f"info string note {say.shown(misfit, 500)}")

@@ -71,7 +71,7 @@ def test_torn_tables_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_words_that_are_not_understood(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, wanted in (
         (["--threads", "two"], "--threads two: expected numbers"),
-        (["--only", "speed"], "--only speed: expected one of foresight"),
+        (["--only", "speed"], "--only speed: expected one of mate_in_one"),
     ):
         with pytest.raises(SystemExit) as ended:
             bench_search.main(arguments)

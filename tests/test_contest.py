@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from random_variants import random_variant
 
-from hnefi.engine import games, lanes
+from hnefi.engine import games
+from hnefi.engine.compile import simd_f64
 from hnefi.engine.compile.jit import entry
 from hnefi.engine.evaluators import network
-from hnefi.engine.evaluators.networks import hingston2007_fast as fast
+from hnefi.engine.evaluators.networks import hingston2007_incremental as incremental
 from hnefi.engine.games import interface as verbs
 from hnefi.engine.games.tafl import random_move
 from hnefi.engine.selfplay import match as contest
@@ -222,15 +223,15 @@ def test_equal_moves_are_drawn_alike() -> None:
 def test_fast_values_are_as_near_as_they_say(spread: float | None) -> None:
     variant = games.find("copenhagen")
     params = evolved(variant, spread, 9).params[0]
-    net = fast.new(1)[0]
-    fast.prepare(params, net)
+    net = incremental.new(1)[0]
+    incremental.prepare(params, net)
     state = games.initial(variant).new_record()[0]
     state["random"] = 3
-    fast.sum_up(net, state)
+    incremental.refresh(net, state)
     worst = 0.0
-    for _ in range(fast.FRESH - 2):
+    for _ in range(incremental.REFRESH_EVERY - 2):
         verbs.make(state, random_move.random_move(state))
-        fast.follow(net, state)
+        incremental.update(net, state)
         if state["outcome"]:
             break
         worst = max(worst, abs(read(net, state) - float(verbs.value(params, state))))
@@ -240,7 +241,7 @@ def test_fast_values_are_as_near_as_they_say(spread: float | None) -> None:
 
 @entry
 def read(net: Any, s: Any) -> Any:
-    return fast.read(net, fast.with_raw(net, s))
+    return incremental.output(net, incremental.hidden_sums(net, s))
 
 
 def test_networks_that_do_not_fit_are_played_all_the_same() -> None:
@@ -250,8 +251,8 @@ def test_networks_that_do_not_fit_are_played_all_the_same() -> None:
         evolved(variant, 1e200, 1),
         evolved(variant, 0.1, 1, "hingston2007-2862"),
     ):
-        net = fast.new(1)[0]
-        fast.prepare(player.params[0], net)
+        net = incremental.new(1)[0]
+        incremental.prepare(player.params[0], net)
         assert not net["fits"]
         assert (played(variant, player, RANDOM, 3)["evaluations"] > 0).all()
 
@@ -269,20 +270,20 @@ RECORD = np.dtype(
 
 @entry
 def everything(s: Any, i: int, j: int, k: int, x: float) -> Any:
-    v = lanes.load(s.v, 0)
-    w = lanes.load(s.w, 0)
-    lanes.store(s.out, 0, v + w)
-    lanes.store(s.out, 16, v - w)
-    lanes.store(s.out, 32, v * w)
-    lanes.store(s.out, 48, lanes.spread(x))
-    lanes.store(s.out, 64, lanes.triples(s.a, i, j, k))
-    lanes.store(s.out, 80, lanes.sigmoid(v))
-    first, second = lanes.sigmoids(v, w)
-    lanes.store(s.out, 96, first)
-    lanes.store(s.out, 112, second)
-    lanes.store(s.out, 128, lanes.add_rows(v, w, s.rows, i, j, k))
-    lanes.put_triples(s.a, i, j, k, v)
-    return lanes.dot(v, w)
+    v = simd_f64.load(s.v, 0)
+    w = simd_f64.load(s.w, 0)
+    simd_f64.store(s.out, 0, v + w)
+    simd_f64.store(s.out, 16, v - w)
+    simd_f64.store(s.out, 32, v * w)
+    simd_f64.store(s.out, 48, simd_f64.spread(x))
+    simd_f64.store(s.out, 64, simd_f64.triples(s.a, i, j, k))
+    simd_f64.store(s.out, 80, simd_f64.sigmoid(v))
+    first, second = simd_f64.sigmoids(v, w)
+    simd_f64.store(s.out, 96, first)
+    simd_f64.store(s.out, 112, second)
+    simd_f64.store(s.out, 128, simd_f64.add_rows(v, w, s.rows, i, j, k))
+    simd_f64.put_triples(s.a, i, j, k, v)
+    return simd_f64.dot(v, w)
 
 
 def test_vectors_are_what_they_are_in_python() -> None:
@@ -297,7 +298,7 @@ def test_vectors_are_what_they_are_in_python() -> None:
         assert found == pytest.approx(function(plain[0], 9, 20, 40, 1.5), rel=1e-12)
         # The sixteenth lane of triples is anything.
         made[0]["out"][79] = plain[0]["out"][79] = 0
-        np.testing.assert_allclose(made[0]["out"], plain[0]["out"], rtol=1e-9, atol=lanes.SIGMOID_ERROR)
+        np.testing.assert_allclose(made[0]["out"], plain[0]["out"], rtol=1e-9, atol=simd_f64.SIGMOID_ERROR)
         np.testing.assert_array_equal(made[0]["a"], plain[0]["a"])
 
 
@@ -309,7 +310,7 @@ def test_sigmoid_is_as_exact_as_it_says() -> None:
         everything(made[0], 9, 20, 40, 0.0)
         with np.errstate(over="ignore"):
             worst = max(worst, float(np.abs(made[0]["out"][80:96] - 1 / (1 + np.exp(-x))).max()))
-    assert worst < lanes.SIGMOID_ERROR
+    assert worst < simd_f64.SIGMOID_ERROR
 
 
 @pytest.mark.process

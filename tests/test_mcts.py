@@ -69,8 +69,8 @@ def wander(name: str, seed: int, plies: int) -> Position:
 
 
 def nodes_of(searcher: Searcher) -> Any:
-    assert searcher._forest is not None
-    return searcher._forest.nodes
+    assert searcher._search_tree is not None
+    return searcher._search_tree.nodes
 
 
 def children(nodes: Any, p: int) -> list[int]:
@@ -80,8 +80,8 @@ def children(nodes: Any, p: int) -> list[int]:
 
 def check_tree(searcher: Searcher) -> int:
     """The tree hangs together and its counts add up; how many nodes it has."""
-    assert searcher._forest is not None
-    nodes, used = searcher._forest.nodes, int(searcher._forest.tree[0]["used"])
+    assert searcher._search_tree is not None
+    nodes, used = searcher._search_tree.nodes, int(searcher._search_tree.tree[0]["used"])
     assert used <= len(nodes)
     seen, queue = 0, [ROOT]
     while queue:
@@ -437,7 +437,7 @@ def test_a_full_tree_goes_on() -> None:
     searcher = grower(hash_mib=1, algorithm="puct")
     position = start("copenhagen")
     think(position, Limits(nodes=300), searcher)
-    early = int(searcher._forest.tree[0]["used"])  # type: ignore[union-attr]
+    early = int(searcher._search_tree.tree[0]["used"])  # type: ignore[union-attr]
     result, infos = think(position, Limits(nodes=150_000), searcher)
     assert nodes_of(searcher).nbytes == 1 << 20
     assert early < infos[-1].hashfull * len(nodes_of(searcher)) / 1000
@@ -452,7 +452,7 @@ def test_a_tree_without_any_room() -> None:
     position = start("brandubh")
     searcher = grower(algorithm="puct")
     think(position, Limits(nodes=1), searcher)
-    forest = searcher._forest
+    forest = searcher._search_tree
     assert forest is not None
     forest.clear()
     forest.nodes = np.zeros(2 + len(position.legal_moves()), NODE).view(np.recarray)
@@ -487,7 +487,7 @@ def test_the_tree_is_kept_between_moves(name: str) -> None:
             assert [move for move, _ in now] == [move for move, _ in kept]
             assert sum(n for _, n in now) == sum(n for _, n in kept) + 1
         # Nothing but what hangs below the new root was kept.
-        assert check_tree(searcher) == int(searcher._forest.tree[0]["used"]) - ROOT  # type: ignore[union-attr]
+        assert check_tree(searcher) == int(searcher._search_tree.tree[0]["used"]) - ROOT  # type: ignore[union-attr]
 
 
 def test_another_game_begins_another_tree() -> None:
@@ -647,7 +647,7 @@ from hnefi.engine.search.types import Limits
 from hnefi.engine.session import Session
 
 def compiled():
-    return [len(kernel.entry.signatures) for kernel in (mcts.simulate, mcts.plant, mcts.follow, mcts.line)]
+    return [len(kernel.entry.signatures) for kernel in (mcts.simulate, mcts.init_root, mcts.reuse_tree, mcts.line)]
 
 session = Session()
 session.set_option("Algorithm", "puct")

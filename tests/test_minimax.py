@@ -116,7 +116,7 @@ def test_values_ties_and_the_draw(
 ) -> None:
     """Windows change no value that matters, the tie set is exact, and one draw chooses in it; a limit on the length
     of the game, one ply away, changes nothing."""
-    work = minimax.new_work(flat=flat)[0]
+    work = minimax.new_thread(flat=flat)[0]
     for seed in range(number):
         position = wander(name, seed, plies)
         seen = position
@@ -170,7 +170,7 @@ def test_inside_a_berserk_turn_the_same_side_goes_on() -> None:
                 there.load(record)  # type: ignore[attr-defined]
                 return float(verbs.value(params, record[0]))
 
-            work = minimax.new_work()[0]
+            work = minimax.new_thread()[0]
             work["full"] = 1
             moves = [move, *random.Random(found).sample(before.legal_moves(), 3)]
             work["root_count"] = len(moves)
@@ -190,7 +190,7 @@ def test_a_side_without_a_move_is_seen_to_lose_at_the_leaves() -> None:
     outcome = position.play(smothering).outcome
     assert outcome is not None
     assert outcome.reason is Reason.NO_LEGAL_MOVE
-    work = minimax.new_work()[0]
+    work = minimax.new_thread()[0]
     chosen = minimax.choose(position.new_record()[0], work, parameters("zero", position), 1)
     assert (int(chosen), float(work["root_best"])) == (smothering, minimax.WIN - 1)
 
@@ -198,7 +198,7 @@ def test_a_side_without_a_move_is_seen_to_lose_at_the_leaves() -> None:
 def test_draws_are_uniform_among_the_equal() -> None:
     """Every move comes equally often: chi-square below its 99.99 % point, neighbouring seeds."""
     position = games.initial(games.find("brandubh"))
-    state, params, work = position.new_record()[0], parameters("zero", position), minimax.new_work()[0]
+    state, params, work = position.new_record()[0], parameters("zero", position), minimax.new_thread()[0]
     moves = listed(position)
     drawn = Counter[int]()
     number = 200 * len(moves)
@@ -222,7 +222,7 @@ def test_neither_the_order_of_moves_nor_earlier_searches_change_the_ties(depth: 
         params, state = parameters("simple", position), position.new_record()[0]
         found = set()
         for _ in range(3):
-            work = minimax.new_work()[0]
+            work = minimax.new_thread()[0]
             moves = list(position.legal_moves())
             shuffle.shuffle(moves)
             work["root_count"] = len(moves)
@@ -241,14 +241,14 @@ def test_not_a_number_is_no_value() -> None:
     position = games.initial(games.find("brandubh"))
     net = network.parse("hingston2007")
     params = net.record(position.variant, np.full(net.count(position.variant), np.nan))[0]
-    chosen = int(minimax.choose(position.new_record()[0], minimax.new_work()[0], params, 2))
+    chosen = int(minimax.choose(position.new_record()[0], minimax.new_thread()[0], params, 2))
     assert chosen in position.legal_moves()
 
 
 def test_a_search_cut_short_leaves_the_position_alone() -> None:
     position = wander("brandubh", 1, 8)
     record = position.new_record()
-    params, work = parameters("simple", position), minimax.new_work()[0]
+    params, work = parameters("simple", position), minimax.new_thread()[0]
     fresh = position.new_record()
     for limit in (1, 2, 50, 777, 5000):
         work["node_limit"] = limit
@@ -272,7 +272,7 @@ def think(
 
 
 def best_moves(position: Position, depth: int, evaluator: str = "simple") -> set[int]:
-    work = minimax.new_work()[0]
+    work = minimax.new_thread()[0]
     minimax.choose(position.new_record()[0], work, parameters(evaluator, position), depth)
     moves = listed(position)
     return {moves[i] for i in range(len(moves)) if work["root_values"][i] == work["root_best"]}
@@ -423,7 +423,7 @@ def played(name: str, depth: int, number: int, *, flat: bool = False) -> tuple[l
     position = games.initial(games.find(name))
     params, work, record = (
         parameters("simple", position),
-        minimax.new_work(flat=flat)[0],
+        minimax.new_thread(flat=flat)[0],
         position.new_record(),
     )
     state = record[0]

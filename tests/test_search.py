@@ -19,11 +19,13 @@ from hnefi.engine.games import interface as verbs
 from hnefi.engine.games.tafl import adjudication, make, noisy, variant
 from hnefi.engine.games.tafl.fen import parse_fen
 from hnefi.engine.games.tafl.position import Position
+from hnefi.engine.score import INFINITE, MATE
 from hnefi.engine.search import alphabeta
-from hnefi.engine.search.alphabeta import INFINITE, QUIET_PLIES
+from hnefi.engine.search.alphabeta import QUIET_PLIES
 from hnefi.engine.search.clock import budget
-from hnefi.engine.search.searcher import Searcher, score_of, win_draw_loss
-from hnefi.engine.search.table import BUCKET, EXACT, LOWER, MATE, UPPER
+from hnefi.engine.search.deepening import score_of, win_draw_loss
+from hnefi.engine.search.searcher import Searcher
+from hnefi.engine.search.table import BUCKET, EXACT, LOWER, UPPER
 from hnefi.engine.search.types import Info, Limits, Score, SearchResult, Settings
 from hnefi.engine.sides import Side
 from hnefi.engine.squares import move_name
@@ -466,7 +468,10 @@ def test_threads_that_are_not_wanted_any_more_leave_no_memory_behind(algorithm: 
     think(start("brandubh"), Limits(nodes=100), searcher)
     kept = [
         weakref.ref(work)
-        for work in (*searcher._works[1:], *(searcher._forest.works[1:] if searcher._forest else ()))
+        for work in (
+            *searcher._threads[1:],
+            *(searcher._search_tree.threads[1:] if searcher._search_tree else ()),
+        )
     ]
     assert len(kept) == 7
     searcher.configure(replace(many, threads=1))

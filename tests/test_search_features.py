@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conversation import Conversation
 from test_search import start, think, wander
 
 from hnefi.engine import evaluators, games, options
 from hnefi.engine.games import interface as verbs
 from hnefi.engine.games.tafl import variant
+from hnefi.engine.score import INFINITE
 from hnefi.engine.search import alphabeta, features, skill
-from hnefi.engine.search.alphabeta import INFINITE
+from hnefi.engine.search.alphabeta import ABDADA_MIN_DEPTH
 from hnefi.engine.search.searcher import Searcher, images
-from hnefi.engine.search.table import BUCKET, BUSY
+from hnefi.engine.search.table import ABDADA_WORDS, BUCKET
 from hnefi.engine.search.types import Limits, Settings
 
 SMALL = ("brandubh", "tablut-linnaeus", "tablut-bologna", "hingston-original", "mini-six")
@@ -28,22 +30,45 @@ def test_features_by_name() -> None:
     assert features.read("none") == 0
     usual = features.ALL & ~features.NULL_MOVE & ~features.EXTENSIONS
     assert features.read("default", 9) == features.read("", 9) == usual == features.DEFAULT
-    assert features.read("all -reductions") == features.ALL & ~features.REDUCTIONS
-    assert features.read("-Reductions") == usual & ~features.REDUCTIONS
+    assert features.read("all -lmr") == features.ALL & ~features.LMR
+    assert features.read("-LMR") == usual & ~features.LMR
     assert features.read("default nullmove extensions") == features.ALL
     # What rungs and levels were measured with depends on the board.
     small = features.ALL & ~features.NULL_MOVE
     assert features.read("default-2026.1", 7) == features.read("default-2026.1 -nullmove", 9) == small
     assert features.read("default-2026.1", 9) == features.ALL
-    assert features.read("foresight, proven") == features.FORESIGHT | features.PROVEN
-    assert features.read("none pruning -pruning internal") == features.INTERNAL
-    with pytest.raises(ValueError, match="expected default, all, none, or any of foresight, proven"):
+    assert features.read("mate_in_one, proven") == features.MATE_IN_ONE | features.PROVEN
+    assert features.read("none futility -futility iir") == features.IIR
+    with pytest.raises(ValueError, match="expected default, all, none, or any of mate_in_one, proven"):
         features.read("all -nullmoves")
     option = options.find("features")
     assert option is not None
     with pytest.raises(ValueError, match="expected default, all, none"):
         option.read("everything")
-    assert option.read("all -internal") == "all -internal"
+    assert option.read("all -iir") == "all -iir"
+
+
+def test_old_names_of_features_mean_what_they_meant() -> None:
+    prunings = features.REVERSE_FUTILITY | features.FUTILITY | features.LATE_MOVE_PRUNING
+    assert features.read("none pruning") == prunings
+    assert features.read("all -pruning") == features.ALL & ~prunings
+    assert features.read("none foresight reductions") == features.MATE_IN_ONE | features.LMR
+    assert features.read("none continuation internal") == features.CONTINUATION_HISTORY | features.IIR
+    assert features.renamed("default -Pruning, lmr internal") == {
+        "pruning": "reverse_futility futility late_move_pruning",
+        "internal": "iir",
+    }
+
+
+@pytest.mark.process
+def test_old_names_of_features_say_what_is_new() -> None:
+    with Conversation() as engine:
+        engine.send("uti", "setoption name Features value default -pruning", "isready")
+        notes = [line for line in engine.until("readyok") if line.startswith("info string note")]
+    new = "reverse_futility futility late_move_pruning"
+    assert notes == [
+        f"info string note Features: pruning is called {new} now; the old name goes with the next release"
+    ]
 
 
 @pytest.mark.parametrize("name", features.NAMES)
@@ -113,11 +138,11 @@ def test_threads_share_a_table_and_tear_nothing(name: str) -> None:
         result, infos = think(place, Limits(depth=7), searcher)
         assert result.move in place.legal_moves()
         assert infos[-1].depth >= 7 or infos[-1].score.mate is not None
-        works = [works[0] for works in searcher._works]
+        works = [works[0] for works in searcher._threads]
         assert all(int(work["nodes"]) > 0 for work in works)
         assert infos[-1].nodes <= sum(int(work["nodes"]) for work in works)
         # A move of the table that is not legal where it was found would be a torn entry.
-        assert [int(work["strays"]) for work in works] == [0, 0, 0]
+        assert [int(work["illegal_tt_moves"]) for work in works] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("limits", [Limits(depth=8), Limits(nodes=30_000)])
@@ -126,8 +151,8 @@ def test_threads_leave_nothing_marked_as_busy(limits: Limits) -> None:
     searcher = Searcher(Settings(hash_mib=1, threads=2))
     think(start("copenhagen"), limits, searcher)
     table = searcher._table
-    assert len(table) == BUSY + 2 * BUCKET * (int(searcher._works[0][0]["mask"]) + 1)
-    assert not table[-BUSY:].any()
+    assert len(table) == ABDADA_WORDS + 2 * BUCKET * (int(searcher._threads[0][0]["mask"]) + 1)
+    assert not table[-ABDADA_WORDS:].any()
 
 
 def test_what_another_thread_is_busy_with_comes_later() -> None:
@@ -137,16 +162,16 @@ def test_what_another_thread_is_busy_with_comes_later() -> None:
     moves = place.legal_moves()
     state["moves"][: len(moves)] = moves
     key = np.uint64(12345)
-    words = {move: np.uint64(alphabeta.busy_with(key, np.int64(move))) for move in moves}
+    words = {move: np.uint64(alphabeta.abdada_word(key, np.int64(move))) for move in moves}
     busy = set(random.Random(1).sample(moves, 12))
     for move in busy:
-        table[alphabeta.busy_at(work, words[move])] = words[move]
+        table[alphabeta.abdada_slot(work, words[move])] = words[move]
     order = {move: 20_000 + 7 * (move % 1000) for move in moves}
     work["order"][: len(moves)] = [order[move] for move in moves]
     found = []
     for i in range(len(moves)):
-        alphabeta.next_best(state, work, i, len(moves))
-        place_of_word = alphabeta.claim(state, work, table, key, i, len(moves))
+        alphabeta.pick_move(state, work, i, len(moves))
+        place_of_word = alphabeta.abdada_pick(state, work, table, key, i, len(moves))
         move = int(state["moves"][i])
         assert table[place_of_word] == words[move]
         assert (int(work["order"][i]) < 0) == (move in busy)
@@ -168,16 +193,16 @@ def test_root_moves_that_others_search_come_in_a_second_round() -> None:
         searcher = Searcher(Settings(hash_mib=1, threads=2, features="none"))
         records = searcher._prepare(place)[0]
         _, work, table, _ = records
-        work["team"] = team
+        work["parallel"] = team
         work["node_limit"] = 1 << 40
         work["root_count"] = len(moves)
         work["root_moves"][: len(moves)] = moves
         for move in busy:
             key = np.uint64(alphabeta.table_key(records[0]))
-            word = np.uint64(alphabeta.busy_with(key, np.int64(move)))
-            table[alphabeta.busy_at(work, word)] = word
-        value = alphabeta.search_root(*records, alphabeta.SHARED, 0, -INFINITE, INFINITE)
-        return int(value), work["root_later"][: len(moves)].astype(bool).tolist()
+            word = np.uint64(alphabeta.abdada_word(key, np.int64(move)))
+            table[alphabeta.abdada_slot(work, word)] = word
+        value = alphabeta.search_root(*records, ABDADA_MIN_DEPTH, 0, -INFINITE, INFINITE)
+        return int(value), work["root_deferred"][: len(moves)].astype(bool).tolist()
 
     chosen = [moves[0], moves[3], moves[-1]]
     alone, none = searched(False, chosen)
@@ -211,7 +236,7 @@ def test_keys_of_images_are_those_of_the_mirrored_game(name: str) -> None:
             assert mirrored.canonical() == here.canonical()
             move = dice.choice(here.legal_moves())
             origin, target = (squares.get(sq, sq) for sq in (move & 511, move >> 9))
-            assert int(alphabeta.moved(there[number], move)) == origin | target << 9
+            assert int(alphabeta.map_move(there[number], move)) == origin | target << 9
             here, mirrored = here.play(move), mirrored.play(origin | target << 9)
             if here.outcome is not None:
                 break
@@ -228,7 +253,7 @@ def test_images_are_one_in_the_table_below_a_symmetric_root(name: str, depth: in
         searcher = Searcher(Settings(hash_mib=1, features=wanted))
         _, infos = think(games.initial(games.find(name)), Limits(depth=depth), searcher)
         found.append((infos[-1].score, infos[-1].nodes))
-        assert int(searcher._works[0][0]["strays"]) == 0
+        assert int(searcher._threads[0][0]["illegal_tt_moves"]) == 0
     (value, nodes), (same, fewer) = found
     assert same == value
     assert fewer < nodes
@@ -254,14 +279,14 @@ def test_evaluations_are_remembered_as_they_were() -> None:
         place = wander("brandubh", seed, 3 + seed % 40)
         place.load(searcher._record)
         for _ in range(2):
-            assert int(alphabeta.assess(state, work, params)) == int(verbs.evaluate(params, state))
-    assert np.count_nonzero(work["values"]) > 250
+            assert int(alphabeta.static_eval(state, work, params)) == int(verbs.evaluate(params, state))
+    assert np.count_nonzero(work["eval_cache"]) > 250
 
 
 def test_threads_keep_a_limit_of_nodes() -> None:
     searcher = Searcher(Settings(hash_mib=1, threads=2))
     _, infos = think(start("brandubh"), Limits(nodes=10_001), searcher)
-    spent = [int(works[0]["nodes"]) for works in searcher._works]
+    spent = [int(works[0]["nodes"]) for works in searcher._threads]
     # The first thread spends its half; the other may not have come to run so long.
     assert spent[0] in (5000, 5001)
     assert spent[1] <= 5001

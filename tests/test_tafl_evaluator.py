@@ -12,7 +12,7 @@ import pytest
 from hnefi.engine import evaluators, games
 from hnefi.engine.catalogue import names
 from hnefi.engine.evaluators import tafl, tafl_weights
-from hnefi.engine.evaluators.tafl_view import COUNTS, SEEN
+from hnefi.engine.evaluators.tafl_features import FEATURE_NAMES, FEATURES
 from hnefi.engine.games.base_position import Position
 from hnefi.engine.games.tafl.codes import KING, PIECE_CODES
 from hnefi.engine.games.tafl.variant import Variant
@@ -106,9 +106,9 @@ class Twin:
         return {
             "attackers_lost": self.variant.attackers - len(self.attackers),
             "defenders_lost": self.variant.defenders - len(self.defenders),
-            "roads": min(roads, 3),
-            "ways": min(len(one & goalward), 5) if roads == 0 else 0,
-            "far_ways": min(len((two - one) & goalward), 16),
+            "escapes_in_1": min(roads, 3),
+            "escapes_in_2": min(len(one & goalward), 5) if roads == 0 else 0,
+            "escapes_in_3": min(len((two - one) & goalward), 16),
             "goals": min(caught, 4) if corner else 4 * bool(caught),
             "edges": 0 if corner else 32 * caught // max(len(goals), 1),
             "region": 32 * len(net) // cells,
@@ -140,11 +140,11 @@ class Twin:
         kind = {sq: self.kind(sq) for sq in squares(self.size)}
         posts = sum(w["post"][0][kind[sq]] for sq in self.attackers)
         posts += sum(w["post"][1][kind[sq]] for sq in self.defenders)
-        roads = w["road"][side][seen["roads"]]
-        if seen["ways"]:
-            roads += w["way"][side][0] + w["way"][side][1] * (seen["ways"] - 1)
-        if seen["far_ways"]:
-            roads += w["far_way"][side][0] + w["far_way"][side][1] * seen["far_ways"]
+        roads = w["road"][side][seen["escapes_in_1"]]
+        if seen["escapes_in_2"]:
+            roads += w["way"][side][0] + w["way"][side][1] * (seen["escapes_in_2"] - 1)
+        if seen["escapes_in_3"]:
+            roads += w["far_way"][side][0] + w["far_way"][side][1] * seen["escapes_in_3"]
         around = ("near_attackers", "far_attackers", "beside_defenders", "near_defenders", "far_defenders")
         sums = (
             material,
@@ -177,7 +177,9 @@ def test_kernel_equals_the_slow_form(name: str) -> None:
         state = position.new_record()[0]
         total = int(tafl.terms(params, state))
         twin = Twin(position)
-        seen = dict(zip(COUNTS, state["moves"][SEEN : SEEN + len(COUNTS)].tolist(), strict=True))
+        seen = dict(
+            zip(FEATURE_NAMES, state["moves"][FEATURES : FEATURES + len(FEATURE_NAMES)].tolist(), strict=True)
+        )
         assert seen == twin.counts(), position.fen()
         assert params["terms"].tolist() == twin.terms(), position.fen()
         assert total == sum(twin.terms())
@@ -185,13 +187,13 @@ def test_kernel_equals_the_slow_form(name: str) -> None:
 
 def test_every_count_is_seen_to_change() -> None:
     """The positions of the test above tell something: no count is the same everywhere."""
-    seen: dict[str, set[int]] = {name: set() for name in COUNTS}
+    seen: dict[str, set[int]] = {name: set() for name in FEATURE_NAMES}
     for name in ("copenhagen", "brandubh", "tablut-linnaeus", "ard-ri-step"):
         for seed in range(40):
             for count, value in Twin(wander(name, seed, 10 + 2 * seed)).counts().items():
                 seen[count].add(value)
     assert {name for name, values in seen.items() if len(values) < 2} == set()
-    assert {0, 1, 2} <= seen["roads"]
+    assert {0, 1, 2} <= seen["escapes_in_1"]
 
 
 def test_a_shut_net_is_seen() -> None:
@@ -201,7 +203,11 @@ def test_a_shut_net_is_seen() -> None:
     for position, goals in ((shut, 0), (open_, 4)):
         state = position.new_record()[0]
         tafl.terms(tafl.parameters(game)[0], state)
-        assert int(state["moves"][SEEN + COUNTS.index("goals")]) == goals == Twin(position).counts()["goals"]
+        assert (
+            int(state["moves"][FEATURES + FEATURE_NAMES.index("goals")])
+            == goals
+            == Twin(position).counts()["goals"]
+        )
 
 
 def test_terms_have_names() -> None:

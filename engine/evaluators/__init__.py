@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..games.base_position import Position
 from ..games.base_variant import AnyVariant
+from ..score import MAX_EVAL
 
 if TYPE_CHECKING:
     from .files import Evaluator
@@ -25,8 +26,6 @@ BY_HAND = {"default": "", "default-2026.1": "2026.1"}
 """Names of the hand-written evaluator, each with the set of weights of tafl that is meant: a folder of `weights/`."""
 NAMES = (*BY_HAND, *BARE)
 SUFFIX = ".safetensors"
-MOST = 9000
-"""Centipawns that no evaluation exceeds."""
 KEPT = 16
 INFLUENCES = 8
 
@@ -140,7 +139,7 @@ def _value(params: Any, state: Any) -> float:
 
 
 def _centipawns(value: float, scale: float) -> int:
-    return int(min(max(value * scale, -MOST), MOST))
+    return int(min(max(value * scale, -MAX_EVAL), MAX_EVAL))
 
 
 def _demand_weights(name: str, variant: AnyVariant) -> None:

@@ -15,11 +15,12 @@ from ..games.hex import kernels  # noqa: F401  binds the verbs that a search ask
 from ..games.hex.distances import FAR, survey, through
 from ..games.hex.state import EDGES, HEX, X, joined
 from ..games.interface import bind
+from ..score import MAX_EVAL
 
 TERMS = ("distance_a", "distance_d", "width_a", "width_d", "tempo", "win")
 """Names of the terms, in the order in which `terms` writes them."""
 
-MOST = 8999
+MOST = MAX_EVAL - 1
 """No position is worth more."""
 
 DEFAULT = np.dtype(

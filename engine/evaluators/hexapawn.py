@@ -14,6 +14,7 @@ from ..compile.jit import entry, inline
 from ..games.base_variant import AnyVariant
 from ..games.hexapawn.kernels import HEXAPAWN
 from ..games.interface import bind
+from ..score import MAX_EVAL
 from ..squares import STRIDE
 
 TERMS = ("material", "advancement", "passed", "tempo")
@@ -81,7 +82,7 @@ def terms(p, s):
 @entry
 def evaluate(p, s):
     """The value for the side to move, in centipawns, always far from the values of won games."""
-    value = min(max(terms(p, s), -9000), 9000)
+    value = min(max(terms(p, s), -MAX_EVAL), MAX_EVAL)
     return value if s.side == 0 else -value
 
 

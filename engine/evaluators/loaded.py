@@ -14,12 +14,11 @@ from ..games.hex.state import HEX
 from ..games.hexapawn.kernels import HEXAPAWN
 from ..games.interface import bind
 from ..games.tafl.state import TAFL
+from ..score import MAX_EVAL
 from .networks import hingston2007, hingston2007_2862, linear, linear_tablut, linear_threats, mlp, simple
 
 MOST_WEIGHTS = 1 << 15
 MOST_UNITS = 1 << 10
-MOST = 9000
-"""Centipawns that no evaluation exceeds: far from the values of won games."""
 
 LOADED = np.dtype(
     [
@@ -75,7 +74,7 @@ def hexapawn_value(p, s):
 @inline
 def centipawns(p, s, x):
     """A value for side `a` as centipawns for the side to move."""
-    cp = np.int64(min(max(x * p.scale, -9000.0), 9000.0))
+    cp = np.int64(min(max(x * p.scale, -float(MAX_EVAL)), float(MAX_EVAL)))
     return cp if s.side == 0 else -cp
 
 

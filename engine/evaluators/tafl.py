@@ -1,4 +1,4 @@
-"""The hand-written evaluator of tafl: a weighted sum of what `tafl_view.look` counts and of squares men stand on.
+"""The hand-written evaluator of tafl: a weighted sum of the features of `tafl_features` and of where men stand.
 
 Parameters are one record of weights in sixteenths of a centipawn, read by `tafl_weights.py`; positive terms are good
 for the attackers. The kernels are generic over board sizes and goals: what a goal, a wall or a hostile neighbour is
@@ -17,18 +17,19 @@ from ..games.tafl.codes import KING, PIECE_CODES
 from ..games.tafl.state import CORE, TAFL
 from ..games.tafl.tables import template
 from ..games.tafl.variant import Variant
+from ..score import MAX_EVAL
 from ..squares import CELLS, STRIDE, squares
-from .tafl_view import ROWS, SEEN, look
+from .tafl_features import FEATURES, ROWS, extract_features
 from .tafl_weights import squares_alike, weights_for
 
 TERMS = (
     "material",
     "posts",
     "king",
-    "roads",
-    "net",
+    "escapes",
+    "reachable_region",
     "pressure",
-    "company",
+    "king_neighbourhood",
     "sides",
     "reach",
     "tempo",
@@ -39,9 +40,9 @@ WEIGHTS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("lost", (2, 2)),  # a man lost: attackers, defenders; each of the first half, each of the rest
     ("post", (2, 15)),  # a man on each kind of square: attackers, defenders
     ("king", (15,)),  # the king there
-    ("road", (2, 4)),  # attackers, defenders to move: 0, 1, 2, 3+ roads
-    ("way", (2, 2)),  # attackers, defenders to move: the first, each more
-    ("far_way", (2, 2)),  # attackers, defenders to move: the first, each
+    ("road", (2, 4)),  # attackers, defenders to move: 0, 1, 2, 3+ escapes in 1
+    ("way", (2, 2)),  # escapes in 2; attackers, defenders to move: the first, each more
+    ("far_way", (2, 2)),  # escapes in 3; attackers, defenders to move: the first, each
     ("goal", (5,)),  # 0 to 4 goals within the king's reach
     ("edge", ()),  # each 32nd of the edge within his reach
     ("region", ()),  # each 32nd of the board within his reach
@@ -54,7 +55,7 @@ WEIGHTS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("tempo", ()),  # to be to move
     ("level", ()),  # always
 )
-"""Names of the weights with their shapes, as the files of weights have them."""
+"""Names of the weights with their shapes, as the files of weights have them: those of measured sets never change."""
 
 DEFAULT = np.dtype(
     [
@@ -63,7 +64,7 @@ DEFAULT = np.dtype(
         ("defenders", "i8"),
         ("goal_squares", "i8"),
         ("square", "i2", (3, CELLS)),  # what a square is worth: to attackers, defenders, the king
-        ("inside", "i4", (ROWS,)),  # squares where the king may stop, as `tafl_view` has sets
+        ("inside", "i4", (ROWS,)),  # squares where the king may stop, as `tafl_features` has sets
         ("free", "i4", (ROWS,)),  # squares where men may
         ("goals", "i4", (ROWS,)),
         ("terms", "i8", (len(TERMS),)),
@@ -105,10 +106,10 @@ def _may_stop(state: Any, sq: int, piece: int) -> bool:
 def terms(p, s):
     """Write the terms into `p.terms`, in centipawns for the attackers; returns their sum."""
     out = p.terms
-    look(p, s)
-    w = s.moves
+    extract_features(p, s)
+    stack = s.moves
     side = s.side
-    lost_a, lost_d = w[SEEN], w[SEEN + 1]
+    lost_a, lost_d = stack[FEATURES], stack[FEATURES + 1]
     half_a, half_d = p.attackers // 2, p.defenders // 2
     material = p.lost[0, 0] * min(lost_a, half_a) + p.lost[0, 1] * max(lost_a - half_a, 0)
     material += p.lost[1, 0] * min(lost_d, half_d) + p.lost[1, 1] * max(lost_d - half_d, 0)
@@ -125,21 +126,24 @@ def terms(p, s):
         posts += p.square[1, s.pieces[1, i]]
     out[1] = posts - p.square[1, king] >> 4
     out[2] = int(p.square[2, king]) >> 4
-    ways, far = w[SEEN + 3], w[SEEN + 4]
-    roads = int(p.road[side, w[SEEN + 2]])
-    if ways:
-        roads += p.way[side, 0] + p.way[side, 1] * (ways - 1)
-    if far:
-        roads += p.far_way[side, 0] + p.far_way[side, 1] * far
-    out[3] = roads >> 4
-    out[4] = p.goal[w[SEEN + 5]] + p.edge * w[SEEN + 6] + p.region * w[SEEN + 7] >> 4
-    out[5] = p.pressure[w[SEEN + 9]] >> 4
-    company = 0
+    in_2, in_3 = stack[FEATURES + 3], stack[FEATURES + 4]
+    escapes = int(p.road[side, stack[FEATURES + 2]])
+    if in_2:
+        escapes += p.way[side, 0] + p.way[side, 1] * (in_2 - 1)
+    if in_3:
+        escapes += p.far_way[side, 0] + p.far_way[side, 1] * in_3
+    out[3] = escapes >> 4
+    out[4] = p.goal[stack[FEATURES + 5]] + p.edge * stack[FEATURES + 6] + p.region * stack[FEATURES + 7] >> 4
+    out[5] = p.pressure[stack[FEATURES + 9]] >> 4
+    neighbourhood = 0
     for i in range(5):
-        company += p.near[i] * w[SEEN + 10 + i]
-    out[6] = company >> 4
-    out[7] = p.thin * w[SEEN + 15] + p.empty * w[SEEN + 16] >> 4
-    out[8] = p.room * w[SEEN + 8] + p.reach[0] * w[SEEN + 17] + p.reach[1] * w[SEEN + 18] >> 4
+        neighbourhood += p.near[i] * stack[FEATURES + 10 + i]
+    out[6] = neighbourhood >> 4
+    out[7] = p.thin * stack[FEATURES + 15] + p.empty * stack[FEATURES + 16] >> 4
+    out[8] = (
+        p.room * stack[FEATURES + 8] + p.reach[0] * stack[FEATURES + 17] + p.reach[1] * stack[FEATURES + 18]
+        >> 4
+    )
     out[9] = p.level + (p.tempo if side == 0 else -p.tempo) >> 4
     total = 0
     for i in range(10):
@@ -151,7 +155,7 @@ def terms(p, s):
 def evaluate(p, s):
     """The value for the side to move, in centipawns, always far from the values of won games."""
     value = terms(p, s)
-    value = min(max(value, -9000), 9000)
+    value = min(max(value, -MAX_EVAL), MAX_EVAL)
     return value if s.side == 0 else -value
 
 

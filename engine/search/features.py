@@ -8,37 +8,49 @@ which is reported is proven.
 from __future__ import annotations
 
 NAMES = (
-    "foresight",  # wins at once and losses that nothing parries are seen without a tree
+    "mate_in_one",  # wins at once and losses that nothing parries are seen without a tree
     "proven",  # forced ends in the table hold at any depth
     "extensions",  # a side that must parry a win gets a ply more
     "nullmove",  # selective: who would be content to pass is not searched in full
-    "reductions",  # selective: late quiet moves are searched less deeply first
-    "pruning",  # selective: near the leaves, hopeless nodes and late quiet moves are left out
-    "continuation",  # quiet moves are ordered by what they answer, too
-    "internal",  # selective: a node that no search has seen before gets a ply less
+    "lmr",  # selective: late move reductions, late quiet moves are searched less deeply first
+    "reverse_futility",  # selective: near the leaves a node far above the window counts as good enough
+    "futility",  # selective: near the leaves a node far below the window tries one quiet move alone
+    "late_move_pruning",  # selective: near the leaves late quiet moves are left out
+    "continuation_history",  # quiet moves are ordered by what they answer, too
+    "iir",  # selective: internal iterative reduction, a node that no search has seen before gets a ply less
     "aspiration",  # a depth begins with a narrow window around the value of the one before
     "symmetry",  # below a symmetric root, positions that are images of each other are one in the table
 )
 (
-    FORESIGHT,
+    MATE_IN_ONE,
     PROVEN,
     EXTENSIONS,
     NULL_MOVE,
-    REDUCTIONS,
-    PRUNING,
-    CONTINUATION,
-    INTERNAL,
+    LMR,
+    REVERSE_FUTILITY,
+    FUTILITY,
+    LATE_MOVE_PRUNING,
+    CONTINUATION_HISTORY,
+    IIR,
     ASPIRATION,
     SYMMETRY,
 ) = (1 << bit for bit in range(len(NAMES)))
-SELECTIVE = NULL_MOVE | REDUCTIONS | PRUNING | INTERNAL
+SELECTIVE = NULL_MOVE | LMR | REVERSE_FUTILITY | FUTILITY | LATE_MOVE_PRUNING | IIR
 ALL = (1 << len(NAMES)) - 1
 DEFAULT = ALL & ~(NULL_MOVE | EXTENSIONS)
 """The features used unless somebody says otherwise: all but those that won no games (MEASUREMENTS.md)."""
 MEASURED = "default-2026.1"
 """The name of the default with which the ladder, its rungs and the levels were measured."""
+RENAMED = {
+    "foresight": ("mate_in_one",),
+    "reductions": ("lmr",),
+    "pruning": ("reverse_futility", "futility", "late_move_pruning"),
+    "continuation": ("continuation_history",),
+    "internal": ("iir",),
+}
+"""Old names, each with what it is called now; they are read until the next release."""
 _SMALL = 7
-"""Up to this size of board it did without passing."""
+"""Up to this size of board the default of `MEASURED` did without passing."""
 
 
 def groups(size: int) -> dict[str, int]:
@@ -48,16 +60,22 @@ def groups(size: int) -> dict[str, int]:
         "default": DEFAULT,
         MEASURED: ALL & ~NULL_MOVE if size <= _SMALL else ALL,
         "none": 0,
+        **{old: sum(map(bit, new)) for old, new in RENAMED.items()},
     }
 
 
+def bit(name: str) -> int:
+    """The bit of the feature called `name`."""
+    return 1 << NAMES.index(name)
+
+
 def read(text: str, size: int = _SMALL) -> int:
-    """The features meant by `default`, `none`, `all -reductions`, `foresight proven`, …; ValueError if not clear.
+    """The features meant by `default`, `none`, `all -lmr`, `mate_in_one proven`, …; ValueError if not clear.
 
     A word adds a feature, or several by a name of `groups`; one with a minus takes them away. Words that only take
     away begin with the default, and so does no word at all.
     """
-    words = text.lower().replace(",", " ").split()
+    words = _words(text)
     several = groups(size)
     found = DEFAULT if not words or words[0].startswith("-") else 0
     for word in words:
@@ -66,6 +84,16 @@ def read(text: str, size: int = _SMALL) -> int:
             raise ValueError(
                 f"expected default, all, none, or any of {', '.join(NAMES)}, each with or without a minus"
             )
-        bits = several[name] if name in several else 1 << NAMES.index(name)
+        bits = several[name] if name in several else bit(name)
         found = found & ~bits if word.startswith("-") else found | bits
     return found
+
+
+def renamed(text: str) -> dict[str, str]:
+    """The old names among the words of `text`, each with what it is called now."""
+    found = (word.removeprefix("-") for word in _words(text))
+    return {old: " ".join(RENAMED[old]) for old in found if old in RENAMED}
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().replace(",", " ").split()

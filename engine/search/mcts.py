@@ -31,7 +31,7 @@ from numba.extending import overload
 
 from ..compile.intrinsics import fetch_add, set_once
 from ..compile.jit import BINDING, entry, inline, kernel
-from ..dice import below
+from ..compile.rng import randbelow
 from ..games.interface import (
     MOST_MOVES,
     adjudicate,
@@ -86,16 +86,19 @@ TREE = np.dtype(
         ("stop", "i8"),  # set by other threads: leave as soon as possible
         ("done", "i8"),  # set by the search itself: the limit is reached, or the root proven
         ("seldepth", "i8"),  # plies from the root to the deepest node visited
-        ("loss", "i8"),  # what a simulation on its way counts as lost, in units of 1 / ONE
+        ("virtual_loss", "i8"),  # what a simulation on its way counts as lost, in units of 1 / ONE
         ("exploration", "f8"),  # c
-        ("patience", "i8"),  # simulations that a leaf sees before it gets children, in an empty tree
+        (
+            "expansion_threshold",
+            "i8",
+        ),  # simulations that a leaf sees before it gets children, in an empty tree
         ("policy", "i8"),  # 1: PUCT, 0: UCT
         ("evaluating", "i8"),  # 1: leaves are evaluated, 0: played to the end at random
     ],
     align=True,
 )
 
-WORK = np.dtype(
+THREAD = np.dtype(
     [
         ("path", "i4", (DEEPEST,)),
         ("sides", "u1", (DEEPEST,)),  # who chose on the way
@@ -137,15 +140,15 @@ def proof_of(outcome):
 
 
 @inline
-def proven(node):
+def proven(record):
     """1 or 2 for the winner, DRAWN, or 0 while nothing is proven."""
-    return np.int64(node.proof) >> 14
+    return np.int64(record.proof) >> 14
 
 
 @inline
-def plies_left(node):
+def plies_left(record):
     """Plies to the end that is proven."""
-    return np.int64(node.proof) & 16383
+    return np.int64(record.proof) & 16383
 
 
 @inline
@@ -157,16 +160,16 @@ def result_of(winner):
 
 
 @kernel
-def prove(nodes, p, side, c):
+def prove(nodes, node, side, c):
     """What the proof of a child says about its parent, where `side` chooses; 0 if that remains open."""
     if proven(nodes[c]) == side + 1:
         return np.int64(nodes[c].proof) + 1
-    if nodes[p].tried < nodes[p].count:
+    if nodes[node].tried < nodes[node].count:
         return 0
-    first = np.int64(nodes[p].first)
+    first = np.int64(nodes[node].first)
     winner = 2 - side
     plies = 0
-    for k in range(first, first + np.int64(nodes[p].count)):
+    for k in range(first, first + np.int64(nodes[node].count)):
         found = proven(nodes[k])
         if found == 0:
             return 0
@@ -181,39 +184,39 @@ def prove(nodes, p, side, c):
 
 
 @inline
-def sort_by_prior(s, w, end):
+def sort_by_prior(s, td, end):
     """Highest prior first, equal ones as they come."""
     for i in range(1, end):
         move = s.moves[i]
-        prior = w.priors[i]
+        prior = td.priors[i]
         j = i
-        while j > 0 and w.priors[j - 1] < prior:
+        while j > 0 and td.priors[j - 1] < prior:
             s.moves[j] = s.moves[j - 1]
-            w.priors[j] = w.priors[j - 1]
+            td.priors[j] = td.priors[j - 1]
             j -= 1
         s.moves[j] = move
-        w.priors[j] = prior
+        td.priors[j] = prior
 
 
 @kernel
-def bear(s, tree, nodes, w, params, p, end):
-    """Give node `p` the moves `s.moves[:end]` as children; False if there is no room left."""
+def add_children(s, tree, nodes, td, params, node, end):
+    """Give node `node` the moves `s.moves[:end]` as children; False if there is no room left."""
     first = fetch_add(tree, "used", end)
     if first + end > nodes.size:
         fetch_add(tree, "used", -end)
         return False
     for i in range(end - 1, 0, -1):
-        j = below(s, i + 1)
+        j = randbelow(s, i + 1)
         move = s.moves[i]
         s.moves[i] = s.moves[j]
         s.moves[j] = move
     share = 0.0
     if tree.policy:
-        policy(params, s, end, w.priors)
-        sort_by_prior(s, w, end)
+        policy(params, s, end, td.priors)
+        sort_by_prior(s, td, end)
         total = 0.0
         for i in range(end):
-            total += w.priors[i]
+            total += td.priors[i]
         share = CERTAIN / total
     for i in range(end):
         child = nodes[first + i]
@@ -221,48 +224,48 @@ def bear(s, tree, nodes, w, params, p, end):
         child.visits = 0
         child.move = s.moves[i]
         child.first = 0
-        child.parent = p
+        child.parent = node
         child.count = 0
         child.tried = 0
         child.prior = 0
         if tree.policy:
-            child.prior = max(1, np.int64(w.priors[i] * share))
+            child.prior = max(1, np.int64(td.priors[i] * share))
         child.proof = 0
-    nodes[p].tried = 0
-    nodes[p].count = end
+    nodes[node].tried = 0
+    nodes[node].count = end
     # Another thread may have been faster: then its children are the node's, and ours are never seen.
-    set_once(nodes[p], "first", first)
+    set_once(nodes[node], "first", first)
     return True
 
 
 @kernel
-def expand(s, tree, nodes, w, params, p):
-    """Give the leaf `p` its children, or prove it where there is no move; False if there is no room left."""
+def expand(s, tree, nodes, td, params, node):
+    """Give the leaf `node` its children, or prove it where there is no move; False if there is no room left."""
     end = generate(s, 0)
     if end == 0:
-        set_once(nodes[p], "proof", proof_of(no_move_outcome(s)))
+        set_once(nodes[node], "proof", proof_of(no_move_outcome(s)))
         return True
-    return bear(s, tree, nodes, w, params, p, end)
+    return add_children(s, tree, nodes, td, params, node, end)
 
 
 @inline
-def patience(tree, nodes):
+def expansion_threshold(tree, nodes):
     """Simulations that a leaf must have seen before it gets children: twice as many for each eighth that is full."""
-    return tree.patience << (8 * tree.used // nodes.size)
+    return tree.expansion_threshold << (8 * tree.used // nodes.size)
 
 
 @kernel
-def select(tree, nodes, p, side):
-    """The child to go to from `p`, where `side` is to move; 0 if all are lost."""
-    first = np.int64(nodes[p].first)
-    tried = np.int64(nodes[p].tried)
-    untried = tried < np.int64(nodes[p].count)
+def select(tree, nodes, node, side):
+    """The child to go to from `node`, where `side` is to move; 0 if all are lost."""
+    first = np.int64(nodes[node].first)
+    tried = np.int64(nodes[node].tried)
+    untried = tried < np.int64(nodes[node].count)
     if untried and not tree.policy:
-        nodes[p].tried = tried + 1
+        nodes[node].tried = tried + 1
         return first + tried
     lost = 2 - side
     unit = 1.0 / ONE if side == 0 else -1.0 / ONE
-    visits = np.float64(nodes[p].visits)
+    visits = np.float64(nodes[node].visits)
     best = -np.inf
     chosen = 0
     if tree.policy:
@@ -277,9 +280,9 @@ def select(tree, nodes, p, side):
         if untried:
             # The first of those not yet tried is the best of them: children are in the order of their priors.
             k = first + tried
-            x = nodes[p].score * unit / visits + nodes[k].prior * spread
+            x = nodes[node].score * unit / visits + nodes[k].prior * spread
             if x > best:
-                nodes[p].tried = tried + 1
+                nodes[node].tried = tried + 1
                 chosen = k
         return chosen
     spread = tree.exploration * tree.exploration * np.log(visits)
@@ -312,7 +315,7 @@ def play_out(s, tree):
 
 
 @kernel
-def estimate(s, tree, params):
+def evaluate_leaf(s, tree, params):
     """The result for side `a` to expect from an undecided position."""
     if not tree.evaluating:
         return play_out(s, tree)
@@ -321,51 +324,51 @@ def estimate(s, tree, params):
 
 
 @inline
-def virtual_loss(tree, side):
+def loss_of(tree, side):
     """What a simulation on its way through a node adds to its score, where `side` chose it."""
-    return -tree.loss if side == 0 else tree.loss
+    return -tree.virtual_loss if side == 0 else tree.virtual_loss
 
 
 @kernel
-def climb(nodes, w, depth):
+def backup_proof(nodes, td, depth):
     """Carry a proof up from the end of the path as far as it goes."""
     i = depth
     while i > 0:
-        p = np.int64(w.path[i - 1])
-        if nodes[p].proof:
+        node = np.int64(td.path[i - 1])
+        if nodes[node].proof:
             return
-        found = prove(nodes, p, np.int64(w.sides[i - 1]), np.int64(w.path[i]))
+        found = prove(nodes, node, np.int64(td.sides[i - 1]), np.int64(td.path[i]))
         if found == 0:
             return
-        set_once(nodes[p], "proof", found)
+        set_once(nodes[node], "proof", found)
         i -= 1
 
 
 @kernel
-def simulate_once(s, tree, nodes, w, params):
+def simulate_once(s, tree, nodes, td, params):
     """One simulation; False if it was cut short and has left no trace. The state is as it was before."""
     ply = s.ply
-    p = ROOT
+    node = ROOT
     depth = 0
-    w.path[0] = p
-    fetch_add(nodes[p], "visits", 1)
+    td.path[0] = node
+    fetch_add(nodes[node], "visits", 1)
     while True:
-        if nodes[p].proof:
-            result = result_of(proven(nodes[p]))
+        if nodes[node].proof:
+            result = result_of(proven(nodes[node]))
             break
-        if nodes[p].first == 0 or nodes[p].count == 0:
+        if nodes[node].first == 0 or nodes[node].count == 0:
             if (
                 depth >= DEEPEST - 1
-                or nodes[p].visits <= patience(tree, nodes)
-                or not expand(s, tree, nodes, w, params, p)
+                or nodes[node].visits <= expansion_threshold(tree, nodes)
+                or not expand(s, tree, nodes, td, params, node)
             ):
-                result = estimate(s, tree, params)
+                result = evaluate_leaf(s, tree, params)
                 break
             continue
         side = s.side
-        c = select(tree, nodes, p, side)
+        c = select(tree, nodes, node, side)
         if c == 0:
-            result = estimate(s, tree, params)
+            result = evaluate_leaf(s, tree, params)
             break
         make(s, int(nodes[c].move))
         outcome = s.outcome
@@ -373,34 +376,34 @@ def simulate_once(s, tree, nodes, w, params):
             outcome = adjudicate(s, -1)
         if outcome:
             set_once(nodes[c], "proof", proof_of(outcome))
-        w.sides[depth] = side
+        td.sides[depth] = side
         depth += 1
-        w.path[depth] = c
+        td.path[depth] = c
         fetch_add(nodes[c], "visits", 1)
-        if tree.loss:
-            fetch_add(nodes[c], "score", virtual_loss(tree, side))
-        p = c
+        if tree.virtual_loss:
+            fetch_add(nodes[c], "score", loss_of(tree, side))
+        node = c
     while s.ply > ply:
         undo(s)
     s.outcome = 0
     if depth > tree.seldepth:
         tree.seldepth = depth
     for i in range(depth + 1):
-        c = np.int64(w.path[i])
+        c = np.int64(td.path[i])
         amount = result
         if result == STOPPED:
             amount = 0
             fetch_add(nodes[c], "visits", -1)
-        if i and tree.loss:
-            amount -= virtual_loss(tree, np.int64(w.sides[i - 1]))
+        if i and tree.virtual_loss:
+            amount -= loss_of(tree, np.int64(td.sides[i - 1]))
         fetch_add(nodes[c], "score", amount)
-    if nodes[p].proof:
-        climb(nodes, w, depth)
+    if nodes[node].proof:
+        backup_proof(nodes, td, depth)
     return result != STOPPED
 
 
 @entry
-def simulate(s, tree, nodes, w, params, most):
+def simulate(s, tree, nodes, td, params, most):
     """Up to `most` simulations from the root, whose position `s` holds; fewer if the search is stopped or done."""
     for _ in range(most):
         if nodes[ROOT].proof or nodes[ROOT].visits >= MOST_VISITS:
@@ -410,12 +413,12 @@ def simulate(s, tree, nodes, w, params, most):
         if fetch_add(tree, "nodes", 1) >= tree.node_limit:
             tree.done = 1
             fetch_add(tree, "nodes", -1)
-        elif not simulate_once(s, tree, nodes, w, params):
+        elif not simulate_once(s, tree, nodes, td, params):
             fetch_add(tree, "nodes", -1)
 
 
 @entry
-def plant(s, tree, nodes, w, params, end):
+def init_root(s, tree, nodes, td, params, end):
     """Begin a tree whose root has the moves `s.moves[:end]`, `end` >= 1; they must fit."""
     root = nodes[ROOT]
     root.score = 0
@@ -425,29 +428,29 @@ def plant(s, tree, nodes, w, params, end):
     root.parent = 0
     root.proof = 0
     tree.used = ROOT + 1
-    bear(s, tree, nodes, w, params, np.int64(ROOT), end)
+    add_children(s, tree, nodes, td, params, np.int64(ROOT), end)
 
 
 @inline
-def descend(nodes, p, move):
-    """The child of node `p` by this move, if it has children of its own; else 0."""
-    first = np.int64(nodes[p].first)
-    for k in range(first, first + np.int64(nodes[p].count)):
+def descend(nodes, node, move):
+    """The child of node `node` by this move, if it has children of its own; else 0."""
+    first = np.int64(nodes[node].first)
+    for k in range(first, first + np.int64(nodes[node].count)):
         if nodes[k].move == move:
             return k if nodes[k].first else 0
     return 0
 
 
 @inline
-def set_parents(nodes, p, parent):
-    first = np.int64(nodes[p].first)
+def set_parents(nodes, node, parent):
+    first = np.int64(nodes[node].first)
     if first:
-        for k in range(first, first + np.int64(nodes[p].count)):
+        for k in range(first, first + np.int64(nodes[node].count)):
             nodes[k].parent = parent
 
 
 @kernel
-def transplant(tree, nodes, root):
+def reroot(tree, nodes, root):
     """Make node `root` the root: what lies below it moves to the beginning of the array, all else is forgotten.
 
     A parent always lies before its children, so two walks over the array are enough: the first marks what is below
@@ -459,12 +462,12 @@ def transplant(tree, nodes, root):
     free = ROOT
     for i in range(root, tree.used):
         if i == root or nodes[i].parent < 0:
-            p = -np.int64(nodes[i].parent)
+            node = -np.int64(nodes[i].parent)
             if i == root:
-                p = 0
-            elif nodes[p].first == i:
-                nodes[p].first = free
-            nodes[i].parent = p
+                node = 0
+            elif nodes[node].first == i:
+                nodes[node].first = free
+            nodes[i].parent = node
             set_parents(nodes, i, -free)
             nodes[free] = nodes[i]
             free += 1
@@ -473,31 +476,31 @@ def transplant(tree, nodes, root):
 
 
 @entry
-def follow(tree, nodes, moves):
+def reuse_tree(tree, nodes, moves):
     """Make the position after `moves` from the root the new root; False if the tree does not have it with children."""
     if tree.used == 0:
         return False
-    p = np.int64(ROOT)
+    node = np.int64(ROOT)
     for i in range(moves.size):
-        p = descend(nodes, p, moves[i])
-        if p == 0:
+        node = descend(nodes, node, moves[i])
+        if node == 0:
             return False
-    if p != ROOT:
-        transplant(tree, nodes, p)
+    if node != ROOT:
+        reroot(tree, nodes, node)
     return True
 
 
 @inline
-def favourite(nodes, p, side):
-    """The best child of `p` as far as is known, where `side` is to move; 0 if none was visited.
+def best_child(nodes, node, side):
+    """The best child of `node` as far as is known, where `side` is to move; 0 if none was visited.
 
     The shortest way to a proven win, the longest to a proven loss; otherwise the child with most visits.
     """
-    first = np.int64(nodes[p].first)
-    found = proven(nodes[p])
+    first = np.int64(nodes[node].first)
+    found = proven(nodes[node])
     best = -1
     chosen = 0
-    for k in range(first, first + np.int64(nodes[p].tried)):
+    for k in range(first, first + np.int64(nodes[node].tried)):
         end = proven(nodes[k])
         if found == 0:
             worth = np.int64(nodes[k].visits) if end != 2 - side else 0
@@ -522,10 +525,10 @@ def line(s, nodes, c, out):
         out[length] = move
         length += 1
         make(s, move)
-        p = c
+        node = c
         c = 0
-        if s.outcome == 0 and nodes[p].first:
-            c = favourite(nodes, p, s.side)
+        if s.outcome == 0 and nodes[node].first:
+            c = best_child(nodes, node, s.side)
     for _ in range(length):
         undo(s)
     s.outcome = 0

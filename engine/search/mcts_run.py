@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import evaluators
 from ..games.base_position import Position
+from ..score import MATE, MAX_EVAL, NO_LIMIT
 from . import mcts
-from .clock import budget
-from .mcts import DEEPEST, DRAWN, NODE, ONE, ROOT, TREE, WORK
-from .searcher import _Run, new_table, score_of, win_draw_loss
-from .table import MATE
+from .deepening import Run, SearchContext, new_table
+from .mcts import DEEPEST, DRAWN, NODE, ONE, ROOT, THREAD, TREE
 from .types import Info, Limits, SearchResult, Settings
-
-if TYPE_CHECKING:
-    from .searcher import Searcher
 
 FIRST_DEPTH = 64
 """A depth is a doubling: depth d is complete after FIRST_DEPTH * 2**d simulations."""
@@ -28,9 +24,6 @@ CHUNK = 1024
 """Simulations between two looks at the clock."""
 MATE_SIMULATIONS = 100_000
 """A search for a mate in n that nothing else ends gives up after n times so many simulations."""
-MOST = 9000
-"""Centipawns of a score that is no forced end."""
-_NO_LIMIT = 1 << 62
 _MOST_NODES = (1 << 31) - 1
 
 
@@ -43,7 +36,7 @@ class TreeSearch:
     def __init__(self) -> None:
         self.tree = np.zeros(1, TREE).view(np.recarray)
         self.nodes: Any = None
-        self.works: list[Any] = []
+        self.threads: list[Any] = []
         self._root: Position | None = None
         self._kind: tuple[str, ...] = ()
 
@@ -58,14 +51,14 @@ class TreeSearch:
 
     def search(
         self,
-        searcher: Searcher,
+        context: SearchContext,
         position: Position,
         moves: list[int],
         limits: Limits,
         on_info: Callable[[Info], None],
     ) -> SearchResult:
         """Search until a limit is reached, the position is decided, or the search is stopped."""
-        return _TreeRun(self, searcher, position, moves, limits, on_info).result()
+        return _TreeRun(self, context, position, moves, limits, on_info).result()
 
     def prepare(
         self, position: Position, moves: list[int], settings: Settings, state: Any, params: Any
@@ -77,23 +70,23 @@ class TreeSearch:
         tree = self.tree[0]
         if self.nodes is None:
             self.nodes = new_table(settings.hash_mib << 20).view(NODE)[:_MOST_NODES].view(np.recarray)
-        while len(self.works) < settings.threads:
-            self.works.append(np.zeros(1, WORK).view(np.recarray))
+        while len(self.threads) < settings.threads:
+            self.threads.append(np.zeros(1, THREAD).view(np.recarray))
         tree["nodes"] = tree["done"] = tree["seldepth"] = 0
         tree["policy"] = settings.algorithm == "puct"
         leaf = settings.mcts_leaf
         tree["evaluating"] = leaf == "evaluator" or (leaf == "auto" and settings.algorithm == "puct")
-        tree["patience"] = 1 if tree["evaluating"] else GAMES
+        tree["expansion_threshold"] = 1 if tree["evaluating"] else GAMES
         tree["exploration"] = settings.exploration / 100
-        tree["loss"] = ONE if settings.threads > 1 else 0
+        tree["virtual_loss"] = ONE if settings.threads > 1 else 0
         kind = (position.fits, settings.algorithm, leaf, settings.evaluator)
         whole = len(moves) == len(position.legal_moves())
         since = self._since(position) if whole and kind == self._kind else None
         if since is None:
             tree["used"] = 0
-        if not mcts.follow(tree, self.nodes, np.array(since or (), np.int32)):
+        if not mcts.reuse_tree(tree, self.nodes, np.array(since or (), np.int32)):
             state["moves"][: len(moves)] = moves
-            mcts.plant(state, tree, self.nodes, self.works[0][0], params, len(moves))
+            mcts.init_root(state, tree, self.nodes, self.threads[0][0], params, len(moves))
         self._root = position if whole else None
         self._kind = kind
 
@@ -106,40 +99,34 @@ class TreeSearch:
         return moves[len(before) :] if moves[: len(before)] == before else None
 
 
-class _TreeRun(_Run):
+class _TreeRun(Run):
     """One tree search from start to answer."""
 
     def __init__(
         self,
-        forest: TreeSearch,
-        searcher: Searcher,
+        search_tree: TreeSearch,
+        context: SearchContext,
         position: Position,
         moves: list[int],
         limits: Limits,
         on_info: Callable[[Info], None],
     ) -> None:
-        self.forest = forest
-        self.searcher = searcher
-        self.settings = searcher._settings
-        self.position = position
-        self.limits = limits
-        self.on_info = on_info
-        self.moves = moves
-        self.lines = min(max(1, self.settings.multipv), len(moves))
-        self.budget = budget(limits, position.side, self.settings.move_overhead)
+        super().__init__(context, position, moves, limits, on_info)
+        self.search_tree = search_tree
+        self.shown = self.pv
+        """The line last reported."""
         if self.budget.soft is not None and self.budget.hard is not None:
             # Unlike a depth no simulation is begun in vain: the fair share, half of which is `soft`, can be used up.
             self.budget.hard = min(2 * self.budget.soft, self.budget.hard)
-        self.stream = searcher._stream(position)
-        self.state, self.params = searcher._load(position)
-        self.tree = forest.tree[0]
-        self.pv: tuple[int, ...] = (moves[0],)
+        self.stream = context.stream(position)
+        self.state, self.params = context.load(position)
+        self.tree = search_tree.tree[0]
 
     def _deepen(self) -> None:
         state, params = self.state, self.params
         state["random"] = self.stream.getrandbits(64) or 1
-        self.forest.prepare(self.position, self.moves, self.settings, state, params)
-        tree, nodes = self.tree, self.forest.nodes
+        self.search_tree.prepare(self.position, self.moves, self.settings, state, params)
+        tree, nodes = self.tree, self.search_tree.nodes
         tree["node_limit"] = self._simulations()
         helpers = [
             threading.Thread(target=self._help, args=self._of_helper(number), daemon=True)
@@ -152,7 +139,7 @@ class _TreeRun(_Run):
             while True:
                 left = (FIRST_DEPTH << (depth + 1)) - int(tree["nodes"])
                 most = max(1, min(CHUNK, left))
-                mcts.simulate(state, tree, nodes, self.forest.works[0][0], params, most)
+                mcts.simulate(state, tree, nodes, self.search_tree.threads[0][0], params, most)
                 count = int(tree["nodes"])
                 ranking = self._ranking()
                 if count >= FIRST_DEPTH << (depth + 1) or ranking[0] != best:
@@ -171,23 +158,23 @@ class _TreeRun(_Run):
             self._report_lines(max(1, depth), self._ranking())
 
     def _of_helper(self, number: int) -> tuple[Any, Any, Any]:
-        """Records of its own for another thread: state, work, parameters.
+        """Records of its own for another thread: state, thread data, parameters.
 
         Not made by that thread: each has a heap of its own, which keeps what it has once held.
         """
         state = self.position.new_record()[0]
-        state["random"] = self.searcher._stream(self.position).getrandbits(64) + number or 1
+        state["random"] = self.context.stream(self.position).getrandbits(64) + number or 1
         params = evaluators.parameters(self.settings.evaluator, self.position.variant)[0]
-        return state, self.forest.works[number][0], params
+        return state, self.search_tree.threads[number][0], params
 
-    def _help(self, state: Any, work: Any, params: Any) -> None:
+    def _help(self, state: Any, td: Any, params: Any) -> None:
         """Another thread in the same tree."""
-        mcts.simulate(state, self.tree, self.forest.nodes, work, params, _NO_LIMIT)
+        mcts.simulate(state, self.tree, self.search_tree.nodes, td, params, NO_LIMIT)
 
     def _simulations(self) -> int:
         """The limits that are numbers of simulations."""
         limits = self.limits
-        most = min(limits.nodes or _NO_LIMIT, _NO_LIMIT)
+        most = min(limits.nodes or NO_LIMIT, NO_LIMIT)
         if limits.depth is not None:
             most = min(most, FIRST_DEPTH << min(limits.depth, 50))
         others = (limits.depth, limits.nodes, limits.movetime, *limits.clock)
@@ -198,7 +185,7 @@ class _TreeRun(_Run):
     def _ranking(self) -> list[int]:
         """The children of the root, best first, as many as there are lines: proven wins, then by visits, proven losses
         last; nearer wins and later losses first."""
-        nodes = self.forest.nodes
+        nodes = self.search_tree.nodes
         first, count = int(nodes[ROOT]["first"]), int(nodes[ROOT]["count"])
         children = nodes[first : first + count]
         end = children["proof"] >> 14
@@ -212,7 +199,7 @@ class _TreeRun(_Run):
 
     def _value(self, child: int) -> int:
         """What a child of the root is worth to the side to move, in centipawns; a win in n plies is MATE - n."""
-        node = self.forest.nodes[child]
+        node = self.search_tree.nodes[child]
         end, plies, visits = int(node["proof"]) >> 14, (int(node["proof"]) & 16383) + 1, int(node["visits"])
         if end == DRAWN or (not end and not visits):
             return 0
@@ -221,15 +208,14 @@ class _TreeRun(_Run):
             return (MATE - plies) * (1 if end == int(self.position.side) + 1 else -1)
         # One more simulation, drawn: all won so far is no certainty.
         mean = sign * int(node["score"]) / ONE / (visits + 1)
-        return round(max(-MOST, min(MOST, 400 * np.log10((1 + mean) / (1 - mean)))))
+        return round(max(-MAX_EVAL, min(MAX_EVAL, 400 * np.log10((1 + mean) / (1 - mean)))))
 
     def _over(self, ranking: list[int]) -> bool:
         """Whether more simulations are not wanted, or not worth it."""
-        if self.searcher._stopped or self.tree["stop"] or self.tree["done"]:
+        if self.control.stopped or self.tree["stop"] or self.tree["done"]:
             return True
-        with self.searcher._lock:
-            if self.searcher._pondering is not None or not self.budget.timed:
-                return False
+        if self.control.pondering or not self.budget.timed:
+            return False
         return len(self.moves) == 1 or self._cannot_be_overtaken(ranking)
 
     def _cannot_be_overtaken(self, ranking: list[int]) -> bool:
@@ -237,7 +223,7 @@ class _TreeRun(_Run):
         hard = self.budget.hard
         if hard is None or self.limits.clock[self.position.side] is None:
             return False
-        nodes = self.forest.nodes
+        nodes = self.search_tree.nodes
         first, count = int(nodes[ROOT]["first"]), int(nodes[ROOT]["count"])
         visits = nodes["visits"][first : first + count]
         lead = int(nodes[ranking[0]]["visits"]) - int(np.delete(visits, ranking[0] - first).max())
@@ -246,29 +232,23 @@ class _TreeRun(_Run):
 
     def _line(self, child: int) -> tuple[int, ...]:
         out = np.zeros(DEEPEST, np.int32)
-        length = int(mcts.line(self.state, self.forest.nodes, child, out))
+        length = int(mcts.line(self.state, self.search_tree.nodes, child, out))
         return tuple(int(move) for move in out[:length])
 
+    def _seldepth(self, depth: int) -> int:
+        return max(depth, len(self.shown), int(self.tree["seldepth"]))
+
+    def _nodes(self) -> int:
+        return int(self.tree["nodes"])
+
+    def _hashfull(self) -> int:
+        return min(1000, int(self.tree["used"]) * 1000 // len(self.search_tree.nodes))
+
     def _report_lines(self, depth: int, ranking: list[int]) -> None:
-        elapsed = self.budget.elapsed()
-        count = int(self.tree["nodes"])
-        for number, child in enumerate(ranking):
-            if number and not self.forest.nodes[child]["visits"]:
+        for line, child in enumerate(ranking):
+            if line and not self.search_tree.nodes[child]["visits"]:
                 break
-            pv, value = self._line(child), self._value(child)
-            if number == 0:
-                self.pv = pv
-            self.on_info(
-                Info(
-                    depth=depth,
-                    seldepth=max(depth, len(pv), int(self.tree["seldepth"])),
-                    multipv=number + 1,
-                    score=score_of(value),
-                    nodes=count,
-                    nps=int(count * 1000 / max(elapsed, 0.001)),
-                    hashfull=min(1000, int(self.tree["used"]) * 1000 // len(self.forest.nodes)),
-                    time=int(elapsed),
-                    pv=pv,
-                    wdl=win_draw_loss(value),
-                )
-            )
+            self.shown = self._line(child)
+            if line == 0:
+                self.pv = self.shown
+            self._report(depth, line, self._value(child), self.shown)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile.jit import entry, inline, kernel
-from ..dice import below
+from ..compile.rng import randbelow
 from ..games.interface import (
     MOST_MOVES,
     MOVES,
@@ -27,6 +27,7 @@ from ..games.interface import (
     undo,
     value,
 )
+from ..score import NO_LIMIT
 from ..sides import Reason
 
 WIN = 1e15
@@ -37,7 +38,7 @@ DEEPEST = 60
 ROOM = MOVES - 2 * MOST_MOVES
 MOVE_LIMIT = Reason.MOVE_LIMIT.code
 
-MINIMAX = np.dtype(
+THREAD = np.dtype(
     [
         ("nodes", "i8"),  # positions after a move
         ("node_limit", "i8"),
@@ -63,34 +64,34 @@ MINIMAX = np.dtype(
 )
 
 
-def new_work(*, flat: bool = False) -> np.recarray:
+def new_thread(*, flat: bool = False) -> np.recarray:
     """What a search needs besides the position, without limits, in a one-element recarray."""
-    work = np.zeros(1, MINIMAX).view(np.recarray)
-    work[0]["node_limit"] = 1 << 62
-    work[0]["since"] = -1
-    work[0]["flat"] = flat
-    return work
+    td = np.zeros(1, THREAD).view(np.recarray)
+    td[0]["node_limit"] = NO_LIMIT
+    td[0]["since"] = -1
+    td[0]["flat"] = flat
+    return td
 
 
 @inline
-def won(w, ply):
+def won(td, ply):
     """The value of a game won `ply` plies from the root, for the winner."""
-    return WIN if w.flat else WIN - ply
+    return WIN if td.flat else WIN - ply
 
 
 @inline
-def settled(w, outcome, side, ply):
+def terminal_value(td, outcome, side, ply):
     """The value of a finished game for `side`."""
     winner = outcome >> 8
     if winner == 3:
         return 0.0
     if winner == side + 1:
-        return won(w, ply)
-    return -won(w, ply)
+        return won(td, ply)
+    return -won(td, ply)
 
 
 @inline
-def worth(params, s):
+def leaf_value(params, s):
     """The value of an undecided position for the side to move."""
     x = value(params, s)
     # Comparisons turned round: what is not a number is not let through.
@@ -102,23 +103,23 @@ def worth(params, s):
 
 
 @inline
-def ended(s, w):
+def outcome_after(s, td):
     """The outcome after a move as these players see it: the limit of plies does not count."""
     outcome = s.outcome
     if outcome == 0:
-        outcome = adjudicate(s, w.since)
+        outcome = adjudicate(s, td.since)
         if outcome & 255 == MOVE_LIMIT:
             outcome = 0
     return outcome
 
 
 @inline
-def tick(w):
+def tick(td):
     """Count a node; whether the search has to end."""
-    w.nodes += 1
-    if w.nodes >= w.node_limit or w.stop:
-        w.aborted = 1
-    return w.aborted != 0
+    td.nodes += 1
+    if td.nodes >= td.node_limit or td.stop:
+        td.aborted = 1
+    return td.aborted != 0
 
 
 @inline
@@ -128,10 +129,10 @@ def step_below(x):
 
 
 @inline
-def arrange(s, w, ply, top, end):
+def score_moves(s, td, ply, top, end):
     """Give the moves their order: captures, then moves that refuted others at this ply."""
-    first = w.killers[ply, 0]
-    second = w.killers[ply, 1]
+    first = td.killers[ply, 0]
+    second = td.killers[ply, 1]
     for i in range(top, end):
         move = int(s.moves[i])
         order = 4 * order_score(s, move)
@@ -139,158 +140,158 @@ def arrange(s, w, ply, top, end):
             order += 3
         elif move == second:
             order += 2
-        w.order[i] = order
+        td.order[i] = order
 
 
 @inline
-def next_best(s, w, i, end):
+def pick_move(s, td, i, end):
     """Bring the move with the highest order among the rest to place `i`, the rest keeps its own; its order."""
     best = i
     for j in range(i + 1, end):
-        if w.order[j] > w.order[best]:
+        if td.order[j] > td.order[best]:
             best = j
-    order = w.order[best]
+    order = td.order[best]
     if best != i:
         move = s.moves[best]
         s.moves[best] = s.moves[i]
-        w.order[best] = w.order[i]
+        td.order[best] = td.order[i]
         s.moves[i] = move
-        w.order[i] = order
+        td.order[i] = order
     return order
 
 
 @kernel
-def search(s, w, params, depth, alpha, beta, top):
+def search(s, td, params, depth, alpha, beta, top):
     """The value of an undecided position for the side to move: exact within (alpha, beta), else a bound."""
-    ply = s.ply - w.root
+    ply = s.ply - td.root
     side = s.side
-    w.pv_length[ply] = ply
+    td.pv_length[ply] = ply
     if depth <= 0 or ply >= DEEPEST or top > ROOM:
         if can_move(s):
-            return worth(params, s)
-        return settled(w, no_move_outcome(s), side, ply)
+            return leaf_value(params, s)
+        return terminal_value(td, no_move_outcome(s), side, ply)
     # Nothing is worth more than to win with the next move.
-    beta = min(beta, won(w, ply + 1))
+    beta = min(beta, won(td, ply + 1))
     if alpha >= beta:
         return beta
     end = generate(s, top)
     if end == top:
-        return settled(w, no_move_outcome(s), side, ply)
-    arrange(s, w, ply, top, end)
+        return terminal_value(td, no_move_outcome(s), side, ply)
+    score_moves(s, td, ply, top, end)
     sorting = True
     best = -np.inf
     for i in range(top, end):
         if sorting:
             # What is left when nothing stands out is searched as it comes.
-            sorting = next_best(s, w, i, end) > 0
+            sorting = pick_move(s, td, i, end) > 0
         move = int(s.moves[i])
         make(s, move)
-        outcome = ended(s, w)
+        outcome = outcome_after(s, td)
         x = 0.0
-        if not tick(w):
+        if not tick(td):
             if outcome:
-                w.pv_length[ply + 1] = ply + 1
-                x = settled(w, outcome, side, ply + 1)
+                td.pv_length[ply + 1] = ply + 1
+                x = terminal_value(td, outcome, side, ply + 1)
             elif s.side == side:
-                x = search(s, w, params, depth - 1, alpha, beta, end)
+                x = search(s, td, params, depth - 1, alpha, beta, end)
             else:
-                x = -search(s, w, params, depth - 1, -beta, -alpha, end)
+                x = -search(s, td, params, depth - 1, -beta, -alpha, end)
         undo(s)
-        if w.aborted:
+        if td.aborted:
             return 0.0
         if x > best:
             best = x
             if x > alpha:
                 alpha = x
-                w.pv[ply, ply] = move
-                length = w.pv_length[ply + 1]
+                td.pv[ply, ply] = move
+                length = td.pv_length[ply + 1]
                 for j in range(ply + 1, length):
-                    w.pv[ply, j] = w.pv[ply + 1, j]
-                w.pv_length[ply] = length
+                    td.pv[ply, j] = td.pv[ply + 1, j]
+                td.pv_length[ply] = length
                 if x >= beta:
-                    if w.killers[ply, 0] != move:
-                        w.killers[ply, 1] = w.killers[ply, 0]
-                        w.killers[ply, 0] = move
+                    if td.killers[ply, 0] != move:
+                        td.killers[ply, 1] = td.killers[ply, 0]
+                        td.killers[ply, 0] = move
                     break
     return best
 
 
 @kernel
-def search_root(s, w, params, depth):
-    """Give the root moves their values in the order of `w.root_order`; the best of them stands in `w.root_best`.
+def search_root(s, td, params, depth):
+    """Give the root moves their values in the order of `td.root_order`; the best of them stands in `td.root_best`.
 
     Whatever equals the best has exactly its value; others may have less than they are worth against them, never as
-    much as the best (exact values for all if `w.full`). If the search is aborted, the moves not finished have none.
+    much as the best (exact values for all if `td.full`). If the search is aborted, the moves not finished have none.
     """
-    w.root = s.ply
+    td.root = s.ply
     side = s.side
-    top = s.ply - w.root
+    top = s.ply - td.root
     best = -np.inf
-    for i in range(w.root_count):
-        w.root_values[i] = -np.inf
-    for k in range(w.root_count):
-        i = w.root_order[k]
-        move = int(w.root_moves[i])
+    for i in range(td.root_count):
+        td.root_values[i] = -np.inf
+    for k in range(td.root_count):
+        i = td.root_order[k]
+        move = int(td.root_moves[i])
         alpha = -np.inf
-        if best > alpha and not w.full:
+        if best > alpha and not td.full:
             alpha = step_below(best)
         make(s, move)
-        outcome = ended(s, w)
+        outcome = outcome_after(s, td)
         x = 0.0
-        if not tick(w):
+        if not tick(td):
             if outcome:
-                w.pv_length[1] = 1
-                x = settled(w, outcome, side, 1)
+                td.pv_length[1] = 1
+                x = terminal_value(td, outcome, side, 1)
             elif s.side == side:
-                x = search(s, w, params, depth - 1, alpha, np.inf, top)
+                x = search(s, td, params, depth - 1, alpha, np.inf, top)
             else:
-                x = -search(s, w, params, depth - 1, -np.inf, -alpha, top)
+                x = -search(s, td, params, depth - 1, -np.inf, -alpha, top)
         undo(s)
-        if w.aborted:
+        if td.aborted:
             break
-        w.root_values[i] = x
+        td.root_values[i] = x
         if x > alpha:
-            length = w.pv_length[1] - 1
-            w.root_length[i] = length
+            length = td.pv_length[1] - 1
+            td.root_length[i] = length
             for j in range(length):
-                w.root_pv[i, j] = w.pv[1, 1 + j]
+                td.root_pv[i, j] = td.pv[1, 1 + j]
         if x > best:
             best = x
-    w.root_best = best
+    td.root_best = best
 
 
 @inline
-def keep_order(w):
+def keep_order(td):
     """Root moves as they are listed."""
-    for i in range(w.root_count):
-        w.root_order[i] = i
+    for i in range(td.root_count):
+        td.root_order[i] = i
 
 
 @kernel
-def best_first(w):
+def best_first(td):
     """Order the root moves by the values that they have now, equal ones as they are listed."""
-    w.root_order[0] = 0
-    for i in range(1, w.root_count):
+    td.root_order[0] = 0
+    for i in range(1, td.root_count):
         j = i
-        x = w.root_values[i]
-        while j > 0 and w.root_values[w.root_order[j - 1]] < x:
-            w.root_order[j] = w.root_order[j - 1]
+        x = td.root_values[i]
+        while j > 0 and td.root_values[td.root_order[j - 1]] < x:
+            td.root_order[j] = td.root_order[j - 1]
             j -= 1
-        w.root_order[j] = i
+        td.root_order[j] = i
 
 
 @kernel
-def draw(s, w):
+def draw(s, td):
     """The index of a best root move, uniformly at random: one draw from the state's stream among those equal to the
     best, counted in the order of the list, also when there is but one."""
     ties = 0
-    for i in range(w.root_count):
-        if w.root_values[i] == w.root_best:
+    for i in range(td.root_count):
+        if td.root_values[i] == td.root_best:
             ties += 1
-    left = below(s, ties)
+    left = randbelow(s, ties)
     chosen = 0
-    for i in range(w.root_count):
-        if w.root_values[i] == w.root_best:
+    for i in range(td.root_count):
+        if td.root_values[i] == td.root_best:
             if left == 0:
                 chosen = i
             left -= 1
@@ -298,38 +299,38 @@ def draw(s, w):
 
 
 @entry
-def deepen(s, w, params, depth):
+def deepen(s, td, params, depth):
     """Search the listed root moves `depth` plies deep, after a search of depth - 1 in the order of its values; the
     index of the move drawn among the best. Depth 1 begins with the order of the list."""
-    w.aborted = 0
+    td.aborted = 0
     if depth <= 1:
-        keep_order(w)
+        keep_order(td)
     else:
-        best_first(w)
-    search_root(s, w, params, depth)
-    return draw(s, w)
+        best_first(td)
+    search_root(s, td, params, depth)
+    return draw(s, td)
 
 
 @entry
-def choose(s, w, params, depth):
+def choose(s, td, params, depth):
     """The move of a player who looks `depth` plies ahead; 0 if there is none.
 
     The root moves are listed as `generate` gives them; see `draw` for ties. The node limit holds for the move.
     """
-    w.root = s.ply
-    w.root_count = generate(s, s.ply - w.root)
-    if w.root_count == 0:
+    td.root = s.ply
+    td.root_count = generate(s, s.ply - td.root)
+    if td.root_count == 0:
         return 0
-    for i in range(w.root_count):
-        w.root_moves[i] = s.moves[i]
-    w.nodes = 0
-    w.aborted = 0
-    keep_order(w)
+    for i in range(td.root_count):
+        td.root_moves[i] = s.moves[i]
+    td.nodes = 0
+    td.aborted = 0
+    keep_order(td)
     # For the order alone; the pass next to last costs more than it saves.
     for d in range(1, depth - 1):
-        if not w.aborted:
-            search_root(s, w, params, d)
-            best_first(w)
-    if not w.aborted:
-        search_root(s, w, params, depth)
-    return w.root_moves[draw(s, w)]
+        if not td.aborted:
+            search_root(s, td, params, d)
+            best_first(td)
+    if not td.aborted:
+        search_root(s, td, params, depth)
+    return td.root_moves[draw(s, td)]

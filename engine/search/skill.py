@@ -15,7 +15,7 @@ from dataclasses import dataclass
 LOWEST, FULL = 1.0, 10.0
 """Levels; the highest is the whole engine."""
 EVALUATOR = "default-2026.1"
-"""What levels of tafl evaluate by instead of `default`: the weights with which `labels.py` was measured."""
+"""What levels of tafl evaluate by instead of `default`: the weights with which `elo_table.py` was measured."""
 LINES = 6
 """Moves among which the weakest levels choose."""
 _FEWEST, _GROWTH = 10, 3.0

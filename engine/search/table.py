@@ -10,16 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile.jit import inline
+from ..score import WON
 
-MATE = 30000
-"""A win in n plies is worth `MATE - n`."""
-WON = 29000
-"""Values beyond this are forced ends."""
 BUCKET = 4
 """Entries that lie together, in one line of the processor's cache: a position may be in any of them."""
 
-_BUSY_BITS = 12
-BUSY = 1 << _BUSY_BITS
+_ABDADA_BITS = 12
+ABDADA_WORDS = 1 << _ABDADA_BITS
 """Words behind the last bucket: what threads are busy with, a move at a position each, 0 for nothing."""
 
 EXACT, LOWER, UPPER = 1, 2, 3
@@ -27,15 +24,15 @@ MOVE_BITS = (1 << 18) - 1
 
 
 @inline
-def slot_of(w, key):
+def slot_of(td, key):
     """Index of the first word of the bucket for a key."""
-    return np.int64(key & np.uint64(w.mask)) * (2 * BUCKET)
+    return np.int64(key & np.uint64(td.mask)) * (2 * BUCKET)
 
 
 @inline
-def probe(w, table, key):
+def probe(td, table, key):
     """The data word stored for a key, 0 if there is none."""
-    base = slot_of(w, key)
+    base = slot_of(td, key)
     for i in range(BUCKET):
         data = table[base + 2 * i + 1]
         if table[base + 2 * i] ^ data == key and data != 0:
@@ -44,9 +41,9 @@ def probe(w, table, key):
 
 
 @inline
-def store(w, table, key, move, value, depth, bound):
+def store(td, table, key, move, value, depth, bound):
     """Remember a result in the entry of the same key, or else in place of the shallowest and oldest."""
-    base = slot_of(w, key)
+    base = slot_of(td, key)
     worst = base
     worst_worth = 1 << 40
     for i in range(BUCKET):
@@ -57,28 +54,28 @@ def store(w, table, key, move, value, depth, bound):
                 move = data & MOVE_BITS
             worst = at
             break
-        age = (w.generation - (data >> 44)) & 63
+        age = (td.generation - (data >> 44)) & 63
         worth = ((data >> 34) & 255) - 8 * age
         if data == 0:
             worth = -10000
         if worth < worst_worth:
             worst_worth = worth
             worst = at
-    data = move | (value + 32768) << 18 | depth << 34 | bound << 42 | w.generation << 44
+    data = move | (value + 32768) << 18 | depth << 34 | bound << 42 | td.generation << 44
     table[worst] = key ^ np.uint64(data)
     table[worst + 1] = np.uint64(data)
 
 
 @inline
-def busy_with(key, move):
+def abdada_word(key, move):
     """The word that says: a thread searches this move at the position of this key."""
     return key ^ (np.uint64(move) * np.uint64(0x9E3779B97F4A7C15))
 
 
 @inline
-def busy_at(w, word):
+def abdada_slot(td, word):
     """Where such a word is kept. Its low bits would say too little: they follow from those of the move alone."""
-    return (np.int64(w.mask) + 1) * (2 * BUCKET) + np.int64(word >> np.uint64(64 - _BUSY_BITS))
+    return (np.int64(td.mask) + 1) * (2 * BUCKET) + np.int64(word >> np.uint64(64 - _ABDADA_BITS))
 
 
 @inline

@@ -12,24 +12,25 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile.jit import entry, kernel
-from ..evaluators.networks import hingston2007_fast as fast
+from ..evaluators.networks import hingston2007_incremental as incremental
 from ..games.interface import make, no_move_outcome, undo
 from ..games.tafl import adjudication
 from ..games.tafl.codes import REPETITION_FORBIDDEN
 from ..search import minimax
-from ..search.minimax import MOST, arrange, ended, next_best, settled, won
+from ..search.minimax import MOST, outcome_after, pick_move, score_moves, terminal_value, won
+from ..squares import ORIGIN, TARGET
 from .one_ply import careful_of, loud, note_history, ordinary, quiet, score, score_all, two_sided
 
-DEEPEST = fast.PLIES
+DEEPEST = incremental.PLIES
 
 
 @kernel
-def weigh(s, w, p, x, move, alpha, beta, margin):
+def value_of_leaf(s, td, p, x, move, alpha, beta, margin):
     """The value of a leaf for the side to move before `move`, from the score `x` that is nearly right: wins by their
     distance; with a margin exact, if it may lie within (alpha, beta)."""
     if abs(x) > MOST:
-        ply = s.ply + 1 - w.root
-        return won(w, ply) if x > 0 else -won(w, ply)
+        ply = s.ply + 1 - td.root
+        return won(td, ply) if x > 0 else -won(td, ply)
     if margin >= 0 and alpha - margin <= x <= beta + margin:
         x = score(s, p, move)
         return x if s.side == 0 else -x
@@ -37,16 +38,16 @@ def weigh(s, w, p, x, move, alpha, beta, margin):
 
 
 @kernel
-def frontier(s, w, p, net, alpha, beta, top, kept, margin):
-    """As `look`, where every move leads to a leaf."""
-    ply = s.ply - w.root
+def search_frontier(s, td, p, net, alpha, beta, top, kept, margin):
+    """As `search`, where every move leads to a leaf."""
+    ply = s.ply - td.root
     side = s.side
-    beta = min(beta, won(w, ply + 1))
+    beta = min(beta, won(td, ply + 1))
     if alpha >= beta:
         return beta
     end = adjudication.generate(s, top)
     if end == top:
-        return settled(w, no_move_outcome(s), side, ply)
+        return terminal_value(td, no_move_outcome(s), side, ply)
     plain = ordinary(s)
     sign = 1.0 if side == 0 else -1.0
     prey = two_sided(s)
@@ -57,151 +58,151 @@ def frontier(s, w, p, net, alpha, beta, top, kept, margin):
     best = -np.inf
     i = top
     while i < end and best < beta:
-        o = int(s.moves[i]) & 511
+        o = int(s.moves[i]) & ORIGIN
         piece = s.board[o] & 15
-        amount = fast.seen(piece)
-        fast.try_change(net, kept, o, -amount)
+        amount = incremental.piece_input(piece)
+        incremental.push_change(net, kept, o, -amount)
         s.side = 1 - side
-        hidden = fast.with_raw(net, s)
+        hidden = incremental.hidden_sums(net, s)
         s.side = side
         waiting = -1
-        while i < end and int(s.moves[i]) & 511 == o and best < beta:
+        while i < end and int(s.moves[i]) & ORIGIN == o and best < beta:
             move = int(s.moves[i])
             i += 1
-            if not (plain and quiet(s, net, o, move >> 9, piece, prey, careful, repeatable)):
+            if not (plain and quiet(s, net, o, move >> TARGET, piece, prey, careful, repeatable)):
                 x = sign * loud(s, net, move, amount, kept)
             elif waiting < 0:
                 waiting = move
                 continue
             else:
-                x, y = fast.read_with_two(net, hidden, waiting >> 9, move >> 9, amount)
+                x, y = incremental.outputs_with(net, hidden, waiting >> TARGET, move >> TARGET, amount)
                 x = sign * x
-                best = max(best, weigh(s, w, p, sign * y, move, alpha, beta, margin))
+                best = max(best, value_of_leaf(s, td, p, sign * y, move, alpha, beta, margin))
                 alpha = max(alpha, best)
                 move = waiting
                 waiting = -1
-            best = max(best, weigh(s, w, p, x, move, alpha, beta, margin))
+            best = max(best, value_of_leaf(s, td, p, x, move, alpha, beta, margin))
             alpha = max(alpha, best)
         if waiting >= 0 and best < beta:
-            x = sign * fast.read_with(net, hidden, waiting >> 9, amount)
-            best = max(best, weigh(s, w, p, x, waiting, alpha, beta, margin))
+            x = sign * incremental.output_with(net, hidden, waiting >> TARGET, amount)
+            best = max(best, value_of_leaf(s, td, p, x, waiting, alpha, beta, margin))
             alpha = max(alpha, best)
-        fast.restore(net, kept, o)
-    w.nodes += i - top
+        incremental.pop_change(net, kept, o)
+    td.nodes += i - top
     return best
 
 
 @kernel
-def look(s, w, p, net, depth, alpha, beta, top, kept, margin):
+def search(s, td, p, net, depth, alpha, beta, top, kept, margin):
     """The value of an undecided position for the side to move, as `minimax.search` gives it: within (alpha, beta) off
     by at most the error of `net`, which has followed; exact with that error as `margin` (negative: without)."""
     if depth == 1:
-        return frontier(s, w, p, net, alpha, beta, top, kept, margin)
-    ply = s.ply - w.root
+        return search_frontier(s, td, p, net, alpha, beta, top, kept, margin)
+    ply = s.ply - td.root
     side = s.side
-    beta = min(beta, won(w, ply + 1))
+    beta = min(beta, won(td, ply + 1))
     if alpha >= beta:
         return beta
     end = adjudication.generate(s, top)
     if end == top:
-        return settled(w, no_move_outcome(s), side, ply)
-    arrange(s, w, ply, top, end)
+        return terminal_value(td, no_move_outcome(s), side, ply)
+    score_moves(s, td, ply, top, end)
     sorting = True
     best = -np.inf
     for i in range(top, end):
         if sorting:
-            sorting = next_best(s, w, i, end) > 0
+            sorting = pick_move(s, td, i, end) > 0
         move = int(s.moves[i])
         make(s, move)
-        w.nodes += 1
-        outcome = ended(s, w)
+        td.nodes += 1
+        outcome = outcome_after(s, td)
         if outcome:
-            x = settled(w, outcome, side, ply + 1)
+            x = terminal_value(td, outcome, side, ply + 1)
         else:
-            behind = fast.try_move(net, kept, s)
+            behind = incremental.push_move(net, kept, s)
             if s.side == side:
-                x = look(s, w, p, net, depth - 1, alpha, beta, end, behind, margin)
+                x = search(s, td, p, net, depth - 1, alpha, beta, end, behind, margin)
             else:
-                x = -look(s, w, p, net, depth - 1, -beta, -alpha, end, behind, margin)
-            fast.restore_move(net, kept, s)
+                x = -search(s, td, p, net, depth - 1, -beta, -alpha, end, behind, margin)
+            incremental.pop_move(net, kept, s)
         undo(s)
         if x > best:
             best = x
             if x > alpha:
                 alpha = x
                 if x >= beta:
-                    if w.killers[ply, 0] != move:
-                        w.killers[ply, 1] = w.killers[ply, 0]
-                        w.killers[ply, 0] = move
+                    if td.killers[ply, 0] != move:
+                        td.killers[ply, 1] = td.killers[ply, 0]
+                        td.killers[ply, 0] = move
                     break
     return best
 
 
 @kernel
-def first_step(s, w, p, net, move, depth, alpha, beta, margin):
+def first_step(s, td, p, net, move, depth, alpha, beta, margin):
     """The value of a root move for the side that makes it."""
     side = s.side
-    top = s.ply - w.root
+    top = s.ply - td.root
     make(s, move)
-    w.nodes += 1
-    outcome = ended(s, w)
+    td.nodes += 1
+    outcome = outcome_after(s, td)
     if outcome:
-        x = settled(w, outcome, side, s.ply - w.root)
+        x = terminal_value(td, outcome, side, s.ply - td.root)
     else:
-        behind = fast.try_move(net, top, s)
+        behind = incremental.push_move(net, top, s)
         if s.side == side:
-            x = look(s, w, p, net, depth - 1, alpha, beta, top, behind, margin)
+            x = search(s, td, p, net, depth - 1, alpha, beta, top, behind, margin)
         else:
-            x = -look(s, w, p, net, depth - 1, -beta, -alpha, top, behind, margin)
-        fast.restore_move(net, top, s)
+            x = -search(s, td, p, net, depth - 1, -beta, -alpha, top, behind, margin)
+        incremental.pop_move(net, top, s)
     undo(s)
     return x
 
 
 @entry
-def choose(s, w, p, net, depth):
+def choose(s, td, p, net, depth):
     """As `minimax.choose` without a node limit, by a network that has followed the game; depth 2 to `DEEPEST`."""
-    w.root = s.ply
-    end = adjudication.generate(s, s.ply - w.root)
-    w.root_count = end
+    td.root = s.ply
+    end = adjudication.generate(s, s.ply - td.root)
+    td.root_count = end
     if end == 0:
         return 0
     for i in range(end):
-        w.root_moves[i] = s.moves[i]
-    w.nodes = 0
-    score_all(s, w, net, end)
-    minimax.keep_order(w)
-    minimax.best_first(w)
+        td.root_moves[i] = s.moves[i]
+    td.nodes = 0
+    score_all(s, td, net, end)
+    minimax.keep_order(td)
+    minimax.best_first(td)
     best = -np.inf
     beta = np.inf
     margin = -1.0
     slack = 2 * net.error
     for i in range(end):
-        w.root_values[i] = -np.inf
+        td.root_values[i] = -np.inf
     for k in range(end):
-        i = w.root_order[k]
+        i = td.root_order[k]
         alpha = -np.inf
         if best > alpha:
             alpha = minimax.step_below(best) - slack
-        x = first_step(s, w, p, net, int(w.root_moves[i]), depth, alpha, beta, margin)
-        w.root_values[i] = x
+        x = first_step(s, td, p, net, int(td.root_moves[i]), depth, alpha, beta, margin)
+        td.root_values[i] = x
         best = max(best, x)
     near = minimax.step_below(best) - slack
     close = 0
     for i in range(end):
-        if w.root_values[i] >= near:
+        if td.root_values[i] >= near:
             close += 1
         else:
-            w.root_values[i] = -np.inf
-    w.root_best = best
+            td.root_values[i] = -np.inf
+    td.root_best = best
     if close > 1 and abs(best) <= MOST:
-        w.root_best = -np.inf
+        td.root_best = -np.inf
         alpha = near - slack
         beta = best + (best - alpha)
         margin = float(net.error)
         for i in range(end):
-            if w.root_values[i] >= near:
-                x = first_step(s, w, p, net, int(w.root_moves[i]), depth, alpha, beta, margin)
-                w.root_values[i] = x
-                w.root_best = max(w.root_best, x)
-    return w.root_moves[minimax.draw(s, w)]
+            if td.root_values[i] >= near:
+                x = first_step(s, td, p, net, int(td.root_moves[i]), depth, alpha, beta, margin)
+                td.root_values[i] = x
+                td.root_best = max(td.root_best, x)
+    return td.root_moves[minimax.draw(s, td)]

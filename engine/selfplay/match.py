@@ -11,7 +11,7 @@ import numpy as np
 from .. import games as doors
 from ..compile.jit import entry, kernel
 from ..evaluators.loaded import LOADED
-from ..evaluators.networks import hingston2007_fast
+from ..evaluators.networks import hingston2007_incremental
 from ..games.base_variant import AnyVariant
 from ..games.interface import adjudicate, make, no_move_outcome, random_move, undo
 from ..search import minimax
@@ -36,7 +36,9 @@ GAME = np.dtype(
     align=True,
 )
 
-PLAYER = np.dtype([("random", "i8"), ("depth", "i8"), ("flat", "i8"), ("params", "i8"), ("net", "i8")])
+PLAYER = np.dtype(
+    [("random", "i8"), ("depth", "i8"), ("flat", "i8"), ("params", "i8"), ("accumulator", "i8")]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +57,20 @@ class Contestant:
 
 
 @kernel
-def choose(s, w, player, params, nets):
+def choose(s, td, player, params, accumulators):
     """The move of a player, 0 if there is none."""
     if player.random:
         return random_move(s)
-    if nets is not None:  # noqa: SIM102 - alone, so that the compiler drops the rest where there are none
-        if nets[player.net].fits:
+    if accumulators is not None:  # noqa: SIM102 - alone, so that the compiler drops the rest where there are none
+        if accumulators[player.accumulator].fits:
             if player.depth == 1:
-                return one_ply.choose(s, w, params[player.params], nets[player.net])
-            w.flat = player.flat
-            return few_plies.choose(s, w, params[player.params], nets[player.net], player.depth)
-    w.flat = player.flat
-    return minimax.choose(s, w, params[player.params], player.depth)
+                return one_ply.choose(s, td, params[player.params], accumulators[player.accumulator])
+            td.flat = player.flat
+            return few_plies.choose(
+                s, td, params[player.params], accumulators[player.accumulator], player.depth
+            )
+    td.flat = player.flat
+    return minimax.choose(s, td, params[player.params], player.depth)
 
 
 @kernel
@@ -80,7 +84,7 @@ def start_stream(s, seed):
 
 
 @kernel
-def play_game(s, w, players, params, nets, game):
+def play_game(s, td, players, params, accumulators, game):
     """One game from where `s` stands; `s` is taken back to there."""
     start_stream(s, game.seed)
     game.taken[0] = 0
@@ -89,17 +93,17 @@ def play_game(s, w, players, params, nets, game):
     begun = s.ply
     attackers = players[game.attackers]
     defenders = players[game.defenders]
-    if nets is not None:
-        hingston2007_fast.sum_up(nets[attackers.net], s)
-        hingston2007_fast.sum_up(nets[defenders.net], s)
+    if accumulators is not None:
+        hingston2007_incremental.refresh(accumulators[attackers.accumulator], s)
+        hingston2007_incremental.refresh(accumulators[defenders.accumulator], s)
     while s.outcome == 0:
         if s.ply - begun == MOST_PLIES:
             s.outcome = PLY_CAP
             break
         side = s.side
-        w.nodes = 0
-        move = choose(s, w, attackers if side == 0 else defenders, params, nets)
-        game.evaluations += w.nodes
+        td.nodes = 0
+        move = choose(s, td, attackers if side == 0 else defenders, params, accumulators)
+        game.evaluations += td.nodes
         if move == 0:
             s.outcome = no_move_outcome(s)
             break
@@ -108,10 +112,10 @@ def play_game(s, w, players, params, nets, game):
         game.taken[side] += s.caught_top - caught
         if s.outcome == 0:
             s.outcome = adjudicate(s, -1)
-        if nets is not None:
-            hingston2007_fast.follow(nets[attackers.net], s)
-            if attackers.net != defenders.net:
-                hingston2007_fast.follow(nets[defenders.net], s)
+        if accumulators is not None:
+            hingston2007_incremental.update(accumulators[attackers.accumulator], s)
+            if attackers.accumulator != defenders.accumulator:
+                hingston2007_incremental.update(accumulators[defenders.accumulator], s)
     game.outcome = s.outcome
     game.plies = s.ply - begun
     while s.ply > begun:
@@ -120,10 +124,10 @@ def play_game(s, w, players, params, nets, game):
 
 
 @entry
-def play_games(s, w, players, params, nets, games):
-    """All games in turn. `nets`: networks that follow the games, None where the game knows no such."""
+def play_games(s, td, players, params, accumulators, games):
+    """All games in turn. `accumulators`: networks that follow the games, None where the game knows no such."""
     for i in range(games.size):
-        play_game(s, w, players, params, nets, games[i])
+        play_game(s, td, players, params, accumulators, games[i])
 
 
 class Table:
@@ -152,9 +156,9 @@ class Table:
             _copy(np.asarray(record).reshape(-1)[0], params[number])
         self._players = players.view(np.recarray)
         self._params = params.view(np.recarray)
-        self._nets = _follow(self._players, self._params, quick) if variant.game == "tafl" else None
+        self._accumulators = _follow(self._players, self._params, quick) if variant.game == "tafl" else None
         self._state = doors.initial(variant).new_record()[0]
-        self._work = minimax.new_work()[0]
+        self._td = minimax.new_thread()[0]
 
     def play(self, games: Any) -> None:
         """Play `games`, a one-dimensional array of dtype `GAME`, and write the results into it; a start that is an end
@@ -168,7 +172,12 @@ class Table:
             )
         if self._state["outcome"] == 0:
             play_games(
-                self._state, self._work, self._players, self._params, self._nets, games.view(np.recarray)
+                self._state,
+                self._td,
+                self._players,
+                self._params,
+                self._accumulators,
+                games.view(np.recarray),
             )
 
 
@@ -193,9 +202,9 @@ def _follow(players: Any, params: Any, quick: bool) -> Any:
     """Networks that follow the games of those who look a few plies ahead; the first, of nobody, for all others."""
     looks = (players["random"] == 0) & (players["depth"] <= few_plies.DEEPEST) & quick
     used = np.unique(players["params"][looks])
-    nets = hingston2007_fast.new(len(used) + 1)
-    for net, i in enumerate(used, start=1):
-        hingston2007_fast.prepare(params[i], nets[net])
-        if nets[net]["fits"]:
-            players["net"][looks & (players["params"] == i)] = net
-    return nets
+    accumulators = hingston2007_incremental.new(len(used) + 1)
+    for accumulator, i in enumerate(used, start=1):
+        hingston2007_incremental.prepare(params[i], accumulators[accumulator])
+        if accumulators[accumulator]["fits"]:
+            players["accumulator"][looks & (players["params"] == i)] = accumulator
+    return accumulators

@@ -10,19 +10,20 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile.jit import entry, kernel
-from ..dice import below
-from ..evaluators.networks import hingston2007_fast as fast
+from ..compile.rng import randbelow
+from ..evaluators.networks import hingston2007_incremental as incremental
 from ..games.interface import adjudicate, can_move, make, no_move_outcome, undo, value
 from ..games.tafl import adjudication
 from ..games.tafl import make as tafl_make
-from ..games.tafl.codes import KING, REPETITION_FORBIDDEN
+from ..games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE, KING, REPETITION_FORBIDDEN
 from ..games.tafl.movegen import DIRECTIONS
 from ..games.tafl.win_conditions import ROUND, attacker
 from ..search import minimax
+from ..squares import ORIGIN, TARGET
 
 ATTACKERS, DEFENDERS = 0x007E, 0x3E00
 """Bits of the men of a side."""
-SEEN = 64 * fast.SEEN
+FILTER_BITS = 64 * incremental.FILTER_WORDS
 """Bits of the filter for positions that have stood before."""
 BLOCKED = 4
 """A move shuts at most so many of its neighbours in."""
@@ -102,18 +103,18 @@ def ordinary(s):
 @kernel
 def note_history(s, net):
     """Fill the filter with the positions that the next one could repeat."""
-    for i in range(SEEN // 64):
-        net.seen[i] = 0
+    for i in range(FILTER_BITS // 64):
+        net.filter[i] = 0
     for i in range(s.since, s.ply):
-        key = np.int64(s.keys[i]) & (SEEN - 1)
-        net.seen[key >> 6] |= np.uint64(1) << np.uint64(key & 63)
+        key = np.int64(s.keys[i]) & (FILTER_BITS - 1)
+        net.filter[key >> 6] |= np.uint64(1) << np.uint64(key & 63)
 
 
 @kernel
 def may_repeat(s, net, o, t, piece):
     """Whether the position after a move that takes nothing may have stood before."""
-    key = np.int64(s.key ^ s.side_zobrist ^ s.zobrist[piece, o] ^ s.zobrist[piece, t]) & (SEEN - 1)
-    return (net.seen[key >> 6] >> np.uint64(key & 63)) & np.uint64(1) != 0
+    key = np.int64(s.key ^ s.side_zobrist ^ s.zobrist[piece, o] ^ s.zobrist[piece, t]) & (FILTER_BITS - 1)
+    return (net.filter[key >> 6] >> np.uint64(key & 63)) & np.uint64(1) != 0
 
 
 @kernel
@@ -177,48 +178,49 @@ def loud(s, net, move, amount, kept):
     if outcome:
         x = won_or_lost(outcome)
     else:
-        t = move >> 9
+        t = move >> TARGET
         first = int(s.u_caught[s.ply])
         for i in range(first, s.caught_top):
-            sq = int(s.caught[i]) & 511
-            fast.try_change(
+            sq = int(s.caught[i]) & CAPTURED_SQUARE
+            incremental.push_change(
                 net,
                 kept + 1 + i - first,
                 sq,
-                fast.seen(s.board[sq] & 15) - fast.seen((s.caught[i] >> 9) & 15),
+                incremental.piece_input(s.board[sq] & 15)
+                - incremental.piece_input((s.caught[i] >> CAPTURED_PIECE) & 15),
             )
-        x = fast.read_with(net, fast.with_raw(net, s), t, amount)
+        x = incremental.output_with(net, incremental.hidden_sums(net, s), t, amount)
         for i in range(s.caught_top - 1, first - 1, -1):
-            fast.restore(net, kept + 1 + i - first, int(s.caught[i]) & 511)
+            incremental.pop_change(net, kept + 1 + i - first, int(s.caught[i]) & CAPTURED_SQUARE)
     tafl_make.undo(s)
     return x
 
 
 @entry
-def choose(s, w, p, net):
+def choose(s, td, p, net):
     """As `minimax.choose` at depth 1, by a network that has followed the game."""
     end = adjudication.generate(s, 0)
     if end == 0:
         return 0
-    score_all(s, w, net, end)
+    score_all(s, td, net, end)
     near = -np.inf
     for i in range(end):
-        near = max(near, w.root_values[i])
+        near = max(near, td.root_values[i])
     near -= 2 * net.error
     close = 0
     chosen = 0
     for i in range(end):
-        if w.root_values[i] >= near:
+        if td.root_values[i] >= near:
             close += 1
             chosen = i
-    w.nodes = end
+    td.nodes = end
     if close > 1:
-        return settle(s, w, p, end, near)
-    return int(s.moves[chosen + below(s, 1)])
+        return choose_among(s, td, p, end, near)
+    return int(s.moves[chosen + randbelow(s, 1)])
 
 
 @kernel
-def score_all(s, w, net, end):
+def score_all(s, td, net, end):
     """Give the first `end` moves, which lie together by pieces, values for the mover that are nearly right."""
     plain = ordinary(s)
     side = s.side
@@ -230,43 +232,43 @@ def score_all(s, w, net, end):
         note_history(s, net)
     i = 0
     while i < end:
-        o = int(s.moves[i]) & 511
+        o = int(s.moves[i]) & ORIGIN
         piece = s.board[o] & 15
-        amount = fast.seen(piece)
-        fast.try_change(net, 0, o, -amount)
+        amount = incremental.piece_input(piece)
+        incremental.push_change(net, 0, o, -amount)
         s.side = 1 - side
-        hidden = fast.with_raw(net, s)
+        hidden = incremental.hidden_sums(net, s)
         s.side = side
         # Quiet moves are scored two at a time.
         waiting = -1
-        while i < end and int(s.moves[i]) & 511 == o:
-            t = int(s.moves[i]) >> 9
+        while i < end and int(s.moves[i]) & ORIGIN == o:
+            t = int(s.moves[i]) >> TARGET
             if not (plain and quiet(s, net, o, t, piece, prey, careful, repeatable)):
-                w.root_values[i] = sign * loud(s, net, int(s.moves[i]), amount, 0)
+                td.root_values[i] = sign * loud(s, net, int(s.moves[i]), amount, 0)
             elif waiting < 0:
                 waiting = i
             else:
-                x, y = fast.read_with_two(net, hidden, int(s.moves[waiting]) >> 9, t, amount)
-                w.root_values[waiting] = sign * x
-                w.root_values[i] = sign * y
+                x, y = incremental.outputs_with(net, hidden, int(s.moves[waiting]) >> TARGET, t, amount)
+                td.root_values[waiting] = sign * x
+                td.root_values[i] = sign * y
                 waiting = -1
             i += 1
         if waiting >= 0:
-            x = fast.read_with(net, hidden, int(s.moves[waiting]) >> 9, amount)
-            w.root_values[waiting] = sign * x
-        fast.restore(net, 0, o)
+            x = incremental.output_with(net, hidden, int(s.moves[waiting]) >> TARGET, amount)
+            td.root_values[waiting] = sign * x
+        incremental.pop_change(net, 0, o)
 
 
 @kernel
-def settle(s, w, p, end, near):
+def choose_among(s, td, p, end, near):
     """The move drawn among those that are truly the best, after all that come near are scored again."""
     sign = 1.0 if s.side == 0 else -1.0
-    w.root_count = end
-    w.root_best = -np.inf
+    td.root_count = end
+    td.root_best = -np.inf
     for i in range(end):
-        if w.root_values[i] >= near:
-            w.root_values[i] = sign * score(s, p, int(s.moves[i]))
-            w.root_best = max(w.root_best, w.root_values[i])
+        if td.root_values[i] >= near:
+            td.root_values[i] = sign * score(s, p, int(s.moves[i]))
+            td.root_best = max(td.root_best, td.root_values[i])
         else:
-            w.root_values[i] = -np.inf
-    return int(s.moves[minimax.draw(s, w)])
+            td.root_values[i] = -np.inf
+    return int(s.moves[minimax.draw(s, td)])

@@ -185,21 +185,21 @@ def disagreements(variant: Any, player: Any, positions: int, seed: int) -> int:
     import numpy as np
 
     from hnefi.engine import games
-    from hnefi.engine.evaluators.networks import hingston2007_fast as fast
+    from hnefi.engine.evaluators.networks import hingston2007_incremental as incremental
     from hnefi.engine.games import interface as verbs
     from hnefi.engine.games.tafl.state import CORE
     from hnefi.engine.search import minimax
     from hnefi.engine.selfplay import one_ply
 
     params, numbers = player.params[0], np.random.default_rng(seed)
-    net, work, plain = fast.new(1)[0], minimax.new_work()[0], minimax.new_work()[0]
-    fast.prepare(params, net)
+    net, work, plain = incremental.new(1)[0], minimax.new_thread()[0], minimax.new_thread()[0]
+    incremental.prepare(params, net)
     done = wrong = 0
     while done < positions:
         record = games.initial(variant).new_record()
         state, core = record[0], record.view(np.uint8).reshape(-1)[CORE]
         state["random"] = seed * 1000 + done + 1
-        fast.sum_up(net, state)
+        incremental.refresh(net, state)
         for _ in range(120):
             stream = int(state["random"])
             expected = minimax.choose(state, plain, params, 1)
@@ -213,7 +213,7 @@ def disagreements(variant: Any, player: Any, positions: int, seed: int) -> int:
             if move == 0 or done >= positions:
                 break
             verbs.make(state, move)
-            fast.follow(net, state)
+            incremental.update(net, state)
             if state["outcome"] or verbs.adjudicate(state, -1):
                 break
     return wrong

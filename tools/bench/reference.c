@@ -813,7 +813,7 @@ static int generate_noisy(State *s, int top)
 
 enum { ROWS = 24 };
 
-/* What engine/evaluators/tafl_view.py counts, under the names it has there. */
+/* What engine/evaluators/tafl_features.py counts, under the names it has there. */
 typedef struct {
     int attackers_lost, defenders_lost, roads, ways, far_ways, goals, edges, region, room, pressure;
     int near_attackers, far_attackers, beside_defenders, near_defenders, far_defenders, thin, empty;

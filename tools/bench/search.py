@@ -187,8 +187,8 @@ def stability(
             searcher.search(position, Limits(nodes=min(20_000_000, nodes)), last.append)
             record = searcher._record
             found["searches"] += 1
-            found["nodes"] += sum(int(works[0]["nodes"]) for works in searcher._works)
-            found["strays"] += sum(int(works[0]["strays"]) for works in searcher._works)
+            found["nodes"] += sum(int(td[0]["nodes"]) for td in searcher._threads)
+            found["strays"] += sum(int(td[0]["illegal_tt_moves"]) for td in searcher._threads)
             found["changed"] += record.tobytes()[CORE] != position.new_record().tobytes()[CORE]
             found["wrong keys"] += int(setup.whole_key(record[0])) != int(record[0]["key"])
             found["bad lines"] += not _playable(position, last[-1].pv)
@@ -268,7 +268,7 @@ def main(argv: list[str]) -> int:
         [
             "",
             "brandubh --depth 12 --chart nodes.svg",
-            "--only nullmove --only reductions",
+            "--only nullmove --only lmr",
             "--threads 1,2 --depth 13 --positions 10",
             "--stability 1000000000 --threads 2",
         ],

@@ -243,6 +243,7 @@ class _Bench:
 
         from hnefi.engine import evaluators
         from hnefi.engine.games.tafl import adjudication, verbs  # noqa: F401  binds the verbs of the search to tafl
+        from hnefi.engine.score import INFINITE, NO_LIMIT
         from hnefi.engine.search import alphabeta
         from hnefi.engine.search.table import BUCKET
 
@@ -251,18 +252,18 @@ class _Bench:
         entries = HASH_MIB * (1 << 20) // 16
         table = np.zeros(entries * 2, np.uint64)
         fresh = np.zeros(1, alphabeta.SEARCH).view(np.recarray)
-        infinite = alphabeta.INFINITE
+        infinite = INFINITE
         count = int(adjudication.generate(state, 0))
         fresh[0]["root_moves"][:count] = state["moves"][:count]
         fresh[0]["root_count"] = count
-        fresh[0]["node_limit"] = 1 << 62
+        fresh[0]["node_limit"] = NO_LIMIT
         fresh[0]["mask"] = entries // BUCKET - 1
         fresh[0]["generation"] = 1
         fresh[0]["root"] = state["ply"]
         search = fresh.copy()
         work = search[0]
 
-        def deepen(depth: int, nodes: int = 1 << 62) -> tuple[float, tuple[str, ...]]:
+        def deepen(depth: int, nodes: int = NO_LIMIT) -> tuple[float, tuple[str, ...]]:
             """Iterations up to a depth, or until they have visited so many nodes."""
             table.fill(0)
             search[:] = fresh

@@ -199,7 +199,7 @@ def _run(given: Any) -> int:
 
 
 def _calibrate(given: Any) -> int:
-    from hnefi.engine.search.labels import HIGHEST, LOWEST
+    from hnefi.engine.search.elo_table import HIGHEST, LOWEST
 
     width = (HIGHEST - LOWEST) / given.labels
     given.who = [f"elo-{round(LOWEST + width * (part + 0.5))}" for part in range(given.labels)]
@@ -209,7 +209,7 @@ def _calibrate(given: Any) -> int:
 def shipped() -> list[str]:
     """All shipped players but the engine at full strength, and its levels."""
     from hnefi import players
-    from hnefi.engine.search.labels import MEASURED
+    from hnefi.engine.search.elo_table import MEASURED
 
     named = [name for name in players.names() if players.load(name).algorithm != "alphabeta"]
     return [*named, *(f"level-{level}" for level, _ in MEASURED)]

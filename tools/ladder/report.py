@@ -253,7 +253,7 @@ def levels(pool: Pool, fit: Fit) -> Iterator[str]:
     yield ""
     numbers = fitting.rising([(rating.value, rating.error or 1.0) for rating in found.values()])
     pairs = ", ".join(f"({level}, {number})" for level, number in zip(found, numbers, strict=True))
-    yield f"For `engine/search/labels.py`, made to rise: `MEASURED = ({pairs})`"
+    yield f"For `engine/search/elo_table.py`, made to rise: `MEASURED = ({pairs})`"
 
 
 def level_ratings(pool: Pool, fitted: Table) -> dict[int, Fitted]:

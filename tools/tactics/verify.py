@@ -59,7 +59,7 @@ class Verifier:
         where it loses, 0 where neither is forced; None if minimax needs too many nodes."""
         record = position.new_record()
         params = evaluators.parameters("zero", self.variant)
-        work = minimax.new_work()
+        work = minimax.new_thread()
         moves = position.legal_moves()
         one = work[0]
         one["full"] = 1

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hnefi.engine.evaluators.king_view import hand_weights
+from hnefi.engine.evaluators.king_features import hand_weights
 from hnefi.engine.evaluators.tafl import WEIGHTS
-from hnefi.engine.evaluators.tafl_view import COUNTS
+from hnefi.engine.evaluators.tafl_features import FEATURE_NAMES
 from hnefi.engine.evaluators.tafl_weights import KINDS
-from hnefi.engine.search.table import WON
+from hnefi.engine.score import WON
 
 if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
@@ -65,7 +65,7 @@ WIDTH = sum(math.prod(shape) for _, shape in WEIGHTS)
 
 def design(rows: Any, variant: Variant) -> Any:
     """One line for each position: how often each weight counts in it."""
-    seen = {name: rows["counts"][:, i].astype(np.int64) for i, name in enumerate(COUNTS)}
+    seen = {name: rows["counts"][:, i].astype(np.int64) for i, name in enumerate(FEATURE_NAMES)}
     x = np.zeros((len(rows), WIDTH), np.float32)
     lines = np.arange(len(rows))
     side = seen["to_move"]
@@ -80,11 +80,11 @@ def design(rows: Any, variant: Variant) -> Any:
         put("lost", 2 * k + 1, np.maximum(seen[lost] - start // 2, 0))
     x[:, COLUMNS["post"]] = rows["posts"].reshape(len(rows), 2 * KINDS)
     put("king", rows["king"].astype(np.int64), 1)
-    put("road", 4 * side + seen["roads"], 1)
-    put("way", 2 * side, seen["ways"] > 0)
-    put("way", 2 * side + 1, np.maximum(seen["ways"] - 1, 0))
-    put("far_way", 2 * side, seen["far_ways"] > 0)
-    put("far_way", 2 * side + 1, seen["far_ways"])
+    put("road", 4 * side + seen["escapes_in_1"], 1)
+    put("way", 2 * side, seen["escapes_in_2"] > 0)
+    put("way", 2 * side + 1, np.maximum(seen["escapes_in_2"] - 1, 0))
+    put("far_way", 2 * side, seen["escapes_in_3"] > 0)
+    put("far_way", 2 * side + 1, seen["escapes_in_3"])
     put("goal", seen["goals"], 1)
     put("pressure", seen["pressure"], 1)
     for i, near in enumerate(

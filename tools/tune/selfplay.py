@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hnefi.engine import evaluators
-from hnefi.engine.evaluators.tafl_view import COUNTS, SEEN
+from hnefi.engine.evaluators.tafl_features import FEATURE_NAMES, FEATURES
 from hnefi.engine.evaluators.tafl_weights import KINDS, squares_alike
 from hnefi.engine.games import interface as verbs
 from hnefi.engine.openings import generate
+from hnefi.engine.score import MATE
 from hnefi.engine.search.searcher import Searcher
-from hnefi.engine.search.table import MATE
 from hnefi.engine.search.types import Info, Limits, Settings
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ ROW = np.dtype(
         ("game", "i4"),
         ("result", "i1"),  # 2 the attackers won, 1 a draw, 0 the defenders won
         ("score", "i2"),  # what the search found, in centipawns for the attackers; forced ends near MATE
-        ("counts", "i1", (len(COUNTS),)),
+        ("counts", "i1", (len(FEATURE_NAMES),)),
         ("posts", "i1", (2, KINDS)),  # attackers, defenders without the king, on each kind of square
         ("king", "i1"),  # the kind of the king's square
     ]
@@ -102,7 +102,7 @@ def _row(state: Any, params: Any, variant: Any, number: int, value: int) -> tupl
         for sq in state["pieces"][side][: int(state["count"][side])].tolist():
             if sq != king:
                 posts[side, kinds[sq]] += 1
-    counts = state["moves"][SEEN : SEEN + len(COUNTS)].copy()
+    counts = state["moves"][FEATURES : FEATURES + len(FEATURE_NAMES)].copy()
     return (number, 0, value, counts, posts, kinds[king])
 
 

@@ -1,7 +1,7 @@
 """A weighted sum of what a king sees from his square, of material and of guarded corners (kernel).
 
-Source: the counts of `evaluators/king_view.py`, with weights set by hand to begin with. Every weight is a weight of its
-own: each number of roads, each number of hostile neighbours, attackers and defenders apart.
+Source: the counts of `evaluators/king_features.py`, with weights set by hand to begin with. Every number
+of escapes and of hostile neighbours has its own weight, attackers and defenders apart.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...compile.jit import kernel
-from ..king_view import around, hand_weights, standing_guards
+from ..king_features import corner_guards, extract_king_features, hand_weights
 
 NUMBER = 4
 SOURCE = "what a king sees from his square, material and guarded corners, weighed one by one"
@@ -143,13 +143,13 @@ def value(p, s):
     x[1] = p["shape"][1] - (s.count[1] - 1)
     king = s.king
     if king:
-        roads, lanes, room, pressure = around(s, king)
-        x[2 + roads] = 1.0
-        x[6] = lanes
+        escapes_in_1, escapes_in_2, room, pressure = extract_king_features(s, king)
+        x[2 + escapes_in_1] = 1.0
+        x[6] = escapes_in_2
         x[7] = s.goal_distance[king] - p["shape"][2]
         x[8] = room
         x[9 + pressure] = 1.0
-        x[14] = standing_guards(s)
+        x[14] = corner_guards(s)
         x[15] = 1.0 if s.side == 0 else -1.0
     total = 0.0
     for i in range(16):

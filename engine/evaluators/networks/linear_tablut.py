@@ -105,7 +105,7 @@ def terms(options: Mapping[str, int], params: Any, state: Any) -> list[tuple[str
 
 
 @inline
-def apart(sq, other):
+def distance(sq, other):
     """The Manhattan distance of two squares, at least 1."""
     return max(1, abs(sq % 21 - other % 21) + abs(sq // 21 - other // 21))
 
@@ -126,7 +126,7 @@ def sees_corner(s, king):
 
 
 @kernel
-def look(p, s, side, at):
+def side_features(p, s, side, at):
     """Write a side's features into `p.inputs` from `at` on."""
     king = int(s.king)
     last = s.width - 1
@@ -139,10 +139,10 @@ def look(p, s, side, at):
         sq = int(s.pieces[side, i])
         if s.board[sq] & 15 != KING:
             if king:
-                to_king += 1.0 / apart(sq, king)
+                to_king += 1.0 / distance(sq, king)
             nearest = 64
             for j in range(s.count[1 - side]):
-                nearest = min(nearest, apart(sq, int(s.pieces[1 - side, j])))
+                nearest = min(nearest, distance(sq, int(s.pieces[1 - side, j])))
             if nearest < 64:
                 to_enemy += 1.0 / nearest
         file = sq % 21 - 1
@@ -166,7 +166,7 @@ def look(p, s, side, at):
 def value(p, s):
     """The value for the attackers: their weighted sum less the defenders'; features stay in `p.inputs`."""
     for side in range(2):
-        look(p, s, side, 7 * side)
+        side_features(p, s, side, 7 * side)
     total = 0.0
     for i in range(7):
         total += p.weights[i] * p.inputs[i]

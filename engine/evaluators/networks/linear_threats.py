@@ -21,7 +21,7 @@ from ...games.tafl.make import helps_take
 from ...games.tafl.movegen import DIRECTIONS, can_reach
 from ...games.tafl.noisy import king_pressed
 from ...squares import STRIDE
-from ..king_view import around, runs_to_goal, standing_guards
+from ..king_features import corner_guards, extract_king_features, runs_to_goal
 from . import linear
 
 NUMBER = 13
@@ -257,7 +257,7 @@ def terms(options: Mapping[str, int], params: Any, state: Any) -> list[tuple[str
 
 
 @kernel
-def reached(s, e, side, mask):
+def can_be_reached(s, e, side, mask):
     """Whether a piece of `side` in `mask` can slide to the empty square `e`."""
     special = s.board[e] != 0
     for d in DIRECTIONS:
@@ -269,11 +269,11 @@ def reached(s, e, side, mask):
                 clear = False
             o += d
             c = s.board[o]
-        p = c & 15
+        piece = c & 15
         if (
-            p != WALL
-            and p >> 3 == side
-            and (mask >> p) & 1
+            piece != WALL
+            and piece >> 3 == side
+            and (mask >> piece) & 1
             and ((clear and not s.limited) or can_reach(s, o, e))
         ):
             return True
@@ -292,7 +292,7 @@ def can_shut(s, king):
             if s.goal[t]:
                 if c == 0 or s.stop[t] & bit:
                     while t != king:
-                        if reached(s, t, 0, ALL):
+                        if can_be_reached(s, t, 0, ALL):
                             return True
                         t -= d
                 break
@@ -333,7 +333,7 @@ def menaces(s, king):
     found = 0
     for d in DIRECTIONS:
         t = king + d
-        if s.board[t] & 15 == 0 and king_pressed(s, t, 0) and reached(s, t, 0, TAKERS):
+        if s.board[t] & 15 == 0 and king_pressed(s, t, 0) and can_be_reached(s, t, 0, TAKERS):
             found += 1
     return found
 
@@ -343,13 +343,17 @@ def falls(s, v, q, hunter):
     """Whether the man with code `q` on `v` could be taken, if the side `hunter` were to move."""
     for d in DIRECTIONS:
         e = v + d
-        if s.board[e] & 15 == 0 and helps_take(s, v - d, q) and reached(s, e, hunter, s.active_captors):
+        if (
+            s.board[e] & 15 == 0
+            and helps_take(s, v - d, q)
+            and can_be_reached(s, e, hunter, s.active_captors)
+        ):
             return True
     return False
 
 
 @kernel
-def look(p, s, side, king):
+def men_features(p, s, side, king):
     """Write what men of a side show into `p.inputs`; how many of them could be taken."""
     victims = s.victims[1 - side]
     prey = 0
@@ -390,33 +394,33 @@ def value(p, s):
     x[TEMPO] = 1.0 if waiting == 0 else -1.0
     king = s.king
     if king:
-        roads, lanes, room, pressure = around(s, king)
-        if roads:
+        escapes_in_1, escapes_in_2, room, pressure = extract_king_features(s, king)
+        if escapes_in_1:
             if waiting:
                 x[ROAD + 3] = 1.0
-            elif roads > 1:
+            elif escapes_in_1 > 1:
                 x[ROAD + 2] = 1.0
             else:
                 x[ROAD + (0 if can_shut(s, king) else 1)] = 1.0
-        if lanes > 1 and forks(s, king):
+        if escapes_in_2 > 1 and forks(s, king):
             x[FORK + waiting] = 1.0
-        x[LANE + waiting] = lanes
+        x[LANE + waiting] = escapes_in_2
         x[DISTANCE] = s.goal_distance[king] - p["shape"][2]
         x[ROOM] = room
         if pressure:
             x[PRESSURE + pressure - 1] = 1.0
-        x[GUARD] = standing_guards(s)
+        x[GUARD] = corner_guards(s)
         menaced = menaces(s, king)
         if menaced:
             if waiting:
                 x[MENACE + min(menaced, 2)] = 1.0
             else:
                 x[MENACE] = 1.0
-        prey = look(p, s, 1, king)
+        prey = men_features(p, s, 1, king)
         if prey:
             x[HUNT + 2 * waiting] = 1.0
             x[HUNT + 2 * waiting + 1] = prey - 1
-        prey = look(p, s, 0, king)
+        prey = men_features(p, s, 0, king)
         if prey:
             x[RAID + 2 - 2 * waiting] = 1.0
             x[RAID + 3 - 2 * waiting] = prey - 1

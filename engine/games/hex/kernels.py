@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...compile.jit import entry, inline, kernel
-from ...dice import below
+from ...compile.rng import randbelow
 from ...sides import Reason
 from ...squares import STRIDE, SWAP
 from ..interface import NO_THREAT, bind
@@ -165,7 +165,7 @@ def random_move(s):
     swap = 1 if may_swap(s) else 0
     if s.empty == 0:
         return 0
-    i = below(s, s.empty + swap)
+    i = randbelow(s, s.empty + swap)
     if i == s.empty:
         return SWAP
     sq = int(s.cells[i])

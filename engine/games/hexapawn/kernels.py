@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...compile.jit import entry, inline, kernel
-from ...dice import below
+from ...compile.rng import randbelow
 from ...squares import CELLS, MAX_SIZE, STRIDE
 from ..interface import MOVES, NO_THREAT, bind
 
@@ -256,7 +256,7 @@ def random_move(s):
     end = generate(s, 0)
     if end == 0:
         return 0
-    return int(s.moves[below(s, end)])
+    return int(s.moves[randbelow(s, end)])
 
 
 @inline

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...compile.jit import entry
-from ...dice import below
+from ...compile.rng import randbelow
 from ...squares import STRIDE, TARGET
 from .adjudication import generate
 from .codes import PIECE, REPETITION_FORBIDDEN
@@ -27,7 +27,7 @@ def random_move(s):
         spread = np.uint64(2 * size)
         n = s.count[side] * 2 * size
         for _ in range(256 if n else 0):
-            r = np.uint64(below(s, n))
+            r = np.uint64(randbelow(s, n))
             piece = r // spread
             k = np.int64(r - piece * spread)
             o = int(s.pieces[side, piece])
@@ -48,4 +48,4 @@ def random_move(s):
     end = generate(s, 0)
     if end == 0:
         return 0
-    return int(s.moves[below(s, end)])
+    return int(s.moves[randbelow(s, end)])

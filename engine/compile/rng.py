@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compile.jit import inline
+from .jit import inline
 
 
 @inline
-def below(s, n):
+def randbelow(s, n):
     """A uniform random integer in [0, n), n < 2**31: xorshift64* on `s.random`, the high half scaled."""
     x = s.random
     x ^= x >> np.uint64(12)

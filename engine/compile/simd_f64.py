@@ -18,8 +18,8 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model
 
-from .compile.jit import OPTIONS  # noqa: F401 - marks a file whose text is part of the kernels
-from .squares import STRIDE
+from ..squares import STRIDE
+from .jit import OPTIONS  # noqa: F401 - marks a file whose text is part of the kernels
 
 WIDTH = 16
 SIGMOID_ERROR = 2e-11
@@ -37,17 +37,17 @@ EXP2 = (
 )
 
 
-class _Lanes(types.Type):
+class _F64x16(types.Type):
     def __init__(self) -> None:
-        super().__init__(name="Lanes")
+        super().__init__(name="F64x16")
 
 
-LANES = _Lanes()
+F64X16 = _F64x16()
 VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 BITS = ir.VectorType(ir.IntType(64), WIDTH)
 
 
-@register_model(_Lanes)
+@register_model(_F64x16)
 class _Model(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, VECTOR)
@@ -169,29 +169,29 @@ class Code:
         return self.builder.shuffle_vector(x, y, mask)
 
 
-@lowered(operator.add, LANES, LANES, LANES)
+@lowered(operator.add, F64X16, F64X16, F64X16)
 def _add(code: Any, v: Any, w: Any) -> Any:
     return code.builder.fadd(v, w)
 
 
-@lowered(operator.sub, LANES, LANES, LANES)
+@lowered(operator.sub, F64X16, F64X16, F64X16)
 def _sub(code: Any, v: Any, w: Any) -> Any:
     return code.builder.fsub(v, w)
 
 
-@lowered(operator.mul, LANES, LANES, LANES)
+@lowered(operator.mul, F64X16, F64X16, F64X16)
 def _mul(code: Any, v: Any, w: Any) -> Any:
     return code.builder.fmul(v, w)
 
 
-@lowered(spread, LANES)
+@lowered(spread, F64X16)
 def _spread(code: Any, x: Any) -> Any:
     x = code.context.cast(code.builder, x, code.kinds[0], types.float64)
     one = code.builder.insert_element(ir.Constant(VECTOR, ir.Undefined), x, ir.Constant(ir.IntType(32), 0))
     return code.mix(one, one, [0] * WIDTH)
 
 
-@lowered(load, LANES)
+@lowered(load, F64X16)
 def _load(code: Any, a: Any, i: Any) -> Any:
     return code.read(code.pointer(0, a, i, 1, VECTOR))
 
@@ -207,7 +207,7 @@ def _places(i: Any, j: Any, k: Any) -> tuple[tuple[Any, int], ...]:
     return (i, 0), (j, 0), (k, 0), (k, STRIDE), (k, 2 * STRIDE)
 
 
-@lowered(triples, LANES)
+@lowered(triples, F64X16)
 def _triples_code(code: Any, a: Any, *places: Any) -> Any:
     # Unaligned halves that overlap, each begun so far before its triple that this lies in the right lanes.
     half = ir.VectorType(ir.DoubleType(), 8)
@@ -232,7 +232,7 @@ def _put_triples(code: Any, a: Any, i: Any, j: Any, k: Any, v: Any) -> Any:
     return code.context.get_dummy_value()
 
 
-@lowered(add_rows, LANES)
+@lowered(add_rows, F64X16)
 def _add_rows(code: Any, sums: Any, v: Any, a: Any, *places: Any) -> Any:
     # Several partial sums, so that no addition waits long for the one before.
     parts = [sums, code.number(0.0), code.number(0.0)]
@@ -265,14 +265,14 @@ def _build_sigmoids(code: Any, xs: list[Any]) -> list[Any]:
     return [build.fdiv(number(1.0), build.fadd(power, number(1.0))) for power in powers]
 
 
-@lowered(sigmoid, LANES)
+@lowered(sigmoid, F64X16)
 def _sigmoid(code: Any, v: Any) -> Any:
     return _build_sigmoids(code, [v])[0]
 
 
-@lowered(sigmoids, types.UniTuple(LANES, 2))
+@lowered(sigmoids, types.UniTuple(F64X16, 2))
 def _sigmoids(code: Any, v: Any, w: Any) -> Any:
-    return code.context.make_tuple(code.builder, types.UniTuple(LANES, 2), _build_sigmoids(code, [v, w]))
+    return code.context.make_tuple(code.builder, types.UniTuple(F64X16, 2), _build_sigmoids(code, [v, w]))
 
 
 @lowered(dot, types.float64)

@@ -1,12 +1,12 @@
 """The evolved network of 2007 kept up to date move by move: what a move changes, not the whole board (kernels).
 
 A square is seen by 15 features: three vertical strips, three horizontal strips, nine patches. Each feature has a place
-that is counted from its centre (`V` + file, `H` + rank, `P` + square), so that the features of a square lie in
-triples beside each other, and those beyond the board have weights of 0. Three layers are kept: the sums of the
-features, the features (their sigmoids), and the sums of the hidden units without the three raw inputs.
+that is counted from its centre (`VERTICAL` + file, `HORIZONTAL` + rank, `PATCH` + square), so that the features of a
+square lie in triples beside each other, and those beyond the board have weights of 0. Three layers are kept: the
+sums of the features, the features (their sigmoids), and the sums of the hidden units without the three raw inputs.
 
 The result differs from `hingston2007.value` by less than `error`, which `prepare` computes from the weights: by how far
-a vector sigmoid is off, and by rounding over `FRESH` moves, after which everything is summed up anew.
+a vector sigmoid is off, and by rounding over `REFRESH_EVERY` moves, after which everything is summed up anew.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...compile.jit import entry, inline
-from ...lanes import (
+from ...compile.simd_f64 import (
     SIGMOID_ERROR,
     WIDTH,
     add_rows,
@@ -30,23 +30,24 @@ from ...lanes import (
     store,
     triples,
 )
-from ...squares import CELLS, STRIDE
+from ...games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE
+from ...squares import CELLS, ORIGIN, STRIDE, TARGET
 from .hingston2007 import NUMBER
 
 MOST_HIDDEN = WIDTH
-V, H, P = 8, 32, 56
+VERTICAL, HORIZONTAL, PATCH = 8, 32, 56
 FEATURES = 512
-SEEN = 16
+FILTER_WORDS = 16
 CHANGES = 80
 """Most squares that change in one move."""
 PLIES = 4
 """Most moves ahead that are looked at and taken back."""
-KEPT = CHANGES * PLIES
-FRESH = 128
+SAVED = CHANGES * PLIES
+REFRESH_EVERY = 128
 """Moves after which the sums are made anew."""
 
 _SUMMED = 2e-12
-"""Relative rounding of a sum over `FRESH` moves: at most 64 changed squares a move, a unit roundoff each, twice."""
+"""Relative rounding of a sum over `REFRESH_EVERY` moves: at most 64 squares a move, a unit roundoff each, twice."""
 
 NET = np.dtype(
     [
@@ -64,8 +65,8 @@ NET = np.dtype(
         ("hidden", "f8", (WIDTH,)),  # the three layers for the board as it is
         ("sums", "f8", (FEATURES,)),
         ("features", "f8", (FEATURES,)),
-        ("kept", "f8", (KEPT * 3 * WIDTH,)),  # layers around changed squares, to take changes back
-        ("seen", "u8", (SEEN,)),  # a filter for positions that have stood before
+        ("saved", "f8", (SAVED * 3 * WIDTH,)),  # layers around changed squares, to take changes back
+        ("filter", "u8", (FILTER_WORDS,)),  # a filter for positions that have stood before
         ("bias", "f8"),
         ("error", "f8"),
         ("moves", "i8"),  # moves followed since everything was summed up
@@ -110,16 +111,22 @@ def prepare(p, net):
     bias_at = patch_at + strips * strips * 9
     rows_at = bias_at + strips * strips
     hidden_bias = rows_at + hidden * features
-    output = hidden_bias + hidden
+    output_at = hidden_bias + hidden
     sums = 0.0
     for h in range(hidden):
-        net.output[h] = p.weights[output + h]
+        net.output[h] = p.weights[output_at + h]
         net.empty_hidden[h] = p.weights[hidden_bias + h]
-    net.bias = p.weights[output + hidden]
+    net.bias = p.weights[output_at + hidden]
     for i in range(strips):
-        set_feature(p, net, V + i + 2, p.weights[vertical + i], rows_at + i, hidden, features)
+        set_feature(p, net, VERTICAL + i + 2, p.weights[vertical + i], rows_at + i, hidden, features)
         set_feature(
-            p, net, H + n - 1 - i, p.weights[patch_at - strips + i], rows_at + strips + i, hidden, features
+            p,
+            net,
+            HORIZONTAL + n - 1 - i,
+            p.weights[patch_at - strips + i],
+            rows_at + strips + i,
+            hidden,
+            features,
         )
         for k in range(n):
             for j in range(3):
@@ -129,20 +136,20 @@ def prepare(p, net):
                 net.weights[sq * WIDTH + 3 + j] = p.weights[horizontal_at + (i * 3 + j) * n + k]
     for r in range(strips):
         for c in range(strips):
-            patch = r * strips + c
+            index = r * strips + c
             set_feature(
                 p,
                 net,
-                P + (n - r - 1) * STRIDE + c + 2,
-                p.weights[bias_at + patch],
-                rows_at + 2 * strips + patch,
+                PATCH + (n - r - 1) * STRIDE + c + 2,
+                p.weights[bias_at + index],
+                rows_at + 2 * strips + index,
                 hidden,
                 features,
             )
             for i in range(3):
                 for j in range(3):
                     sq = (n - r - i) * STRIDE + 1 + c + j
-                    net.weights[sq * WIDTH + 8 + 3 * i - j] = p.weights[patch_at + patch * 9 + i * 3 + j]
+                    net.weights[sq * WIDTH + 8 + 3 * i - j] = p.weights[patch_at + index * 9 + i * 3 + j]
     for i in range(3):
         for h in range(hidden):
             net.raw[i * WIDTH + h] = p.weights[rows_at + h * features + features - 3 + i]
@@ -164,80 +171,82 @@ def prepare(p, net):
 
 
 @inline
-def places(sq):
+def feature_places(sq):
     """Where the triples of a square's features begin."""
     rank = (sq * 3121) >> 16  # sq // 21, right for every square
-    return V - 1 + sq - rank * STRIDE, H - 1 + rank, P - 1 - STRIDE + sq
+    return VERTICAL - 1 + sq - rank * STRIDE, HORIZONTAL - 1 + rank, PATCH - 1 - STRIDE + sq
 
 
 @inline
-def change(net, sq, amount):
+def change_square(net, sq, amount):
     """Add `amount` to what the network sees on a square."""
-    v, h, p = places(sq)
-    sums = triples(net.sums, v, h, p) + spread(amount) * load(net.weights, sq * WIDTH)
+    v, h, patch = feature_places(sq)
+    sums = triples(net.sums, v, h, patch) + spread(amount) * load(net.weights, sq * WIDTH)
     features = sigmoid(sums)
-    more = features - triples(net.features, v, h, p)
-    store(net.hidden, 0, add_rows(load(net.hidden, 0), more, net.rows, v, h, p))
-    put_triples(net.sums, v, h, p, sums)
-    put_triples(net.features, v, h, p, features)
+    more = features - triples(net.features, v, h, patch)
+    store(net.hidden, 0, add_rows(load(net.hidden, 0), more, net.rows, v, h, patch))
+    put_triples(net.sums, v, h, patch, sums)
+    put_triples(net.features, v, h, patch, features)
 
 
 @inline
-def try_change(net, n, sq, amount):
-    """As `change`, after noting the layers around the square, as number `n`, so that `restore` can take it back."""
-    v, h, p = places(sq)
+def push_change(net, n, sq, amount):
+    """As `change_square`, after saving the layers around the square as number `n`, for `pop_change` to take back."""
+    v, h, patch = feature_places(sq)
     at = n * 3 * WIDTH
-    sums = triples(net.sums, v, h, p)
-    features = triples(net.features, v, h, p)
+    sums = triples(net.sums, v, h, patch)
+    features = triples(net.features, v, h, patch)
     hidden = load(net.hidden, 0)
-    store(net.kept, at, sums)
-    store(net.kept, at + WIDTH, features)
-    store(net.kept, at + 2 * WIDTH, hidden)
+    store(net.saved, at, sums)
+    store(net.saved, at + WIDTH, features)
+    store(net.saved, at + 2 * WIDTH, hidden)
     sums = sums + spread(amount) * load(net.weights, sq * WIDTH)
-    put_triples(net.sums, v, h, p, sums)
+    put_triples(net.sums, v, h, patch, sums)
     more = sigmoid(sums)
-    put_triples(net.features, v, h, p, more)
-    store(net.hidden, 0, add_rows(hidden, more - features, net.rows, v, h, p))
+    put_triples(net.features, v, h, patch, more)
+    store(net.hidden, 0, add_rows(hidden, more - features, net.rows, v, h, patch))
 
 
 @inline
-def restore(net, n, sq):
+def pop_change(net, n, sq):
     """Take the change at a square back; changes are taken back in the opposite order."""
-    v, h, p = places(sq)
+    v, h, patch = feature_places(sq)
     at = n * 3 * WIDTH
-    put_triples(net.sums, v, h, p, load(net.kept, at))
-    put_triples(net.features, v, h, p, load(net.kept, at + WIDTH))
-    store(net.hidden, 0, load(net.kept, at + 2 * WIDTH))
+    put_triples(net.sums, v, h, patch, load(net.saved, at))
+    put_triples(net.features, v, h, patch, load(net.saved, at + WIDTH))
+    store(net.hidden, 0, load(net.saved, at + 2 * WIDTH))
 
 
 @inline
-def try_move(net, n, s):
-    """As `follow`, noting from number `n` on what `restore_move` takes back; the number behind."""
+def push_move(net, n, s):
+    """As `update`, noting from number `n` on what `pop_move` takes back; the number behind."""
     move = int(s.u_move[s.ply])
-    amount = seen(s.board[move >> 9] & 15)
-    try_change(net, n, move & 511, -amount)
-    try_change(net, n + 1, move >> 9, amount)
+    amount = piece_input(s.board[move >> TARGET] & 15)
+    push_change(net, n, move & ORIGIN, -amount)
+    push_change(net, n + 1, move >> TARGET, amount)
     n += 2
     for i in range(int(s.u_caught[s.ply]), s.caught_top):
-        sq = int(s.caught[i]) & 511
-        try_change(net, n, sq, seen(s.board[sq] & 15) - seen((s.caught[i] >> 9) & 15))
+        sq = int(s.caught[i]) & CAPTURED_SQUARE
+        push_change(
+            net, n, sq, piece_input(s.board[sq] & 15) - piece_input((s.caught[i] >> CAPTURED_PIECE) & 15)
+        )
         n += 1
     return n
 
 
 @inline
-def restore_move(net, n, s):
-    """Take back what `try_move` noted from number `n` on, before `s` takes the move back."""
+def pop_move(net, n, s):
+    """Take back what `push_move` noted from number `n` on, before `s` takes the move back."""
     move = int(s.u_move[s.ply])
     first = int(s.u_caught[s.ply])
     for i in range(s.caught_top - 1, first - 1, -1):
-        restore(net, n + 2 + i - first, int(s.caught[i]) & 511)
-    restore(net, n + 1, move >> 9)
-    restore(net, n, move & 511)
+        pop_change(net, n + 2 + i - first, int(s.caught[i]) & CAPTURED_SQUARE)
+    pop_change(net, n + 1, move >> TARGET)
+    pop_change(net, n, move & ORIGIN)
 
 
 @inline
-def with_raw(net, s):
+def hidden_sums(net, s):
     """The sums of the hidden units, the raw inputs of the state included."""
     hidden = load(net.hidden, 0) + spread(s.taken[0]) * load(net.raw, 0)
     hidden = hidden + spread(s.taken[1]) * load(net.raw, WIDTH)
@@ -247,40 +256,40 @@ def with_raw(net, s):
 
 
 @inline
-def read(net, hidden):
+def output(net, hidden):
     """The value, from the sums of the hidden units."""
     return dot(sigmoid(hidden), load(net.output, 0)) + net.bias
 
 
 @inline
-def read_with(net, hidden, sq, amount):
+def output_with(net, hidden, sq, amount):
     """The value if `amount` were added at a square; changes nothing."""
-    v, h, p = places(sq)
-    sums = triples(net.sums, v, h, p) + spread(amount) * load(net.weights, sq * WIDTH)
-    more = sigmoid(sums) - triples(net.features, v, h, p)
-    return read(net, add_rows(hidden, more, net.rows, v, h, p))
+    v, h, patch = feature_places(sq)
+    sums = triples(net.sums, v, h, patch) + spread(amount) * load(net.weights, sq * WIDTH)
+    more = sigmoid(sums) - triples(net.features, v, h, patch)
+    return output(net, add_rows(hidden, more, net.rows, v, h, patch))
 
 
 @inline
-def read_with_two(net, hidden, sq, other, amount):
+def outputs_with(net, hidden, sq, other, amount):
     """The values if `amount` were added at one square or at the other: both take less time than twice one."""
-    v, h, p = places(sq)
-    v2, h2, p2 = places(other)
+    v, h, patch = feature_places(sq)
+    v2, h2, patch2 = feature_places(other)
     weight = spread(amount)
-    sums = triples(net.sums, v, h, p) + weight * load(net.weights, sq * WIDTH)
-    sums2 = triples(net.sums, v2, h2, p2) + weight * load(net.weights, other * WIDTH)
+    sums = triples(net.sums, v, h, patch) + weight * load(net.weights, sq * WIDTH)
+    sums2 = triples(net.sums, v2, h2, patch2) + weight * load(net.weights, other * WIDTH)
     features, features2 = sigmoids(sums, sums2)
-    more = features - triples(net.features, v, h, p)
-    more2 = features2 - triples(net.features, v2, h2, p2)
+    more = features - triples(net.features, v, h, patch)
+    more2 = features2 - triples(net.features, v2, h2, patch2)
     units, units2 = sigmoids(
-        add_rows(hidden, more, net.rows, v, h, p), add_rows(hidden, more2, net.rows, v2, h2, p2)
+        add_rows(hidden, more, net.rows, v, h, patch), add_rows(hidden, more2, net.rows, v2, h2, patch2)
     )
-    output = load(net.output, 0)
-    return dot(units, output) + net.bias, dot(units2, output) + net.bias
+    weights = load(net.output, 0)
+    return dot(units, weights) + net.bias, dot(units2, weights) + net.bias
 
 
 @inline
-def seen(piece):
+def piece_input(piece):
     """What the network sees of a piece."""
     if piece == 0:
         return 0.0
@@ -290,7 +299,7 @@ def seen(piece):
 
 
 @entry
-def sum_up(net, s):
+def refresh(net, s):
     """All layers for the position of `s`."""
     if not net.fits:
         return
@@ -301,23 +310,25 @@ def sum_up(net, s):
     for side in range(2):
         for i in range(s.count[side]):
             sq = int(s.pieces[side, i])
-            change(net, sq, seen(s.board[sq] & 15))
+            change_square(net, sq, piece_input(s.board[sq] & 15))
     net.moves = 0
 
 
 @entry
-def follow(net, s):
+def update(net, s):
     """Take over the last move of `s`."""
     if not net.fits:
         return
     net.moves += 1
-    if net.moves == FRESH:
-        sum_up(net, s)
+    if net.moves == REFRESH_EVERY:
+        refresh(net, s)
         return
     move = int(s.u_move[s.ply])
-    amount = seen(s.board[move >> 9] & 15)
-    change(net, move & 511, -amount)
-    change(net, move >> 9, amount)
+    amount = piece_input(s.board[move >> TARGET] & 15)
+    change_square(net, move & ORIGIN, -amount)
+    change_square(net, move >> TARGET, amount)
     for i in range(int(s.u_caught[s.ply]), s.caught_top):
-        sq = int(s.caught[i]) & 511
-        change(net, sq, seen(s.board[sq] & 15) - seen((s.caught[i] >> 9) & 15))
+        sq = int(s.caught[i]) & CAPTURED_SQUARE
+        change_square(
+            net, sq, piece_input(s.board[sq] & 15) - piece_input((s.caught[i] >> CAPTURED_PIECE) & 15)
+        )

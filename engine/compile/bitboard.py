@@ -1,8 +1,8 @@
-"""The rows of a board side by side, each a word of 32 bits with one for each column: sets of squares in kernels.
+"""Bitboards: sets of squares as the rows of a board side by side, each a word of 32 bits with one for each column.
 
-A set is a vector of 16 or of 32 words, as many as the board's rows need. In kernels it lives in registers, knows
+A bitboard is a vector of 16 or of 32 words, as many as the board's rows need. In kernels it lives in registers, knows
 & | ^ ~ and shifts of all its words by the same number of bits, and a whole side slides in the time of one piece. Each
-function is written twice, as in `lanes.py`: as plain numpy, the slow and obvious way, and as code for LLVM.
+function is written twice, as in `simd_f64.py`: as plain numpy, the slow and obvious way, and as code for LLVM.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import models, register_model
 
-from .compile.jit import OPTIONS  # noqa: F401 - marks a file whose text is part of the kernels
-from .lanes import Code, lowered
+from .jit import OPTIONS  # noqa: F401 - marks a file whose text is part of the kernels
+from .simd_f64 import Code, lowered
 
 LOW, HIGH = 16, 32
 """The two heights of sets."""
 WORD = ir.IntType(32)
 
 
-class _Rows(types.Type):
+class _Bitboard(types.Type):
     def __init__(self, height: int) -> None:
         self.height = height
-        super().__init__(name=f"Rows{height}")
+        super().__init__(name=f"Bitboard{height}")
 
 
-@register_model(_Rows)
+@register_model(_Bitboard)
 class _Model(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, ir.VectorType(WORD, kind.height))
 
 
-def low() -> Any:
+def empty_low() -> Any:
     """The empty set of 16 rows."""
     return np.zeros(LOW, np.int32)
 
 
-def high() -> Any:
+def empty_high() -> Any:
     """The empty set of 32 rows."""
     return np.zeros(HIGH, np.int32)
 
@@ -58,7 +58,7 @@ def single(like: Any, row: int, word: int) -> Any:
     return v
 
 
-def count(v: Any) -> int:
+def popcount(v: Any) -> int:
     """How many squares a set has."""
     return sum(int(word).bit_count() for word in v.view(np.uint32))
 
@@ -68,17 +68,17 @@ def differ(v: Any, w: Any) -> bool:
     return bool((v != w).any())
 
 
-def raised(v: Any) -> Any:
+def shift_up(v: Any) -> Any:
     """The set a row higher."""
     return np.append(v.dtype.type(0), v[:-1])
 
 
-def sunk(v: Any) -> Any:
+def shift_down(v: Any) -> Any:
     """The set a row lower."""
     return np.append(v[1:], v.dtype.type(0))
 
 
-def along(v: Any, free: Any) -> Any:
+def fill_ranks(v: Any, free: Any) -> Any:
     """The squares of `free` that pieces on a set slide to within their rows, and those on which they stand."""
     left = right = v
     for _ in range(len(v)):
@@ -86,11 +86,11 @@ def along(v: Any, free: Any) -> Any:
     return free & (left | right)
 
 
-def across(v: Any, free: Any) -> Any:
+def fill_files(v: Any, free: Any) -> Any:
     """The same within their columns."""
     up = down = v
     for _ in range(len(v)):
-        up, down = up | free & raised(up), down | free & sunk(down)
+        up, down = up | free & shift_up(up), down | free & shift_down(down)
     return free & (up | down)
 
 
@@ -126,16 +126,16 @@ def _filled(code: Code, v: Any, free: Any, step: Any) -> Any:
     return v
 
 
-_EMPTY = {name: _Rows(height) for name, height in (("low", LOW), ("high", HIGH))}
+_EMPTY = {name: _Bitboard(height) for name, height in (("low", LOW), ("high", HIGH))}
 
 
-@lowered(low, _EMPTY["low"])
-def _low(_code: Code) -> Any:
+@lowered(empty_low, _EMPTY["low"])
+def _empty_low_code(_code: Code) -> Any:
     return ir.Constant(ir.VectorType(WORD, LOW), [0] * LOW)
 
 
-@lowered(high, _EMPTY["high"])
-def _high(_code: Code) -> Any:
+@lowered(empty_high, _EMPTY["high"])
+def _empty_high_code(_code: Code) -> Any:
     return ir.Constant(ir.VectorType(WORD, HIGH), [0] * HIGH)
 
 
@@ -153,8 +153,8 @@ def _single(code: Code, like: Any, row: Any, word: Any) -> Any:
     return code.builder.select(there, _everywhere(code, like.type, word), _constant(like, 0))
 
 
-@lowered(count, types.int64)
-def _count(code: Code, v: Any) -> Any:
+@lowered(popcount, types.int64)
+def _popcount_code(code: Code, v: Any) -> Any:
     for name, result in (("ctpop", v.type), ("vector.reduce.add", WORD)):
         kind = ir.FunctionType(result, [v.type])
         call = cgutils.get_or_insert_function(code.builder.module, kind, f"llvm.{name}.v{v.type.count}i32")
@@ -168,56 +168,56 @@ def _differ(code: Code, v: Any, w: Any) -> Any:
     return code.builder.icmp_unsigned("!=", bits, bits.type(0))
 
 
-@lowered(raised, None)
-def _raised(code: Code, v: Any) -> Any:
+@lowered(shift_up, None)
+def _shift_up_code(code: Code, v: Any) -> Any:
     return _moved(code, v, 1)
 
 
-@lowered(sunk, None)
-def _sunk(code: Code, v: Any) -> Any:
+@lowered(shift_down, None)
+def _shift_down_code(code: Code, v: Any) -> Any:
     return _moved(code, v, -1)
 
 
-@lowered(along, None)
-def _along(code: Code, v: Any, free: Any) -> Any:
+@lowered(fill_ranks, None)
+def _fill_ranks_code(code: Code, v: Any, free: Any) -> Any:
     build = code.builder
     left = _filled(code, v, free, lambda x, k: build.shl(x, _constant(x, k)))
     right = _filled(code, v, free, lambda x, k: build.lshr(x, _constant(x, k)))
     return build.and_(free, build.or_(left, right))
 
 
-@lowered(across, None)
-def _across(code: Code, v: Any, free: Any) -> Any:
+@lowered(fill_files, None)
+def _fill_files_code(code: Code, v: Any, free: Any) -> Any:
     up = _filled(code, v, free, lambda x, k: _moved(code, x, k))
     down = _filled(code, v, free, lambda x, k: _moved(code, x, -k))
     return code.builder.and_(free, code.builder.or_(up, down))
 
 
-@lowered(operator.and_, None, _Rows, _Rows)
+@lowered(operator.and_, None, _Bitboard, _Bitboard)
 def _and(code: Code, v: Any, w: Any) -> Any:
     return code.builder.and_(v, w)
 
 
-@lowered(operator.or_, None, _Rows, _Rows)
+@lowered(operator.or_, None, _Bitboard, _Bitboard)
 def _or(code: Code, v: Any, w: Any) -> Any:
     return code.builder.or_(v, w)
 
 
-@lowered(operator.xor, None, _Rows, _Rows)
+@lowered(operator.xor, None, _Bitboard, _Bitboard)
 def _xor(code: Code, v: Any, w: Any) -> Any:
     return code.builder.xor(v, w)
 
 
-@lowered(operator.invert, None, _Rows)
+@lowered(operator.invert, None, _Bitboard)
 def _invert(code: Code, v: Any) -> Any:
     return code.builder.not_(v)
 
 
-@lowered(operator.lshift, None, _Rows, types.Integer)
+@lowered(operator.lshift, None, _Bitboard, types.Integer)
 def _left(code: Code, v: Any, k: Any) -> Any:
     return code.builder.shl(v, _everywhere(code, v.type, k))
 
 
-@lowered(operator.rshift, None, _Rows, types.Integer)
+@lowered(operator.rshift, None, _Bitboard, types.Integer)
 def _right(code: Code, v: Any, k: Any) -> Any:
     return code.builder.lshr(v, _everywhere(code, v.type, k))

@@ -53,10 +53,10 @@ def runs_to_goal(s, sq, d):
 
 
 @inline
-def around(s, king):
-    """What the king sees from his square: roads, lanes, room and pressure, as `DEFAULT` counts them."""
-    roads = 0
-    lanes = 0
+def extract_king_features(s, king):
+    """What the king sees from his square: escapes in one move and in two, room, pressure."""
+    escapes_in_1 = 0
+    escapes_in_2 = 0
     room = 0
     pressure = 0
     bit = 1 << KING
@@ -66,8 +66,8 @@ def around(s, king):
             pressure += 1
         t = king + d
         reach = s.reach[KING]
-        # d and across are the two axes: a step sideways from the road leads along the other one.
-        across = 22 - abs(d)
+        # `d` and `sideways` are the two axes: a step sideways from the road leads along the other one.
+        sideways = 22 - abs(d)
         while reach:
             c = s.board[t]
             if c & 15:
@@ -75,24 +75,24 @@ def around(s, king):
             stops = c == 0 or (s.stop[t] & bit) != 0
             if s.goal[t]:
                 if stops:
-                    roads += 1
+                    escapes_in_1 += 1
                 break
             if stops:
                 room += 1
                 if not s.edge[t] or s.escape == 0:
-                    if runs_to_goal(s, t, across):
-                        lanes += 1
-                    if runs_to_goal(s, t, -across):
-                        lanes += 1
+                    if runs_to_goal(s, t, sideways):
+                        escapes_in_2 += 1
+                    if runs_to_goal(s, t, -sideways):
+                        escapes_in_2 += 1
             if c and not s.pass_[t] & bit:
                 break
             t += d
             reach -= 1
-    return min(roads, 3), min(lanes, 8), min(room, 12), pressure
+    return min(escapes_in_1, 3), min(escapes_in_2, 8), min(room, 12), pressure
 
 
 @inline
-def standing_guards(s):
+def corner_guards(s):
     """Attackers on squares that shut a corner."""
     guards = 0
     for i in range(s.guards):

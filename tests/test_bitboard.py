@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hnefi.engine import rows
+from hnefi.engine.compile import bitboard
 from hnefi.engine.compile.intrinsics import cells_between
 from hnefi.engine.compile.jit import kernel
 
 RECORD = np.dtype(
-    [("v", "i4", (40,)), ("w", "i4", (40,)), ("out", "i4", (12, rows.HIGH)), ("numbers", "i8", (4,))]
+    [("v", "i4", (40,)), ("w", "i4", (40,)), ("out", "i4", (12, bitboard.HIGH)), ("numbers", "i8", (4,))]
 )
 
 
 def everything(empty: Any, height: int) -> Any:
     def fill(s: Any, i: int, j: int, k: int) -> None:
         like = empty()
-        v = rows.load(like, s.v, i)
-        w = rows.load(like, s.w, j)
+        v = bitboard.load(like, s.v, i)
+        w = bitboard.load(like, s.w, j)
         sets = (
             v,
             v & w,
@@ -29,21 +29,21 @@ def everything(empty: Any, height: int) -> Any:
             ~v & w,
             v << k,
             v >> k,
-            rows.raised(v),
-            rows.sunk(v),
-            rows.along(v & w, w),
-            rows.across(v & w, w),
-            rows.single(v, i, j + 1),
+            bitboard.shift_up(v),
+            bitboard.shift_down(v),
+            bitboard.fill_ranks(v & w, w),
+            bitboard.fill_files(v & w, w),
+            bitboard.single(v, i, j + 1),
         )
         for n in range(len(sets)):
             # Bit by bit: sets have no other way out of their registers.
             for row in range(height):
                 for bit in range(31):
-                    s.out[n, row] |= rows.count(sets[n] & rows.single(v, row, 1 << bit)) << bit
-        s.numbers[0] = rows.count(v)
-        s.numbers[1] = rows.differ(v, w)
-        s.numbers[2] = rows.differ(v, v)
-        s.numbers[3] = rows.count(like)
+                    s.out[n, row] |= bitboard.popcount(sets[n] & bitboard.single(v, row, 1 << bit)) << bit
+        s.numbers[0] = bitboard.popcount(v)
+        s.numbers[1] = bitboard.differ(v, w)
+        s.numbers[2] = bitboard.differ(v, v)
+        s.numbers[3] = bitboard.popcount(like)
 
     return fill
 
@@ -62,12 +62,12 @@ def slides(words: Any, free: Any, steps: tuple[tuple[int, int], ...]) -> list[in
     return [sum(1 << bit for bit in range(32) if (row, bit) in found) for row in range(len(words))]
 
 
-@pytest.mark.parametrize("height", [rows.LOW, rows.HIGH])
+@pytest.mark.parametrize("height", [bitboard.LOW, bitboard.HIGH])
 def test_in_registers_as_in_numpy_and_square_by_square(height: int) -> None:
     draw = np.random.default_rng(height)
-    function = everything(rows.low if height == rows.LOW else rows.high, height)
+    function = everything(bitboard.empty_low if height == bitboard.LOW else bitboard.empty_high, height)
     compiled = kernel(function)
-    across = 15 if height == rows.LOW else 19
+    across = 15 if height == bitboard.LOW else 19
     for number in range(4):
         made = np.zeros(1, RECORD).view(np.recarray)
         # An empty board is crossed from edge to edge.

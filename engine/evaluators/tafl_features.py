@@ -1,0 +1,220 @@
+"""Features of a board for tafl's hand-written evaluator: the king's escapes, region and neighbours, mobility (kernels).
+
+Sets of squares are bitboards (`compile/bitboard.py`). The two sides' sets also stand in the tail of the state's move
+stack, where no list of moves ever ends, for what looks at single rows.
+"""
+
+from __future__ import annotations
+
+from ..compile.bitboard import (
+    HIGH,
+    LOW,
+    differ,
+    empty_high,
+    empty_low,
+    fill_files,
+    fill_ranks,
+    load,
+    popcount,
+    shift_down,
+    shift_up,
+    single,
+)
+from ..compile.intrinsics import cells_between, ones
+from ..compile.jit import inline, kernel
+from ..games.interface import MOVES
+from ..games.tafl.codes import KING
+from ..games.tafl.movegen import DIRECTIONS
+from ..squares import STRIDE
+
+ROWS = HIGH
+"""Words of a set: row r of the mailbox is word r + 2, so that two rows around any square are words, too."""
+FEATURES = MOVES - 512 - 32
+"""Where `extract_features` writes its counts; the last 512 words of the stack belong to `can_move`."""
+ATTACKERS = FEATURES - 2 * ROWS
+DEFENDERS = FEATURES - ROWS
+
+FEATURE_NAMES = (
+    "attackers_lost",  # men, from the start of the game
+    "defenders_lost",
+    "escapes_in_1",  # goal squares that the king could go to at once, at most 3
+    "escapes_in_2",  # squares one move away from which he sees a goal, at most 5; 0 where there are escapes in 1
+    "escapes_in_3",  # the same two moves away, at most 16
+    "goals",  # corners, at most 4, that he could reach if the attackers stood still for ever; an edge counts as 4
+    "edges",  # edge squares he could so reach, in 32nds of all; 0 where the goals are corners
+    "region",  # all squares he could so reach, in 32nds of the board
+    "room",  # squares he could go to at once, no goals, at most 14
+    "pressure",  # neighbour squares hostile to him
+    "near_attackers",  # attackers diagonally beside him
+    "far_attackers",  # attackers two rows or columns away
+    "beside_defenders",  # defenders orthogonally beside him
+    "near_defenders",
+    "far_defenders",
+    "thin",  # attackers on that of his four sides where they are fewest, at most 8
+    "empty",  # how many of his four sides have none
+    "attackers_reach",  # squares that attackers could go to at once, in 32nds of the board; rows and columns apart
+    "defenders_reach",
+    "to_move",  # 0 attackers, 1 defenders
+)
+"""What `extract_features` counts, in the order in which it writes."""
+
+
+@inline
+def slides(start, free, n, steps):
+    """The squares of `free` that pieces on `start` go to, at most `steps` steps, with those on which they stand."""
+    if steps >= n:
+        return fill_ranks(start, free) | fill_files(start, free)
+    left = right = up = down = start
+    for _ in range(steps):
+        left = left | free & left << 1
+        right = right | free & right >> 1
+        up = up | free & shift_up(up)
+        down = down | free & shift_down(down)
+    return free & (left | right | up | down)
+
+
+@inline
+def flood_fill(grown, free):
+    """The set as it has grown, square by square, as far as `free` goes."""
+    while True:
+        before = grown
+        grown = grown | fill_ranks(grown, free)
+        grown = grown | fill_files(grown, free)
+        if not differ(grown, before):
+            return grown
+
+
+@inline
+def write_bitboards(s, n):
+    """Write the rows of each side's pieces."""
+    stack = s.moves
+    for i in range(ROWS):
+        stack[ATTACKERS + i] = 0
+        stack[DEFENDERS + i] = 0
+    inside = (2 << n) - 2
+    for row in range(1, n + 1):
+        stack[ATTACKERS + row + 2] = cells_between(s.board, row * STRIDE, 1, 7) & inside
+        stack[DEFENDERS + row + 2] = cells_between(s.board, row * STRIDE, 9, KING) & inside
+
+
+@inline
+def escapes(p, s, n, attackers, defenders):
+    """Escapes in one, two and three moves, room, and the reachable region: where the king could go if all attackers
+    stood still for ever and his own men made way.
+    """
+    stack = s.moves
+    far = s.reach[KING]
+    goals = load(attackers, p.goals, 0)
+    inside = load(attackers, p.inside, 0)
+    free = inside & ~(attackers | defenders)
+    row = s.king // STRIDE
+    king = single(attackers, row + 2, 1 << (s.king - row * STRIDE))
+    one = slides(king, free, n, far)
+    in_1 = popcount(one & goals)
+    one = one & ~goals
+    in_2 = in_3 = 0
+    if in_1 == 0:
+        goalward = slides(goals, free, n, far) & ~goals
+        in_2 = popcount(one & goalward)
+        in_3 = popcount(slides(one, free, n, far) & ~one & goalward)
+    stack[FEATURES + 2] = min(in_1, 3)
+    stack[FEATURES + 3] = min(in_2, 5)
+    stack[FEATURES + 4] = min(in_3, 16)
+    stack[FEATURES + 8] = min(popcount(one), 14)
+    region = flood_fill(king | one, inside & ~attackers)
+    caught = popcount(region & goals)
+    if s.escape == 0:
+        stack[FEATURES + 5] = min(caught, 4)
+        stack[FEATURES + 6] = 0
+    else:
+        stack[FEATURES + 5] = 4 if caught else 0
+        stack[FEATURES + 6] = 32 * caught // max(p.goal_squares, 1)
+    stack[FEATURES + 7] = 32 * popcount(region) // (n * n)
+
+
+@inline
+def king_neighbourhood(s, n):
+    """Who stands around the king: beside him, near him, and on which sides there are no attackers."""
+    stack = s.moves
+    king = s.king
+    pressure = beside_a = beside_d = 0
+    for d in DIRECTIONS:
+        c = s.board[king + d]
+        q = c & 15
+        pressure += (s.hostile[c] >> KING) & 1
+        beside_a += 1 <= q <= 5
+        beside_d += 9 <= q <= 13
+    row = king // STRIDE + 2
+    column = king - (row - 2) * STRIDE
+    near_a = near_d = far_a = far_d = 0
+    for i in range(row - 2, row + 3):
+        attackers = stack[ATTACKERS + i] << 2 >> column & 31
+        defenders = stack[DEFENDERS + i] << 2 >> column & 31
+        far_a += ones(attackers)
+        far_d += ones(defenders)
+        if row - 1 <= i <= row + 1:
+            near_a += ones(attackers & 14)
+            near_d += ones(defenders & 14)
+    below = above = left = right = 0
+    for i in range(3, n + 3):
+        attackers = stack[ATTACKERS + i]
+        here = ones(attackers)
+        if i < row:
+            below += here
+        elif i > row:
+            above += here
+        left += ones(attackers & ((1 << column) - 1))
+        right += ones(attackers >> (column + 1))
+    stack[FEATURES + 9] = pressure
+    stack[FEATURES + 10] = near_a - beside_a
+    stack[FEATURES + 11] = far_a - near_a
+    stack[FEATURES + 12] = beside_d
+    stack[FEATURES + 13] = near_d - beside_d - 1
+    stack[FEATURES + 14] = far_d - near_d
+    stack[FEATURES + 15] = min(below, above, left, right, 8)
+    stack[FEATURES + 16] = (below == 0) + (above == 0) + (left == 0) + (right == 0)
+
+
+@inline
+def mobility(start, free, n, far):
+    """How far one side's pieces could go at once, along rows and along columns, in 32nds of the board."""
+    if far >= n:
+        squares = popcount(fill_ranks(start, free)) + popcount(fill_files(start, free))
+    else:
+        left = right = up = down = start
+        for _ in range(far):
+            left = left | free & left << 1
+            right = right | free & right >> 1
+            up = up | free & shift_up(up)
+            down = down | free & shift_down(down)
+        squares = popcount(free & (left | right)) + popcount(free & (up | down))
+    return 32 * squares // (n * n)
+
+
+@kernel
+def extract_with_king(p, s, empty):
+    """Write the counts that need a king; sets are as high as `empty`."""
+    stack = s.moves
+    n = s.width
+    write_bitboards(s, n)
+    attackers = load(empty, stack, ATTACKERS)
+    defenders = load(empty, stack, DEFENDERS)
+    escapes(p, s, n, attackers, defenders)
+    king_neighbourhood(s, n)
+    free = load(empty, p.free, 0) & ~(attackers | defenders)
+    stack[FEATURES + 17] = mobility(attackers, free, n, s.reach[1])
+    stack[FEATURES + 18] = mobility(defenders, free, n, s.reach[9])
+
+
+@kernel
+def extract_features(p, s):
+    """Write the counts of a position to `s.moves[SEEN:]`; without a king only the first two mean anything."""
+    stack = s.moves
+    stack[FEATURES] = p.attackers - s.count[0]
+    stack[FEATURES + 1] = p.defenders + 1 - s.count[1]
+    stack[FEATURES + 19] = s.side
+    if s.king:
+        if s.width + 3 <= LOW:
+            extract_with_king(p, s, empty_low())
+        else:
+            extract_with_king(p, s, empty_high())

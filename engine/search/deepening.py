@@ -1,0 +1,172 @@
+"""One search from start to answer: depth after depth until time, limits or the position say enough, and the reports.
+
+What every algorithm has in common; how a depth is searched is the business of its own run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import random
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..games.base_position import Position
+from ..score import MATE, WON
+from .clock import budget
+from .control import SearchControl
+from .types import Info, Limits, Score, SearchResult, Settings
+
+MAX_DEPTH = 90
+
+
+@dataclass(frozen=True, slots=True)
+class SearchContext:
+    """What a run is given besides the position and the limits.
+
+    `load` gives the state and the parameters for a position, `stream` random numbers, the same for the same seed and
+    position.
+    """
+
+    settings: Settings
+    control: SearchControl
+    load: Callable[[Position], tuple[Any, Any]]
+    stream: Callable[[Position], random.Random]
+
+
+class Run:
+    """One search from start to answer, a depth after the other; how a depth is searched is the business of its kind."""
+
+    deepest = MAX_DEPTH
+
+    def __init__(
+        self,
+        context: SearchContext,
+        position: Position,
+        moves: list[int],
+        limits: Limits,
+        on_info: Callable[[Info], None],
+    ) -> None:
+        self.context = context
+        self.settings = context.settings
+        self.control = context.control
+        self.position = position
+        self.limits = limits
+        self.on_info = on_info
+        self.moves = moves
+        self.lines = min(max(1, self.settings.multipv), len(moves))
+        self.budget = budget(limits, position.side, self.settings.move_overhead)
+        self.pv: tuple[int, ...] = (moves[0],)
+        self.value = 0
+        """What the best line is worth to the side to move, in centipawns; a win in n plies is MATE - n."""
+        self.changed = 0
+        """The depth at which the best move last became another."""
+        self.falling = False
+        """Whether the best line is worth clearly less than it was."""
+
+    def _iterate(self, depth: int) -> bool:
+        """One depth, all lines; False if it was cut short."""
+        raise NotImplementedError
+
+    def result(self) -> SearchResult:
+        """Search until a limit is reached or the search is stopped."""
+        with self.control.watching(self.budget, ponder=self.limits.ponder):
+            self._deepen()
+        return SearchResult(self.pv[0], self.pv[1] if len(self.pv) > 1 else None)
+
+    def _deepen(self) -> None:
+        deepest = min(self.limits.depth or self.deepest, self.deepest)
+        if self.limits.mate is not None:
+            deepest = min(deepest, 2 * self.limits.mate)
+        for depth in range(1, deepest + 1):
+            if not self._iterate(depth) or self._enough(depth):
+                return
+
+    def _enough(self, depth: int) -> bool:
+        """Whether another depth would be a waste: out of time, decided, or nothing to choose."""
+        if self.control.stopped:
+            return True
+        plies = MATE - abs(self.value)
+        mate = self.limits.mate
+        if mate is not None and self.value > WON and plies <= 2 * mate - 1:
+            return True
+        if self._decided(depth) and not self.limits.infinite:
+            return True
+        if self.budget.timed and not self.control.pondering:
+            return len(self.moves) == 1 or self.budget.spent(self._instability(depth))
+        return False
+
+    def _decided(self, depth: int) -> bool:
+        """Whether an end is forced that no further depth could change."""
+        return MATE - abs(self.value) <= depth
+
+    def _instability(self, depth: int) -> float:
+        """How much of its usual share of time a move deserves: more while the answer still changes."""
+        settled = max(0, depth - self.changed)
+        return max(0.5, 1.5 - 0.15 * settled) * (1.4 if self.falling else 1.0)
+
+    def _seldepth(self, depth: int) -> int:
+        return depth
+
+    def _nodes(self) -> int:
+        """Nodes so far, by all threads."""
+        raise NotImplementedError
+
+    def _hashfull(self) -> int:
+        return 0
+
+    def _report(self, depth: int, line: int, value: int, pv: tuple[int, ...], bound: str = "") -> None:
+        elapsed = self.budget.elapsed()
+        nodes = self._nodes()
+        self.on_info(
+            Info(
+                depth=depth,
+                seldepth=self._seldepth(depth),
+                multipv=line + 1,
+                score=score_of(value),
+                nodes=nodes,
+                nps=int(nodes * 1000 / max(elapsed, 0.001)),
+                hashfull=self._hashfull(),
+                time=int(elapsed),
+                pv=pv,
+                wdl=win_draw_loss(value),
+                bound=bound,
+            )
+        )
+
+
+def score_of(value: int) -> Score:
+    """A search value as a score: forced ends count the winner's own moves."""
+    if value > WON:
+        return Score(mate=(MATE - value + 1) // 2)
+    if value < -WON:
+        return Score(mate=-((MATE + value) // 2))
+    return Score(cp=value)
+
+
+def win_draw_loss(value: int) -> tuple[int, int, int]:
+    """Per mille of wins, draws and losses to expect: 100 centipawns are a score of 64 %, draws are not foreseen."""
+    if abs(value) > WON:
+        return (1000, 0, 0) if value > 0 else (0, 0, 1000)
+    won = round(1000 / (1 + 10 ** (-value / 400)))
+    return (won, 0, 1000 - won)
+
+
+def new_table(size: int) -> Any:
+    """A table of `size` bytes, all zero, as words of 64 bits.
+
+    Its memory comes in small pages as a search touches it. With the huge pages that numpy asks for, the first
+    search of a process stood still for a tenth of a second, which a short clock does not have; later ones are
+    4 % faster with them.
+    """
+    if sys.platform != "linux":
+        return np.zeros(size // 8, np.uint64)
+    block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    # A kernel without huge pages refuses the advice, and needs none.
+    with contextlib.suppress(OSError):
+        block.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(block, np.uint64)
