@@ -52,6 +52,22 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.loadscopereorder = False  # pytest-xdist would sort the files by their number of tests
 
 
+def pytest_collection_finish() -> None:
+    """Keep the machine code of what only tests call from Python: each process would make it anew, seconds for each."""
+    from hnefi.engine.compile import jit
+
+    if jit.LINKED and not jit.numba.config.DISABLE_JIT:
+        from hnefi.engine.compile.linking import Kernel
+
+        make = Kernel.entry.func
+
+        def kept(kernel: Kernel) -> object:
+            kernel._cached = kernel._cached or kernel.py_func.__module__.startswith("hnefi.")
+            return make(kernel)
+
+        Kernel.entry.func = kept
+
+
 def pytest_report_header() -> str:
     folder = os.environ.get("HNEFI_CORPORA", "not named (HNEFI_CORPORA): their tests are skipped")
     thorough = os.environ.get("HNEFI_THOROUGH", "1")
