@@ -380,10 +380,17 @@ def test_machine_code_on_a_disk_that_can_only_be_read_is_used(
     def refused(*_: Any, **__: Any) -> None:
         raise OSError(30, "Read-only file system")
 
+    really = os.open
+
+    def reading(path: Any, flags: int, *rest: Any, **more: Any) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            refused()
+        return really(path, flags, *rest, **more)
+
     file = home / "entry-1.code"
     os.utime(file, (1, 1))
     monkeypatch.setattr(os, "utime", refused)
-    monkeypatch.setattr(os, "open", refused)
+    monkeypatch.setattr(os, "open", reading)
     assert cache.load("entry-1") == b"x"
     assert not cache.Lock().acquire("part")
 
