@@ -36,7 +36,6 @@ GRACE = 0.05
 LAST_WORK = 600.0
 """Seconds that everything else gets to be finished after the end of input."""
 GREETINGS = {b"uti": "uti", b"uci": "uci", b"ugi": "ugi"}
-INTERRUPTED = 130
 
 
 def greeting(dialect: str) -> Iterator[str]:
@@ -341,7 +340,9 @@ def main(argv: list[str] | None = None) -> int:
     except OSError:
         pass  # no standard output to begin with
     except KeyboardInterrupt:
-        os._exit(INTERRUPTED)
+        from .hosts.exit_codes import SIGNALLED
+
+        os._exit(SIGNALLED)
     sys.stderr.flush()
     os._exit(0)
 

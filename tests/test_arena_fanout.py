@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from fake_arena import config
 
+from hnefi.protocol.hosts import exit_codes
 from hnefi.tools.arena import clusters, fanout, run
 from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.arena.store import Store
@@ -201,7 +202,7 @@ def test_interrupted_nothing_is_left_and_the_run_goes_on(
             time.sleep(interrupts.TWICE)
         done = running.end()
         if signals[0] == signal.SIGINT:
-            assert done.returncode == run.INTERRUPTED, done.stderr
+            assert done.returncode == exit_codes.INTERRUPTED, done.stderr
             assert done.stdout.splitlines()[-1] == f"hnefi arena resume {tmp_path / 'run'}"
             assert "Traceback" not in done.stderr
         line = [*ARENA, "resume", str(tmp_path / "run")]

@@ -24,6 +24,7 @@ import pytest
 from fake_arena import FakePlay, Plain, config, play
 from patience import PROMPTLY
 
+from hnefi.protocol.hosts import exit_codes
 from hnefi.tools.arena import command, option_reader, report, run, store
 from hnefi.tools.arena.engine_slot import preflight
 from hnefi.tools.arena.options import ConfigError
@@ -96,7 +97,7 @@ def test_an_interrupted_run_goes_on_to_the_same_result(
     _, whole = play(settings, tmp_path / "whole", FakePlay())
     for after in (1, 4, 3):
         capsys.readouterr()
-        assert interrupted(settings, tmp_path / "run", after) == run.INTERRUPTED
+        assert interrupted(settings, tmp_path / "run", after) == exit_codes.INTERRUPTED
         assert output(capsys)[-1] == f"hnefi arena resume {tmp_path / 'run'}"
     code, loop = play(settings, tmp_path / "run", fake := FakePlay())
     assert (code, loop.digest) == (0, whole.digest)
@@ -111,7 +112,7 @@ def test_of_an_open_pair_only_the_second_game_is_played(tmp_path: Path) -> None:
                 await abort.wait()
 
     settings = config(pairs=1)
-    assert interrupted(settings, tmp_path / "run", 1, Endless()) == run.INTERRUPTED
+    assert interrupted(settings, tmp_path / "run", 1, Endless()) == exit_codes.INTERRUPTED
     play(settings, tmp_path / "run", fake := FakePlay())
     assert fake.played == ["1.2"]
 
@@ -210,7 +211,7 @@ def test_the_exit_code_of_a_test(tmp_path: Path) -> None:
     h1 = config(sprt__elo0=-200, sprt__elo1=-100, **bounds)
     open_ended = config(sprt__elo0=0, sprt__elo1=1, **(bounds | {"sprt__max_pairs": 5}))
     codes = [play(one, tmp_path / str(n), FakePlay())[0] for n, one in enumerate((h0, h1, open_ended))]
-    assert codes == [run.H0_ACCEPTED, run.COMPLETE, run.INCONCLUSIVE]
+    assert codes == [exit_codes.H0_ACCEPTED, exit_codes.DONE, exit_codes.INCONCLUSIVE]
 
 
 @pytest.mark.parametrize("slots", [1, 3])
@@ -223,10 +224,10 @@ def test_three_faults_in_a_row_end_a_match(
     code, loop = play(
         config(pairs=9, swap=False), tmp_path / "always", FakePlay(slots, 0.01, faulty=frozenset({0}))
     )
-    assert (code, loop.progress.withdrawn) == (run.FAULTS, {0: "3.1"})
+    assert (code, loop.progress.withdrawn) == (exit_codes.FAULTS, {0: "3.1"})
     assert len(loop.progress.counted) == 3
     assert "random-blind is withdrawn after 3 faults in a row, the last in game 3.1: crash" in output(capsys)
-    assert play(config(pairs=9, swap=False), tmp_path / "always", fake := FakePlay())[0] == run.FAULTS
+    assert play(config(pairs=9, swap=False), tmp_path / "always", fake := FakePlay())[0] == exit_codes.FAULTS
     assert fake.played == []
 
 
@@ -246,7 +247,7 @@ def test_a_tournament_goes_on_without_the_withdrawn(tmp_path: Path) -> None:
 def test_any_fault_may_end_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = config(pairs=50, control__fail_on_fault=True)
     code, loop = play(settings, tmp_path / "run", FakePlay(1, 0.01, faulty=frozenset({1})))
-    assert code == run.FAULTS
+    assert code == exit_codes.FAULTS
     assert len(loop.store.rows) < 50
     assert output(capsys)[-1].startswith("hnefi arena resume ")
 
@@ -294,7 +295,7 @@ def test_a_full_disk_stops_the_run(
     monkeypatch.setattr(store.os, "write", full)
     code, loop = play(settings, tmp_path / "run", FakePlay(2, 0.001))
     monkeypatch.undo()
-    assert code == run.STORAGE
+    assert code == exit_codes.STORAGE
     lines = output(capsys)
     assert any("No space left on device" in line for line in lines)
     assert len(loop.progress.counted) <= len(loop.store.rows) < 100
@@ -328,7 +329,7 @@ def test_one_interruption_breaks_games_off_and_says_how_to_go_on(tmp_path: Path,
     with fake_process(folder, "pairs=500", "pace=0.2") as process:
         process.send_signal(number)
         out, _ = process.communicate(timeout=100)
-    assert process.returncode == run.INTERRUPTED
+    assert process.returncode == exit_codes.INTERRUPTED
     assert out.splitlines()[-1] == f"hnefi arena resume '{folder}'"
     assert "interrupted: running games are broken off" in out
     with Store.read(folder) as opened:
@@ -350,13 +351,13 @@ def test_games_may_be_finished_and_a_second_interruption_does_not_wait(tmp_path:
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=100)
     assert time.monotonic() - begun < PROMPTLY
-    assert process.returncode == run.INTERRUPTED
+    assert process.returncode == exit_codes.INTERRUPTED
     assert out.splitlines()[-1] == "hurried"
     assert out.splitlines()[-2] == f"hnefi arena resume {tmp_path / 'run'}"
     with fake_process(tmp_path / "finished", "pairs=500", "pace=0.3", *words[2:]) as process:
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=100)
-    assert process.returncode == run.INTERRUPTED
+    assert process.returncode == exit_codes.INTERRUPTED
     assert "\ngame " in out.partition("interrupted:")[2]
 
 
@@ -386,7 +387,7 @@ def test_what_ends_by_a_second_interruption_is_no_result(tmp_path: Path) -> None
             screen.loop = Loop(fake_arena.prepared(settings), opened, Killed(3), screen)
             return await screen.loop.play_on()
 
-        assert asyncio.run(everything()) == run.INTERRUPTED
+        assert asyncio.run(everything()) == exit_codes.INTERRUPTED
         assert {row.id for row in opened.rows.values()} == {"1.1", "1.2"}
 
 
@@ -459,7 +460,7 @@ def test_an_interruption_while_engines_are_prepared_leaves_nothing(tmp_path: Pat
         finally:
             process.kill()
     assert time.monotonic() - begun < 45
-    assert (process.returncode, out, err) == (run.INTERRUPTED, "", f"{command.NOTHING}\n")
+    assert (process.returncode, out, err) == (exit_codes.INTERRUPTED, "", f"{command.NOTHING}\n")
     _wait_for(lambda: not engines_of(marker))
     assert list(tmp_path.iterdir()) == []
 
@@ -475,7 +476,7 @@ def test_engines_that_an_interrupt_takes_away_are_nobody_s_fault(
     def fail() -> int:
         raise ConfigError("the engine has ended: killed by SIGKILL")
 
-    assert command._guarded(fail) == run.INTERRUPTED
+    assert command._guarded(fail) == exit_codes.INTERRUPTED
     assert capsys.readouterr().err == f"{command.NOTHING}\n"
 
 
@@ -555,7 +556,7 @@ def test_killed_or_interrupted_nothing_is_left_and_the_run_goes_on(
                 time.sleep(interrupts.TWICE)
             out, _ = process.communicate(timeout=100)
         if signals[0] == signal.SIGINT:
-            assert process.returncode == run.INTERRUPTED
+            assert process.returncode == exit_codes.INTERRUPTED
             assert out.splitlines()[-1] == f"hnefi arena resume {tmp_path / 'run'}"
         _wait_for(lambda: not engines_of(marker))
         words = [*ARENA, "resume", str(tmp_path / "run")]
@@ -613,7 +614,7 @@ def test_engines_that_do_not_end_are_killed_with_all_that_they_started(
             time.sleep(interrupts.TWICE)
         process.communicate(timeout=100)
     assert time.monotonic() - begun < 45  # in peace it takes those ninety seconds
-    assert process.returncode == run.INTERRUPTED
+    assert process.returncode == exit_codes.INTERRUPTED
     _wait_for(lambda: not engines_of(marker))
     with Store.read(tmp_path / "run") as opened:
         assert opened.rows
@@ -647,7 +648,7 @@ def test_everything_that_may_be_kept_of_a_run(
 def test_lines_stay_where_they_are_read(tmp_path: Path, small: list[str]) -> None:
     for words in (["--backend", "loky"], ["--concurrency", "17"]):
         done = arena(*small, "--out", tmp_path / "run", "--traffic", *words)
-        assert done.returncode == run.REFUSED
+        assert done.returncode == exit_codes.USAGE
         assert "output.traffic: expected no backend" in done.stderr
     assert not (tmp_path / "run").exists()
 
@@ -666,7 +667,7 @@ def test_files_in_the_folder_of_a_run_are_written_down_as_seen_from_there(tmp_pa
 def test_a_changed_run_is_refused_item_by_item(tmp_path: Path, small: list[str], undisturbed: str) -> None:
     arena(*small, "--out", tmp_path / "run")
     done = arena("resume", tmp_path / "run", "--pairs", 7, "--seed", 6)
-    assert done.returncode == run.REFUSED
+    assert done.returncode == exit_codes.USAGE
     assert "  run.seed: was '5', is '6'" in done.stderr
     assert digest(arena("resume", tmp_path / "run")) == undisturbed
     more = arena("resume", tmp_path / "run", "--pairs", 7)
@@ -693,7 +694,7 @@ def test_nothing_is_half_created(
         (["--pairs", "9"], "file has 8 distinct openings of 'brandubh': expected 9"),
     ]
     for words, message in bad:
-        assert command.main([*small, "--out", str(tmp_path / "run"), *words]) == run.REFUSED
+        assert command.main([*small, "--out", str(tmp_path / "run"), *words]) == exit_codes.USAGE
         assert message in capsys.readouterr().err
         assert list(tmp_path.iterdir()) == []
 
@@ -707,7 +708,7 @@ def test_a_foreign_engine_is_called_what_it_calls_itself(tmp_path: Path) -> None
         *words, "--out", tmp_path / "run", "--nodes", 5, "--openings-source", "start", "--openings-repeat", 3
     )
     # Its only move is illegal in brandubh.
-    assert done.returncode == run.FAULTS, done.stderr
+    assert done.returncode == exit_codes.FAULTS, done.stderr
     assert "Fake 1.0 (a) – Fake 1.0 2 (d): 0-1, illegal move" in done.stdout
     assert 'name = "Fake 1.0 2"' in (tmp_path / "run" / "config.toml").read_text()
 
@@ -717,7 +718,7 @@ def test_subcommands_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         command.main(["--help"])
     assert ended.value.code == 0
     assert "hnefi arena resume RUN" in capsys.readouterr().out
-    assert command.main(["resume", "/no/such/run"]) == run.REFUSED
+    assert command.main(["resume", "/no/such/run"]) == exit_codes.USAGE
     assert "expected the folder of a run" in capsys.readouterr().err
-    assert command.main(["resume", "/no/such/run", "--pears", "3"]) == run.REFUSED
+    assert command.main(["resume", "/no/such/run", "--pears", "3"]) == exit_codes.USAGE
     assert "did you mean --pairs?" in capsys.readouterr().err

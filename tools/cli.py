@@ -64,9 +64,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 ADAPTERS = ("engine", "play", "mqtt")
 """They know themselves what signals mean, and say in their own way that kernels are compiled."""
-USAGE = 2
-STORAGE = 4
-INTERRUPTED = 130
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -81,7 +78,9 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+        from hnefi.protocol.hosts.exit_codes import SIGNALLED
+
+        return SIGNALLED
     except BrokenPipeError:
         # Whoever read our output has gone (`hnefi variants | head`); python would complain once more while it exits.
         import os
@@ -111,11 +110,13 @@ def _open_streams() -> None:
 
 def _unwritten(command: str, error: OSError) -> int:
     """What a disk did not take, in a sentence; any other error is a mistake of ours and shows where."""
-    from .common.exit_codes import UNWRITABLE, unwritten
+    from hnefi.protocol.hosts.exit_codes import UNWRITABLE, unwritten
 
     if error.errno not in UNWRITABLE:
         raise error
     print(f"hnefi {command}: {unwritten(error)}: expected a place that can be written", file=sys.stderr)
+    from hnefi.protocol.hosts.exit_codes import STORAGE
+
     return STORAGE
 
 
@@ -145,6 +146,8 @@ def _run(command: str, arguments: list[str], *, program: bool) -> int:
         print(NAME, VERSION)
         return 0
     print(unknown(command), file=sys.stderr)
+    from hnefi.protocol.hosts.exit_codes import USAGE
+
     return USAGE
 
 

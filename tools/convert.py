@@ -15,9 +15,9 @@ from typing import IO, TYPE_CHECKING
 
 from hnefi.engine import durable
 from hnefi.engine.regular import open_regular
+from hnefi.protocol.hosts.exit_codes import code_of
 
 from .common.arguments import add_variant_path, find_variant, parser
-from .common.exit_codes import code_of
 from .common.interrupts import gone_with_us
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hnefi.protocol.hosts.exit_codes import code_of
+
 from .common.arguments import add_variant_path, find_variant, parser
-from .common.exit_codes import code_of
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_variant import AnyVariant

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED
+
 from .common.arguments import let_interrupt_end_us, parser, positive
-from .common.exit_codes import INTERRUPTED
 from .common.interrupts import caught, check
 
 MIB = 1024 * 1024

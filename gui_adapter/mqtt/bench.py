@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED, OURS_FAILED
 from hnefi.protocol.process import Listener, Process
 
 from . import brokers, topics
@@ -28,7 +29,7 @@ from .check import short_check
 from .client import Link, LinkError, Message, Offline
 from .remote import Remote, RemoteError
 from .remote_session import SessionEnded
-from .shutdown import INTERRUPTED, Asked
+from .shutdown import Asked
 from .soak import Observer, Pace, Soak, born, children, resident, running
 
 ROUNDS = 30
@@ -43,7 +44,6 @@ BESIDE = 0.02
 MEMORY_GO = "go movetime 1000"
 SOAK_END = 20.0
 """Seconds that the end of an interrupted soak may take; `--help` says so."""
-FAILED, ENGINE_FAILED = 3, 4
 PATIENCE = 60.0
 """Seconds that a question beside a flood may take."""
 COMMAND = "import sys; from hnefi.gui_adapter.mqtt.command import main; sys.exit(main(sys.argv[1:]))"
@@ -360,10 +360,10 @@ def main(argv: list[str]) -> int:
         return error.status
     except (LinkError, BenchFailed, ValueError) as error:
         say(f"hnefi mqtt bench: {error}")
-        return FAILED
+        return FAULTS
     except (RemoteError, SessionEnded) as error:
         say(f"hnefi mqtt bench: {error}")
-        return ENGINE_FAILED
+        return OURS_FAILED
 
 
 def _count(text: str) -> int:

@@ -16,10 +16,12 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
+from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED
+
 from . import topics
 from .arguments import GUEST, access, add_connection, parser, password
 from .client import Access, Link, LinkError, Message, Will
-from .shutdown import INTERRUPTED, Asked
+from .shutdown import Asked
 
 ECHOES = 20
 SLOW_MS = 20.0
@@ -30,7 +32,6 @@ QUIET = 0.3
 """So long we listen where nothing may arrive, once it is known that other messages do."""
 LARGE = 64 * 1024
 SHARED = 10
-FAILED = 3
 NOBODY = "hnefi-check"
 """The user of the sessions on whose topics we try things."""
 
@@ -342,8 +343,8 @@ def main(argv: list[str]) -> int:
         report = Asked().run(lambda asked: asked.unless(check(way, other)))
     except LinkError as error:
         print(f"hnefi mqtt check: {error}", file=sys.stderr)
-        return FAILED
+        return FAULTS
     if report is None:
         return INTERRUPTED
     print(f"broker {way.address}", *table(report), sep="\n")
-    return 0 if report.passed else FAILED
+    return 0 if report.passed else FAULTS

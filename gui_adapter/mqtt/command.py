@@ -7,6 +7,7 @@ from importlib import import_module
 
 from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol.flags import filled
+from hnefi.protocol.hosts.exit_codes import USAGE
 
 VERBS: dict[str, tuple[str, str]] = {
     "serve": ("serve", "engines behind a broker, one process per session (the verb if none is named)"),
@@ -17,7 +18,6 @@ VERBS: dict[str, tuple[str, str]] = {
     "check": ("check", "what a broker can do, and how fast it is"),
     "bench": ("bench", "measure the service on this machine"),
 }
-USAGE = 2
 
 
 def main(argv: list[str]) -> int:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hnefi.protocol.hosts import journal, trace
+from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED, OURS_FAILED
 
 from . import topics
 from .arguments import GUEST, access, add_connection, parser
-from .shutdown import INTERRUPTED, Asked
+from .shutdown import Asked
 
 if TYPE_CHECKING:
     from .address import Address
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("hnefi.mqtt")
 
-USAGE, BROKER_FAILED, ENGINE_FAILED = 2, 3, 4
 PARTING = 3.0
 """Seconds for the goodbyes to a broker that hangs, after the sessions have been closed."""
 
@@ -173,7 +173,7 @@ async def _serve(
                 "expected one that does, such as Mosquitto",
                 file=sys.stderr,
             )
-            return BROKER_FAILED
+            return FAULTS
         service = Service(way, settings)
         if await ending.unless(_learned(service)) is None:
             return INTERRUPTED
@@ -201,12 +201,12 @@ async def _serve(
             outcome.failure = str(refused)
     except EngineError as error:
         print(f"hnefi mqtt serve: {error}", file=sys.stderr)
-        return ENGINE_FAILED
+        return OURS_FAILED
     finally:
         await broker.close()
     if outcome.failure:
         print(f"hnefi mqtt serve: {outcome.failure}", file=sys.stderr)
-        return BROKER_FAILED
+        return FAULTS
     return 0
 
 

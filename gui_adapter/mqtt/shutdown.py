@@ -13,11 +13,11 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, TypeVar
 
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED
 from hnefi.protocol.process import kill_groups
 
 T = TypeVar("T")
 
-INTERRUPTED = 1
 """The exit code of a command that was told to end."""
 LIMIT = 0.8
 """Seconds that a command may take to end, unless it says something else."""

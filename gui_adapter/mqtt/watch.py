@@ -17,13 +17,14 @@ from contextlib import suppress
 from typing import Any, TextIO, TypeGuard
 
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED
 from hnefi.protocol.hosts.text_table import clip, safe
 
 from . import topics
 from .arguments import access, add_connection, parser
 from .board import board
 from .client import Access, Link, LinkError, Message
-from .shutdown import INTERRUPTED, Asked
+from .shutdown import Asked
 
 REDRAW = 0.2
 LISTING = 1.0
@@ -32,7 +33,6 @@ GAMES = 4096
 """Games that are known at most: a stranger may publish as many as he likes."""
 ROWS = 12
 """Rows of a table that are shown."""
-FAILED = 3
 HOME, CLEAR_LINE, CLEAR_REST = "\x1b[H", "\x1b[K", "\x1b[J"
 OTHER_SCREEN, OWN_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
@@ -331,7 +331,7 @@ async def _runs(link: Link) -> dict[str, dict[str, Any]]:
 def _list_runs(runs: Mapping[str, Mapping[str, Any]], out: TextIO) -> int:
     if not runs:
         print("hnefi mqtt watch: nobody shows a run at this broker (hnefi mqtt arena does)", file=sys.stderr)
-        return FAILED
+        return FAULTS
     for run, meta in runs.items():
         show = Show(run)
         show.meta = dict(meta)
@@ -362,4 +362,4 @@ def main(argv: list[str]) -> int:
         )
     except LinkError as error:
         print(f"hnefi mqtt watch: {error}", file=sys.stderr)
-        return FAILED
+        return FAULTS

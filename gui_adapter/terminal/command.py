@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .opponents import Spec
     from .settings import Settings
 
-USAGE: Final = 2
 OTHER_SIDE: Final = 3
 FIRST_SCREEN: Final = 0.1
 """Seconds after which the engines are started behind the full screen."""

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, Final, Protocol
 
+from hnefi.protocol.hosts.exit_codes import USAGE
+
 from . import drawing
 from .controller import LINE_LIMIT, Controller
 from .values import LogLine
 
-USAGE: Final = 2
 AT_ONCE: Final = frozenset({"stop", "pause"})
 """Words that do not wait until what runs has ended."""
 WIDTH: Final = 100

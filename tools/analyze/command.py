@@ -7,9 +7,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED
+
 from ..common import interrupts
 from ..common.arguments import add_out, add_plain, add_variant_path, parser, positive
-from ..common.exit_codes import INTERRUPTED
 
 if TYPE_CHECKING:
     from .analyser import Source

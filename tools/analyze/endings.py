@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, INTERRUPTED, OURS_FAILED, STORAGE, USAGE, code_of
+
 from ..common import interrupts
-from ..common.exit_codes import DONE, FAULTS, INTERRUPTED, OURS_FAILED, STORAGE, USAGE, code_of
 
 __all__ = ["DONE", "INTERRUPTED", "STORAGE", "USAGE", "code_of", "failed", "until_interrupted"]
 

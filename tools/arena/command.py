@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol.flags import Parser
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, USAGE
 
-from ..common.exit_codes import INTERRUPTED
 from . import option_reader, resolve
 from .options import Config, ConfigError, Document, Option
 
@@ -50,10 +50,6 @@ CHANGEABLE = {
 """What of these groups may be different when a run goes on."""
 NEW_ONLY = ("-o", "--out", "--dry-run", "--no-dry-run")
 """Flags of a new run that say nothing to one that goes on."""
-
-USAGE = 2
-REFUSED = 2
-STORAGE = 4
 
 
 NOTHING = "hnefi arena: interrupted before the first game: nothing was played"
@@ -189,7 +185,7 @@ def _guarded(action: Callable[[], int]) -> int:
         if _leaving():
             return INTERRUPTED
         print(f"hnefi arena: {error}", file=sys.stderr)
-        return STORAGE if isinstance(error, StorageFailed) else REFUSED
+        return STORAGE if isinstance(error, StorageFailed) else USAGE
 
 
 def play(config: Config) -> int:

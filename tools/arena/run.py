@@ -21,6 +21,7 @@ from typing import Protocol
 
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, H0_ACCEPTED, INCONCLUSIVE, INTERRUPTED, STORAGE
 from hnefi.protocol.hosts.text_table import safe
 from hnefi.protocol.process import kill_all
 
@@ -47,11 +48,6 @@ from .store import (
 from .traffic import FOLDER as TRAFFIC
 from .traffic import Thinking, Traffic, joined
 from .values import LATE, EngineSpec, GameResult, GameTask, Opening
-
-COMPLETE, INTERRUPTED, REFUSED, FAULTS, STORAGE = range(5)
-"""Exit codes."""
-H0_ACCEPTED, INCONCLUSIVE = 10, 11
-"""Exit codes of a test, if they are wanted; H1 is 0."""
 
 UNSTORED = 32
 """So many games wait to be stored at most; then playing waits."""
@@ -520,8 +516,8 @@ class Loop:
     def _exit_code(self, ending: str) -> int:
         if ending == "complete" and self.progress.test is not None and self.run.config["control.sprt_exit"]:
             verdict = self.progress.test.verdict
-            return {"H1": COMPLETE, "H0": H0_ACCEPTED}.get(verdict or "", INCONCLUSIVE)
-        return {"complete": COMPLETE, "faults": FAULTS, "storage": STORAGE}.get(ending, INTERRUPTED)
+            return {"H1": DONE, "H0": H0_ACCEPTED}.get(verdict or "", INCONCLUSIVE)
+        return {"complete": DONE, "faults": FAULTS, "storage": STORAGE}.get(ending, INTERRUPTED)
 
     @property
     def digest(self) -> str:

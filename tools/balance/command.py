@@ -11,8 +11,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED, USAGE, code_of
+
 from ..common import arguments, interrupts
-from ..common.exit_codes import INTERRUPTED, USAGE, code_of
 from ..evolve.progress import duration
 
 if TYPE_CHECKING:

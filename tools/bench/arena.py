@@ -13,8 +13,9 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from hnefi.protocol.hosts.exit_codes import STORAGE
+
 from ..common.arguments import find_variant, let_interrupt_end_us, parser, positive
-from ..common.exit_codes import STORAGE
 
 if TYPE_CHECKING:
     from ..arena.values import EngineSpec, GameResult, GameTask

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from .exit_codes import INTERRUPTED
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED
 
 GRACE = 0.7
 """Seconds after the first interrupt in which a command ends by itself, or is ended."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 PASSED = 0
 FAULTY = 1
-USAGE = 2
 SHOWN_LINES = 30
 MARGIN = 13
 COLOURS = {"pass": "32", "FAIL": "1;31", "advisory": "33", "skipped": "2"}

@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED
+
 from ..common import interrupts
 from ..common.arguments import add_variant_path, find_tafl_variant, natural, parser, positive
-from ..common.exit_codes import INTERRUPTED
 
 if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from hnefi.engine import catalogue
 from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Parser, filled, said_anew
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED, USAGE, code_of
 
 from ..common import arguments, interrupts
-from ..common.exit_codes import INTERRUPTED, USAGE, code_of
 from . import options
 from .options import OptionError
 

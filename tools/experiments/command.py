@@ -9,9 +9,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED, USAGE, code_of
+
 from ..arena.live import Live
 from ..common import arguments, interrupts
-from ..common.exit_codes import INTERRUPTED, USAGE, code_of
 from ..evolve.progress import PAUSE, duration
 from . import hingston, hingston_report, measuring, studies, studies_report
 from .hingston import Plan

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.flags import Parser
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, USAGE
 
 from ..common import arguments, interrupts
-from ..common.exit_codes import INTERRUPTED, STORAGE, USAGE
 from .ladder import CURRENT, Contestant, Ladder, LadderError, contestant, load, playable
 
 if TYPE_CHECKING:

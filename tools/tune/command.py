@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from hnefi.engine import durable
 from hnefi.engine.catalogue import MEASURED
 from hnefi.protocol.flags import filled
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, USAGE
 
 from ..common import arguments, interrupts
-from ..common.exit_codes import INTERRUPTED, STORAGE, USAGE
 
 if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant

@@ -1,7 +1,7 @@
 """How commands end: one table of exit codes, and what it means that a disk does not take what is written.
 
 The arena's table is everybody's (`docs/endings.md`). A command that was interrupted and has nothing to go on with does
-not choose a code: the signal ends it, and its shell says 130, 143 or 129.
+not choose a code: the signal ends it, and its shell says 130, 143 or 129 (`SIGNALLED` where we say it ourselves).
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ INTERRUPTED: Final = 1
 USAGE: Final = 2
 """Called wrongly, or a file that cannot be used."""
 FAULTS: Final = 3
-"""An engine that is not ours failed."""
+"""An engine that is not ours failed, or a broker."""
 STORAGE: Final = 4
 """Something could not be written: nothing counts that is not on the disk."""
 OURS_FAILED: Final = 4
 """Our own engine failed where `FAULTS` speaks of others."""
+H0_ACCEPTED: Final = 10
+INCONCLUSIVE: Final = 11
+"""How a sequential test ended, where that is asked for; H1 is `DONE`."""
+SIGNALLED: Final = 130
+"""What a shell says of a program that Ctrl-C ended: nothing to go on with."""
 
 UNWRITABLE: Final = frozenset(
     getattr(errno, name)
