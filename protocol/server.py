@@ -18,6 +18,8 @@ from collections import deque
 
 from hnefi.engine import about, options
 
+from .hosts.exit_codes import SIGNALLED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -340,8 +342,6 @@ def main(argv: list[str] | None = None) -> int:
     except OSError:
         pass  # no standard output to begin with
     except KeyboardInterrupt:
-        from .hosts.exit_codes import SIGNALLED
-
         os._exit(SIGNALLED)
     sys.stderr.flush()
     os._exit(0)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 
+from hnefi.protocol.hosts.exit_codes import SIGNALLED, STORAGE, UNWRITABLE, USAGE, unwritten
+
 COMMANDS: dict[str, tuple[str, str]] = {
     "engine": (
         "hnefi.protocol.server",
@@ -78,8 +80,6 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        from hnefi.protocol.hosts.exit_codes import SIGNALLED
-
         return SIGNALLED
     except BrokenPipeError:
         # Whoever read our output has gone (`hnefi variants | head`); python would complain once more while it exits.
@@ -110,13 +110,9 @@ def _open_streams() -> None:
 
 def _unwritten(command: str, error: OSError) -> int:
     """What a disk did not take, in a sentence; any other error is a mistake of ours and shows where."""
-    from hnefi.protocol.hosts.exit_codes import UNWRITABLE, unwritten
-
     if error.errno not in UNWRITABLE:
         raise error
     print(f"hnefi {command}: {unwritten(error)}: expected a place that can be written", file=sys.stderr)
-    from hnefi.protocol.hosts.exit_codes import STORAGE
-
     return STORAGE
 
 
@@ -146,8 +142,6 @@ def _run(command: str, arguments: list[str], *, program: bool) -> int:
         print(NAME, VERSION)
         return 0
     print(unknown(command), file=sys.stderr)
-    from hnefi.protocol.hosts.exit_codes import USAGE
-
     return USAGE
 
 

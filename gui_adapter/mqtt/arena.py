@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED
 
 from . import topics
 from .arguments import access, add_connection, parser
 from .client import Access, Link, LinkError, Message, Offline, Will
 from .run_state import KEEP, Picture
-from .shutdown import INTERRUPTED, Asked
+from .shutdown import Asked
 from .tail import Tail
 
 LIVE, CONFIG, SUMMARY, LOCK = "live.jsonl", "config.toml", "summary.json", "lock"

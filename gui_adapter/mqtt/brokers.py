@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED
 from hnefi.protocol.process import Listener, Process
 
 from .arguments import parser
 from .fairness import Rates
-from .shutdown import INTERRUPTED, Asked
+from .shutdown import Asked
 
 if TYPE_CHECKING:
     from amqtt.broker import Broker as Embedded

@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.answers import Option
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED
 from hnefi.protocol.process import LINE_LIMIT, LineSplitter
 
 from .arguments import access, add_connection, parser
-from .shutdown import INTERRUPTED, Asked
+from .shutdown import Asked
 
 if TYPE_CHECKING:
     from .address import Access

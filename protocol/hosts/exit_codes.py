@@ -7,26 +7,25 @@ not choose a code: the signal ends it, and its shell says 130, 143 or 129 (`SIGN
 from __future__ import annotations
 
 import errno
-from typing import Final
 
-DONE: Final = 0
-INTERRUPTED: Final = 1
+DONE = 0
+INTERRUPTED = 1
 """Ended by Ctrl-C, TERM or HUP; what was finished is kept, and the same command or the one that is named goes on."""
-USAGE: Final = 2
+USAGE = 2
 """Called wrongly, or a file that cannot be used."""
-FAULTS: Final = 3
+FAULTS = 3
 """An engine that is not ours failed, or a broker."""
-STORAGE: Final = 4
+STORAGE = 4
 """Something could not be written: nothing counts that is not on the disk."""
-OURS_FAILED: Final = 4
+OURS_FAILED = 4
 """Our own engine failed where `FAULTS` speaks of others."""
-H0_ACCEPTED: Final = 10
-INCONCLUSIVE: Final = 11
+H0_ACCEPTED = 10
+INCONCLUSIVE = 11
 """How a sequential test ended, where that is asked for; H1 is `DONE`."""
-SIGNALLED: Final = 130
+SIGNALLED = 130
 """What a shell says of a program that Ctrl-C ended: nothing to go on with."""
 
-UNWRITABLE: Final = frozenset(
+UNWRITABLE = frozenset(
     getattr(errno, name)
     for name in (
         "ENOSPC",
