@@ -13,35 +13,19 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import PROMPTLY
+from left_behind import MARK, expect_nobody, marked, wait_until
 
 from hnefi.tools.arena.store import Store
 
 KILLS = int(os.environ.get("HNEFI_KILLS", "3"))
 PAIRS = 4 * KILLS
 ARENA = [sys.executable, "-m", "hnefi.tools.arena.command"]
-MARK = "HNEFI_KILL_TEST"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
-
-
-def marked(mark: str) -> list[str]:
-    """Living processes with this word in their environment: engines, and whatever they have started."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            alive = (entry / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-            if alive and mark.encode() in (entry / "environ").read_bytes():
-                found.append(f"{entry.name} {(entry / 'cmdline').read_bytes()!r}")
-        except OSError:
-            continue
-    return found
 
 
 def new_run(folder: Path, mark: str) -> list[str]:
@@ -78,17 +62,6 @@ def kill_while_playing(words: list[str], games: int, seconds: float, mark: str) 
             process.kill()
     assert process.returncode == -signal.SIGKILL
     return engines
-
-
-def expect_nobody(mark: str) -> None:
-    wait_until(lambda: not marked(mark))
-
-
-def wait_until(holds: Callable[[], object], seconds: float = PROMPTLY) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def finished(words: list[str]) -> str:

@@ -290,7 +290,7 @@ def test_a_run_whose_reader_has_gone(tmp_path: Path) -> None:
 def test_a_run_on_a_terminal(tmp_path: Path) -> None:
     """The real thing: another process on a pseudo-terminal."""
     code = f"""
-import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
+import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(patience.__file__).parent)!r}]
 import test_arena_live as t, pathlib
 from hnefi.tools.arena.screen import Screen
 t.play(pathlib.Path({str(tmp_path / "run")!r}), Screen(), pairs=40, engines=3)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_records import HOSTILE, SHORT, SHORT_TEXT, from_text
+from records_parts import HOSTILE, SHORT, SHORT_TEXT, from_text
 
 from hnefi.engine.games.tafl import variant
 from hnefi.engine.records.replay import replay_file

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from left_behind import MARK, expect_nobody
 from mqtt_brokers import TestBroker, running
 from mqtt_parts import Watcher
-from test_arena_kill import MARK, expect_nobody
 
 from hnefi.engine import games, squares
 from hnefi.engine.games.tafl.variant import find

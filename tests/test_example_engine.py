@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_readme import blocks, steps
+from documents import blocks, steps
 
 from hnefi.engine import games
 from hnefi.engine.games.base_position import Position

@@ -17,6 +17,7 @@ from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.games.hex.state import X
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Limits, Settings
+from walks import walk
 
 VARIANTS = ("hingston-original", "brandubh", "copenhagen", "tablut-herr-7-coded", "hex:4", "hexapawn:4x3")
 SIZED = ("mlp:5", "mlp:7,4,tanh", "mlp:6,5,4,softplus", "mlp:6,leaky", "mlp:6,relu", "mlp:6,softsign")
@@ -38,17 +39,6 @@ def genome_of(net: network.Network, variant: AnyVariant) -> Any:
     return np.random.default_rng(7).normal(0, 0.3, net.count(variant))
 
 
-def walk(variant: AnyVariant, plies: int, seed: int = 7) -> list[Position]:
-    """The undecided positions of random games in which who can capture does."""
-    draw, position, found = random.Random(seed), games.initial(variant), []
-    while len(found) < plies:
-        found.append(position)
-        moves = position.legal_moves_with_captures()
-        taking = [move for move, taken in moves if taken]
-        position = position.play(draw.choice(taking or [move for move, _ in moves]))
-        if position.outcome is not None or not position.legal_moves():
-            position = games.initial(variant)
-    return found
 
 
 @pytest.mark.parametrize(("size", "weights"), [(7, 871), (9, 1563), (11, 2463), (13, 3571), (19, 8143)])

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from test_crash_only import COMMANDS, words_of
+from crash_commands import COMMANDS, words_of
 
 from hnefi.engine.records.record import GameRecord
 from hnefi.protocol.hosts.journal import Journal, JournalError, read

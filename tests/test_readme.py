@@ -6,11 +6,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from conversation import Conversation, examples, run_example
+from documents import blocks, looks_like, steps
 
 ROOT = Path(__file__).resolve().parent.parent
 TOUR = (ROOT / "docs" / "tour.md").read_text("utf-8")
@@ -47,26 +47,6 @@ UNPLAYED = [
 ]
 TIMEOUT = 240
 OWN_VARIANT = "brandubh-edge.toml"
-
-
-def blocks(text: str, language: str) -> list[str]:
-    """The contents of all fenced blocks of one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-
-
-def steps(block: str) -> Iterator[tuple[str, str]]:
-    """Commands of a console block, each with the output that is shown for it."""
-    for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-        command, _, shown = step.partition("\n")
-        yield command, shown
-
-
-def looks_like(shown: str) -> re.Pattern[str]:
-    """A pattern in which `…` is anything, and a line of its own any number of lines."""
-    lines = [
-        "(?s:.*)" if line == "…" else re.escape(line).replace("…", ".*") + "\n" for line in shown.splitlines()
-    ]
-    return re.compile("".join(lines))
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from search_parts import start, think, wander
 
 from hnefi.engine import bench, evaluators, games
 from hnefi.engine.catalogue import MEASURED
@@ -26,41 +27,15 @@ from hnefi.engine.search.clock import budget
 from hnefi.engine.search.deepening import score_of, win_draw_loss
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.table import BUCKET, EXACT, LOWER, UPPER
-from hnefi.engine.search.types import Info, Limits, Score, SearchResult, Settings
+from hnefi.engine.search.types import Limits, Score, SearchResult, Settings
 from hnefi.engine.sides import Side
 from hnefi.engine.squares import move_name
 
 SHIPPED = variant.names()
 
 
-def start(name: str) -> Position:
-    return Position.initial(variant.find(name))
-
-
 def at(name: str, fen: str) -> Position:
     return Position.from_setup(variant.find(name), parse_fen(fen))
-
-
-def think(
-    position: Position, limits: Limits, searcher: Searcher | None = None, **settings: Any
-) -> tuple[SearchResult, list[Info]]:
-    searcher = searcher or Searcher(Settings(hash_mib=4, **settings))
-    infos: list[Info] = []
-    searcher.begin()
-    return searcher.search(position, limits, infos.append), infos
-
-
-def wander(name: str, seed: int, plies: int) -> Position:
-    """A position after random plies, undecided."""
-    draw = random.Random(seed)
-    while True:
-        position = start(name)
-        for _ in range(plies):
-            position = position.play(draw.choice(position.legal_moves()))
-            if position.outcome is not None:
-                break
-        else:
-            return position
 
 
 # The textbook's alpha-beta over the same verbs: no table, no order, no null windows.

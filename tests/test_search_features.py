@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conversation import Conversation
-from test_search import start, think, wander
+from search_parts import start, think, wander
 
 from hnefi.engine import evaluators, games, options
 from hnefi.engine.games import interface as verbs

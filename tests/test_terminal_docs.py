@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from test_readme import blocks, looks_like, steps
+from documents import blocks, looks_like, steps
 
 from hnefi.gui_adapter.terminal import command_table, settings, tui
 

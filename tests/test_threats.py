@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_networks import walk
+from walks import walk
 
 from hnefi.engine import games
 from hnefi.engine.evaluators import network
