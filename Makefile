@@ -46,7 +46,7 @@ steady: .venv/.ready-dev ## tests that wait, TIMES=50 times beside busy processo
 
 MINUTES ?= 60
 fuzz: .venv/.ready-dev ## made-up input at every door for MINUTES=60; what fails is kept in tests/corpus
-	@HNEFI_FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(PYTEST) --numprocesses $(WORKERS) --timeout 0 tests/test_doors.py $(ARGS)
+	@HNEFI_FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(PYTEST) --numprocesses $(WORKERS) --timeout 0 tests/house/test_doors.py $(ARGS)
 
 DOOR ?= all
 guided: .venv/.ready-guided ## made-up input led by coverage (atheris) at DOOR=all for MINUTES=60
@@ -59,10 +59,10 @@ soak: .venv/.ready-dev ## LINES=2000000 of the protocol for one engine process: 
 KILLS ?= 50
 crash-only: .venv/.ready-dev ## every command that keeps its work ended at KILLS=50 random moments, and the power cut (Linux)
 	@HNEFI_KILLS=$(KILLS) $(PYTEST) --numprocesses $(WORKERS) --timeout 0 \
-		tests/test_crash_only.py tests/test_crash_adapters.py tests/test_power_loss.py tests/test_arena_kill.py $(ARGS)
+		tests/house/test_crash_only.py tests/house/test_crash_adapters.py tests/house/test_power_loss.py tests/arena/test_arena_kill.py $(ARGS)
 
 test-clusters: .venv/.ready-clusters ## tournaments and evolution on local clusters of dask and ray
-	@HNEFI_CLUSTERS=1 $(BIN)/python -m pytest tests/test_arena_fanout.py tests/test_evolve_fanout.py $(ARGS)
+	@HNEFI_CLUSTERS=1 $(BIN)/python -m pytest tests/arena/test_arena_fanout.py tests/evolve/test_evolve_fanout.py $(ARGS)
 
 check: .venv/.ready-dev ## formatting, lint, types, direction of imports
 	@$(BIN)/ruff format --check .

@@ -17,6 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path[:0] = [str(Path(__file__).with_name(name)) for name in ("support", "house")]
+
 ROOM, MOST = 20_000, 40
 """Bytes and number of one door's inputs of this kind."""
 LONGEST = 2_000

@@ -1,0 +1,561 @@
+"""The real engine process, at the end of pipes and of a terminal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pexpect
+import pytest
+from conversation import ENGINE, PATIENCE, Conversation
+from patience import PROMPTLY
+
+from hnefi.protocol import server
+from hnefi.protocol.answers import parse_compiling
+from hnefi.protocol.commands import TABLE
+
+pytestmark = pytest.mark.process
+
+SOON = 20.0
+"""Generous, for busy machines; how fast it is, benchmarks say."""
+
+
+@pytest.fixture(scope="module")
+def engine() -> Conversation:
+    """One engine for everything that leaves it as it was; brandubh, warm."""
+    with Conversation() as conversation:
+        conversation.ask("uti", "variant brandubh")
+        yield conversation
+
+
+@pytest.fixture(autouse=True)
+def fresh(request: pytest.FixtureRequest) -> None:
+    """The shared engine begins every test at the start of brandubh."""
+    if "engine" in request.fixturenames:
+        conversation: Conversation = request.getfixturevalue("engine")
+        conversation.ask("variant brandubh", "setoption name MultiPV value 1")
+
+
+# The way to the greeting
+
+
+def test_the_greeting_needs_nothing_heavy() -> None:
+    script = (
+        "import sys; from hnefi.protocol import server; list(server.greeting('uti'));"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    heavy = {
+        "numpy",
+        "numba",
+        "llvmlite",
+        "dataclasses",
+        "enum",
+        "typing",
+        "re",
+        "argparse",
+        "json",
+        "tomllib",
+    }
+    plain = subprocess.run(
+        [sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not (heavy | {"logging", "asyncio"}) & (set(found) - set(plain))
+
+
+@pytest.mark.parametrize("dialect", ["uti", "uci", "ugi"])
+def test_every_greeting_has_its_ok_word(dialect: str) -> None:
+    with Conversation() as engine:
+        engine.send(dialect)
+        lines = engine.until(f"{dialect}ok")
+        assert lines[:2] == ["id name hnefi 0.1.0", "id author the hnefi developers"]
+        assert all(line.startswith("option name ") for line in lines[2:-1])
+        engine.send("isready")
+        assert engine.line() == "readyok"
+
+
+def test_a_second_greeting_changes_the_dialect(engine: Conversation) -> None:
+    engine.ask("ugi")
+    engine.send("go depth 2")
+    assert len(engine.until("bestmove")[-1].split()) == 2
+    engine.ask("uti")
+    engine.send("go depth 2")
+    assert len(engine.until("bestmove")[-1].split()) == 4
+
+
+# Lines
+
+
+@pytest.mark.parametrize(
+    ("line", "answers"),
+    [
+        ("", []),
+        ("   \t", []),
+        ("# quit", []),
+        ("query turn\r", ["response a"]),
+        ("\tquery \t  turn  ", ["response a"]),
+        ("joho query turn", ["response a"]),
+        ("nothing known", ["info string unknown command: nothing known"]),
+        ("Query turn", ["info string unknown command: Query turn"]),
+        ("\x00\x07", ["info string unknown command: \\x00\\x07"]),
+        (b"query \xff turn", ["info string error query \\xff turn: expected UTF-8"]),
+        ("ü" * 100, [f"info string unknown command: {'ü' * 80}…"]),
+        ("stop", []),
+        ("ponderhit", []),
+        ("debug", ["info string error debug: expected debug on or debug off"]),
+        ("position", ["info string error position: expected startpos, fen <FEN> or otn <OTN record>"]),
+        ("perft", ["info string error perft: expected a whole number from 0 to 100"]),
+        ("perft -1", ["info string error perft -1: expected a whole number from 0 to 100"]),
+        ("go perft x", ["info string error perft x: expected a whole number from 0 to 100"]),
+        ("play", ["info string error play: expected one move"]),
+        ("variant", ["info string error variant: expected the name of one variant"]),
+        ("moves loudly", ["info string error moves loudly: expected moves or moves verbose"]),
+        ("help stop", ["info string help stop: end the search and answer now"]),
+        ("setoption", ["info string error setoption: expected name <option> value <value>"]),
+    ],
+)
+def test_line(engine: Conversation, line: str | bytes, answers: list[str]) -> None:
+    assert engine.ask(line) == answers
+
+
+def test_a_last_line_without_its_end_counts() -> None:
+    result = subprocess.run(ENGINE, input=b"uti\nlicense", capture_output=True, check=True, timeout=PATIENCE)
+    assert result.stdout.splitlines()[-1].startswith(b"info string license ")
+
+
+@pytest.mark.parametrize("size", [server.LINE_LIMIT + 1, 3 * server.LINE_LIMIT, 1 << 20])
+def test_endless_lines_are_answered_once_and_skipped(engine: Conversation, size: int) -> None:
+    answers = engine.ask(b"query turn " + b"x" * size, "query turn")
+    assert answers == [
+        f"info string error query turn {'x' * 29}…: expected a line of at most 65536 bytes",
+        "response a",
+    ]
+
+
+def test_the_longest_line_that_is_read(engine: Conversation) -> None:
+    assert engine.ask("query turn" + " " * (server.LINE_LIMIT - 10)) == ["response a"]
+
+
+def test_garbage_harms_nobody(engine: Conversation) -> None:
+    garbage = bytes(range(256)) * 256
+    assert len(engine.ask(garbage, "query turn")) >= 1
+    assert engine.ask("query turn") == ["response a"]
+
+
+def test_help_names_every_command(engine: Conversation) -> None:
+    text = "\n".join(engine.ask("help"))
+    assert all(word in text for word in TABLE)
+    assert engine.ask("help me")[0].startswith(
+        "info string error help me: expected one of uti, uci, ugi, isready"
+    )
+
+
+# Positions
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("position startpos moves d1d4", "position: move 1 d1d4: blocked at d2"),
+        (
+            "position startpos moves a4a2 d1",
+            "position: move 2 d1: not a move: expected origin and target such as d1d3",
+        ),
+        (
+            "position fen 4K2/7/7/7/t6/7/7 d 0 1 moves e7g7 a3a4",
+            "position: move 2 a3a4: the game is over: d king_escaped",
+        ),
+        ("position fen 7/7", "position: board '7/7': 2 rows: expected "),
+        ("position otn rubbish", "position otn: board 'rubbish': "),
+        ("position startpos rubbish", "position: "),
+    ],
+)
+def test_an_illegal_position_leaves_the_old_one(engine: Conversation, command: str, error: str) -> None:
+    engine.ask("position startpos moves d2c2")
+    answers = engine.ask(command)
+    assert len(answers) == 1
+    assert answers[0].startswith(f"info string error {error}")
+    assert engine.ask("query history") == ["response startpos moves d2c2"]
+    engine.send("go depth 1")
+    assert engine.until("bestmove")[-1] != "bestmove (none)"
+
+
+def test_a_variant_begins_at_its_start(engine: Conversation) -> None:
+    engine.ask("position startpos moves d2c2")
+    engine.ask("setoption name uci_variant value tablut")
+    assert engine.ask("query history") == ["response startpos"]
+    assert engine.ask("query fen")[0].startswith("response 3ttt3/4t4/4T4/")
+
+
+def test_fields_behind_startpos(engine: Conversation) -> None:
+    assert engine.ask("position startpos caps=1,2", "query captures") == ["response 1 2"]
+
+
+# Searching
+
+
+def test_while_searching_only_questions_are_taken(engine: Conversation) -> None:
+    engine.ask("position startpos moves d2c2")
+    engine.send("go infinite", "isready")
+    assert engine.until("readyok")
+    for command in (
+        "go depth 1",
+        "position startpos",
+        "variant copenhagen",
+        "uti",
+        "perft 1",
+        "setoption name Hash value 1",
+    ):
+        engine.send(command)
+        refusal = engine.until("info string")[-1]
+        assert refusal == f"info string error {command}: not while searching, expected stop before"
+    for question, answer in (
+        ("query history", "response startpos moves d2c2"),
+        ("moves", "moves "),
+        ("d", "repetitions: 1"),
+    ):
+        engine.send(question)
+        assert engine.until(answer)
+    engine.send("stop")
+    assert engine.until("bestmove")[-1].startswith("bestmove ")
+    assert engine.ask("query history") == ["response startpos moves d2c2"]
+
+
+def test_what_follows_a_stop_waits_for_the_answer(engine: Conversation) -> None:
+    for _ in range(5):
+        engine.send("go infinite", "stop", "position startpos moves d2c2", "go depth 1", "isready")
+        lines = [line for line in engine.until("bestmove") if not line.startswith("info depth")]
+        assert len(lines) == 1
+        lines = [line for line in engine.until("bestmove") if not line.startswith("info depth")]
+        assert next(line for line in lines if line != "readyok").startswith("bestmove ")
+        if "readyok" not in lines:
+            engine.until("readyok")
+
+
+def test_every_go_has_one_answer(engine: Conversation) -> None:
+    for limits in (
+        "depth 1",
+        "nodes 1",
+        "movetime 1",
+        "atime 0",
+        "atime -500 dtime 10",
+        "mate 1",
+        "btime 10",
+        "depth 0",
+    ):
+        engine.send(f"go {limits}")
+        assert engine.until("bestmove", SOON)[-2].startswith("info depth ")
+    assert engine.ask("query turn") == ["response a"]
+
+
+def test_infinite_and_ponder_hold_the_answer_back(engine: Conversation) -> None:
+    for position in ("position startpos", "position fen 4K2/7/7/7/t6/7/7 d 0 1 moves e7g7"):
+        engine.ask(position)
+        for start, end in (
+            ("go infinite depth 1", "stop"),
+            ("go ponder depth 1", "ponderhit"),
+            ("go ponder", "stop"),
+        ):
+            engine.send(start)
+            assert not any(line.startswith("bestmove") for line in engine.heard(0.1))
+            engine.send(end)
+            assert engine.until("bestmove", SOON)
+
+
+def test_a_search_that_stop_does_not_end(engine: Conversation) -> None:
+    engine.send("variant copenhagen", "perft 4", "stop", "isready", "go depth 1", "query turn")
+    engine.until("readyok", SOON)
+    assert (
+        engine.line() == "info string error go depth 1: not while perft is running, expected its end before"
+    )
+    assert engine.line() == "response a"
+    assert engine.until("info string perft")[-2] == "Nodes searched: 50456804"
+
+
+# The end
+
+
+def test_the_end_of_input_ends_a_search() -> None:
+    with Conversation() as engine:
+        engine.ask("uti", "variant brandubh")
+        engine.send("go infinite")
+        engine.until("info depth")
+        start = time.perf_counter()
+        assert engine.end(SOON) == 0
+        assert time.perf_counter() - start < SOON
+        assert engine.rest()[-1].startswith("bestmove ")
+
+
+def test_quit_ends_a_search() -> None:
+    with Conversation() as engine:
+        engine.ask("uti")
+        engine.send("go infinite", "quit")
+        assert engine.process.wait(SOON) == 0
+
+
+@pytest.mark.parametrize("line", ["quit", "  quit\t", "joho quit", "quit now"])
+def test_quit_ends_it_however_it_is_written(line: str) -> None:
+    with Conversation() as engine:
+        engine.send(line)
+        assert engine.process.wait(SOON) == 0
+
+
+def test_the_end_of_input_ends_the_warm_up() -> None:
+    with Conversation() as engine:
+        engine.send("uti")
+        engine.until("utiok")
+        engine.send("isready")
+        time.sleep(0.05)
+        assert engine.end(SOON) == 0
+
+
+def test_a_script_in_one_write_is_carried_out() -> None:
+    script = b"uti\nvariant brandubh\nisready\nmoves\nplay d2c2\nquit\n"
+    result = subprocess.run(ENGINE, input=script, capture_output=True, check=True, timeout=PATIENCE)
+    lines = result.stdout.decode().splitlines()
+    assert lines[-3] == "readyok"
+    assert lines[-2].startswith("moves 40 ")
+    assert lines[-1] == "info string played d2c2 turn d"
+
+
+@pytest.mark.parametrize("ending", [b"", b"quit\n"])
+def test_what_ends_by_itself_is_finished_first(ending: bytes) -> None:
+    script = b"variant brandubh\nperft 3\ngenfens 2 seed 1 plies 4\nbench 1\nmoves\n" + ending
+    result = subprocess.run(ENGINE, input=script, capture_output=True, check=True, timeout=PATIENCE)
+    lines = result.stdout.decode().splitlines()
+    assert not [line for line in lines if line.startswith("info string error")]
+    assert "Nodes searched: 39512" in lines
+    assert len([line for line in lines if line.startswith("info string genfens ")]) == 2
+    assert lines[-1].startswith("Nodes searched: ")
+    assert any(line.startswith("moves 40 ") for line in lines)
+
+
+def test_what_ends_by_itself_is_finished_after_the_end_of_input() -> None:
+    with Conversation() as engine:
+        engine.ask("variant brandubh")
+        engine.send("perft 5", "isready")
+        engine.until("readyok")
+        assert engine.end() == 0
+        assert engine.rest()[-2].startswith("Nodes searched: ")
+
+
+@pytest.mark.parametrize("way", ["quit", "nobody reads"])
+def test_what_takes_long_is_not_finished(way: str) -> None:
+    with subprocess.Popen(ENGINE, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"isready\nperft 9\nisready\n")
+        process.stdin.flush()
+        assert [process.stdout.readline() for _ in range(2)] == [b"readyok\n"] * 2
+        if way == "quit":
+            process.stdin.write(b"quit\n")
+            process.stdin.flush()
+        else:
+            process.stdin.close()
+            process.stdout.close()
+        try:
+            assert process.wait(SOON) == 0
+        finally:
+            process.kill()
+
+
+def test_work_after_the_end_of_input_has_an_end() -> None:
+    code = "from hnefi.protocol import server; server.LAST_WORK = 3.0; server.main([])"
+    result = subprocess.run(
+        [sys.executable, "-c", code], input=b"perft 9\n", capture_output=True, check=True, timeout=PATIENCE
+    )
+    assert result.stdout == b"info string error end of input: expected the rest within 3 s\n"
+
+
+def test_who_does_not_listen_any_more_ends_it() -> None:
+    process = subprocess.Popen(ENGINE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdin.write(b"uti\n")
+    process.stdin.flush()
+    while process.stdout.readline() != b"utiok\n":
+        pass
+    process.stdout.close()
+    process.stdin.write(b"isready\n")
+    process.stdin.flush()
+    assert process.wait(PATIENCE) == 0
+    assert process.stderr.read() == b""
+    process.stdin.close()
+    process.stderr.close()
+
+
+# The command line
+
+
+def test_flags_are_options() -> None:
+    with Conversation("--variant", "brandubh", "--option", "Hash=8", "--player=random-blind") as engine:
+        assert engine.line() == (
+            "info string variant brandubh files 7 ranks 7 attackers 8 defenders 4 first a "
+            "startpos 3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3 a 0 1"
+        )
+        engine.send("uti", "go depth 3")
+        assert len(engine.until("bestmove")[-1].split()) == 2
+
+
+def test_flags_that_are_wrong() -> None:
+    with Conversation("--option", "Hash=0") as engine:
+        assert engine.line() == "info string error setoption Hash 0: expected 1 to 65536"
+    for flags in (["--option", "Hash"], ["--nonsense"], ["word"]):
+        result = subprocess.run(
+            [*ENGINE, *flags], capture_output=True, text=True, check=False, timeout=PATIENCE
+        )
+        assert (result.returncode, result.stdout) == (2, "")
+        assert "hnefi engine: error: " in result.stderr
+        assert len(result.stderr.splitlines()) == 2
+    result = subprocess.run([*ENGINE, "--help"], capture_output=True, text=True, check=True, timeout=PATIENCE)
+    assert "--player NAME" in result.stdout
+
+
+def test_the_log_has_every_line(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with Conversation() as engine:
+        engine.ask("uti", f"setoption name DebugLogFile value {log}", "help stop")
+        missing = tmp_path / "no" / "log"
+        assert engine.ask(f"setoption name DebugLogFile value {missing}")[0].startswith(
+            f"info string error setoption DebugLogFile {missing}"[:60]
+        )
+        engine.ask("help quit", "setoption name DebugLogFile value", "help board")
+    lines = log.read_text().splitlines()
+    assert lines[:4] == [
+        "> help stop",
+        "< info string help stop: end the search and answer now",
+        "> isready",
+        "< readyok",
+    ]
+    assert "> help quit" in lines
+    assert "> help board" not in lines
+
+
+def test_at_a_terminal() -> None:
+    environment = {**os.environ, "TERM": "dumb"}
+    child = pexpect.spawn(
+        ENGINE[0], list(ENGINE[1:]), encoding="utf-8", timeout=PATIENCE, echo=False, env=environment
+    )
+    child.sendline("uti")
+    child.expect_exact("utiok\r\n")
+    child.sendline("variant brandubh")
+    child.expect_exact("startpos 3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3 a 0 1\r\n")
+    child.sendline("go infinite")
+    child.expect(r"info depth \d+ .* pv [a-g]\d[a-g]\d")
+    child.sendline("isready")
+    child.expect_exact("readyok\r\n")
+    child.sendline("stop")
+    child.expect(r"bestmove [a-g]\d[a-g]\d( ponder [a-g]\d[a-g]\d)?\r\n")
+    child.sendeof()
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+
+
+# A compiler that takes its time, or breaks
+
+SLOW = (sys.executable, str(Path(__file__).parents[1] / "support" / "slow_engine.py"))
+
+
+class Slow(Conversation):
+    """The engine with a compiler that takes so many seconds, see `slow_engine`."""
+
+    tells_compiling = True
+
+    def __init__(self, *words: str) -> None:
+        super().__init__(*words, command=SLOW)
+
+
+def test_it_says_what_it_compiles() -> None:
+    with Slow("1", "1") as engine:
+        engine.send("uti")
+        engine.until("utiok")
+        assert parse_compiling(engine.line() or "") is not None
+        engine.send("isready")
+        told = [parse_compiling(line) for line in engine.until("readyok")[:-1]]
+        assert told
+        assert {progress and progress.part for progress in told} == {"search"}
+        # What a later choice needs is compiled by the `isready` behind it.
+        engine.send("variant hex:3", "isready")
+        lines = engine.until("readyok")
+        assert lines[0].startswith("info string variant hex:3 ")
+        told = [parse_compiling(line) for line in lines[1:-1]]
+        assert {progress and progress.part for progress in told} == {"another game"}
+        assert engine.ask() == []
+
+
+@pytest.mark.parametrize(("line", "answer"), [("go nodes 1", "bestmove"), ("moves", "moves ")])
+def test_what_needs_more_than_was_made_ready_says_what_it_compiles(line: str, answer: str) -> None:
+    with Slow("0", "1") as engine:
+        engine.ask("uti")
+        engine.send("setoption name Algorithm value random", line)
+        lines = engine.until(answer)
+        assert lines[0].startswith("info string compiling 0/2 another game ")
+
+
+@pytest.mark.parametrize("way", ["quit", "end", "SIGTERM", "SIGHUP", "SIGINT"])
+@pytest.mark.parametrize("word", ["isready", "go infinite"])
+def test_it_ends_at_once_while_it_compiles(word: str, way: str) -> None:
+    """At the start, and for a choice that was made later."""
+    later = ("isready", "setoption name Algorithm value random") if word == "go infinite" else ()
+    engine = Slow(*(("0", "60") if later else ("60", "0")))
+    try:
+        engine.send("uti", *later, word)
+        engine.until("info string compiling")
+        began = time.monotonic()
+        if way == "quit":
+            engine.send("quit")
+        elif way != "end":
+            engine.process.send_signal(getattr(signal, way))
+        status = engine.process.wait(SOON) if way != "end" else engine.end(SOON)
+        assert time.monotonic() - began < PROMPTLY
+        expected = {"SIGTERM": -signal.SIGTERM, "SIGHUP": -signal.SIGHUP, "SIGINT": server.INTERRUPTED}
+        assert status == expected.get(way, 0)
+    finally:
+        engine.process.kill()
+        if way != "end":
+            engine.end()
+    assert engine.errors == ""
+
+
+def test_who_is_not_ready_does_not_say_so() -> None:
+    error = "info string error isready: EOFError Ran out of input: this is a fault of the engine, isready tries again"
+    with Slow("0", "0", "fail=2") as engine:
+        engine.send("uti", "setoption name Algorithm value random")
+        engine.send("isready", "query turn", "go nodes 1", "isready", "isready", "go nodes 1")
+        engine.until("utiok")
+        assert engine.line() == error
+        assert engine.line() == error.replace("isready:", "query turn:").replace(
+            "isready tries again", "nothing was changed"
+        )
+        assert engine.line() == (
+            "info string error search failed: EOFError Ran out of input: "
+            "this is a fault of the engine, nothing was changed"
+        )
+        assert engine.line() == "bestmove (none)"
+        assert engine.line() == error
+        assert engine.line() == "readyok"
+        assert engine.until("bestmove")[-1] != "bestmove (none)"
+
+
+def test_a_search_that_fails_names_no_move() -> None:
+    with Slow("0", "no-search") as engine:
+        engine.ask("uti")
+        for _ in range(2):
+            engine.send("go nodes 1")
+            assert engine.line() == (
+                "info string error search failed: OSError [Errno 12] Cannot allocate memory: "
+                "this is a fault of the engine, nothing was changed"
+            )
+            assert engine.line() == "bestmove (none)"
+        engine.send("go infinite")
+        engine.until("info string error search failed: ")
+        engine.send("isready", "stop")
+        assert [engine.line(), engine.line()] == ["readyok", "bestmove (none)"]

@@ -1,0 +1,321 @@
+"""The command `hnefi` from outside: what it prints, how it ends, and that bad input never shows a traceback."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hnefi.engine.about import VERSION
+from hnefi.engine.games import names
+from hnefi.engine.games.tafl.variant import find
+from hnefi.tools.cli import COMMANDS, main
+
+ROOT = Path(__file__).resolve().parents[2]
+HNEFI = [sys.executable, "-m", "hnefi.tools.cli"]
+OTHERS = sorted(set(COMMANDS) - {"engine"})
+
+
+def hnefi(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*HNEFI, *arguments], input=text, capture_output=True, text=True, timeout=240, check=False
+    )
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
+    """Run a subcommand inside this process: its exit status, and what it wrote."""
+    try:
+        status: object = main(list(arguments))
+    except SystemExit as ended:
+        status = ended.code
+    written = capsys.readouterr()
+    return status, written.out, written.err
+
+
+@pytest.fixture(autouse=True)
+def _keep_our_own_interrupt() -> Iterator[None]:
+    """Commands that run kernels give Ctrl-C back to the system; this process wants its own way again."""
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
+def test_the_overview(capsys: pytest.CaptureFixture[str]) -> None:
+    for way in ((), ("--help",), ("-h",), ("help",)):
+        status, out, _ = call(capsys, *way)
+        assert status == 0
+        for command in COMMANDS:
+            assert f"\n  {command} " in out
+    assert call(capsys, "--version")[:2] == (0, f"hnefi {VERSION}\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("engin", "did you mean engine?"),
+        ("prft", "did you mean perft?"),
+        ("zzz", "expected one of engine, play"),
+    ],
+)
+def test_an_unknown_command(capsys: pytest.CaptureFixture[str], word: str, hint: str) -> None:
+    status, out, err = call(capsys, word)
+    assert (status, out) == (2, "")
+    assert repr(word) in err
+    assert hint in err
+
+
+@pytest.mark.parametrize("command", OTHERS)
+def test_every_command_helps(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    status, out, err = call(capsys, command, "--help")
+    assert (status, err) == (0, "")
+    assert out.startswith(f"usage: hnefi {command}")
+    assert importlib.import_module(COMMANDS[command][0]).__doc__
+
+
+@pytest.mark.parametrize(
+    "command", ["play", "analyze", "balance", "bench", "convert", "perft", "replay", "tactics"]
+)
+def test_help_breaks_between_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = call(capsys, command, "--help")
+    assert [line for line in out.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("command", OTHERS)
+def test_every_command_refuses_what_it_does_not_know(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    status, out, err = call(capsys, command, "--no-such-flag")
+    assert (status, out) == (2, "")
+    assert "Traceback" not in err
+    assert f"hnefi {command}: error:" in err
+    assert len(err.splitlines()) <= 2, "help is pointed at, not printed"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("rules copenhaagen", "did you mean copenhagen?"),
+        ("rules", "VARIANT"),
+        ("rules /no/such/file.toml", "No such file"),
+        ("rules brandubh --otn --hash", "not allowed with"),
+        ("variants --path /no/such/folder", "no such file or folder"),
+        ("perft brandubh many", "expected a whole number from 0 on"),
+        ("perft brandubh -1", "expected"),
+        ("perft nowhere 1", "expected the name of a variant"),
+        ("perft brandubh 1 --fen 3/3", "3/3"),
+        ("bench 0", "expected a whole number from 1 on"),
+        ("bench latency --tries 0", "expected a whole number from 1 on"),
+        ("bench latency --engine /no/such/engine --starts 1", "/no/such/engine: "),
+        ("replay games.txt --variant brandubh", "expected a file ending in .csv or .jsonl"),
+        ("replay /no/such/file.csv --variant brandubh", "expected a readable file"),
+        ("replay games.csv", "--variant"),
+    ],
+)
+def test_bad_input_gets_a_sentence(capsys: pytest.CaptureFixture[str], line: str, message: str) -> None:
+    status, _, err = call(capsys, *line.split())
+    assert status == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_variants(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(capsys, "variants")
+    assert status == 0
+    for name in names():
+        assert f"\n{name} " in out
+    status, out, _ = call(capsys, "variants", "--json")
+    listed = json.loads(out)
+    assert {entry["name"] for entry in listed} == set(names())
+    (brandubh,) = (entry for entry in listed if entry["name"] == "brandubh")
+    assert (brandubh["files"], brandubh["attackers"], brandubh["defenders"], brandubh["first"]) == (
+        7,
+        8,
+        4,
+        "a",
+    )
+    assert brandubh["startpos"] == "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3 a 0 1"
+
+
+def test_variants_of_ones_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    own = tmp_path / "tiny.toml"
+    own.write_text('name = "tiny"\nstart = ["2t2", "2T2", "tTKTt", "2T2", "2t2"]\n')
+    status, out, _ = call(capsys, "variants", "--path", str(tmp_path))
+    assert status == 0
+    assert "\ntiny " in out
+    for arguments in (("tiny", "--path", str(tmp_path)), (str(own),)):
+        status, out, _ = call(capsys, "rules", *arguments)
+        assert status == 0
+        assert "5 x 5 squares, 4 attackers against 4 defenders" in out
+    own.write_text(
+        'name = "tiny"\nstart = ["2t2", "2T2", "tTKTt", "2T2", "2t2"]\n[rules]\nescape = "sideways"\n'
+    )
+    status, _, err = call(capsys, "rules", str(own))
+    assert status == 2
+    for part in ("tiny.toml", "escape", "'sideways'", "expected"):
+        assert part in err
+
+
+def test_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    brandubh = find("brandubh")
+    assert call(capsys, "rules", "brandubh", "--hash")[1] == f"{brandubh.hash}\n"
+    status, out, _ = call(capsys, "rules", "brandubh", "--switches")
+    assert status == 0
+    assert tuple(tuple(line.split(None, 1)) for line in out.splitlines()) == brandubh.rules_lines()
+    status, out, err = call(capsys, "rules", "brandubh", "--otn")
+    assert out.startswith("dim:7 name:brandubh ")
+    assert err.startswith("OTN cannot say: ")
+    status, out, _ = call(capsys, "rules", "BRANDUBH", "--json")
+    assert json.loads(out)["rules"] == dict(brandubh.rules_lines())
+    status, out, _ = call(capsys, "rules", "brandubh")
+    assert " 4 t t T K T t t 4\n" in out
+
+
+def test_perft(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(capsys, "perft", "brandubh", "2")
+    assert status == 0
+    assert out.startswith("Nodes searched: 960\ncaptures 16 time ")
+    assert call(capsys, "perft", "brandubh", "2", "--bulk")[1].startswith("Nodes searched: 960\ntime ")
+    divided = call(capsys, "perft", "brandubh", "2", "--divide")[1].splitlines()
+    assert sum(int(line.split(": ")[1]) for line in divided[:-2]) == 960
+    status, out, _ = call(capsys, "perft", "brandubh", "1", "--fen", "4K2/7/7/7/t6/7/7 d 0 30", "--divide")
+    assert status == 0
+    assert "e7g7: 1\n" in out
+    assert "\nNodes searched: 12\n" in out
+
+
+def test_replay(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    games = tmp_path / "games.csv"
+    games.write_text("a4-a2 d3-a3xa2,0,1,Ongoing\n")
+    status, out, _ = call(capsys, "replay", str(games), "--variant", "brandubh")
+    assert status == 0
+    assert "1 games, 2 plies of brandubh" in out
+    assert "disagreements: 0" in out
+    games.write_text("a4-a2 d3-a3,0,1,Ongoing\na4-a3 d3-a3,0,0,White\n")
+    status, out, _ = call(capsys, "replay", str(games), "--variant", "brandubh", "--json")
+    assert status == 1
+    report = json.loads(out)
+    assert (report["games"], report["plies"]) == (2, 3)
+    assert [(found["line"], found["ply"]) for found in report["disagreements"]] == [(1, 2), (2, 2)]
+
+
+def test_bench_finds_the_same_number_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [call(capsys, "bench", "1") for _ in range(2)]
+    last = [out.splitlines()[-1] for _, out, _ in runs]
+    assert last[0].startswith("Nodes searched: ")
+    assert last[0] == last[1]
+
+
+@pytest.mark.slow
+def test_warmup(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(capsys, "warmup", "--quiet")[:2] == (0, "")
+    assert "everything is compiled" in call(capsys, "warmup")[1]
+
+
+@pytest.mark.process
+def test_latency_is_measured() -> None:
+    measured = hnefi("bench", "latency", "--json", "--tries", "2", "--starts", "1")
+    assert measured.returncode == 0, measured.stderr
+    lines = json.loads(measured.stdout)
+    assert len(lines) == 6
+    assert all(line["median"] > 0 for line in lines)
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.name != "posix", reason="closes descriptors as a shell does")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("words", ["play --side both --variant brandubh", "variants"])
+def test_standard_streams_may_be_closed(words: str, closed: str, tmp_path: Path) -> None:
+    line = f'exec "$0" -m hnefi.tools.cli {words} </dev/null {closed}'
+    env = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["sh", "-c", line, sys.executable],
+        env=env,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.process
+def test_a_closed_output_is_no_error() -> None:
+    with subprocess.Popen(
+        [*HNEFI, "rules", "copenhagen", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        assert child.stderr.read() == b""
+        assert child.wait(60) == 0
+
+
+def worked(pid: int) -> float:
+    """Seconds of work of a process, by which it is known how far it has come; the clock where nobody tells."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        time.sleep(2.0)
+        return 2.0
+    return sum(map(int, told[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.process
+def test_an_interruption_is_quiet() -> None:
+    with subprocess.Popen(
+        [*HNEFI, "perft", "copenhagen", "9"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stderr is not None
+        until = time.monotonic() + 60
+        while worked(child.pid) < 2.0 and time.monotonic() < until:
+            time.sleep(0.05)
+        child.send_signal(signal.SIGINT)
+        said = child.stderr.read()
+        assert child.wait(60) == -signal.SIGINT
+        assert "Traceback" not in said
+
+
+@pytest.mark.process
+def test_the_engine_is_one_of_the_commands() -> None:
+    answered = hnefi("engine", "--variant", "brandubh", text="uti\nd\nquit\n")
+    assert answered.returncode == 0
+    assert f"id name hnefi {VERSION}\n" in answered.stdout
+    assert "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3 a 0 1\n" in answered.stdout
+    assert answered.stderr == ""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not (ROOT / ".venv" / ".ready").exists(), reason="needs what `make run` sets up")
+def test_make_run_says_nothing_but_the_engine() -> None:
+    ran = subprocess.run(
+        # Where pyproject.toml is newer than what was installed, make would install it anew, within our time.
+        ["make", "--old-file=.venv/.ready", "run"],
+        cwd=ROOT,
+        # `make test ARGS=…` hands its own variables to every make below it.
+        env={
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("ARGS", "MAKEFLAGS", "MAKELEVEL")
+        },
+        input="uti\nquit\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("id name hnefi ")
+    assert ran.stdout.endswith("utiok\n")

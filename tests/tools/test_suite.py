@@ -1,0 +1,97 @@
+"""The machinery of the tests themselves: kinds, order, rounds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import conftest
+import pytest
+from steady import without_round
+
+from hnefi.engine import catalogue
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "test"),
+    [
+        ("tests/a.py::test_b", "tests/a.py::test_b"),
+        ("tests/a.py::test_b[round-3]", "tests/a.py::test_b"),
+        ("tests/a.py::test_b[round-12-x-y]", "tests/a.py::test_b[x-y]"),
+        ("tests/a.py::test_b[x-round-12-y]", "tests/a.py::test_b[x-y]"),
+        ("tests/a.py::test_b[x-round-2]", "tests/a.py::test_b[x]"),
+    ],
+)
+def test_rounds_are_counted_as_one_test(nodeid: str, test: str) -> None:
+    assert without_round(nodeid) == test
+
+
+def test_the_ten_variants_are_ten_that_ship() -> None:
+    assert len(conftest.TEN) == 10
+    assert set(catalogue.names()) >= conftest.TEN
+
+
+def test_files_that_take_long_begin_first() -> None:
+    """Two tests that start processes take longer than fifty that do not."""
+
+    def item(path: str, *kinds: str) -> Any:
+        return SimpleNamespace(
+            path=Path(path), iter_markers=lambda: [getattr(pytest.mark, kind).mark for kind in kinds]
+        )
+
+    items = [*[item("many")] * 50, *[item("few", "process")] * 2, item("one", "slow", "process", "skipif")]
+    many, few, one = conftest._seconds(items, [Path("many"), Path("few"), Path("one")])
+    assert many < few < one
+
+
+def collect(*words: str, **environment: str) -> list[str]:
+    """What pytest would run, in its order."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *words]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={"PATH": "", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return [line for line in done.stdout.splitlines() if "::" in line]
+
+
+@pytest.mark.process
+def test_files_are_shuffled_and_variants_sampled() -> None:
+    files = [
+        "tests/engine/test_svg.py",
+        "tests/protocol/test_format.py",
+        "tests/engine/test_labels.py",
+        "tests/engine/test_reasons.py",
+    ]
+    orders = {tuple(collect(*files, HNEFI_ORDER=word)) for word in "abc"}
+    assert len(orders) > 1
+    assert len({frozenset(order) for order in orders}) == 1
+    drawn = collect("tests/engine/test_svg.py", "-m", "not exhaustive")
+    assert 10 <= len(drawn) < len(catalogue.names()) < len(collect("tests/engine/test_svg.py"))
+
+
+GUARDED = """
+import subprocess, sys
+def test_it():
+    subprocess.run([sys.executable, "-c", ""], check=True)
+"""
+
+
+@pytest.mark.process
+def test_an_unmarked_process_fails_in_the_inner_loop(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+    (tmp_path / "test_guarded.py").write_text(GUARDED)
+    options = ["-q", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"), str(tmp_path)]
+    for marks, status in (("not process", 1), ("", 0)):
+        command = [sys.executable, "-m", "pytest", *options, "-m", marks]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == status, done.stdout
