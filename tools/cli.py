@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "who can play: by name, what each plays and how, ratings where measured",
     ),
     "rules": ("hnefi.tools.rules", "every rule switch of one variant, in words, as OTN or as hash"),
-    "replay": ("hnefi.tools.replay", "read recorded games and report every disagreement with the rules"),
+    "verify": ("hnefi.tools.verify", "read recorded games and report every disagreement with the rules"),
     "convert": ("hnefi.tools.convert", "recorded games from one format into another, checked if you like"),
     "analyze": (
         "hnefi.tools.analyze.command",
@@ -64,6 +64,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "warmup": ("hnefi.tools.warmup", "compile every kernel now rather than at the first start"),
 }
 
+RENAMED = {"replay": "verify"}
+"""Subcommands that had another name before this release: the old one works, and says what is new."""
 ADAPTERS = ("engine", "play", "mqtt")
 """They know themselves what signals mean, and say in their own way that kernels are compiled."""
 
@@ -118,6 +120,9 @@ def _unwritten(command: str, error: OSError) -> int:
 
 def _run(command: str, arguments: list[str], *, program: bool) -> int:
     """Import the subcommand's module and run its `main`, or say what the program itself is asked."""
+    if command in RENAMED:
+        print(f"note: hnefi {command} is now hnefi {RENAMED[command]}", file=sys.stderr)
+        command = RENAMED[command]
     if command in COMMANDS:
         from importlib import import_module
 

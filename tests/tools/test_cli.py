@@ -81,7 +81,7 @@ def test_every_command_helps(capsys: pytest.CaptureFixture[str], command: str) -
 
 
 @pytest.mark.parametrize(
-    "command", ["play", "analyze", "balance", "bench", "convert", "perft", "replay", "tactics"]
+    "command", ["play", "analyze", "balance", "bench", "convert", "perft", "tactics", "verify"]
 )
 def test_help_breaks_between_words(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
@@ -118,9 +118,9 @@ def test_every_command_refuses_what_it_does_not_know(
         ("bench 0", "expected a whole number from 1 on"),
         ("bench latency --tries 0", "expected a whole number from 1 on"),
         ("bench latency --engine /no/such/engine --starts 1", "/no/such/engine: "),
-        ("replay games.txt --variant brandubh", "expected a file ending in .csv or .jsonl"),
-        ("replay /no/such/file.csv --variant brandubh", "expected a readable file"),
-        ("replay games.csv", "--variant"),
+        ("verify games.txt --variant brandubh", "expected a file ending in .csv or .jsonl"),
+        ("verify /no/such/file.csv --variant brandubh", "expected a readable file"),
+        ("verify games.csv", "--variant"),
     ],
 )
 def test_bad_input_gets_a_sentence(capsys: pytest.CaptureFixture[str], line: str, message: str) -> None:
@@ -195,15 +195,22 @@ def test_perft(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\nNodes searched: 12\n" in out
 
 
-def test_replay(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_old_name_of_a_command_works_and_says_what_is_new(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, errors = call(capsys, "replay", "/no/such/file.csv", "--variant", "brandubh")
+    assert (status, out) == (2, "")
+    assert errors.startswith("note: hnefi replay is now hnefi verify\n")
+    assert "expected a readable file" in errors
+
+
+def test_verify(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     games = tmp_path / "games.csv"
     games.write_text("a4-a2 d3-a3xa2,0,1,Ongoing\n")
-    status, out, _ = call(capsys, "replay", str(games), "--variant", "brandubh")
+    status, out, _ = call(capsys, "verify", str(games), "--variant", "brandubh")
     assert status == 0
     assert "1 games, 2 plies of brandubh" in out
     assert "disagreements: 0" in out
     games.write_text("a4-a2 d3-a3,0,1,Ongoing\na4-a3 d3-a3,0,0,White\n")
-    status, out, _ = call(capsys, "replay", str(games), "--variant", "brandubh", "--json")
+    status, out, _ = call(capsys, "verify", str(games), "--variant", "brandubh", "--json")
     assert status == 1
     report = json.loads(out)
     assert (report["games"], report["plies"]) == (2, 3)

@@ -30,7 +30,7 @@ HELPS = (
     "bench speed", "convert", "evaluator match", "evaluator verify", "evolve es", "evolve cma", "evolve rank",
     "evolve curves", "evolve resume", "experiments", "arena rate", "ladder show",
     "ladder place", "ladder run", "ladder report", "ladder publish", "ladder games",
-    "perft", "play", "players", "replay", "rules", "tactics run", "tactics find", "tactics verify", "tune games",
+    "perft", "play", "players", "rules", "tactics run", "tactics find", "tactics verify", "tune games", "verify",
     "tune fit", "mqtt serve", "mqtt connect", "mqtt watch", "engine",
 )  # fmt: skip
 

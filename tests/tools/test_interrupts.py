@@ -43,7 +43,7 @@ KEEP = {
 """Commands that keep what they finish: what gets stuck in them, and their words."""
 END = {
     "perft": ("hnefi.engine.perft:perft", "perft brandubh 2"),
-    "replay": ("hnefi.tools.replay:replay_file", "replay nothing.csv --variant copenhagen"),
+    "verify": ("hnefi.tools.verify:replay_file", "verify nothing.csv --variant copenhagen"),
     "bench": ("hnefi.engine.bench:bench", "bench"),
     "convert": ("hnefi.tools.convert:_games", f"convert {GAME} out.csv"),
 }

@@ -56,7 +56,7 @@ def recorded(path: Path, variant: Variant) -> Iterator[Game]:
             for move, _ in game.plies:
                 positions.append(positions[-1].play(move))
         except ValueError:
-            continue  # `hnefi replay` reports it
+            continue  # `hnefi verify` reports it
         if positions[-1].outcome is not None:
             yield Game(f"{path.name}:{game.line}", tuple(positions[:-1]), "ad".index(game.result))
 

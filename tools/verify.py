@@ -1,4 +1,4 @@
-"""`hnefi replay`: do the rules agree with games that were really played?"""
+"""`hnefi verify`: do the rules agree with games that were really played?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .common.arguments import add_variant_path, find_tafl_variant, let_interrupt
 def main(argv: list[str]) -> int:
     """Replay a file of games; 1 if anything in it disagrees with the rules, 2 if it cannot be read."""
     options = parser(
-        "replay",
+        "verify",
         "Replays every game of FILE and reports each point where the rules and the record disagree: an illegal move, "
         "other captures, a move after the end, another result, a refused move that is legal.",
         ["games.csv --variant copenhagen", "games.jsonl --variant tablut-bologna --json"],
