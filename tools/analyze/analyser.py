@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.records.rule_sets import carried
@@ -25,9 +25,10 @@ from hnefi.protocol.client import (
     Timeouts,
     own_command,
 )
+from hnefi.protocol.hosts.exit_codes import FAULTS, OURS_FAILED
 
 from ..arena.engine_slot import set_variant
-from ..common import compiling
+from ..common import compiling, interrupts
 from .notation import legal_line
 from .values import Line, PositionAnalysis, expected
 
@@ -296,3 +297,24 @@ def command_words(text: str) -> tuple[str, ...]:
     if not words:
         raise ValueError("expected a program and its arguments, as in --engine 'my-engine --fast'")
     return words
+
+
+# How an analysis ends
+
+
+async def until_interrupted(work: Coroutine[Any, Any, None]) -> bool:
+    """Do the work; True if an interrupt came before its end. Whatever it raises comes through."""
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    with interrupts.told(lambda: loop.call_soon_threadsafe(task.cancel)):
+        try:
+            await task
+        except asyncio.CancelledError:
+            interrupts.finishing()
+            return True
+    return False
+
+
+def failed(own: bool) -> int:
+    """The exit code where the engine failed: ours, or another."""
+    return OURS_FAILED if own else FAULTS

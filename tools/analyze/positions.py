@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from hnefi.engine import games
 from hnefi.engine.wording import shorten
 from hnefi.protocol.client import EngineError
+from hnefi.protocol.hosts.exit_codes import DONE, INTERRUPTED, USAGE
 from hnefi.protocol.hosts.text_table import encodable, safe
 
 from ..common.arguments import find_variant
-from .analyser import Analyser, Refused, Source
-from .endings import DONE, INTERRUPTED, USAGE, failed, until_interrupted
+from .analyser import Analyser, Refused, Source, failed, until_interrupted
 from .single import position_json, position_lines
 from .values import PositionAnalysis
 

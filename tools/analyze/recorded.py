@@ -19,14 +19,14 @@ from hnefi.engine.records.rule_sets import finder
 from hnefi.engine.records.text import Game, RecordError
 from hnefi.engine.squares import MAX_SIZE
 from hnefi.protocol.client import EngineError
+from hnefi.protocol.hosts.exit_codes import DONE, INTERRUPTED, STORAGE, USAGE, code_of
 from hnefi.protocol.hosts.text_table import encodable, safe
 
 from ..arena.store import write_file
 from ..common.arguments import find_variant
 from . import chart, report
-from .analyser import Analyser, Refused, Source
+from .analyser import Analyser, Refused, Source, failed, until_interrupted
 from .annotate import annotated
-from .endings import DONE, INTERRUPTED, STORAGE, USAGE, code_of, failed, until_interrupted
 from .replay import games_of, walk
 from .run import GaveUp, Watch, Work
 from .store import Progress, StoreError, beside, digest

@@ -234,11 +234,11 @@ def _play(prepared: Run, store: Store) -> int:
     import asyncio
 
     from ..common import interrupts
-    from . import exports, log, run
+    from . import log, records, run
     from .screen import Screen
 
     _State.last = f"interrupted; go on with\n{run.resume_command(store)}"
-    store.follow(exports.of(prepared.config, prepared.specs, store.folder))
+    store.follow(records.exports(prepared.config, prepared.specs, store.folder))
     output = prepared.config.tables["output"]
     screen = Screen(quiet=output["quiet"], plain=output["plain"], as_json=output["json"])
 

@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from hnefi.engine import games
@@ -25,6 +26,8 @@ from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.squares import MAX_SIZE, parse
 
 from .engine_slot import find_variant
+from .options import Config
+from .store import Export
 from .summary import side_limits_text
 from .values import EngineSpec, GameResult, PlyLog, to_json
 
@@ -34,6 +37,9 @@ TEXT = 20_000
 """Characters of a tag that holds what an engine said or was told."""
 
 find = lru_cache(maxsize=64)(find_variant)
+
+
+POSITIONS = "positions.jsonl"
 
 
 class Maker:
@@ -218,3 +224,18 @@ def _outcome(result: GameResult) -> Outcome | None:
         return None
     winner = {"a": Side.ATTACKERS, "d": Side.DEFENDERS, "draw": None}[result.winner]
     return Outcome(winner, Reason(result.reason))
+
+
+def exports(config: Config, specs: Sequence[EngineSpec], folder: Path) -> tuple[Export, ...]:
+    """The exports that a configuration asks for; positions lie in the run's folder."""
+    maker = Maker(str(config["run.name"] or folder.name), specs)
+    found = [
+        Export(name, Path(config[f"output.{name}"]), render)
+        for name, render in (("records", maker.tafl), ("jsonl", maker.line))
+        if config[f"output.{name}"]
+    ]
+    every = config["output.positions"]
+    if every:
+        step = 0 if every == "final" else int(every)
+        found.append(Export("positions", folder / POSITIONS, lambda result: maker.positions(result, step)))
+    return tuple(found)

@@ -18,12 +18,15 @@ MEASUREMENTS = {
     "oneply": "hnefi.tools.bench.oneply",
     "mcts": "hnefi.tools.bench.mcts",
     "terminal": "hnefi.tools.bench.terminal",
-    "tactics": "hnefi.tools.bench.tactics",
 }
 
 
 def main(argv: list[str]) -> int:
     """Search the fixed positions, or run one of the measurements."""
+    if argv[:1] == ["tactics"]:
+        from ..tactics.command import main as tactics
+
+        return tactics(["run", *argv[1:]])
     if argv and argv[0] in MEASUREMENTS:
         status: int = import_module(MEASUREMENTS[argv[0]]).main(argv[1:])
         return status
