@@ -504,7 +504,7 @@ def test_a_chart_of_what_is_not_known_has_gaps(analyze: Analyze) -> None:
 
 
 def chart_into(path: Path) -> None:
-    from test_analyze_values import walk
+    from played_through import walk
 
     from hnefi.tools.analyze import verdicts
 

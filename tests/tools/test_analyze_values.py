@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from played_through import walk
 
 from hnefi.engine import games
 from hnefi.engine.records.record import GameRecord, Ply
@@ -18,7 +18,6 @@ from hnefi.tools.analyze.run import Watch
 from hnefi.tools.analyze.values import Line, PlayedThrough, PositionAnalysis, TurningPoint, Verdict
 from hnefi.tools.analyze.verdicts import Played, Thresholds
 
-MOVES = ("f4f5", "c4c5", "d6g6", "d3a3")
 ENDED = Outcome(Side.DEFENDERS, Reason.KING_ESCAPED)
 
 
@@ -28,17 +27,6 @@ def cp(probability: float, number: int = 0, moves: tuple[int, ...] = ()) -> Line
 
 def mate(number: int, moves: tuple[int, ...] = ()) -> Line:
     return Line(moves, float(number > 0), None, number, 4)
-
-
-def walk(words: Sequence[str] = MOVES) -> PlayedThrough:
-    """A game of brandubh played through."""
-    variant = games.find("brandubh").with_switches(repetition="ignore")  # type: ignore[attr-defined]
-    positions = [games.initial(variant)]
-    for word in words:
-        positions.append(positions[-1].play(positions[-1].parse_move(word)))
-    plies = tuple(Ply(move, ()) for move in positions[-1].moves)
-    record = GameRecord("brandubh", plies=plies, players=("ann", "björn"))
-    return PlayedThrough(record, variant, tuple(positions), "game.tafl", 1, 1)
 
 
 @pytest.mark.parametrize(
