@@ -102,7 +102,7 @@ class _Reporter:
 
 
 def _ignore(*_: object) -> None:
-    """The callback of who does not want to know."""
+    """A callback that ignores what it is told."""
 
 
 def _no_players(name: str) -> PlayerLike:

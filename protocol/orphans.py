@@ -118,7 +118,7 @@ def _session(child: int) -> int:
 
 
 def _marked(child: int) -> str:
-    """Whose a process is by its environment; empty if it is nobody's, or has ended."""
+    """Whose a process is by its environment; empty if nobody marked it, or it has ended."""
     begin = f"{MARK}=".encode()
     try:
         words = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")

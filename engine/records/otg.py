@@ -123,7 +123,7 @@ def _tag_text(text: str, losses: Losses) -> str:
 def _plain(text: str, losses: Losses, signs: str, instead: str) -> str:
     """Text without the signs that would end it."""
     changed = _UNSHOWN.sub("\ufffd", text).translate(str.maketrans(signs, instead))
-    losses.add("signs that end a text, and control characters (others stand for them)", changed != text)
+    losses.add("characters that end a text, and control characters (others stand for them)", changed != text)
     return changed
 
 
@@ -643,6 +643,6 @@ def _tag_name(name: str, losses: Losses) -> str:
     try:
         check_tag_name(name)
     except ValueError:
-        losses.add("signs in the names of tags (others stand for them)")
+        losses.add("characters in the names of tags (others stand for them)")
         return "otn-" + re.sub(r"[^A-Za-z0-9_-]", "-", name)[:60]
     return name

@@ -131,7 +131,7 @@ def _first_side(record: GameRecord, find: Find) -> Side:
 def _count_losses(record: GameRecord, losses: Losses) -> None:
     """What this game holds and a line of CSV cannot."""
     losses.add("the variant")
-    losses.add("rules of one's own", record.rules is not None)
+    losses.add("rules that are no shipped variant", record.rules is not None)
     losses.add("start positions", record.start is not None)
     losses.add("players", record.players != ("", ""))
     losses.add("tags", sum(pair not in (("ended_by", _TIMEOUT), UNRECORDED) for pair in record.tags))

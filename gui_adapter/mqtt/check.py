@@ -133,7 +133,7 @@ class _Trial:
     def _topic(self, leaf: str) -> str:
         """A topic of a session: the service may write and read it, and nobody else who has to respect rights.
 
-        The session is nobody's, so that no user who listens to what is theirs hears of our tests.
+        The session belongs to no user, so that no user who listens to what is theirs hears of our tests.
         """
         return topics.session(NOBODY, self._name, leaf)
 

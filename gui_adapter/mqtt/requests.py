@@ -152,7 +152,9 @@ def _ident(document: Mapping[str, Any]) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**18:
         return str(value)
     if not isinstance(value, str) or len(value) > ID_LIMIT:
-        raise RequestError("bad_request", f"id {shorten(value)}: expected text of at most {ID_LIMIT} signs")
+        raise RequestError(
+            "bad_request", f"id {shorten(value)}: expected text of at most {ID_LIMIT} characters"
+        )
     return value
 
 

@@ -1,4 +1,4 @@
-"""Who sits at the table: an engine on a side, or nobody, and then a person moves; and helpers behind the chairs."""
+"""Who plays each side: an engine, or nobody, and then a person moves; and the engines for hints and analysis."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Players:
 
     @property
     def everybody(self) -> list[Opponent]:
-        """The engines that sit here and those behind the chairs."""
+        """All engines: those that play and those that help."""
         return [*self.engines, self.helper, self.substitute]
 
     def release(self, opponent: Opponent) -> None:

@@ -1,6 +1,6 @@
 """One question to an engine at a time: what it reports, what it answers, and that stale answers are dropped.
 
-Every question has a ticket; as soon as it is withdrawn, or another is asked, what still comes for it is nobody's.
+Every question has a ticket; as soon as it is withdrawn, or another is asked, what still comes for it is dropped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Colours and signs: what every part of the screen looks like, and whether there are colours at all.
+"""Colours and characters: what every part of the screen looks like, and whether there are colours at all.
 
 A fragment is a pair (style, text). Its style names classes (`class:board class:attacker`); later ones win, part by
 part. The same classes serve prompt_toolkit's styles and the pictures of `screenshot`.
@@ -209,7 +209,7 @@ ASCII: Final = Glyphs(
 
 
 def glyphs(settings: Settings, environment: Mapping[str, str] = os.environ, encoding: str = "") -> Glyphs:
-    """The signs to draw with.
+    """The characters to draw with.
 
     `auto` takes those outside ASCII where the output can carry them (`encoding`: of standard output) and counts them
     as one column: not on the Linux console, and not where the language makes them two columns wide.

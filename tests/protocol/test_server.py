@@ -17,6 +17,7 @@ from patience import PROMPTLY
 from hnefi.protocol import server
 from hnefi.protocol.answers import parse_compiling
 from hnefi.protocol.commands import TABLE
+from hnefi.protocol.hosts import exit_codes
 
 pytestmark = pytest.mark.process
 
@@ -516,7 +517,7 @@ def test_it_ends_at_once_while_it_compiles(word: str, way: str) -> None:
             engine.process.send_signal(getattr(signal, way))
         status = engine.process.wait(SOON) if way != "end" else engine.end(SOON)
         assert time.monotonic() - began < PROMPTLY
-        expected = {"SIGTERM": -signal.SIGTERM, "SIGHUP": -signal.SIGHUP, "SIGINT": server.INTERRUPTED}
+        expected = {"SIGTERM": -signal.SIGTERM, "SIGHUP": -signal.SIGHUP, "SIGINT": exit_codes.SIGNALLED}
         assert status == expected.get(way, 0)
     finally:
         engine.process.kill()

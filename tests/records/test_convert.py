@@ -63,7 +63,7 @@ def test_games_go_from_format_to_format(call: Convert) -> None:
     assert Path("again.tafl").read_text("utf-8") == text
     status, out, lost = call("games.jsonl", "again.csv")
     assert (status, out) == (0, "")
-    assert lost == "lost: rules of one's own: 2\nlost: the variant: 2\n"
+    assert lost == "lost: rules that are no shipped variant: 2\nlost: the variant: 2\n"
     assert Path("again.csv").read_text() == CSV
     status, _, lost = call("games.tafl", "games.otg")
     assert status == 0

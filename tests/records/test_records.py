@@ -506,11 +506,11 @@ def test_opentafls_records_are_written() -> None:
         ({"plies": (Ply(move("d2c2"), (), clock=-1000),)}, "milliseconds and debts of clocks"),
         (
             {"plies": (Ply(move("d2c2"), (), comment="a]b|c"),)},
-            "signs that end a text, and control characters",
+            "characters that end a text, and control characters",
         ),
         ({"plies": (Ply(move("d2c2"), (), comment="3 2/1 to go"),)}, "comments that begin like a clock"),
-        ({"comment": "\ud800"}, "signs that end a text, and control characters"),
-        ({"tags": (("event", "a\nb"),)}, "signs that end a text, and control characters"),
+        ({"comment": "\ud800"}, "characters that end a text, and control characters"),
+        ({"tags": (("event", "a\nb"),)}, "characters that end a text, and control characters"),
         ({"tags": (("rules", "x"),)}, "the tag rules"),
         ({"rules_hash": "0" * 64}, "the hash of rules that have changed since"),
         ({"start": "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3 a 5 9"}, "the counters of a start position"),
@@ -599,7 +599,7 @@ def test_several_games_in_one_file() -> None:
     ("text", "kind"),
     [
         ("[result:1-0]\n" + OTG + "1. d2-c2\n", "the result '1-0'"),
-        ("[my tag:x]\n" + OTG + "1. d2-c2\n", "signs in the names of tags (others stand for them)"),
+        ("[my tag:x]\n" + OTG + "1. d2-c2\n", "characters in the names of tags (others stand for them)"),
         (
             OTG.replace("dim:7", "dim:7 foo:bar") + "1. d2-c2\n",
             "of the rules: 'foo:bar': expected a key that is known",
@@ -688,7 +688,7 @@ def test_what_csv_cannot_hold_is_counted() -> None:
     unknown = replace(BRANDUBH, start="7/7/7/3K3/7/7/7 a 0 1", plies=(Ply(move("d2c2")),), rules=BIG_RULES)
     assert into("csv", unknown)[1].keys() == {
         "the variant",
-        "rules of one's own",
+        "rules that are no shipped variant",
         "start positions",
         "that captures are not recorded",
     }

@@ -19,7 +19,7 @@ LEGEND: Final = "i inaccuracy, m mistake, b blunder, w missed win, T thrown win,
 
 
 def sketch(game: Analysed, *, plain: bool = False) -> list[str]:
-    """The chart as lines; `plain` draws it with ASCII signs. Longer games have several plies in a column."""
+    """The chart as lines; `plain` draws it with ASCII characters. Longer games have several plies in a column."""
     chances = [None if look is None else look.chance(0) for look in game.looks]
     per = -(-len(chances) // WIDEST)
     columns = [chances[first : first + per] for first in range(0, len(chances), per)]

@@ -160,7 +160,7 @@ def changeable(option: Option) -> bool:
 
 
 def _leaving() -> bool:
-    """Whether an interrupt is ending the process: that engines are gone then is nobody's fault."""
+    """Whether an interrupt is ending the process: engines that are gone then are not at fault."""
     caught = _State.caught
     if caught is None or not caught.asked.is_set():
         return False

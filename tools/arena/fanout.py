@@ -47,7 +47,7 @@ TRIES = 3
 CHECK = 0.25
 """Seconds between two looks whether there is still somebody to play for."""
 TRACKED = "ignore:resource_tracker:UserWarning"
-"""joblib's tracker clears up when we end at once; that it had to is nobody's business."""
+"""joblib's tracker clears up when we end at once; its warning about that is suppressed."""
 ENDING = 5.0
 """Seconds that joblib gets to notice that its workers are gone."""
 

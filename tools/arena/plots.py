@@ -73,7 +73,7 @@ def draw(summary: Summary, series: Series, folder: Path) -> list[Path]:
 
     folder.mkdir(parents=True, exist_ok=True)
     made = []
-    # A fixed salt and no date: the same run gives the same files. Fonts may lack signs of names: boxes do.
+    # A fixed salt and no date: the same run gives the same files. Fonts may lack characters of names: boxes do.
     with mpl.rc_context({"svg.hashsalt": "hnefi", "svg.fonttype": "none"}), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, figure in _figures(summary, series):

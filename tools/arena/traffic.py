@@ -167,7 +167,7 @@ def _text(line: Line, began: float, names: Sequence[str]) -> str:
 
 
 def printable(data: bytes) -> str:
-    """Bytes that anybody may have written, as text without control signs."""
+    """Bytes that anybody may have written, as text without control characters."""
     text = data.decode("utf-8", "backslashreplace")
     if text.isprintable():
         return text

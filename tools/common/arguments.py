@@ -28,7 +28,7 @@ def parser(command: str, description: str, examples: Sequence[str] = ()) -> Pars
 
 
 def add_variant_path(to: argparse.ArgumentParser) -> None:
-    """`--path`: where variants of one's own lie."""
+    """`--path`: where further variants lie."""
     to.add_argument("--path", metavar="PATH", help="a file or folder of further variants (TOML)")
 
 

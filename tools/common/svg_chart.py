@@ -321,7 +321,7 @@ class Sheet:
         for order, shape in enumerate(self.shapes):
             _draw(axes, shape, order)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # fonts may lack signs of names: boxes do
+            warnings.simplefilter("ignore")  # fonts may lack characters of names: boxes do
             figure.savefig(path, format="png")
 
 

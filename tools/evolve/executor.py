@@ -32,7 +32,7 @@ PARTS = 8
 """Parts of a generation for each thread."""
 PARENT_CHECK = 0.5
 TRACKED = "ignore:resource_tracker:UserWarning"
-"""joblib's tracker of semaphores and folders clears up when we end at once; that it had to is nobody's business."""
+"""joblib's tracker of semaphores and folders clears up when we end at once; its warning about that is suppressed."""
 
 Job = Callable[[], Any]
 

@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
         made.add_argument(
             "--force",
             action="store_true",
-            help="go on although the rungs are not as frozen; says so for ever",
+            help="continue although the rungs differ from the frozen ones; the results record this",
         )
         arguments.add_plain(made)
         return made

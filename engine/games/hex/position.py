@@ -107,7 +107,7 @@ class Position:
         return self.variant.name
 
     def new_record(self) -> Any:
-        """A record of one's own holding this position, for a search or a benchmark."""
+        """A separate record holding this position, for a search or a benchmark."""
         record = new_record(self.variant.size, self.variant.swap)
         self.load(record)
         return record

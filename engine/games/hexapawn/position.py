@@ -110,7 +110,7 @@ class Position:
         return self.variant.hash
 
     def new_record(self) -> Any:
-        """A record of one's own holding this position, for a search or a benchmark."""
+        """A separate record holding this position, for a search or a benchmark."""
         record = new_state()
         self.load(record)
         return record

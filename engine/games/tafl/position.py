@@ -230,7 +230,7 @@ class Position:
         return f"{self.variant.hash} {self._letters}"
 
     def new_record(self) -> Any:
-        """A record of one's own holding this position, for a search or a benchmark."""
+        """A separate record holding this position, for a search or a benchmark."""
         record = new_state(self.variant, self._letters)
         self.load(record)
         return record

@@ -286,7 +286,9 @@ def _resigning(c: Controller) -> SideLetter:
     if not persons:
         raise WordError("no person plays here: `side a` or `side d` lets you play")
     if table.looking or table.analysing or table.replaying is not None:
-        raise WordError("this is not the end of the game: `stop` and `goto end` lead there")
+        raise WordError(
+            "you are looking at an earlier position: `stop`, then `goto end`, returns to the end of the game"
+        )
     return persons[0] if len(persons) == 1 else table.side
 
 
