@@ -51,8 +51,8 @@ USUAL: dict[Kind, dict[str, float]] = {
     ("tafl", "alphabeta", "loaded"): {"search root": 9.2, "tafl value": 0.8},
     ("tafl", "minimax", "default"): {"deepen": 3.5},
     ("tafl", "minimax", "loaded"): {"deepen": 2.5},
-    ("tafl", "mcts", "default"): {"follow": 0.4, "plant": 0.8, "simulate": 3.9, "line": 1.1},
-    ("tafl", "mcts", "loaded"): {"plant": 0.7, "simulate": 2.5},
+    ("tafl", "mcts", "default"): {"reuse tree": 0.4, "init root": 0.8, "simulate": 3.9, "line": 1.1},
+    ("tafl", "mcts", "loaded"): {"init root": 0.7, "simulate": 2.5},
     ("hex", "alphabeta", "default"): {"generate": 0.2, "make": 0.6, "search root": 4.7, "terms": 0.1},
     ("hexapawn", "alphabeta", "default"): {"set up": 0.5, "make": 0.2, "search root": 4.5, "terms": 0.1},
 }
