@@ -744,7 +744,7 @@ def test_a_session() -> None:
 
 PLAIN = """
 import numpy as np
-from hnefi.engine import count, evaluators, games, verbs
+from hnefi.engine import count, evaluators, games
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Limits, Settings
 from hnefi.engine.perft import perft

@@ -173,9 +173,9 @@ def group_lives(group: int) -> bool:
 def test_an_interrupt_finds_joblib_imported_as_a_whole() -> None:
     """Two threads that import it at once both fail: the one that ends the workers must not."""
     code = (
-        "import sys; from hnefi.tools.evolve import fanout\n"
+        "import sys; from hnefi.tools.evolve import executor\n"
         "def send(*words): print('joblib.parallel' in sys.modules); words[-1].put(None)\n"
-        "fanout._send = send; list(fanout.through_joblib([], 'loky', 1))"
+        "executor._send = send; list(executor.through_joblib([], 'loky', 1))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"

@@ -111,9 +111,9 @@ def test_an_interrupt_leaves_neither_a_process_nor_a_folder(number: int, tmp_pat
     )
     script = (
         "import pathlib, sys\n"
-        "from hnefi.tools import bench, bench_coldstart\n"
-        f"bench_coldstart._PROGRAM = pathlib.Path({str(engine)!r}).read_text()\n"
-        "sys.exit(bench.main(['coldstart', 'first']))\n"
+        "from hnefi.tools.bench import coldstart, command\n"
+        f"coldstart._PROGRAM = pathlib.Path({str(engine)!r}).read_text()\n"
+        "sys.exit(command.main(['coldstart', 'first']))\n"
     )
     (tmp_path / "temporary").mkdir()
     environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}

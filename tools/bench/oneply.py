@@ -243,9 +243,9 @@ def verify(positions: int, say: Callable[[str], None]) -> int:
 def compile_kernels() -> None:
     """Compile in another process what the cache lacks: one that has just compiled runs its kernels a tenth slower."""
     code = (
-        "import numpy\nfrom hnefi.engine import contest, games\n"
-        "from hnefi.engine.selfplay.match import GAME, Contestant\n"
-        "contest.play(games.find('brandubh'), [Contestant('random')], numpy.zeros(1, GAME))"
+        "import numpy\nfrom hnefi.engine import games\n"
+        "from hnefi.engine.selfplay import match\nfrom hnefi.engine.selfplay.match import GAME, Contestant\n"
+        "match.play(games.find('brandubh'), [Contestant('random')], numpy.zeros(1, GAME))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     if done.returncode:

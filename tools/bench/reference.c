@@ -1200,7 +1200,7 @@ static inline int next_best(State *s, Search *w, int i, int end)
 /* What was evaluated before is remembered: 48 bits of the key, 16 of the value. */
 static int assess(const State *s, Search *w, Weights *p)
 {
-    uint64_t *word = &w->values[s->key >> (64 - __builtin_ctz(LENGTH(w->values)))], mark = s->key << 16;
+    uint64_t *word = &w->eval_cache[s->key >> (64 - __builtin_ctz(LENGTH(w->eval_cache)))], mark = s->key << 16;
     if (*word && *word >> 16 << 16 == mark)
         return (int)(*word & 65535) - 32768;
     int value = evaluate(p, s);

@@ -24,7 +24,7 @@ from hnefi.engine.games.tafl.variant import Variant
 
 from ..common.arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, parser, positive
 
-REFERENCE = Path(__file__).with_name("bench_reference.c")
+REFERENCE = Path(__file__).with_name("reference.c")
 FLAGS = ("-std=gnu11", "-O3", "-march=native")
 COMPILERS = ("cc", "gcc", "clang")
 
