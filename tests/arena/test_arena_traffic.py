@@ -127,17 +127,20 @@ def test_a_disk_that_cannot_be_written_is_said_once(tmp_path: Path) -> None:
 def test_a_disk_that_is_too_slow_costs_lines_and_no_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate = threading.Event()
+    begun, gate = threading.Event(), threading.Event()
     real = Traffic._write
 
     def slow(self: Traffic, *entry: Any) -> None:
+        begun.set()
         gate.wait(60)
         real(self, *entry)
 
     monkeypatch.setattr(Traffic, "_write", slow)
     said: list[str] = []
     traffic = Traffic(tmp_path, NAMES, said.append)
-    for number in range(1, 31):
+    told(traffic, 1)
+    assert begun.wait(60), "from here on nothing more leaves the queue"
+    for number in range(2, 31):
         told(traffic, number)
     gate.set()
     traffic.close()
