@@ -1,4 +1,4 @@
-"""What engines answer at the table, and what becomes of it: a move, a hint, a resignation, a failure."""
+"""What engines answer, and what becomes of it: a move, a hint, a resignation, a failure."""
 
 from __future__ import annotations
 
@@ -26,28 +26,34 @@ FORCED: Final = 100_000
 """A forced win, in centipawns."""
 
 
-async def take(table: GameSession, question: Question, answer: Answer) -> None:
+async def take(session: GameSession, question: Question, answer: Answer) -> None:
     """Make the move that an engine has answered."""
     opponent = question.opponent
     text = "" if answer.move is None else answer.move
     if text == "resign":
         opponent.failures = 0
-        await table.declare(_other(question.side), Reason.RESIGNATION)
+        await session.declare(_other(question.side), Reason.RESIGNATION)
         return
-    move = table.legal(text)
+    move = session.legal(text)
     if move is None:
         shown = plain(text)[:40] or "no move"
         await fail(
-            table, question, EngineError(f"{opponent.name} answered {shown}: {await _why_not(table, text)}")
+            session,
+            question,
+            EngineError(f"{opponent.name} answered {shown}: {await _why_not(session, text)}"),
         )
         return
     opponent.failures = 0
     info = answer.info
     if info is not None and info.score is not None:
         mate = info.score.mate
-        table.seats[question.side].score = info.score.cp if mate is None else FORCED if mate > 0 else -FORCED
-    table.say(f"{table.side_word(question.side)} ({opponent.name}): {move.long}{_instead(opponent, answer)}")
-    await table.play(move, answer)
+        session.players[question.side].score = (
+            info.score.cp if mate is None else FORCED if mate > 0 else -FORCED
+        )
+    session.say(
+        f"{session.side_word(question.side)} ({opponent.name}): {move.long}{_instead(opponent, answer)}"
+    )
+    await session.play(move, answer)
 
 
 def _instead(opponent: Opponent, answer: Answer) -> str:
@@ -61,54 +67,55 @@ def _instead(opponent: Opponent, answer: Answer) -> str:
     return ""
 
 
-async def _why_not(table: GameSession, text: str) -> str:
+async def _why_not(session: GameSession, text: str) -> str:
     if not (text.isascii() and text.isalnum()):
         return "that is no move"
     return (
-        await table.rules.why_not(table.variant, table.game.start, table.game.moves, text) or "not legal here"
+        await session.rules.why_not(session.variant, session.game.start, session.game.moves, text)
+        or "not legal here"
     )
 
 
-def tell_hint(table: GameSession, answer: Answer) -> None:
+def tell_hint(session: GameSession, answer: Answer) -> None:
     """Say what our engine would play."""
-    thinking = table.questions.thinking
+    thinking = session.questions.thinking
     score = ""
     if thinking is not None and thinking.lines:
         line = thinking.lines[0]
         depth = "" if line.depth is None else f", depth {line.depth}"
-        score = f" ({panes.score_text(line, SIDES[table.variant.game])}{depth})"
-    table.say(f"Hint: {answer.move}{score}" if answer.move else "Hint: there is no move here.")
+        score = f" ({panes.score_text(line, SIDES[session.variant.game])}{depth})"
+    session.say(f"Hint: {answer.move}{score}" if answer.move else "Hint: there is no move here.")
 
 
-async def fail(table: GameSession, question: Question, error: EngineError) -> None:
+async def fail(session: GameSession, question: Question, error: EngineError) -> None:
     """An engine has failed: it is started anew once, with the whole game; then the game goes on without it."""
     opponent = question.opponent
     opponent.failures += 2 if isinstance(error, EngineStartError) else 1
-    table.pace.rest()
+    session.pace.rest()
     await opponent.rest()
     if question.purpose != "move":
-        table.analysing = 0
-        table.say(f"{error}. The game is not touched by it.")
-        await table.move_on()
+        session.analysing = 0
+        session.say(f"{error}. The game is not touched by it.")
+        await session.move_on()
     elif opponent.failures == 1:
-        table.say(f"{error}. It is started again, and told the game.")
-        table.questions.ask(replace(question, limits=table.pace.limits(opponent.spec)))
+        session.say(f"{error}. It is started again, and told the game.")
+        session.questions.ask(replace(question, limits=session.pace.limits(opponent.spec)))
     else:
-        table.failure = 4 if opponent.spec.own else 3
+        session.failure = 4 if opponent.spec.own else 3
         opponent.failures = 0
-        who = table.side_word(question.side)
-        table.say(
+        who = session.side_word(question.side)
+        session.say(
             f"{error}. Nobody plays the {who} now: their moves can be typed, "
-            f"and `{opponent.spec.spelled}` seats that engine again."
+            f"and `{opponent.spec.spelled}` brings that engine back."
         )
-        table.seats.release(opponent)
-        await table.move_on()
+        session.players.release(opponent)
+        await session.move_on()
 
 
-def accepts_draw(table: GameSession, side: SideLetter) -> bool:
+def accepts_draw(session: GameSession, side: SideLetter) -> bool:
     """Whether the engine on a side takes a draw now."""
-    score = table.seats[side].score
-    return table.game.at.ply >= DRAW_PLY and score is not None and score <= DRAW_SCORE
+    score = session.players[side].score
+    return session.game.at.ply >= DRAW_PLY and score is not None and score <= DRAW_SCORE
 
 
 def _other(side: SideLetter) -> SideLetter:

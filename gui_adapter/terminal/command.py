@@ -232,7 +232,7 @@ def _controller(
     for letter, spec in zip("ad", (rivals[0], rivals[-1]), strict=True):
         controller.assign("a" if letter == "a" else "d", None if letter in SIDES[side] else spec)
     try:
-        controller.table.set_clock(clock.read(arguments.clock or settings.clock))
+        controller.session.set_clock(clock.read(arguments.clock or settings.clock))
     except ValueError as error:
         parser.error(f"--clock: {error}")
     return controller
@@ -285,10 +285,10 @@ def _first(
     if arguments.load is not None:
         path = Path(arguments.load).expanduser().absolute()
         try:
-            loaded = saving.load(path, None, controller.find, controller.table.variant)
+            loaded = saving.load(path, None, controller.find, controller.session.variant)
         except saving.SavingError as error:
             parser.error(f"--load: {error}")
-        controller.table.foresee(loaded.variant)
+        controller.session.foresee(loaded.variant)
         return f"load {path}"
     if arguments.watch is not None:
         from .watching import Watcher, WatchError
@@ -305,8 +305,8 @@ def _first(
         if unfinished is None:
             parser.error("--continue: no unfinished game is saved")
         with suppress(saving.SavingError):
-            loaded = saving.load(unfinished, None, controller.find, controller.table.variant)
-            controller.table.foresee(loaded.variant)
+            loaded = saving.load(unfinished, None, controller.find, controller.session.variant)
+            controller.session.foresee(loaded.variant)
         return "continue"
     return None
 
@@ -381,7 +381,7 @@ async def _screenshot(
     parser: argparse.ArgumentParser, controller: Controller, name: str, first: str | None
 ) -> int:
     """The screen as a file; the rules are waited for, the engines are not."""
-    controller.table.paused = True
+    controller.session.paused = True
     controller.start()
     try:
         if first is not None:

@@ -30,7 +30,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "else": "Everything else",
 }
 
-_LEVELS = ("What the levels are:", *strength.table(), "With a clock, time limits every level as well.")
+_LEVELS = ("What the levels are:", *strength.level_lines(), "With a clock, time limits every level as well.")
 
 _ALL: Final = (
     Word("new", "[VARIANT]", "begin a new game, of the same variant or another", ("new", "new brandubh")),

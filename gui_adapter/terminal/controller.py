@@ -92,7 +92,7 @@ class Controller:
         self.refused: tuple[str, ...] = ()
         """Why what the program was asked to begin with cannot be had; it ends then."""
         self.closed = False
-        self.table = GameSession(
+        self.session = GameSession(
             variant,
             rules=rules or RulesProcess(traffic=traffic),
             files=files,
@@ -105,9 +105,9 @@ class Controller:
             speed=settings.speed if interactive else 0.0,
         )
         if rival is not None:
-            self.table.seats.rival = rival
+            self.session.players.rival = rival
         if not interactive:
-            self.table.limits_of_analysis = strength.ANALYSIS
+            self.session.limits_of_analysis = strength.ANALYSIS
         self.waiting = files.autosave.unfinished() if files.autosaves else None
 
     # For faces
@@ -119,15 +119,15 @@ class Controller:
             if self._view is None or self._dirty:
                 self._view = self.fresh_view()
                 self._dirty = False
-        elif self._log or self._view.compiling or self.table.compiling:
+        elif self._log or self._view.compiling or self.session.compiling:
             # The game is in the middle of something; what is said and waited for meanwhile is seen all the same.
-            self._view = replace(self._view, log=tuple(self._log), compiling=compiling_of(self.table))
+            self._view = replace(self._view, log=tuple(self._log), compiling=compiling_of(self.session))
         return self._view
 
     def fresh_view(self) -> View:
         """Everything that can be seen, in the middle of an event, too."""
         return view_of(
-            self.table,
+            self.session,
             self.settings,
             log=self._log,
             question=None if self._question is None else self._question[0],
@@ -154,13 +154,13 @@ class Controller:
             if not future.done():
                 future.set_result(reply)
 
-        if self.table.ready or self._needs_no_rules(line):
+        if self.session.ready or self._needs_no_rules(line):
             self._queue.put_nowait(event)
         elif self._broken is not None:
             return Reply((self._broken,), failed=True)
         else:
             self._held.append(event)
-            if self.table.compiling is not None:
+            if self.session.compiling is not None:
                 self.say(f"{line[:40]}: kept until the rules are there.")
         if _leaves(line):
             return await self._soon(future) or Reply(quit=True)
@@ -208,10 +208,12 @@ class Controller:
 
         async def event() -> None:
             why = ""
-            table = self.table
-            if table.ready and table.legal(text) is None:
+            session = self.session
+            if session.ready and session.legal(text) is None:
                 with contextlib.suppress(EngineError, IllegalPosition):
-                    why = await table.rules.why_not(table.variant, table.game.start, table.game.moves, text)
+                    why = await session.rules.why_not(
+                        session.variant, session.game.start, session.game.moves, text
+                    )
             if not future.done():
                 future.set_result(why)
 
@@ -243,8 +245,10 @@ class Controller:
         ending = asyncio.gather(*busy, return_exceptions=True)
         await asyncio.wait({ending}, timeout=GRACE)
         with contextlib.suppress(ValueError):
-            self.files.put_away(self.table.record() if self.table.unfinished else None, "the program ended")
-        await self.table.close()
+            self.files.put_away(
+                self.session.record() if self.session.unfinished else None, "the program ended"
+            )
+        await self.session.close()
         await ending
         self._dirty = True
         self._tell()
@@ -257,7 +261,7 @@ class Controller:
             return 4
         if self.refused:
             return 2
-        return 1 if self.interrupted else self.table.failure
+        return 1 if self.interrupted else self.session.failure
 
     # For the words
 
@@ -283,8 +287,8 @@ class Controller:
         await self._outlived(passed, False)
 
     async def watch(self, watcher: Watcher) -> None:
-        """Follow a game that is played elsewhere, until the table is used for something else."""
-        self.table.watcher = watcher
+        """Follow a game that is played elsewhere, until the session is used for something else."""
+        self.session.watcher = watcher
         if self._following is not None:
             self._following.cancel()
         self._following = asyncio.ensure_future(watcher.follow())
@@ -316,7 +320,7 @@ class Controller:
 
     def assign(self, side: SideLetter, spec: Spec | None) -> None:
         """Seat an engine or a person; the game goes on with them."""
-        self.table.seat(side, spec)
+        self.session.assign(side, spec)
 
     # Inside
 
@@ -348,7 +352,7 @@ class Controller:
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         async def event() -> None:
-            quiet = self.table.ready and not self.table.busy and not self._held
+            quiet = self.session.ready and not self.session.busy and not self._held
             if not answer.done():
                 answer.set_result(quiet or self.closed or self._broken is not None)
 
@@ -372,9 +376,9 @@ class Controller:
 
     async def _load(self) -> None:
         """Start the rules and the engines behind the first board."""
-        self.table.warm_up()
+        self.session.warm_up()
         try:
-            await self.table.load_rules()
+            await self.session.load_rules()
         except (EngineError, IllegalPosition) as error:
             text = f"our engine cannot be asked for the rules: {plain(str(error))}"
 
@@ -387,7 +391,7 @@ class Controller:
             return
 
         async def ready() -> None:
-            await self.table.open()
+            await self.session.open()
             await self._release()
 
         self._queue.put_nowait(ready)
@@ -420,7 +424,7 @@ class Controller:
         except IllegalPosition as error:
             return Reply((plain(str(error)),), failed=True)
         except EngineError as error:
-            self.table.failure = 4
+            self.session.failure = 4
             return Reply((f"our engine failed: {plain(str(error))}",), failed=True)
 
     async def _answer(self, text: str) -> Reply:
@@ -445,7 +449,7 @@ class Controller:
         return await HANDLERS[word.name](self, rest.strip())
 
     async def _interrupted(self) -> Reply:
-        if self.table.stoppable and await self.table.halt():
+        if self.session.stoppable and await self.session.halt():
             self._question = None
             return Reply(("Stopped.",))
         if self._question is not None:

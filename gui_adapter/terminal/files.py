@@ -38,7 +38,7 @@ class Files:
 
     @property
     def saved(self) -> bool:
-        """Whether the game on the table is in a file from which it can be gone on with."""
+        """Whether the game played is in a file from which it can be gone on with."""
         return self.autosave.path is not None and self.autosave.failure is None
 
     @property

@@ -1,4 +1,4 @@
-"""The table that is played at: the game, who sits on either side, the clock, and what an engine is asked.
+"""The session: the game that is played, who plays each side, the clock, and what an engine is asked.
 
 Everything here happens in the one task of the controller. The end of a game is decided in one place, `_arrive`, and
 everything that ends with it (clock, search, files) ends in `_finish`.
@@ -33,8 +33,8 @@ from .values import End, Mode, Move, Purpose, SideLetter
 if TYPE_CHECKING:
     from .watching import Watcher
 
-SEAT_TAGS: Final[tuple[tuple[str, SideLetter], ...]] = (("AttackersSeat", "a"), ("DefendersSeat", "d"))
-"""Tags of records that say who sat on a side, and the side."""
+PLAYER_TAGS: Final[tuple[tuple[str, SideLetter], ...]] = (("AttackersSeat", "a"), ("DefendersSeat", "d"))
+"""Tags of records that say who played a side, and the side."""
 
 
 class GameSession:
@@ -60,7 +60,7 @@ class GameSession:
         self.files = files
         self.say = say
         self.speed = speed
-        self.seats = Players(changed, compiling, seed, traffic)
+        self.players = Players(changed, compiling, seed, traffic)
         self.pace = Pace(post, self._look_at_clock)
         self.paused = False
         self.looking = False
@@ -103,9 +103,9 @@ class GameSession:
 
     @property
     def compiling(self) -> Progress | None:
-        """What an engine of this table compiles now, the rules' first; None if none does. One that waits for a compiler
-        speaks only where no other of them is that compiler."""
-        engines = [self.rules.compiling, *(opponent.compiling for opponent in self.seats.everybody)]
+        """What an engine compiles now, the rules' first; None if none does. One that waits for a compiler speaks
+        only where no other of them is that compiler."""
+        engines = [self.rules.compiling, *(opponent.compiling for opponent in self.players.everybody)]
         told = [progress for progress in engines if progress is not None]
         return min(told, key=lambda progress: progress.elsewhere, default=None)
 
@@ -117,7 +117,7 @@ class GameSession:
             return "replay"
         if self.watcher is not None:
             return "watch"
-        return "play" if self.seats.persons else "watch"
+        return "play" if self.players.persons else "watch"
 
     @property
     def clock(self) -> GameClock | None:
@@ -129,7 +129,7 @@ class GameSession:
 
     @property
     def names(self) -> tuple[str, str]:
-        return self.guests or (self.seats["a"].name, self.seats["d"].name)
+        return self.guests or (self.players["a"].name, self.players["d"].name)
 
     def side_word(self, side: str) -> str:
         """What a side is called in this game."""
@@ -155,7 +155,7 @@ class GameSession:
         if self.replaying is not None:
             return True
         at_rest = self.looking or self.analysing or self.end is not None
-        return not at_rest and self.seats[self.side].opponent is not None
+        return not at_rest and self.players[self.side].opponent is not None
 
     @property
     def stoppable(self) -> bool:
@@ -169,8 +169,8 @@ class GameSession:
     def record(self) -> GameRecord:
         """The whole game as a record, with what is needed to sit down at it again."""
         tags = []
-        for tag, side in SEAT_TAGS:
-            opponent = self.seats[side].opponent
+        for tag, side in PLAYER_TAGS:
+            opponent = self.players[side].opponent
             tags.append((tag, PERSON if opponent is None else opponent.spec.spelled))
         if self.clock is not None:
             tags.append(("Clock", spell(self.clock.base, self.clock.increment)))
@@ -179,7 +179,7 @@ class GameSession:
     # Beginning a game
 
     def _take(self, game: Game) -> None:
-        """`game` lies on the table from now on; nothing of the one before goes on."""
+        """`game` is played from now on; nothing of the one before goes on."""
         self.game = game
         self.watcher = self.guests = None
         self.number += 1
@@ -189,7 +189,7 @@ class GameSession:
         self.replaying = None
         self.offered = None
         self.place += 1
-        self.seats.forget_scores()
+        self.players.forget_scores()
         if self.clock is not None:
             self.clock.reset(game.clocks())
 
@@ -254,7 +254,7 @@ class GameSession:
         return []
 
     def put_away(self) -> None:
-        """The game on the table is left as it is; an unfinished one can be gone on with."""
+        """The game is left as it is; an unfinished one can be gone on with."""
         self.withdraw()
         self.questions.forget()
         self.pace.rest()
@@ -272,14 +272,14 @@ class GameSession:
 
     # Seats and clock
 
-    def seat(self, side: SideLetter, spec: Spec | None) -> None:
+    def assign(self, side: SideLetter, spec: Spec | None) -> None:
         """Let an engine sit on a side, or a person."""
         self.failure = 0
-        self.seats.assign(side, spec)
+        self.players.assign(side, spec)
 
     def warm_up(self) -> None:
         """Start the engines that sit here, before they are asked."""
-        self.seats.warm_up(self.variant, self.number)
+        self.players.warm_up(self.variant, self.number)
 
     def set_clock(self, times: tuple[int, int] | None) -> None:
         """Play by this clock from now on, with all the time; None for no clock."""
@@ -373,7 +373,7 @@ class GameSession:
                 self.pace.after(self.replaying, self.step_replay)
         elif self.looking or self.watcher is not None:
             pass
-        elif self.seats[self.side].opponent is None:
+        elif self.players[self.side].opponent is None:
             self._think()
         elif not self.paused:
             if self.mode == "watch" and self.game.at.ply and self.speed:
@@ -390,15 +390,15 @@ class GameSession:
 
     async def ask_for_move(self) -> None:
         """The engine that sits on the side to move thinks about its move; where a person sits, ours does."""
-        opponent = self.seats[self.side].opponent
+        opponent = self.players[self.side].opponent
         if opponent is None:
-            opponent = self.seats.substitute
-            opponent.become(self.seats.rival if self.seats.rival.own else Spec())
+            opponent = self.players.substitute
+            opponent.become(self.players.rival if self.players.rival.own else Spec())
         self.questions.ask(self._question(opponent, "move", self.pace.limits(opponent.spec)))
 
     def hint(self, limits: Limits) -> None:
         """Let our engine say what it would play here."""
-        self.questions.ask(self._question(self.seats.helper, "hint", limits))
+        self.questions.ask(self._question(self.players.helper, "hint", limits))
 
     async def analyse(self, lines: int) -> None:
         """Let our engine think about every place that is come to, with so many lines; 0 ends it.
@@ -409,12 +409,12 @@ class GameSession:
         self.analysing = lines
         if not lines:
             self.looking = self.game.at is not self.game.root.tip()
-            self.paused = self.seats[self.side].opponent is not None
+            self.paused = self.players[self.side].opponent is not None
         await self.move_on()
 
     def _analyse(self) -> None:
         limits = self.limits_of_analysis
-        self.questions.ask(self._question(self.seats.helper, "analysis", limits, self.analysing))
+        self.questions.ask(self._question(self.players.helper, "analysis", limits, self.analysing))
 
     def _question(self, opponent: Opponent, purpose: Purpose, limits: Limits, lines: int = 1) -> Question:
         """A question about the place looked at."""
@@ -428,7 +428,7 @@ class GameSession:
             start,
             moves,
             limits,
-            self.seats.seed,
+            self.players.seed,
             lines,
         )
 
@@ -502,7 +502,7 @@ class GameSession:
         """End every process; the game is saved if it is unfinished."""
         self.pace.rest()
         await self.questions.close()
-        await asyncio.gather(self.rules.close(), self.seats.close(), return_exceptions=True)
+        await asyncio.gather(self.rules.close(), self.players.close(), return_exceptions=True)
 
     def _end(self, result: str, reason: str) -> End:
         words = Reason(reason).words

@@ -54,7 +54,7 @@ class Spec:
 
     @property
     def spelled(self) -> str:
-        """The line that seats it: `level 5`, `player NAME`, `engine COMMAND`."""
+        """The line that chooses it: `level 5`, `player NAME`, `engine COMMAND`."""
         if self.command:
             return f"engine {shlex.join(self.command)}"
         return f"level {self.level}" if self.level is not None else f"player {self.player}"

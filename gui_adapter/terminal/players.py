@@ -17,9 +17,9 @@ from .values import SideLetter
 PERSON: Final = "person"
 
 
-class Seat:
-    """One side of the table. `score` is what its engine saw last, for itself, in centipawns (a forced end counts as
-    very much)."""
+class Player:
+    """One side: a person, or an engine. `score` is what its engine saw last, for itself, in centipawns (a forced
+    end counts as very much)."""
 
     def __init__(self) -> None:
         self.opponent: Opponent | None = None
@@ -48,44 +48,44 @@ class Players:
         self._traffic = traffic
         self.helper = self._opponent(Spec())
         self.substitute = self._opponent(self.rival)
-        self._seats: dict[SideLetter, Seat] = {"a": Seat(), "d": Seat()}
+        self._players: dict[SideLetter, Player] = {"a": Player(), "d": Player()}
         self._leaving: set[asyncio.Task[None]] = set()
         self._warming: set[asyncio.Task[None]] = set()
 
-    def __getitem__(self, side: SideLetter) -> Seat:
-        return self._seats[side]
+    def __getitem__(self, side: SideLetter) -> Player:
+        return self._players[side]
 
-    def values(self) -> ValuesView[Seat]:
-        return self._seats.values()
+    def values(self) -> ValuesView[Player]:
+        return self._players.values()
 
-    def items(self) -> ItemsView[SideLetter, Seat]:
-        return self._seats.items()
+    def items(self) -> ItemsView[SideLetter, Player]:
+        return self._players.items()
 
     @property
     def persons(self) -> list[SideLetter]:
         """The sides that persons play."""
-        return [side for side, seat in self._seats.items() if seat.opponent is None]
+        return [side for side, player in self._players.items() if player.opponent is None]
 
     @property
     def engines(self) -> list[Opponent]:
-        """The engines that sit here."""
-        return [seat.opponent for seat in self._seats.values() if seat.opponent is not None]
+        """The engines that play."""
+        return [player.opponent for player in self._players.values() if player.opponent is not None]
 
     def forget_scores(self) -> None:
         """Another game begins."""
-        for seat in self._seats.values():
-            seat.score = None
+        for player in self._players.values():
+            player.score = None
 
     def assign(self, side: SideLetter, spec: Spec | None) -> None:
-        """Let an engine sit on a side, or a person; an engine of ours that sits there becomes the new one."""
-        seat = self._seats[side]
-        seat.score = None
-        if spec is not None and seat.opponent is not None and seat.opponent.become(spec):
-            seat.opponent.failures = 0
+        """Let an engine play a side, or a person; an engine of ours that plays it already becomes the new one."""
+        player = self._players[side]
+        player.score = None
+        if spec is not None and player.opponent is not None and player.opponent.become(spec):
+            player.opponent.failures = 0
             return
-        if seat.opponent is not None:
-            self._spawn(seat.opponent.close(), self._leaving)
-        seat.opponent = None if spec is None else self._opponent(spec)
+        if player.opponent is not None:
+            self._spawn(player.opponent.close(), self._leaving)
+        player.opponent = None if spec is None else self._opponent(spec)
 
     def _opponent(self, spec: Spec) -> Opponent:
         return Opponent(spec, self._traffic, lambda _: self._compiling())
@@ -96,10 +96,10 @@ class Players:
         return [*self.engines, self.helper, self.substitute]
 
     def release(self, opponent: Opponent) -> None:
-        """An engine leaves its seat: a person may move there."""
-        for seat in self._seats.values():
-            if seat.opponent is opponent:
-                seat.opponent = None
+        """An engine leaves its side to a person."""
+        for player in self._players.values():
+            if player.opponent is opponent:
+                player.opponent = None
 
     def warm_up(self, variant: AnyVariant, game: int) -> None:
         """Start the engines before they are asked; what goes wrong is told when they are."""
@@ -111,9 +111,9 @@ class Players:
                 await opponent.rest()
             self._changed()
 
-        for side, seat in self._seats.items():
-            if seat.opponent is not None:
-                self._spawn(prepare(side, seat.opponent), self._warming)
+        for side, player in self._players.items():
+            if player.opponent is not None:
+                self._spawn(prepare(side, player.opponent), self._warming)
 
     def _spawn(self, work: Coroutine[Any, Any, None], among: set[asyncio.Task[None]]) -> None:
         task = asyncio.ensure_future(work)

@@ -29,7 +29,7 @@ _PLAYED = ("history", "goto", "variation", "annotate", "replay", "save", "copy")
 
 
 def view_of(
-    table: GameSession,
+    session: GameSession,
     settings: Settings,
     *,
     log: Iterable[LogLine] = (),
@@ -39,91 +39,91 @@ def view_of(
     waiting: bool = False,
 ) -> View:
     """Everything that can be seen now; `waiting` is whether a game saved by itself waits for `continue`."""
-    variant, game, node = table.variant, table.game, table.game.at
-    kinds: tuple[SeatKind, SeatKind] = (_kind(table, "a"), _kind(table, "d"))
-    engine = next((seat.opponent for seat in table.seats.values() if seat.opponent), None)
+    variant, game, node = session.variant, session.game, session.game.at
+    kinds: tuple[SeatKind, SeatKind] = (_kind(session, "a"), _kind(session, "d"))
+    engine = next((player.opponent for player in session.players.values() if player.opponent), None)
     return View(
         variant=variant.name,
         game=variant.game,
-        board=board_of(variant, table.special, table.facts, node.text, node.captures or ()),
+        board=board_of(variant, session.special, session.facts, node.text, node.captures or ()),
         settings=settings,
         sides=SIDES[variant.game],
-        names=table.names,
+        names=session.names,
         kinds=kinds,
-        legal=table.facts.legal if table.end is None else (),
+        legal=session.facts.legal if session.end is None else (),
         level=None if engine is None else engine.spec.level,
-        clock=None if table.clock is None else table.clock.view(time.monotonic()),
-        thinking=table.questions.thinking,
+        clock=None if session.clock is None else session.clock.view(time.monotonic()),
+        thinking=session.questions.thinking,
         history=game.entries(),
         ply=node.ply,
-        end=table.end,
-        mode=table.mode,
-        paused=table.paused,
+        end=session.end,
+        mode=session.mode,
+        paused=session.paused,
         flipped=flipped,
-        ready=table.ready,
+        ready=session.ready,
         closed=closed,
-        prompt=_prompt(table, question),
+        prompt=_prompt(session, question),
         question=question,
-        compiling=compiling_of(table),
-        words=_words(table, question, waiting),
+        compiling=compiling_of(session),
+        words=_words(session, question, waiting),
         log=tuple(log),
-        place=table.place,
+        place=session.place,
     )
 
 
-def compiling_of(table: GameSession) -> str:
+def compiling_of(session: GameSession) -> str:
     """What an engine compiles before it can work, if one does."""
-    progress = table.compiling
+    progress = session.compiling
     return "" if progress is None else compiling_text(progress)
 
 
-def _kind(table: GameSession, side: SideLetter) -> SeatKind:
-    if table.watcher is not None:
+def _kind(session: GameSession, side: SideLetter) -> SeatKind:
+    if session.watcher is not None:
         return "engine"
-    return "person" if table.seats[side].opponent is None else "engine"
+    return "person" if session.players[side].opponent is None else "engine"
 
 
-def _prompt(table: GameSession, question: str | None) -> str:
+def _prompt(session: GameSession, question: str | None) -> str:
     """What stands before the `>`: who is to move, or what else goes on."""
-    side = table.side_word(table.side)
+    side = session.side_word(session.side)
     if question is not None:
         return "yes or no"
-    if table.analysing:
+    if session.analysing:
         return f"analysis, {side} to move"
-    if table.mode == "replay":
-        return f"ply {table.game.at.ply} of {table.game.at.tip().ply}"
-    if table.end is not None:
+    if session.mode == "replay":
+        return f"ply {session.game.at.ply} of {session.game.at.tip().ply}"
+    if session.end is not None:
         return "game over"
-    if table.watcher is None and table.seats[table.side].opponent is None:
+    if session.watcher is None and session.players[session.side].opponent is None:
         return side
-    if table.mode == "watch":
-        return "paused" if table.paused else "watching"
-    return f"{side} wait for go" if table.paused else f"{side} think"
+    if session.mode == "watch":
+        return "paused" if session.paused else "watching"
+    return f"{side} wait for go" if session.paused else f"{side} think"
 
 
-def _words(table: GameSession, question: str | None, waiting: bool) -> tuple[str, ...]:
+def _words(session: GameSession, question: str | None, waiting: bool) -> tuple[str, ...]:
     """The words that make sense now."""
     if question is not None:
         return ("yes", "no")
     words = [*_ALWAYS]
-    if table.game.root.children:
+    if session.game.root.children:
         words += _PLAYED
-        if table.game.at.ply:
+        if session.game.at.ply:
             words.append("undo")
-        if table.game.at.children:
+        if session.game.at.children:
             words.append("redo")
     else:
         words += ["paste", "copy"]
     if waiting:
         words.append("continue")
-    if table.end is None:
+    if session.end is None:
         words += ["moves", "eval", "analyze", "side", "level", "player", "engine", "clock", "hint", "go"]
-        if table.mode == "play":
+        if session.mode == "play":
             words += ["resign", "draw"]
-    if table.mode in ("watch", "replay"):
+    if session.mode in ("watch", "replay"):
         words += ["pause", "step", "speed"]
-    if table.stoppable:
+    if session.stoppable:
         words.append("stop")
-    if table.questions.thinking is not None:
+    if session.questions.thinking is not None:
         words.append("pv")
     return tuple(sorted(words))

@@ -47,6 +47,6 @@ ANALYSIS: Final = Limits(nodes=1_000_000)
 """An analysis that nobody will stop, as in a script."""
 
 
-def table() -> list[str]:
+def level_lines() -> list[str]:
     """Every level in a line, for the help."""
     return [f"{number:>5}  {level.words}" for number, level in LEVELS.items()]

@@ -115,7 +115,7 @@ class WatchError(Exception):
 
 
 class Watcher:
-    """Follows one game after the other until the table is used for something else."""
+    """Follows one game after the other until the session is used for something else."""
 
     def __init__(self, controller: Controller, run: Path) -> None:
         self.run = run
@@ -150,19 +150,19 @@ class Watcher:
             raise WatchError(getattr(error, "strerror", None) or str(error)) from None
 
     def foresee(self) -> None:
-        """The table has the board of the game that `watch` is going to show."""
+        """The session has the board of the game that `watch` is going to show."""
         game = self._boards.newest() or self._boards.last
         if game is None:
             return
         with suppress(VariantError):
-            self._controller.table.foresee(
+            self._controller.session.foresee(
                 self._controller.find(game.facts["variant"]), (_name(game, "a"), _name(game, "d"))
             )
 
     async def follow(self) -> None:
         """Look at the file and bring the board up to date, again and again."""
-        table = self._controller.table
-        while table.watcher is self:
+        session = self._controller.session
+        while session.watcher is self:
             with suppress(OSError):
                 self.look()
             await self._controller.post(self.catch_up)
@@ -170,50 +170,57 @@ class Watcher:
 
     async def catch_up(self) -> None:
         """The board is as the file says, unless somebody looks at another place."""
-        table = self._controller.table
-        if table.watcher is not self or table.looking or table.analysing or table.replaying is not None:
+        session = self._controller.session
+        if (
+            session.watcher is not self
+            or session.looking
+            or session.analysing
+            or session.replaying is not None
+        ):
             return
-        if self._game is None or (table.end is not None and self._game.end is not None):
+        if self._game is None or (session.end is not None and self._game.end is not None):
             await self._begin()
         game = self._game
         if game is None:
             return
         for text in game.moves[self._played :]:
             self._played += 1
-            move = table.legal(text)
-            if table.end is not None or move is None:
+            move = session.legal(text)
+            if session.end is not None or move is None:
                 self._controller.say(
                     f"This game cannot be followed any more: {plain(text)[:40]} is not legal here."
                 )
                 self._forget(game)
                 self._game = None
                 return
-            self._controller.say(f"{table.side_word(table.side)} ({self._name(table.side)}): {move.long}")
-            await table.play(move)
-        if game.end is not None and table.end is None:
+            self._controller.say(
+                f"{session.side_word(session.side)} ({self._name(session.side)}): {move.long}"
+            )
+            await session.play(move)
+        if game.end is not None and session.end is None:
             winner, reason = game.end
             known = reason if reason in set(Reason) else Reason.INTERRUPTED.value
-            await table.declare(winner if winner in ("a", "d") else "draw", Reason(known))
+            await session.declare(winner if winner in ("a", "d") else "draw", Reason(known))
 
     async def _begin(self) -> None:
         """Go over to the game that began last, if there is another; where none has been seen, one that is over."""
         game = self._boards.newest() or (self._boards.last if self._game is None else None)
         if game is None or game is self._game:
             return
-        table = self._controller.table
+        session = self._controller.session
         facts = game.facts
         start = facts.get("start") if isinstance(facts.get("start"), str) else None
         moves = tuple(game.moves)
         try:
-            await table.begin(self._controller.find(facts["variant"]), start, moves, watcher=self)
+            await session.begin(self._controller.find(facts["variant"]), start, moves, watcher=self)
         except (VariantError, IllegalPosition) as error:
             self._controller.say(f"Game {plain(str(facts['id']))[:40]} cannot be followed: {error}")
             self._forget(game)
             return
         self._game, self._played = game, len(moves)
-        table.guests = (self._name("a"), self._name("d"))
-        who = f"{table.guests[0]} against {table.guests[1]}"
-        self._controller.say(f"Game {plain(str(facts['id']))[:40]} of {table.variant.name}: {who}.")
+        session.guests = (self._name("a"), self._name("d"))
+        who = f"{session.guests[0]} against {session.guests[1]}"
+        self._controller.say(f"Game {plain(str(facts['id']))[:40]} of {session.variant.name}: {who}.")
 
     def _forget(self, game: Running) -> None:
         """A game that cannot be followed is not tried again."""

@@ -84,11 +84,11 @@ def checked(
     """The advisories of a game of so many plies, the first two of them its opening."""
     opening = Opening(None, MOVES[:2])
     task = GameTask(1, 1, VARIANT.name, opening, (0, 1), (1, 2))
-    seats = tuple(
+    slots = tuple(
         SimpleNamespace(engine=engine, spec=EngineSpec(name, ("x",), letters=letters), knows_start=True)
         for name, engine in zip(("one", "two"), engines, strict=True)
     )
-    game: Any = SimpleNamespace(position=position_after(MOVES[:plies]), seats=seats, task=task, length=plies)
+    game: Any = SimpleNamespace(position=position_after(MOVES[:plies]), slots=slots, task=task, length=plies)
     result = GameResult(task, ("one", "two"), "a", "x", (), advisories=("two: old",), fault=fault)
     return asyncio.run(compare(game, result, every)).advisories[1:]
 

@@ -44,7 +44,7 @@ def one(*specs: EngineSpec, opening: Opening = START, **manner: Any) -> GameResu
 
 
 def sent(lines: list[Line], side: int) -> list[str]:
-    """What one side was told after its seating."""
+    """What one side was told before the game."""
     told = [line for where, arrow, line in lines if where == side and arrow == ">"]
     return told[next((number for number, line in enumerate(told) if line.startswith("position ")), 0) :]
 
@@ -129,13 +129,13 @@ def test_what_is_told_before_the_first_move() -> None:
     lines: list[bytes] = []
 
     async def run() -> None:
-        seats = EngineSlots([spec()])
-        (seat, _) = seats.take((0, 0))
+        slots = EngineSlots([spec()])
+        (slot, _) = slots.take((0, 0))
         for seed in (7, 8):
-            await seat.prepare(VARIANT, 1, seed)
-        lines.extend(line for _, arrow, line in seat.process.transcript if arrow == ">")
-        assert seat.knows_start
-        await seats.close()
+            await slot.prepare(VARIANT, 1, seed)
+        lines.extend(line for _, arrow, line in slot.process.transcript if arrow == ">")
+        assert slot.knows_start
+        await slots.close()
 
     asyncio.run(run())
     told = [line.decode() for line in lines if line != b"isready"]
@@ -432,19 +432,19 @@ def test_lines_that_are_kept() -> None:
 @pytest.mark.process
 def test_a_cancelled_game_says_how_far_it_came() -> None:
     async def run() -> GameResult:
-        seats = (EngineSlot(spec("slow", "hang", move_timeout=60.0)), EngineSlot(spec()))
-        game = Game(pair()[0], seats)
+        slots = (EngineSlot(spec("slow", "hang", move_timeout=60.0)), EngineSlot(spec()))
+        game = Game(pair()[0], slots)
         playing = asyncio.ensure_future(game.play())
         while len(game.plies) < 2:
             await asyncio.sleep(0.01)
         playing.cancel()
         await asyncio.wait({playing})
         result = game.interrupted()
-        for seat in seats:
-            ending = seat.release()
+        for slot in slots:
+            ending = slot.release()
             assert ending is not None
             await ending
-        assert leftovers([seat.spec for seat in seats]) == []
+        assert leftovers([slot.spec for slot in slots]) == []
         return result
 
     result = asyncio.run(run())

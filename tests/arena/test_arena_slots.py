@@ -86,13 +86,13 @@ def test_processes_stay_unless_they_shall_not(restart: Any, processes: int) -> N
     log: list[int] = []
 
     async def run() -> None:
-        seats = EngineSlots([spec(restart=restart), spec(restart=restart)])
+        slots = EngineSlots([spec(restart=restart), spec(restart=restart)])
         for engines in ((0, 1), (1, 0)) * 2:
-            taken = seats.take(engines)
-            for side, seat in enumerate(taken):
-                await seat.prepare(VARIANT, side, 1)
+            taken = slots.take(engines)
+            for side, slot in enumerate(taken):
+                await slot.prepare(VARIANT, side, 1)
             log.append(taken[engines.index(0)].process.pid)
-        await seats.close()
+        await slots.close()
 
     asyncio.run(run())
     assert len(set(log)) == processes
@@ -103,17 +103,17 @@ def test_only_engines_of_the_game_at_hand_hold_a_process() -> None:
     specs = [spec("one"), spec("two"), spec("three")]
 
     async def run() -> None:
-        seats = EngineSlots(specs)
-        for seat in seats.take((0, 1)):
-            await seat.prepare(VARIANT, 0, 1)
+        slots = EngineSlots(specs)
+        for slot in slots.take((0, 1)):
+            await slot.prepare(VARIANT, 0, 1)
         assert len(leftovers(specs[:2])) == 2
-        for seat in seats.take((2, 1)):
-            await seat.prepare(VARIANT, 0, 1)
+        for slot in slots.take((2, 1)):
+            await slot.prepare(VARIANT, 0, 1)
         until = time.monotonic() + PROMPTLY
         while leftovers(specs[:1]) and time.monotonic() < until:
             await asyncio.sleep(0.01)
         assert (leftovers(specs[:1]), len(leftovers(specs[1:]))) == ([], 2)
-        await seats.close()
+        await slots.close()
         assert leftovers(specs) == []
 
     asyncio.run(run())
@@ -138,19 +138,19 @@ def test_a_process_that_died_between_games_is_replaced() -> None:
     specs = [spec("a"), spec("b", restart="off")]
 
     async def run() -> None:
-        seats = EngineSlots(specs)
+        slots = EngineSlots(specs)
         pids = []
         for _ in range(2):
-            taken = seats.take((0, 1))
-            for side, seat in enumerate(taken):
-                await seat.prepare(VARIANT, side, 1)
-                pids.append(seat.process.pid)
-                os.kill(seat.process.pid, signal.SIGKILL)
+            taken = slots.take((0, 1))
+            for side, slot in enumerate(taken):
+                await slot.prepare(VARIANT, side, 1)
+                pids.append(slot.process.pid)
+                os.kill(slot.process.pid, signal.SIGKILL)
             # Not the process's end counts but that the slot has learnt of it.
             until = time.monotonic() + PROMPTLY
-            while not all(seat.spent for seat in taken) and time.monotonic() < until:
+            while not all(slot.spent for slot in taken) and time.monotonic() < until:
                 await asyncio.sleep(0.01)
-        await seats.close()
+        await slots.close()
         assert len(set(pids)) == 4
 
     asyncio.run(run())

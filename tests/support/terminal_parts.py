@@ -108,11 +108,11 @@ class House:
         person = Person(controller, place)
         if engine is not None:
             spec = by_command(engine) if isinstance(engine, str) else engine
-            controller.table.seats.rival = replace(
+            controller.session.players.rival = replace(
                 spec, movetime=spec.movetime or (None if spec.own else 200)
             )
             for side in sides:
-                controller.assign("a" if side == "a" else "d", controller.table.seats.rival)
+                controller.assign("a" if side == "a" else "d", controller.session.players.rival)
         if start:
             controller.start()
         try:

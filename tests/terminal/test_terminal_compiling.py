@@ -346,14 +346,14 @@ def test_whoever_compiles_speaks_first(house: House, monkeypatch: pytest.MonkeyP
     ours, waits = Progress(3, 9, "search", 1.0), Progress(3, 9, "search", 1.0, elsewhere=True)
 
     async def story(person: Person) -> None:
-        table = person.controller.table
-        opponent, *_ = table.seats.everybody
+        session = person.controller.session
+        opponent, *_ = session.players.everybody
         for rules, other, shown in (
             (waits, ours, ours), (ours, waits, ours), (waits, None, waits), (None, waits, waits), (None, None, None),
         ):  # fmt: skip
-            monkeypatch.setattr(type(table.rules), "compiling", property(lambda _, told=rules: told))
+            monkeypatch.setattr(type(session.rules), "compiling", property(lambda _, told=rules: told))
             monkeypatch.setattr(type(opponent), "compiling", property(lambda _, told=other: told))
-            assert table.compiling is shown
+            assert session.compiling is shown
         monkeypatch.undo()
 
     house.talk(story)
@@ -370,7 +370,7 @@ def test_leaving_in_the_middle_of_a_move(house: House) -> None:
         await person.controller.close()
         assert (await moving).quit
         assert person.view.closed
-        record = person.controller.table.record()
+        record = person.controller.session.record()
         assert len(record.plies) == 2
 
     rules = stuck(house, 2)

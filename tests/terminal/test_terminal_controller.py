@@ -130,7 +130,7 @@ def test_a_game_against_an_engine(house: House) -> None:
         assert view.end is not None
         assert view.names == ("person", "Parrot")
         assert "defenders (Parrot): c4b4" in person.said
-        record = person.controller.table.record()
+        record = person.controller.session.record()
         assert record.plies[1].cp == 20
         assert record.plies[1].depth == 3
         assert person.controller.status == 0
@@ -164,7 +164,7 @@ def test_an_answer_that_nobody_wants_any_more_is_dropped(house: House) -> None:
         await person.sees(lambda view: view.thinking is not None and view.thinking.running)
         assert "the defenders are to move, played by" in await person.fails("c4b4")
         await person.types("undo")
-        opponent = person.controller.table.seats["d"].opponent
+        opponent = person.controller.session.players["d"].opponent
         assert opponent is not None
         await opponent.idle()
         await person.controller.settled()
@@ -285,8 +285,8 @@ def test_an_engine_declines_a_draw_in_the_opening(house: House) -> None:
     async def story(person: Person) -> None:
         await person.plays("b4b2")
         assert (await person.types("draw")).lines == ("Parrot declines.",)
-        person.controller.table.seats["d"].score = 5
-        person.controller.table.game.at.ply = 30
+        person.controller.session.players["d"].score = 5
+        person.controller.session.game.at.ply = 30
         await person.types("draw")
         assert person.view.end is not None
 
@@ -334,7 +334,7 @@ def test_the_clock_runs_from_the_first_ply_and_is_written_down(house: House) -> 
         clock = person.view.clock
         assert clock is not None
         assert clock.running == "a"
-        plies = person.controller.table.record().plies
+        plies = person.controller.session.record().plies
         assert plies[0].clock == 303_000
         assert 302_000 < (plies[1].clock or 0) <= 303_000
         await person.types("undo")
@@ -689,7 +689,7 @@ def test_rules_of_ones_own(house: House, tmp_path: Path) -> None:
     file.write_text(f"name = 'tiny'\n{rows}\n[rules]\nescape = 'edge'\ncorners = 'none'\n")
 
     async def story(person: Person) -> None:
-        await person.controller.table.begin(load_variant(file))
+        await person.controller.session.begin(load_variant(file))
         await person.types("c1b1", "c3c2")
         record = f"{tmp_path}/tiny.tafl"
         await person.types(f"save {record}", "new brandubh", f"load {record}")
@@ -705,7 +705,7 @@ def test_what_is_set_is_kept_alone(house: House, tmp_path: Path, monkeypatch: py
     async def story(person: Person) -> None:
         await person.types("set theme light", "set speed 2")
         assert (person.view.settings.theme, person.view.settings.glyphs) == ("light", "ascii")
-        assert person.controller.table.speed == 2
+        assert person.controller.session.speed == 2
         assert "expected one of" in await person.fails("set theme pink")
         assert "`settings` lists them" in await person.fails("set theme")
 

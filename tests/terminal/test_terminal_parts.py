@@ -60,8 +60,8 @@ def test_the_levels_are_those_of_the_engine() -> None:
     option = options.find(strength.OPTION)
     assert option is not None
     assert (option.low, option.high, option.default) == (1, 10, "10")
-    assert strength.table()[0].startswith("    1  searches 10 positions a move, often")
-    assert strength.table()[-1] == "   10  the whole engine, 5 seconds a move"
+    assert strength.level_lines()[0].startswith("    1  searches 10 positions a move, often")
+    assert strength.level_lines()[-1] == "   10  the whole engine, 5 seconds a move"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ async def compare(game: Game, result: GameResult, every: int = 0) -> GameResult:
     """
     sides = [side for side in (0, 1) if result.fault is None or side != result.fault.side]
     positions = list(_positions(game, every))
-    found = await asyncio.gather(*(_ask(game.seats[side], positions) for side in sides))
+    found = await asyncio.gather(*(_ask(game.slots[side], positions) for side in sides))
     advisories = [text for texts in found for text in texts.values()]
     return replace(result, advisories=(*result.advisories, *advisories)) if advisories else result
 
@@ -58,30 +58,30 @@ def _positions(game: Game, every: int) -> Iterator[Position]:
             return
 
 
-async def _ask(seat: EngineSlot, positions: list[Position]) -> dict[str, str]:
-    """What the engine of this seat says otherwise, by kind."""
-    engine = seat.engine
+async def _ask(slot: EngineSlot, positions: list[Position]) -> dict[str, str]:
+    """What this engine says otherwise, by kind."""
+    engine = slot.engine
     if engine is None or engine.failure is not None or engine.proto == "uci":
         return {}
     found: dict[str, str] = {}
     try:
         async with asyncio.timeout(ALL):
             for position in positions:
-                engine.hold(_line(seat, position))
-                if not await _compare(engine, seat, position, found):
+                engine.hold(_line(slot, position))
+                if not await _compare(engine, slot, position, found):
                     break
     except TimeoutError:
         # An answer may still be on its way.
         engine.kill()
     except EngineError as error:
-        found["failed"] = f"{seat.spec.name}: {KIND}: {error}"
+        found["failed"] = f"{slot.spec.name}: {KIND}: {error}"
         engine.kill()
     return found
 
 
-def _line(seat: EngineSlot, position: Position) -> str:
-    fen = _letters(position.start_fen, _TO_ADK) if seat.spec.letters == "adk" else position.start_fen
-    known = seat.knows_start and position.start_fen == games.initial(position.variant).fen()
+def _line(slot: EngineSlot, position: Position) -> str:
+    fen = _letters(position.start_fen, _TO_ADK) if slot.spec.letters == "adk" else position.start_fen
+    known = slot.knows_start and position.start_fen == games.initial(position.variant).fen()
     head = "position startpos" if known else f"position fen {fen}"
     moves = " ".join(map(move_name, position.moves))
     return f"{head} moves {moves}" if moves else head
@@ -92,7 +92,7 @@ def _letters(fen: str, table: dict[int, int]) -> str:
     return board.translate(table) + blank + rest
 
 
-async def _compare(engine: Engine, seat: EngineSlot, position: Position, found: dict[str, str]) -> bool:
+async def _compare(engine: Engine, slot: EngineSlot, position: Position, found: dict[str, str]) -> bool:
     """Ask about one position; False if the engine does not answer such questions."""
     fen = position.fen()
     questions = _questions(position, engine.proto)
@@ -103,11 +103,11 @@ async def _compare(engine: Engine, seat: EngineSlot, position: Position, found: 
                 return False
             continue
         kind = question.removeprefix("query ")
-        if kind in found or _same(kind, position, ours, theirs, seat.spec.letters):
+        if kind in found or _same(kind, position, ours, theirs, slot.spec.letters):
             continue
         where = f"ply {len(position.moves)}"
         said = _moves_apart(ours, theirs) if kind == "moves" else f"we have {ours}, it has {_shown(theirs)}"
-        found[kind] = f"{seat.spec.name}: {KIND}-{kind} at {where}: {said}; FEN {fen}"
+        found[kind] = f"{slot.spec.name}: {KIND}-{kind} at {where}: {said}; FEN {fen}"
     return True
 
 

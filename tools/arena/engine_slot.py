@@ -1,7 +1,7 @@
-"""The engine processes of one slot: started, told what to play, replaced after a fault, ended behind the game's back.
+"""The engine processes of one game: started, told what to play, replaced after a fault, ended behind the game's back.
 
-A seat is an engine's place at the board. Its process stays between games unless it did something wrong or is wanted
-fresh for every game; winding a process up is never waited for before `close`.
+An engine slot is one engine's place in a game. Its process stays between games unless it did something wrong or is
+wanted fresh for every game; winding a process up is never waited for before `close`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _VARIANT_OPTIONS = ("uci_variant", "variant")
 
 
 class StartFailure(EngineStartError):
-    """An engine cannot take its seat, through no move of its own: no game can be played."""
+    """An engine cannot be started, through no move of its own: no game can be played."""
 
 
 @lru_cache(maxsize=64)
@@ -205,28 +205,28 @@ class EngineSlot:
 
 
 class EngineSlots:
-    """The seats of one slot. Only engines of the game at hand hold a process."""
+    """The engines of one concurrent game. Only those of the game at hand hold a process."""
 
     def __init__(self, specs: Sequence[EngineSpec], cores: Collection[int] = ()) -> None:
         self._specs = specs
         self._cores = cores
-        self._seats: dict[tuple[int, int], EngineSlot] = {}
+        self._slots: dict[tuple[int, int], EngineSlot] = {}
         self._endings: set[asyncio.Task[object]] = set()
 
     def take(self, engines: tuple[int, int]) -> tuple[EngineSlot, EngineSlot]:
-        """The seats of attackers and defenders; whoever sat there before goes, and so does a process that is spent."""
+        """The engines of attackers and defenders; others are retired, and so is a process that is spent."""
         keys = [(engines[0], 0), (engines[1], int(engines[0] == engines[1]))]
-        for key, seat in self._seats.items():
-            if key not in keys or seat.spent:
-                self.retire(seat)
+        for key, slot in self._slots.items():
+            if key not in keys or slot.spent:
+                self.retire(slot)
         for key in keys:
-            if key not in self._seats:
-                self._seats[key] = EngineSlot(self._specs[key[0]], self._cores)
-        return self._seats[keys[0]], self._seats[keys[1]]
+            if key not in self._slots:
+                self._slots[key] = EngineSlot(self._specs[key[0]], self._cores)
+        return self._slots[keys[0]], self._slots[keys[1]]
 
-    def retire(self, seat: EngineSlot, *, faulted: bool = False) -> None:
-        """Wind the seat's process up in the background."""
-        ending = seat.release(faulted=faulted)
+    def retire(self, slot: EngineSlot, *, faulted: bool = False) -> None:
+        """Wind the engine's process up in the background."""
+        ending = slot.release(faulted=faulted)
         if ending is not None:
             task = asyncio.ensure_future(ending)
             self._endings.add(task)
@@ -234,8 +234,8 @@ class EngineSlots:
 
     async def close(self) -> None:
         """Wind everything up, and wait for it: less than two seconds."""
-        for seat in self._seats.values():
-            self.retire(seat)
+        for slot in self._slots.values():
+            self.retire(slot)
         while self._endings:
             await asyncio.wait(self._endings)
 

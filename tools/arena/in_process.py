@@ -217,7 +217,7 @@ async def play(
 
 
 class _Slot:
-    """Plays one game after another; players stay seated from game to game."""
+    """Plays one game after another; players stay from game to game."""
 
     def __init__(
         self, number: int, specs: Sequence[EngineSpec], rule: Adjudication, on_event: Watch | None

@@ -1,4 +1,4 @@
-"""One game between two seated engines: asks, measures, validates, and says how it ended.
+"""One game between two engines: asks, measures, validates, and says how it ended.
 
 The referee holds its own position; engines are believed about nothing but their moves. A `go` is never sent on a
 finished position. Time runs from the end of our write to the moment the bytes of the answer were read; an answer that
@@ -220,7 +220,7 @@ class Game:
     def __init__(
         self,
         task: GameTask,
-        seats: tuple[EngineSlot, EngineSlot],
+        slots: tuple[EngineSlot, EngineSlot],
         adjudication: Adjudication = NONE,
         *,
         keep: re.Pattern[str] | None = None,
@@ -229,7 +229,7 @@ class Game:
     ) -> None:
         """`keep` chooses the `info string` lines that are stored with their ply. ValueError if the opening is none."""
         self.task = task
-        self.seats = seats
+        self.slots = slots
         self.variant = find_variant(task.variant)
         self.plies: list[PlyLog] = []
         self._said: list[int | None] = [None, None]
@@ -238,7 +238,7 @@ class Game:
         self._keep = keep
         self._on_ply = on_ply
         self._on_traffic = on_traffic
-        self._clocks = (Clock(seats[0].spec, 0), Clock(seats[1].spec, 1))
+        self._clocks = (Clock(slots[0].spec, 0), Clock(slots[1].spec, 1))
         self._constant = ["", ""]
         self._advisories: dict[tuple[int, str], str] = {}
         self._strays = [0, 0]
@@ -259,7 +259,7 @@ class Game:
             self.position = self.position.play(self.position.parse_move(text))
 
     async def play(self) -> GameResult:
-        """The game from the seating of its engines to its end."""
+        """The game from the start of its engines to its end."""
         end = await self._prepare()
         while end is None:
             end = await self._stretch()
@@ -285,7 +285,9 @@ class Game:
 
     async def _prepare(self) -> End | None:
         """Both engines, at once, to the first move; the attackers' failure counts first."""
-        outcomes = await asyncio.gather(*(self._seat(side) for side in (0, 1)), return_exceptions=True)
+        outcomes = await asyncio.gather(
+            *(self._prepare_slot(side) for side in (0, 1)), return_exceptions=True
+        )
         for side, outcome in enumerate(outcomes):
             if isinstance(outcome, EngineError):
                 return self._failed_start(side, outcome)
@@ -293,23 +295,23 @@ class Game:
                 raise outcome
         return None
 
-    async def _seat(self, side: int) -> None:
-        seat = self.seats[side]
-        self._strays[side] = 0 if seat.engine is None else seat.engine.stray_answers
+    async def _prepare_slot(self, side: int) -> None:
+        slot = self.slots[side]
+        self._strays[side] = 0 if slot.engine is None else slot.engine.stray_answers
         if self._on_traffic is not None:
             watch, task = self._on_traffic, self.task
-            seat.watch(lambda stamp, arrow, line: watch(task, side, stamp, arrow, line))
-        await seat.prepare(self.task.variant, side, self.task.seeds[side])
+            slot.watch(lambda stamp, arrow, line: watch(task, side, stamp, arrow, line))
+        await slot.prepare(self.task.variant, side, self.task.seeds[side])
         fen = self._start_fen
-        if seat.spec.letters == "adk":
+        if slot.spec.letters == "adk":
             board, blank, rest = fen.partition(" ")
             fen = board.translate(_ADK) + blank + rest
-        known = self.task.opening.start is None and seat.knows_start
+        known = self.task.opening.start is None and slot.knows_start
         head = "position startpos" if known else f"position fen {fen}"
         self._heads[side] = f"{head} moves" if self._moves else head
         clock = self._clocks[side]
         if clock.left is None:
-            self._constant[side] = go_line(clock.limits_of_go(side, clock), dialect=seat.process.proto)
+            self._constant[side] = go_line(clock.limits_of_go(side, clock), dialect=slot.process.proto)
 
     def _failed_start(self, side: int, error: EngineError) -> End:
         if isinstance(error, (EngineTimeout, EngineCrashed, EngineDisconnected, EngineUnready)):
@@ -324,7 +326,7 @@ class Game:
         if end is None:
             side = int(self.position.side)
             clock = self._clocks[side]
-            engine = self.seats[side].process
+            engine = self.slots[side].process
             go = self._constant[side] or go_line(
                 clock.limits_of_go(side, self._clocks[1 - side]), dialect=engine.proto
             )
@@ -428,7 +430,7 @@ class Game:
         if clock.timed:
             over = max(1, round(elapsed - clock.budget))
             fact = f"over by {over} ms: no answer within {clock.budget:.0f} ms"
-            margin = self.seats[side].spec.margin
+            margin = self.slots[side].spec.margin
             fact += f" and a margin of {margin} ms" if margin else ""
             return self._fault(side, Reason.TIME, fact + ours)
         return self._fault(side, Reason.STALL, f"no answer within {clock.allowed / 1000:g} s{ours}")
@@ -449,13 +451,13 @@ class Game:
         return End(_winner(1 - side), reason, Fault(_place(side), reason.value, text, again))
 
     def _result(self, end: End) -> GameResult:
-        engines = [seat.engine for seat in self.seats]
+        engines = [slot.engine for slot in self.slots]
         extra: dict[str, Any] = {"fact": end.fact} if end.fact else {}
         if end.fault is not None:
             culprit = engines[end.fault.side]
             tail = culprit.error_tail()[-ERROR_TAIL:] if culprit is not None else ""
             extra |= {"stderr": tail} if tail else {}
-        names = [seat.spec.name for seat in self.seats]
+        names = [slot.spec.name for slot in self.slots]
         ids = [engine.name if engine is not None else "" for engine in engines]
         strays = [
             engine.stray_answers - before if engine is not None else 0
@@ -518,7 +520,7 @@ class Game:
     def _oddity(self, side: int, kind: str, text: str) -> None:
         """Report an oddity, once per kind and side."""
         if (side, kind) not in self._advisories:
-            name = self.seats[side].spec.name
+            name = self.slots[side].spec.name
             self._advisories[side, kind] = f"{name}: {text} (ply {self.length})"
 
 

@@ -89,7 +89,7 @@ async def play(
         for waiting in (aborted, *running):
             waiting.cancel()
         await asyncio.gather(aborted, *running, return_exceptions=True)
-        await asyncio.gather(*(slot.seats.close() for slot in slots))
+        await asyncio.gather(*(slot.engines.close() for slot in slots))
 
 
 def in_pairs(tasks: Iterable[GameTask]) -> Iterator[list[GameTask]]:
@@ -113,12 +113,12 @@ class _Slot:
     def __init__(
         self,
         number: int,
-        seats: EngineSlots,
+        engines: EngineSlots,
         pairs: Iterator[list[GameTask]],
         manner: _Manner,
         aborted: asyncio.Future[Any],
     ) -> None:
-        self.seats = seats
+        self.engines = engines
         self._number = number
         self._pairs = pairs
         self._manner = manner
@@ -134,7 +134,7 @@ class _Slot:
         if not self._aborted.done():
             self._open = self._open or next(self._pairs, [])
         if self._aborted.done() or not self._open:
-            await self.seats.close()
+            await self.engines.close()
             return None
         return await self._play(self._open.pop(0))
 
@@ -142,7 +142,7 @@ class _Slot:
         manner = self._manner
         game = Game(
             task,
-            self.seats.take(task.engines),
+            self.engines.take(task.engines),
             manner.adjudication,
             keep=manner.keep,
             on_ply=None if manner.on_event is None else self._tell_ply,
@@ -167,10 +167,10 @@ class _Slot:
     def _dismiss(self, game: Game, result: GameResult) -> None:
         """Nothing of a process that did wrong, or was cut short, reaches another game."""
         if result.fault is not None:
-            self.seats.retire(game.seats[result.fault.side], faulted=True)
+            self.engines.retire(game.slots[result.fault.side], faulted=True)
         elif result.reason == Reason.INTERRUPTED:
-            for seat in game.seats:
-                self.seats.retire(seat)
+            for slot in game.slots:
+                self.engines.retire(slot)
 
     def _tell_ply(self, game: Game, ply: PlyLog) -> None:
         self._tell("ply", task=game.task, number=game.length, ply=ply)

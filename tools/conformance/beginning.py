@@ -41,62 +41,62 @@ step = into(STEPS)
 
 
 @step(needs="")
-async def greeting(walk: EngineUnderTest) -> str:
+async def greeting(engine: EngineUnderTest) -> str:
     """The ok word (`utiok`, `uciok` or `ugiok`) comes within {start} s."""
-    await walk.greeted()
-    return f"{walk.proto}ok after {milliseconds(walk.greeting_seconds)}"
+    await engine.greeted()
+    return f"{engine.proto}ok after {milliseconds(engine.greeting_seconds)}"
 
 
 @step("none", "greeting")
-async def greeting_lines(walk: EngineUnderTest) -> str:
+async def greeting_lines(engine: EngineUnderTest) -> str:
     """Nothing but `id`, `option` and `info string` lines come before the ok word."""
-    await walk.greeted()
-    for heard in walk.greeting[:-1]:
+    await engine.greeted()
+    for heard in engine.greeting[:-1]:
         known = heard.word in ("id", "option", "") or heard.text.startswith("info string")
         demand(known, f"`{heard.text}`")
-    return f"{len(walk.greeting)} lines"
+    return f"{len(engine.greeting)} lines"
 
 
 @step(needs="greeting")
-async def identity(walk: EngineUnderTest) -> str:
+async def identity(engine: EngineUnderTest) -> str:
     """One line `id name NAME` and one line `id author NAMES`, with something in them."""
-    await walk.greeted()
+    await engine.greeted()
     for key in ("name", "author"):
-        lines = [heard.text for heard in walk.greeting if heard.text.split()[:2] == ["id", key]]
+        lines = [heard.text for heard in engine.greeting if heard.text.split()[:2] == ["id", key]]
         demand(len(lines) == 1, f"{len(lines)} lines `id {key}`")
         demand(len(lines[0].split()) > 2, f"`{lines[0]}` says nothing")
-    return walk.name
+    return engine.name
 
 
-def option_lines(walk: EngineUnderTest) -> list[str]:
-    return [heard.text for heard in walk.greeting if heard.word == "option"]
+def option_lines(engine: EngineUnderTest) -> list[str]:
+    return [heard.text for heard in engine.greeting if heard.word == "option"]
 
 
 @step(needs="greeting")
-async def options_form(walk: EngineUnderTest) -> str:
+async def options_form(engine: EngineUnderTest) -> str:
     """Option lines read `option name N type T ...`, with T one of check, spin, combo, button and string."""
-    await walk.greeted()
-    for line in option_lines(walk):
+    await engine.greeted()
+    for line in option_lines(engine):
         demand(parse_option(line), f"`{line}`: expected name, type and one of {', '.join(OPTION_TYPES)}")
-    return f"{len(walk.options)} options"
+    return f"{len(engine.options)} options"
 
 
 @step(needs="greeting")
-async def options_unique(walk: EngineUnderTest) -> str:
+async def options_unique(engine: EngineUnderTest) -> str:
     """No option is announced twice; capitals make no difference."""
-    await walk.greeted()
+    await engine.greeted()
     seen: set[str] = set()
-    for option in filter(None, map(parse_option, option_lines(walk))):
+    for option in filter(None, map(parse_option, option_lines(engine))):
         demand(option.name.casefold() not in seen, f"{option.name} is announced twice")
         seen.add(option.name.casefold())
     return f"{len(seen)} names"
 
 
 @step(needs="greeting")
-async def options_defaults(walk: EngineUnderTest) -> str:
+async def options_defaults(engine: EngineUnderTest) -> str:
     """Every default could be set: spins lie between min and max, combos are one of their vars."""
-    await walk.greeted()
-    for option in walk.options.values():
+    await engine.greeted()
+    for option in engine.options.values():
         demand(option.type != "button" or option.default is None, f"the button {option.name} has a default")
         if option.type in ("spin", "combo", "check"):
             problem = option.objection(option.default)
@@ -104,14 +104,14 @@ async def options_defaults(walk: EngineUnderTest) -> str:
         if option.type == "spin":
             ends = (option.minimum, option.maximum)
             demand(None not in ends, f"the spin {option.name} has no min or no max")
-    return f"{len(walk.options)} options"
+    return f"{len(engine.options)} options"
 
 
 @step("uti", "greeting")
-async def options_names(walk: EngineUnderTest) -> str:
+async def options_names(engine: EngineUnderTest) -> str:
     """The names of options have no blanks in them."""
-    await walk.greeted()
-    for option in walk.options.values():
+    await engine.greeted()
+    for option in engine.options.values():
         demand(" " not in option.name, f"{option.name!r}")
     return ""
 
@@ -120,20 +120,20 @@ async def options_names(walk: EngineUnderTest) -> str:
 
 
 @step(needs="greeting")
-async def isready(walk: EngineUnderTest) -> str:
+async def isready(engine: EngineUnderTest) -> str:
     """`isready` is answered by `readyok`, the first time within a minute."""
-    await walk.ready()
-    return f"after {milliseconds(walk.ready_seconds)}"
+    await engine.ready()
+    return f"after {milliseconds(engine.ready_seconds)}"
 
 
 @step()
-async def isready_often(walk: EngineUnderTest) -> str:
+async def isready_often(engine: EngineUnderTest) -> str:
     """Three `isready` in one write are answered by three `readyok`."""
-    talk = await walk.ready()
-    await talk.send("isready", "isready", "isready")
+    transport = await engine.ready()
+    await transport.send("isready", "isready", "isready")
     for _ in range(3):
-        await talk.until("readyok")
-    extra = [heard for heard in await talk.during(0.05) if heard.word == "readyok"]
+        await transport.until("readyok")
+    extra = [heard for heard in await transport.during(0.05) if heard.word == "readyok"]
     demand(not extra, f"{3 + len(extra)} times readyok")
     return ""
 
@@ -142,31 +142,31 @@ async def isready_often(walk: EngineUnderTest) -> str:
 
 
 @step()
-async def go(walk: EngineUnderTest) -> str:
+async def go(engine: EngineUnderTest) -> str:
     """`go depth 1` is answered by one `bestmove` with a move in it."""
-    talk = await walk.ready()
-    return move_of(await talk.go("go depth 1"))
+    transport = await engine.ready()
+    return move_of(await transport.go("go depth 1"))
 
 
 @step(needs="go")
-async def bestmove_legal(walk: EngineUnderTest) -> str:
+async def bestmove_legal(engine: EngineUnderTest) -> str:
     """The move is legal, at the start and after some plies that were sent as moves."""
-    positions = list(wanders(walk.rules(), 0, 1, 4, 7))
+    positions = list(wanders(engine.rules(), 0, 1, 4, 7))
     for position in positions:
-        talk = await walk.at(names(position))
-        legal(position, await talk.go("go depth 1"))
+        transport = await engine.at(names(position))
+        legal(position, await transport.go("go depth 1"))
     return f"{len(positions)} positions"
 
 
 @step(needs="go")
-async def ponder_word(walk: EngineUnderTest) -> str:
+async def ponder_word(engine: EngineUnderTest) -> str:
     """The move behind `ponder` is a legal reply; after `ugi` there is never such a word."""
-    talk = await walk.ready()
-    found = await talk.go("go depth 3")
-    if walk.proto == "ugi":
+    transport = await engine.ready()
+    found = await transport.go("go depth 3")
+    if engine.proto == "ugi":
         demand(found.best.ponder is None, f"ponder {found.best.ponder}")
         return ""
-    position = walk.rules()
+    position = engine.rules()
     after = position.play(legal(position, found))
     if found.best.ponder is None:
         return "none was named"
@@ -175,25 +175,25 @@ async def ponder_word(walk: EngineUnderTest) -> str:
 
 
 @step(needs="go")
-async def isready_search(walk: EngineUnderTest) -> str:
+async def isready_search(engine: EngineUnderTest) -> str:
     """`isready` is answered during a search, within a second, and the search goes on until `stop`."""
-    talk = await walk.ready()
-    sent = await talk.send("go infinite")
+    transport = await engine.ready()
+    sent = await transport.send("go infinite")
     for _ in range(3):
-        lines = await talk.until("readyok", AT_ONCE) if await talk.send("isready") else []
+        lines = await transport.until("readyok", AT_ONCE) if await transport.send("isready") else []
         demand(not any(heard.word == "bestmove" for heard in lines), "bestmove before stop")
-    await talk.send("stop")
-    return move_of(await talk.answer(sent))
+    await transport.send("stop")
+    return move_of(await transport.answer(sent))
 
 
 @step(needs="go")
-async def isready_after(walk: EngineUnderTest) -> str:
+async def isready_after(engine: EngineUnderTest) -> str:
     """`isready` behind a `go` in the same write is answered, and so is the `go`."""
-    talk = await walk.ready()
-    await talk.send("go depth 2", "isready")
-    words = {heard.word for heard in await talk.until("readyok")}
+    transport = await engine.ready()
+    await transport.send("go depth 2", "isready")
+    words = {heard.word for heard in await transport.until("readyok")}
     if "bestmove" not in words:
-        await talk.until("bestmove")
+        await transport.until("bestmove")
     return ""
 
 
@@ -201,62 +201,62 @@ async def isready_after(walk: EngineUnderTest) -> str:
 
 
 @step()
-async def setoption_unknown(walk: EngineUnderTest) -> str:
+async def setoption_unknown(engine: EngineUnderTest) -> str:
     """An option that was never announced is refused with an error line (after `uti`), and does no harm."""
-    talk = await walk.ready()
-    refused(walk, await talk.ask("setoption name NoSuchOptionAtAll value 7"), "setoption")
-    refused(walk, await talk.ask("setoption"), "setoption")
+    transport = await engine.ready()
+    refused(engine, await transport.ask("setoption name NoSuchOptionAtAll value 7"), "setoption")
+    refused(engine, await transport.ask("setoption"), "setoption")
     return ""
 
 
 @step()
-async def setoption_range(walk: EngineUnderTest) -> str:
+async def setoption_range(engine: EngineUnderTest) -> str:
     """Values beyond the ends, or of another kind, are refused with an error line (after `uti`), and do no harm."""
-    spins = [option for option in walk.options.values() if option.type == "spin"]
+    spins = [option for option in engine.options.values() if option.type == "spin"]
     if not spins:
         raise Skipped("it has no option of type spin")
-    talk = await walk.ready()
+    transport = await engine.ready()
     for option in spins:
         for value in ((option.minimum or 0) - 1, (option.maximum or 0) + 1, "many", 10**30):
-            refused(walk, await talk.ask(f"setoption name {option.name} value {value}"), option.name)
+            refused(engine, await transport.ask(f"setoption name {option.name} value {value}"), option.name)
     return f"{len(spins)} spins"
 
 
 @step(needs="go")
-async def multipv(walk: EngineUnderTest) -> str:
+async def multipv(engine: EngineUnderTest) -> str:
     """`MultiPV 2` gives two lines of different first moves; a value out of range leaves the 2 as it was."""
-    option = walk.option("multipv")
+    option = engine.option("multipv")
     if option is None or (option.maximum or 0) < 2:
         raise Skipped("it has no option MultiPV")
-    talk = await walk.ready()
-    await talk.ask(f"setoption name {option.name} value 2")
+    transport = await engine.ready()
+    await transport.ask(f"setoption name {option.name} value 2")
     try:
-        firsts(await talk.go("go depth 2"))
-        await talk.ask(f"setoption name {option.name} value {(option.maximum or 0) + 1}")
-        return " ".join(firsts(await talk.go("go depth 2")))
+        firsts(await transport.go("go depth 2"))
+        await transport.ask(f"setoption name {option.name} value {(option.maximum or 0) + 1}")
+        return " ".join(firsts(await transport.go("go depth 2")))
     finally:
-        if talk.exit is None:
-            await talk.ask(f"setoption name {option.name} value {option.default}")
+        if transport.exit is None:
+            await transport.ask(f"setoption name {option.name} value {option.default}")
 
 
 @step("uti", "go")
-async def setoption_search(walk: EngineUnderTest) -> str:
+async def setoption_search(engine: EngineUnderTest) -> str:
     """`setoption` during a search is refused with an error line (after `uti`); the search goes on."""
-    option = next((known for known in walk.options.values() if known.type in ("spin", "check")), None)
+    option = next((known for known in engine.options.values() if known.type in ("spin", "check")), None)
     if option is None:
         raise Skipped("it has no option of type spin or check")
-    return await in_search(walk, f"setoption name {option.name} value {option.default}")
+    return await in_search(engine, f"setoption name {option.name} value {option.default}")
 
 
 @step("none", "go")
-async def wdl(walk: EngineUnderTest) -> str:
+async def wdl(engine: EngineUnderTest) -> str:
     """With UCI_ShowWDL, `wdl` has three numbers from 0 that make 1000."""
-    if walk.option("uci_showwdl") is None:
+    if engine.option("uci_showwdl") is None:
         raise Skipped("it has no option UCI_ShowWDL")
-    talk = await walk.ready()
-    await talk.ask("setoption name UCI_ShowWDL value true")
-    infos = reports(await talk.go("go depth 3"))
-    await talk.ask("setoption name UCI_ShowWDL value false")
+    transport = await engine.ready()
+    await transport.ask("setoption name UCI_ShowWDL value true")
+    infos = reports(await transport.go("go depth 3"))
+    await transport.ask("setoption name UCI_ShowWDL value false")
     shares = infos[-1].wdl if infos else None
     demand(shares, "no wdl in the last report")
     demand(shares and min(shares) >= 0 and sum(shares) == 1000, f"wdl {shares}")
@@ -267,13 +267,13 @@ async def wdl(walk: EngineUnderTest) -> str:
 
 
 @step(after=("uti",))
-async def variants(walk: EngineUnderTest) -> str:
+async def variants(engine: EngineUnderTest) -> str:
     """`variants` gives one line per variant, each with its board, men, who begins, aliases and source."""
-    talk = await walk.ready()
+    transport = await engine.ready()
     form = re.compile(
         r"info string variant \S+ files \d+ ranks \d+ attackers \d+ defenders \d+ first [ad] aliases \S+ source .*"
     )
-    lines = await talk.ask("variants")
+    lines = await transport.ask("variants")
     demand(lines, "no answer")
     for line in lines:
         demand(form.fullmatch(line), f"`{line}`")
@@ -281,18 +281,18 @@ async def variants(walk: EngineUnderTest) -> str:
 
 
 @step()
-async def variant(walk: EngineUnderTest) -> str:
+async def variant(engine: EngineUnderTest) -> str:
     """Choosing a variant answers with its board (after `uti`), the one that our rules have, too."""
-    if not walk.uti and walk.option("uci_variant", "variant") is None:
+    if not engine.uti and engine.option("uci_variant", "variant") is None:
         raise Skipped("it has no option UCI_Variant")
-    if walk.variant is None:
+    if engine.variant is None:
         raise Skipped("none of its variants is known to us")
-    talk = await walk.ready()
-    if not walk.uti:
-        return walk.variant.name
-    answer = await talk.ask(f"variant {walk.variant.name}")
+    transport = await engine.ready()
+    if not engine.uti:
+        return engine.variant.name
+    answer = await transport.ask(f"variant {engine.variant.name}")
     line = next(filter(None, map(parse_variant, answer)), None)
-    ours = walk.variant
+    ours = engine.variant
     demand(line is not None, f"answered by {shorten(answer[:1])}")
     if line is not None:
         theirs = (line.files, line.ranks, line.attackers, line.defenders, line.first)
@@ -301,39 +301,39 @@ async def variant(walk: EngineUnderTest) -> str:
         demand(
             line.startpos.split()[0] == ours.rows, f"starts from {line.startpos}, ours from {ours.startpos}"
         )
-    return walk.variant.name
+    return engine.variant.name
 
 
 @step(after=("uti",))
-async def variant_option(walk: EngineUnderTest) -> str:
+async def variant_option(engine: EngineUnderTest) -> str:
     """`setoption name UCI_Variant value V` does and answers what `variant V` does."""
-    talk = await walk.ready()
-    word = walk.rules().variant.name
-    by_word = await talk.ask(f"variant {word}")
-    by_option = await talk.ask(f"setoption name UCI_Variant value {word}")
+    transport = await engine.ready()
+    word = engine.rules().variant.name
+    by_word = await transport.ask(f"variant {word}")
+    by_option = await transport.ask(f"setoption name UCI_Variant value {word}")
     demand(by_word == by_option, f"{shorten(by_option[:1])} where variant says {shorten(by_word[:1])}")
     return ""
 
 
 @step(after=("uti",))
-async def variant_unknown(walk: EngineUnderTest) -> str:
+async def variant_unknown(engine: EngineUnderTest) -> str:
     """A variant that does not exist is refused with an error line, and the game stays."""
-    talk = await walk.ready()
-    before = await talk.ask("query fen")
-    refused(walk, await talk.ask("variant no-such-variant-at-all"), "variant")
-    demand(await talk.ask("query fen") == before, "the position has changed")
+    transport = await engine.ready()
+    before = await transport.ask("query fen")
+    refused(engine, await transport.ask("variant no-such-variant-at-all"), "variant")
+    demand(await transport.ask("query fen") == before, "the position has changed")
     return ""
 
 
 @step()
-async def newgame(walk: EngineUnderTest) -> str:
+async def newgame(engine: EngineUnderTest) -> str:
     """The newgame word is silent; `isready` behind it is answered; after `uti` the position is the start again."""
-    talk = await walk.ready()
-    if walk.variant is not None:
-        await walk.at(names(wander(walk.rules(), 3)))
-    silent(await talk.ask(f"{walk.proto}newgame"))
-    if walk.uti and walk.variant is not None:
-        await responds(talk, "fen", walk.rules().fen())
+    transport = await engine.ready()
+    if engine.variant is not None:
+        await engine.at(names(wander(engine.rules(), 3)))
+    silent(await transport.ask(f"{engine.proto}newgame"))
+    if engine.uti and engine.variant is not None:
+        await responds(transport, "fen", engine.rules().fen())
     return ""
 
 
@@ -341,52 +341,52 @@ async def newgame(walk: EngineUnderTest) -> str:
 
 
 @step(needs="go")
-async def position_silent(walk: EngineUnderTest) -> str:
+async def position_silent(engine: EngineUnderTest) -> str:
     """`position` with a legal game is silent."""
-    start = walk.rules()
-    talk = await walk.ready()
+    start = engine.rules()
+    transport = await engine.ready()
     for position in wanders(start, 0, 5):
-        silent(await talk.ask(position_line(names(position))))
+        silent(await transport.ask(position_line(names(position))))
     return ""
 
 
 @step(needs="go")
-async def fen(walk: EngineUnderTest) -> str:
+async def fen(engine: EngineUnderTest) -> str:
     """`position fen` is read: the move is legal there, with the other side to move."""
-    position = wander(walk.rules(), 5)
-    talk = await walk.ready()
+    position = wander(engine.rules(), 5)
+    transport = await engine.ready()
     dialects = [("t T K", position.fen())]
-    if not walk.uti and walk.rules().variant.game == "tafl":
+    if not engine.uti and engine.rules().variant.game == "tafl":
         rows, fields = position.fen().split(" ", 1)
         dialects.append(("a d k", f"{rows.translate(str.maketrans('tTK', 'adk'))} {fields}"))
     for letters, text in dialects:
-        await talk.ask("position startpos", f"position fen {text}")
-        found = await talk.go("go depth 1")
+        await transport.ask("position startpos", f"position fen {text}")
+        found = await transport.go("go depth 1")
         if found.best.move is not None and found.best.move in map(move_name, position.legal_moves()):
             return f"with the letters {letters}"
     raise Failed(f"bestmove {found.best.move} is no legal move there")
 
 
 @step(needs="fen", after=("uti",))
-async def fen_short(walk: EngineUnderTest) -> str:
+async def fen_short(engine: EngineUnderTest) -> str:
     """The counters of a FEN may be missing: `0 1` is meant."""
-    position = wander(walk.rules(), 1)
+    position = wander(engine.rules(), 1)
     rows, side = position.fen().split()[:2]
-    talk = await walk.ready()
-    silent(await talk.ask(f"position fen {rows} {side}"))
-    await responds(talk, "fen", f"{rows} {side} 0 1")
+    transport = await engine.ready()
+    silent(await transport.ask(f"position fen {rows} {side}"))
+    await responds(transport, "fen", f"{rows} {side} 0 1")
     return ""
 
 
 @step()
-async def bad_fen(walk: EngineUnderTest) -> str:
+async def bad_fen(engine: EngineUnderTest) -> str:
     """What is no position is refused with an error line (after `uti`); the engine lives and the position stays."""
-    talk = await walk.ready()
-    before = await talk.ask("query fen") if walk.uti else []
+    transport = await engine.ready()
+    before = await transport.ask("query fen") if engine.uti else []
     for text in BAD_POSITIONS:
-        refused(walk, await talk.ask(f"position {text}".rstrip()), "position")
-    if walk.uti:
-        demand(await talk.ask("query fen") == before, "the position has changed")
+        refused(engine, await transport.ask(f"position {text}".rstrip()), "position")
+    if engine.uti:
+        demand(await transport.ask("query fen") == before, "the position has changed")
     return f"{len(BAD_POSITIONS)} of them"
 
 
@@ -405,38 +405,38 @@ BAD_POSITIONS = (
 
 
 @step(needs="go")
-async def illegal_move(walk: EngineUnderTest) -> str:
+async def illegal_move(engine: EngineUnderTest) -> str:
     """An illegal move in `position`, also one after the end, is refused with an error line that names it (after `uti`);
     the position before stays, and `go` is still answered."""
-    over = names(walk.finished())
-    kept = names(wander(walk.rules(), 1))
-    talk = await walk.at(kept)
-    before = await talk.ask("query fen") if walk.uti else []
+    over = names(engine.finished())
+    kept = names(wander(engine.rules(), 1))
+    transport = await engine.at(kept)
+    before = await transport.ask("query fen") if engine.uti else []
     for moves in ([*kept, "a1a1"], ["zz9z99"], [*kept, kept[0]], [*over, kept[0]]):
-        refused(walk, await talk.ask(position_line(moves)), f"position: move {len(moves)} {moves[-1]}")
-        if walk.uti:
-            demand(await talk.ask("query fen") == before, f"the position has changed after {moves[-1]}")
-    found = await talk.go("go depth 1")
-    if walk.uti:
-        legal(played(walk.rules(), kept), found)
+        refused(engine, await transport.ask(position_line(moves)), f"position: move {len(moves)} {moves[-1]}")
+        if engine.uti:
+            demand(await transport.ask("query fen") == before, f"the position has changed after {moves[-1]}")
+    found = await transport.go("go depth 1")
+    if engine.uti:
+        legal(played(engine.rules(), kept), found)
     return found.best.move or "(none)"
 
 
 @step(needs="go")
-async def long_game(walk: EngineUnderTest) -> str:
+async def long_game(engine: EngineUnderTest) -> str:
     """A game of 240 plies in one `position` is taken, and answered by a legal move."""
-    position = wander(walk.rules(), LONG_GAME)
-    talk = await walk.at(names(position))
-    legal(position, await talk.go("go depth 1"))
+    position = wander(engine.rules(), LONG_GAME)
+    transport = await engine.at(names(position))
+    legal(position, await transport.go("go depth 1"))
     return f"{LONG_GAME} plies"
 
 
 @step("none", "go")
-async def repetition(walk: EngineUnderTest) -> str:
+async def repetition(engine: EngineUnderTest) -> str:
     """The game that was sent counts for repetition: where it ends by our rules, it ends for the engine."""
-    position = repeating(walk.rules())
-    talk = await walk.at(names(position))
-    found = await talk.go("go depth 1")
+    position = repeating(engine.rules())
+    transport = await engine.at(names(position))
+    found = await transport.go("go depth 1")
     demand(
         found.best.move is None, f"bestmove {found.best.move} after {position.ply} plies: {outcome(position)}"
     )
@@ -444,66 +444,66 @@ async def repetition(walk: EngineUnderTest) -> str:
 
 
 @step(needs="go", after=("uti", "ugi"))
-async def query(walk: EngineUnderTest) -> str:
+async def query(engine: EngineUnderTest) -> str:
     """`query` answers with one exact `response` line, in the game and when it is over."""
-    talk = await walk.ready()
-    for position in (*wanders(walk.rules(), 0, 1, 6), walk.finished()):
-        await talk.ask(position_line(names(position)))
-        for word, answer in responses(position, walk.proto).items():
-            await responds(talk, word, answer)
+    transport = await engine.ready()
+    for position in (*wanders(engine.rules(), 0, 1, 6), engine.finished()):
+        await transport.ask(position_line(names(position)))
+        for word, answer in responses(position, engine.proto).items():
+            await responds(transport, word, answer)
     return ""
 
 
 @step(needs="query", after=("uti",))
-async def query_search(walk: EngineUnderTest) -> str:
+async def query_search(engine: EngineUnderTest) -> str:
     """`query`, `moves` and `d` are answered during a search, about the position that is searched."""
-    position = wander(walk.rules(), 4)
-    talk = await walk.at(names(position))
-    await talk.send("go infinite")
-    lines = await talk.ask("query fen", "moves", "d")
-    await talk.send("stop")
-    await talk.until("bestmove")
+    position = wander(engine.rules(), 4)
+    transport = await engine.at(names(position))
+    await transport.send("go infinite")
+    lines = await transport.ask("query fen", "moves", "d")
+    await transport.send("stop")
+    await transport.until("bestmove")
     for expected in (f"response {position.fen()}", moves_line(position.legal_moves())):
         demand(expected in lines, f"no line `{expected}`")
     return ""
 
 
 @step(after=("uti",))
-async def moves(walk: EngineUnderTest) -> str:
+async def moves(engine: EngineUnderTest) -> str:
     """`moves` and `moves verbose` list the legal moves that our rules have, sorted by origin, then target."""
-    talk = await walk.ready()
-    for position in (*wanders(walk.rules(), 1, 8), walk.winning()[0], walk.finished()):
-        await talk.ask(position_line(names(position)))
+    transport = await engine.ready()
+    for position in (*wanders(engine.rules(), 1, 8), engine.winning()[0], engine.finished()):
+        await transport.ask(position_line(names(position)))
         expected = [
             moves_line(position.legal_moves()),
             verbose_moves_line(position.legal_moves_with_captures()),
         ]
-        lines = await talk.ask("moves", "moves verbose")
+        lines = await transport.ask("moves", "moves verbose")
         demand(lines == expected, f"{shorten(lines)} where we have {shorten(expected)}")
     return ""
 
 
 @step(after=("uti",))
-async def play_undo(walk: EngineUnderTest) -> str:
+async def play_undo(engine: EngineUnderTest) -> str:
     """`play` and `undo` answer `info string played|undone M turn S`; what cannot be played is an error line."""
-    talk = await walk.ready()
-    start = walk.rules()
+    transport = await engine.ready()
+    start = engine.rules()
     after = wander(start, 1)
     name = names(after)[0]
-    lines = await talk.ask(f"play {name}", "undo")
+    lines = await transport.ask(f"play {name}", "undo")
     expected = [
         f"info string played {name} turn {after.side.letter}",
         f"info string undone {name} turn {start.side.letter}",
     ]
     demand(lines == expected, f"{shorten(lines)} where {shorten(expected)} was expected")
-    refused(walk, await talk.ask("undo"), "undo")
-    refused(walk, await talk.ask("play a1a1"), "play a1a1: ")
+    refused(engine, await transport.ask("undo"), "undo")
+    refused(engine, await transport.ask("play a1a1"), "play a1a1: ")
     return ""
 
 
-async def responds(talk: Transport, word: str, expected: str) -> None:
+async def responds(transport: Transport, word: str, expected: str) -> None:
     """Failed unless `query WORD` is answered by exactly this."""
-    lines = await talk.ask(f"query {word}")
+    lines = await transport.ask(f"query {word}")
     demand(
         lines == [f"response {expected}"], f"query {word}: {shorten(lines)}, expected `response {expected}`"
     )

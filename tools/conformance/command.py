@@ -51,7 +51,7 @@ class Result:
 
 
 def main(argv: list[str]) -> int:
-    """Walk the steps; 0 if the engine passes all required ones, 1 if not, 2 if it was called wrongly."""
+    """Run the steps; 0 if the engine passes all required ones, 1 if not, 2 if it was called wrongly."""
     options = build_parser()
     arguments = options.parse_args(argv)
     from .transport import Patience
@@ -66,7 +66,7 @@ def main(argv: list[str]) -> int:
     variant = find_variant(options, arguments.variant) if arguments.variant else None
     from .engine_under_test import EngineUnderTest
 
-    walk = EngineUnderTest(command, arguments.proto, variant, patience)
+    engine = EngineUnderTest(command, arguments.proto, variant, patience)
     paint = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
     lacking: list[Result] = []
@@ -86,17 +86,17 @@ def main(argv: list[str]) -> int:
     if not arguments.json:
         print(f"{shlex.join(command)}: {len(steps)} steps", flush=True)
     began = time.monotonic()
-    results = asyncio.run(take(walk, steps, show))
+    results = asyncio.run(take(engine, steps, show))
     show(None)
     seconds = time.monotonic() - began
     failed = [result for result in results if result.status == "FAIL"]
     if arguments.json:
-        print(json.dumps(as_json(walk, results, seconds), indent=2))
+        print(json.dumps(as_json(engine, results, seconds), indent=2))
     else:
-        print("\n".join(summary(walk, results, seconds)))
+        print("\n".join(summary(engine, results, seconds)))
         if failed:
             # A line of its own, however long: it is there to be copied.
-            print(f"  {again(arguments, walk.proto, failed[0].step.name)}")
+            print(f"  {again(arguments, engine.proto, failed[0].step.name)}")
     return FAULTY if failed else PASSED
 
 
@@ -162,14 +162,14 @@ def _seconds(text: str) -> float:
 
 
 def all_steps() -> list[Step]:
-    """Every step of a check, in the order in which they are walked."""
+    """Every step of a check, in the order in which they are run."""
     from . import beginning, ending, searching
 
     return [*beginning.STEPS, *searching.STEPS, *ending.STEPS]
 
 
 def chosen_steps(options: argparse.ArgumentParser, patterns: Sequence[str] | None) -> list[Step]:
-    """The steps to walk, in their order; the program ends with the nearest name if a pattern matches none."""
+    """The steps to run, in their order; the program ends with the nearest name if a pattern matches none."""
     every = all_steps()
     if not patterns:
         return every
@@ -208,20 +208,20 @@ def engine_command(options: argparse.ArgumentParser, arguments: argparse.Namespa
 
 
 async def take(
-    walk: EngineUnderTest, steps: Sequence[Step], show: Callable[[Result | None], None]
+    engine: EngineUnderTest, steps: Sequence[Step], show: Callable[[Result | None], None]
 ) -> list[Result]:
-    """Walk the steps one after the other, each shown when it is done; no process is left behind."""
+    """Run the steps one after the other, each shown when it is done; no process is left behind."""
     results: list[Result] = []
     failed: set[str] = set()
     try:
         for number, step in enumerate(steps, start=1):
-            result = await take_one(walk, step, number, missing(step, failed))
+            result = await take_one(engine, step, number, missing(step, failed))
             if result.status in ("FAIL", "advisory"):
                 failed.add(step.name)
             results.append(result)
             show(result)
     finally:
-        await walk.drop()
+        await engine.drop()
     return results
 
 
@@ -234,7 +234,7 @@ def missing(step: Step, failed: set[str]) -> str | None:
     return name or None
 
 
-async def take_one(walk: EngineUnderTest, step: Step, number: int, lacking: str | None) -> Result:
+async def take_one(engine: EngineUnderTest, step: Step, number: int, lacking: str | None) -> Result:
     """One step, in a state that it chooses itself. An engine that has failed is ended: the next step has a new one.
 
     `lacking` is a failed step without which this one says nothing.
@@ -244,39 +244,39 @@ async def take_one(walk: EngineUnderTest, step: Step, number: int, lacking: str 
     from .transport import NOTED_WIDTH, Failed, Skipped
 
     def result(status: str, text: str) -> Result:
-        return Result(step, number, status, step.counts(walk.proto), text, time.monotonic() - began)
+        return Result(step, number, status, step.counts(engine.proto), text, time.monotonic() - began)
 
     began = time.monotonic()
     if lacking:
         return replace(result("skipped", f"it needs {lacking}"), lacks=lacking)
-    walk.begin()
+    engine.begin()
     try:
         if step.needs:
-            await (walk.greeted() if step.needs == "greeting" else walk.prepared())
-            walk.begin()
+            await (engine.greeted() if step.needs == "greeting" else engine.prepared())
+            engine.begin()
             began = time.monotonic()
-        if step.after and walk.proto not in step.after:
+        if step.after and engine.proto not in step.after:
             return result("skipped", f"asked after {' and '.join(step.after)} only")
-        async with walk.limited():
-            return result("pass", await step.act(walk))
+        async with engine.limited():
+            return result("pass", await step.act(engine))
     except Skipped as reason:
         return result("skipped", str(reason))
     except Slow as reason:
-        return result(verdict(step, walk), str(reason))
+        return result(verdict(step, engine), str(reason))
     except Failed as reason:
-        failed = result(verdict(step, walk), str(reason))
+        failed = result(verdict(step, engine), str(reason))
     except TimeoutError:
-        failed = result(verdict(step, walk), f"not done within {STEP_LIMIT:g} s")
-    noted = list(walk.transcript) or [(heard.stamp, "<", heard.text) for heard in walk.greeting]
+        failed = result(verdict(step, engine), f"not done within {STEP_LIMIT:g} s")
+    noted = list(engine.transcript) or [(heard.stamp, "<", heard.text) for heard in engine.greeting]
     first = min(began, noted[0][0]) if noted else began
     transcript = tuple(((stamp - first) * 1000, arrow, line[:NOTED_WIDTH]) for stamp, arrow, line in noted)
-    await walk.drop()
-    return replace(failed, transcript=transcript, left_out=walk.left_out)
+    await engine.drop()
+    return replace(failed, transcript=transcript, left_out=engine.left_out)
 
 
-def verdict(step: Step, walk: EngineUnderTest) -> str:
+def verdict(step: Step, engine: EngineUnderTest) -> str:
     """What a step that was not passed is called."""
-    return "FAIL" if step.counts(walk.proto) else "advisory"
+    return "FAIL" if step.counts(engine.proto) else "advisory"
 
 
 # What people see
@@ -336,25 +336,23 @@ def counts(results: Sequence[Result]) -> dict[str, int]:
     }
 
 
-def summary(walk: EngineUnderTest, results: Sequence[Result], seconds: float) -> list[str]:
+def summary(engine: EngineUnderTest, results: Sequence[Result], seconds: float) -> list[str]:
     """The last lines: the numbers, and the verdict with the names of the failed steps."""
     said = ", ".join(f"{number} {word}" for word, number in counts(results).items() if number)
     lines = [f"{said} in {seconds:.1f} s"]
     failed = [result.step.name for result in results if result.status == "FAIL"]
-    name = _printable(walk.name or walk.command[0])
-    spoken = f" ({walk.proto})" if walk.proto else ""
+    name = _printable(engine.name or engine.command[0])
+    spoken = f" ({engine.proto})" if engine.proto else ""
     if failed:
         words = f"{name}{spoken} does not keep the protocol: {', '.join(failed)}. One step again:"
         lines += textwrap.wrap(words, 80)
     else:
-        lines += textwrap.wrap(
-            f"{name}{spoken} keeps the protocol: every required step walked was passed", 80
-        )
+        lines += textwrap.wrap(f"{name}{spoken} keeps the protocol: every required step was passed", 80)
     return lines
 
 
 def again(arguments: argparse.Namespace, proto: str, step: str) -> str:
-    """The command that walks one step with the same engine, without the wait for greetings that it does not answer."""
+    """The command that runs one step with the same engine, without the wait for greetings that it does not answer."""
     given = {
         "--only": step,
         "--proto": proto or arguments.proto,
@@ -379,14 +377,14 @@ def listing(steps: Sequence[Step]) -> list[str]:
     return lines
 
 
-def as_json(walk: EngineUnderTest, results: Sequence[Result], seconds: float) -> dict[str, Any]:
+def as_json(engine: EngineUnderTest, results: Sequence[Result], seconds: float) -> dict[str, Any]:
     """Everything for programs; `transcript` only where a step was not passed, in ms since it began."""
     return {
         "version": 1,
-        "command": walk.command,
-        "name": walk.name,
-        "proto": walk.proto or None,
-        "variant": walk.variant.name if walk.variant else None,
+        "command": engine.command,
+        "name": engine.name,
+        "proto": engine.proto or None,
+        "variant": engine.variant.name if engine.variant else None,
         "ok": not any(result.status == "FAIL" for result in results),
         **counts(results),
         "seconds": round(seconds, 3),

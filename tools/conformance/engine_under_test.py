@@ -115,18 +115,18 @@ class EngineUnderTest:
             return self._talk
         await self.drop()
         try:
-            self._talk = talk = await Transport.start(self.command, self.note, self.patience)
+            self._talk = transport = await Transport.start(self.command, self.note, self.patience)
         except TimeoutError:
             raise Failed("it cannot be started: that takes too long") from None
         except OSError as error:
             raise Failed(f"it cannot be started: {error.strerror or error}") from None
-        lines, seconds = await self._greet(talk)
+        lines, seconds = await self._greet(transport)
         self.greeting = self.greeting or tuple(lines)
         self.greeting_seconds = min(seconds, self.greeting_seconds)
         self.starts += 1
-        return talk
+        return transport
 
-    async def _greet(self, talk: Transport) -> tuple[list[Heard], float]:
+    async def _greet(self, transport: Transport) -> tuple[list[Heard], float]:
         """Try the greetings in turn; all lines up to the first ok word, and the seconds it took.
 
         These count from the start of the process, for a later greeting from its word.
@@ -135,10 +135,10 @@ class EngineUnderTest:
         deadline = time.monotonic() + self.patience.start
         lines: list[Heard] = []
         for word in words:
-            sent = await talk.send(word)
-            began = talk.started if word == words[0] else sent
+            sent = await transport.send(word)
+            began = transport.started if word == words[0] else sent
             patience = deadline if word == words[-1] else min(deadline, sent + GREETING_STEP)
-            while (heard := await talk.next(patience, f"{word}ok")) is not None:
+            while (heard := await transport.next(patience, f"{word}ok")) is not None:
                 lines.append(heard)
                 option = parse_option(heard.text)
                 if option is not None:
@@ -150,38 +150,38 @@ class EngineUnderTest:
         raise Failed(f"no {expected} within {self.patience.start:g} s")
 
     async def prepared(self) -> Transport:
-        """The engine, ready, and playing the variant of the walk; a new process waits for its first `readyok`."""
-        talk = await self.greeted()
-        if not talk.ready:
-            sent = await talk.send("isready")
-            heard = await talk.until("readyok", self.patience.ready)
+        """The engine, ready, and playing the variant of the check; a new process waits for its first `readyok`."""
+        transport = await self.greeted()
+        if not transport.ready:
+            sent = await transport.send("isready")
+            heard = await transport.until("readyok", self.patience.ready)
             self.ready_seconds = min(self.ready_seconds, heard[-1].stamp - sent)
-            await self._choose(talk)
-            talk.ready = True
-        return talk
+            await self._choose(transport)
+            transport.ready = True
+        return transport
 
     async def ready(self) -> Transport:
-        """The engine, ready, in a new game at the start position of the walk's variant."""
-        talk = await self.prepared()
-        await talk.ask(f"{self.proto}newgame", "position startpos")
-        return talk
+        """The engine, ready, in a new game at the start position of the variant of the check."""
+        transport = await self.prepared()
+        await transport.ask(f"{self.proto}newgame", "position startpos")
+        return transport
 
     async def at(self, moves: Sequence[str]) -> Transport:
         """The engine, ready, after these moves from the start position."""
-        talk = await self.ready()
+        transport = await self.ready()
         if moves:
-            await talk.ask(position_line(moves))
-        return talk
+            await transport.ask(position_line(moves))
+        return transport
 
     async def drop(self) -> None:
         """End the running process, if there is one."""
-        talk, self._talk = self._talk, None
-        if talk is not None:
-            own_end = talk.exit is not None
-            await talk.wind_up()
-            self.errors = (self.errors + talk.errors)[-65_536:]
-            if own_end and talk.orphans is not None:
-                self.orphans = (self.orphans or 0) + talk.orphans
+        transport, self._talk = self._talk, None
+        if transport is not None:
+            own_end = transport.exit is not None
+            await transport.wind_up()
+            self.errors = (self.errors + transport.errors)[-65_536:]
+            if own_end and transport.orphans is not None:
+                self.orphans = (self.orphans or 0) + transport.orphans
 
     # Which game
 
@@ -189,33 +189,33 @@ class EngineUnderTest:
         """The first of these options that was announced."""
         return next((self.options[name] for name in names if name in self.options), None)
 
-    async def _choose(self, talk: Transport) -> None:
-        """Make it play the variant of the walk; the first time, find one that we know as well."""
+    async def _choose(self, transport: Transport) -> None:
+        """Make it play the variant of the check; the first time, find one that we know as well."""
         option = self.option("uci_variant", "variant")
         if not self._chosen:
             self._chosen = True
             self.variant = known_variant(
-                await self._offered(talk, option), option.default if option else None
+                await self._offered(transport, option), option.default if option else None
             )
         if self.variant is None:
             return
         if self.uti:
-            answer = await talk.ask(f"variant {self.variant.name}", seconds=self.patience.ready)
+            answer = await transport.ask(f"variant {self.variant.name}", seconds=self.patience.ready)
             if not any(map(parse_variant, answer)):
                 shown = shorten(answer[0]) if answer else "nothing"
                 raise Failed(f"`variant {self.variant.name}` was answered by {shown}")
         elif option is not None:
-            await talk.ask(
+            await transport.ask(
                 f"setoption name {option.name} value {self.variant.name}", seconds=self.patience.ready
             )
 
-    async def _offered(self, talk: Transport, option: Option | None) -> list[str]:
+    async def _offered(self, transport: Transport, option: Option | None) -> list[str]:
         if option is not None and option.values:
             return list(option.values)
         if not self.uti:
             return []
         prefix = "info string variant "
-        answer = await talk.ask("variants")
+        answer = await transport.ask("variants")
         return [line.split()[3] for line in answer if line.startswith(prefix) and len(line.split()) > 3]
 
     def rules(self) -> Position:
@@ -253,7 +253,7 @@ def known_variant(offered: Sequence[str], default: str | None) -> AnyVariant | N
     return None
 
 
-# Games by our own rules, to be walked to from the start position
+# Games by our own rules, reached from the start position
 
 
 def position_line(moves: Sequence[str]) -> str:

@@ -120,26 +120,26 @@ def silent(lines: Sequence[str]) -> None:
         demand(line.startswith("info string ") and not line.startswith("info string error"), f"`{line}`")
 
 
-def refused(walk: EngineUnderTest, lines: Sequence[str], what: str) -> None:
+def refused(engine: EngineUnderTest, lines: Sequence[str], what: str) -> None:
     """After `uti`: Failed unless there is an error line that names `what`."""
-    if walk.uti:
+    if engine.uti:
         said = any(line.startswith("info string error ") and what in line for line in lines)
         demand(said, f"no `info string error {what} ...` but {shorten(list(lines)) if lines else 'nothing'}")
 
 
-async def in_search(walk: EngineUnderTest, line: str) -> str:
+async def in_search(engine: EngineUnderTest, line: str) -> str:
     """Says `line` during a search: it must be refused, and change neither search nor position."""
-    talk = await walk.ready()
-    sent = await talk.send("go infinite")
-    said = await talk.ask(line)
+    transport = await engine.ready()
+    sent = await transport.send("go infinite")
+    said = await transport.ask(line)
     demand(not any(text.partition(" ")[0] == "bestmove" for text in said), f"bestmove after {line}")
-    refused(walk, said, line.split(maxsplit=1)[0])
-    await talk.no_bestmove("before stop", SILENCE / 3)
-    await talk.send("stop")
-    found = await talk.answer(sent)
-    await talk.no_bestmove("after the first one")
-    if walk.variant is not None:
-        legal(walk.rules(), found)
+    refused(engine, said, line.split(maxsplit=1)[0])
+    await transport.no_bestmove("before stop", SILENCE / 3)
+    await transport.send("stop")
+    found = await transport.answer(sent)
+    await transport.no_bestmove("after the first one")
+    if engine.variant is not None:
+        legal(engine.rules(), found)
     return move_of(found)
 
 

@@ -108,20 +108,20 @@ class Transport(Listener):
         self.ended_at = 0.0
         self.started = 0.0
         self.ready = False
-        """Whether it has answered its first `isready` and plays the variant of the walk."""
+        """Whether it has answered its first `isready` and plays the variant of the check."""
 
     @classmethod
     async def start(
         cls, command: Sequence[str], note: Callable[[float, str, str], None], patience: Patience
     ) -> Transport:
         """Run the engine; OSError or TimeoutError if it cannot be run."""
-        talk = cls(note, patience)
-        wire = await Wire.start(command, talk, timeout=patience.start)
+        transport = cls(note, patience)
+        wire = await Wire.start(command, transport, timeout=patience.start)
         assert isinstance(wire, Wire)
-        talk._wire = wire
-        talk.started = time.monotonic()
-        note(talk.started, "*", "the engine was started")
-        return talk
+        transport._wire = wire
+        transport.started = time.monotonic()
+        note(transport.started, "*", "the engine was started")
+        return transport
 
     # Ends
 

@@ -11,7 +11,7 @@ from hnefi.engine.wording import shorten
 from .. import clipboard, command_table, opponents, saving
 from .. import clock as clocks
 from .. import settings as preferences
-from ..game_session import SEAT_TAGS
+from ..game_session import PLAYER_TAGS
 from ..opponents import Spec
 from ..positions import typed_move
 from ..values import Reply
@@ -30,7 +30,7 @@ async def save(c: Controller, rest: str) -> Reply:
     path = saving.target(rest)
 
     async def write() -> Reply:
-        lost = saving.write(path, c.table.record(), c.find)
+        lost = saving.write(path, c.session.record(), c.find)
         missing = (f"This format does not keep: {', '.join(lost)}.",) if lost else ()
         return Reply((f"Saved: {path}", *missing))
 
@@ -55,39 +55,39 @@ async def open_file(c: Controller, path: Path, number: int | None = None) -> Rep
     """Take up a game from a file."""
     if not path.suffix and not path.exists():
         path = saving.target(str(path))
-    loaded = saving.load(path, number, c.find, c.table.variant)
+    loaded = saving.load(path, number, c.find, c.session.variant)
     return await take_up(c, loaded, f"Loaded: {path}")
 
 
 async def take_up(c: Controller, loaded: saving.Loaded, said: str) -> Reply:
-    """Put a recorded game on the table, with who sat there if the record says so."""
-    table = c.table
-    doubt = await table.take_up(loaded.record, loaded.variant)
-    lines = [f"{said} ({loaded.variant.name}, {table.game.at.ply} plies)", *doubt]
+    """Take up a recorded game, with its players if the record says so."""
+    session = c.session
+    doubt = await session.take_up(loaded.record, loaded.variant)
+    lines = [f"{said} ({loaded.variant.name}, {session.game.at.ply} plies)", *doubt]
     if loaded.more:
         lines.append("The file holds further games: `load FILE N` takes the N-th.")
-    lines += _seats(c, loaded)
+    lines += _players(c, loaded)
     text = loaded.record.tag("Clock")
     if text is not None:
         try:
-            table.set_clock(clocks.read(text))
+            session.set_clock(clocks.read(text))
         except ValueError:
             lines.append(f"Its clock is not understood: {shorten(text)}.")
-        if table.clock is not None:
-            table.clock.reset(table.game.clocks())
-    if table.seats[table.side].opponent is not None and table.end is None:
-        table.paused = True
+        if session.clock is not None:
+            session.clock.reset(session.game.clocks())
+    if session.players[session.side].opponent is not None and session.end is None:
+        session.paused = True
         lines.append("The engine waits for `go`.")
-    table.warm_up()
-    table.withdraw()
-    await table.move_on()
+    session.warm_up()
+    session.withdraw()
+    await session.move_on()
     return Reply(tuple(lines), show=True)
 
 
-def _seats(c: Controller, loaded: saving.Loaded) -> list[str]:
+def _players(c: Controller, loaded: saving.Loaded) -> list[str]:
     """Seat whom the record names; a command in a file is never run by itself."""
     lines = []
-    for tag, letter in SEAT_TAGS:
+    for tag, letter in PLAYER_TAGS:
         text = loaded.record.tag(tag)
         if text is None:
             continue
@@ -99,13 +99,13 @@ def _seats(c: Controller, loaded: saving.Loaded) -> list[str]:
             elif word == "player" and not rest.endswith(".toml"):
                 spec = opponents.by_name(rest, loaded.variant)
             elif word in ("engine", "player"):
-                who = c.table.side_word(letter)
-                lines.append(f"The {who} were played by another program: `{text}` seats it again.")
+                who = c.session.side_word(letter)
+                lines.append(f"The {who} were played by another program: `{text}` brings it back.")
         except ValueError as error:
             lines.append(str(error))
         c.assign(letter, spec)
         if spec is not None:
-            c.table.seats.rival = spec
+            c.session.players.rival = spec
     return lines
 
 
@@ -115,7 +115,7 @@ async def go_on(c: Controller, rest: str) -> Reply:
     path = c.files.autosave.unfinished()
     if path is None:
         raise WordError("continue: no unfinished game is saved")
-    loaded = saving.load(path, None, c.find, c.table.variant)
+    loaded = saving.load(path, None, c.find, c.session.variant)
     reply = await take_up(c, loaded, "The unfinished game")
     c.files.autosave.adopt(path)
     c.waiting = None
@@ -136,21 +136,21 @@ async def copy(c: Controller, rest: str) -> Reply:
 
 
 def _text(c: Controller, form: str) -> str:
-    table = c.table
+    session = c.session
     if form == "fen":
-        return table.facts.fen
+        return session.facts.fen
     if form == "moves":
-        return " ".join(table.game.moves)
+        return " ".join(session.game.moves)
     if form == "record":
-        return saving.as_text(table.record(), "tafl", c.find)
+        return saving.as_text(session.record(), "tafl", c.find)
     from hnefi.engine.games.tafl.fen import parse_fen
     from hnefi.engine.games.tafl.otn import export_rules, format_board
     from hnefi.engine.games.tafl.variant import Variant
 
-    if not isinstance(table.variant, Variant):
-        raise WordError(f"copy otn: that notation has no words for {table.variant.game}")
-    setup = parse_fen(table.facts.fen)
-    return f"{format_board(setup)} {Side.of(table.side).letter} {export_rules(table.variant)[0]}"
+    if not isinstance(session.variant, Variant):
+        raise WordError(f"copy otn: that notation has no words for {session.variant.game}")
+    setup = parse_fen(session.facts.fen)
+    return f"{format_board(setup)} {Side.of(session.side).letter} {export_rules(session.variant)[0]}"
 
 
 async def paste(c: Controller, rest: str) -> Reply:
@@ -159,22 +159,22 @@ async def paste(c: Controller, rest: str) -> Reply:
     if not text or not text.strip():
         raise WordError("paste: no clipboard can be read here: expected the text behind `paste`")
     text = text.strip()
-    table = c.table
+    session = c.session
     moves = [typed_move(word) for word in text.split()]
     if all(moves):
-        await table.begin(table.variant, None, tuple(move for move in moves if move is not None))
-        return _pasted(c, f"{len(moves)} plies from the start of {table.variant.name}.")
+        await session.begin(session.variant, None, tuple(move for move in moves if move is not None))
+        return _pasted(c, f"{len(moves)} plies from the start of {session.variant.name}.")
     if text[0] in "[{" or "\n" in text:
-        return await take_up(c, saving.parse(text, c.find, table.variant), "Pasted")
+        return await take_up(c, saving.parse(text, c.find, session.variant), "Pasted")
     fen = text.removeprefix("fen ").strip()
-    await table.begin(table.variant, fen)
-    return _pasted(c, f"A position of {table.variant.name}.")
+    await session.begin(session.variant, fen)
+    return _pasted(c, f"A position of {session.variant.name}.")
 
 
 def _pasted(c: Controller, said: str) -> Reply:
-    if c.table.seats[c.table.side].opponent is not None and c.table.end is None:
-        c.table.withdraw()
-        c.table.paused = True
+    if c.session.players[c.session.side].opponent is not None and c.session.end is None:
+        c.session.withdraw()
+        c.session.paused = True
         said += " The engine waits for `go`."
     return Reply((said,), show=True)
 
@@ -217,7 +217,7 @@ async def set_value(c: Controller, rest: str) -> Reply:
         raise WordError(str(error)) from None
     name = key.lower()
     if name == "speed" and c.interactive:
-        c.table.speed = c.settings.speed
+        c.session.speed = c.settings.speed
     kept = ""
     if c.interactive:
         c.keep(name, c.settings.spelled(name))
@@ -242,6 +242,6 @@ async def leave(_c: Controller, rest: str) -> Reply:
 
 def goodbye(c: Controller) -> tuple[str, ...]:
     """What is said at the end: how to go on with an unfinished game."""
-    if c.table.unfinished and c.files.saved:
+    if c.session.unfinished and c.files.saved:
         return ("The game is saved: `hnefi play --continue` goes on with it.",)
     return ()

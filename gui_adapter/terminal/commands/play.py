@@ -1,4 +1,4 @@
-"""The words of playing: moves, games, seats, clock, taking back, giving up."""
+"""The words of playing: moves, games, players, clock, taking back, giving up."""
 
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ SIDES = {"a": ("a",), "d": ("d",), "both": ("a", "d"), "none": ()}
 
 async def play_move(c: Controller, text: str) -> Reply:
     """A move that was typed."""
-    table = c.table
-    if table.end is not None and not table.looking:
+    session = c.session
+    if session.end is not None and not session.looking:
         raise WordError(
-            f"{text}: the game is over: {table.end.words}. `new` begins another, `undo` takes back"
+            f"{text}: the game is over: {session.end.words}. `new` begins another, `undo` takes back"
         )
-    if table.mode == "play" and not table.paused and table.seats[table.side].opponent is not None:
+    if session.mode == "play" and not session.paused and session.players[session.side].opponent is not None:
         raise WordError(
-            f"{text}: the {table.side_word(table.side)} are to move, played by {table.seats[table.side].name}: "
-            "`stop` makes it move at once, `undo` takes your move back"
+            f"{text}: the {session.side_word(session.side)} are to move, "
+            f"played by {session.players[session.side].name}: `stop` makes it move at once, `undo` takes your move back"
         )
-    if table.watcher is not None and not table.looking and not table.analysing:
+    if session.watcher is not None and not session.looking and not session.analysing:
         raise WordError(f"{text}: this game is played elsewhere: `stop` leaves it to you, `goto` looks back")
-    if table.mode == "watch" and not table.paused:
+    if session.mode == "watch" and not session.paused:
         raise WordError(
             f"{text}: engines play here: `pause` holds them, `side a` lets you play the attackers"
         )
-    move = table.legal(text)
+    move = session.legal(text)
     if move is None:
-        why = await table.rules.why_not(table.variant, table.game.start, table.game.moves, text)
+        why = await session.rules.why_not(session.variant, session.game.start, session.game.moves, text)
         raise WordError(f"{text}: {why or 'not legal here'}")
     try:
-        await table.play(move)
+        await session.play(move)
     except ValueError as error:
         raise WordError(str(error)) from None
     return Reply((f"{move.long}",) if move.captures else ())
 
 
 async def new(c: Controller, rest: str) -> Reply:
-    """A new game, with the seats as they are."""
-    found = c.table.variant
+    """A new game between the same players."""
+    found = c.session.variant
     if rest:
         try:
             found = c.find(rest)
         except VariantError as error:
             raise WordError(str(error)) from None
     _check_players(c, found.name, rest)
-    await c.table.begin(found)
-    c.table.warm_up()
+    await c.session.begin(found)
+    c.session.warm_up()
     return Reply((f"A new game of {found.name}.",), show=True)
 
 
@@ -69,49 +69,49 @@ async def variant(c: Controller, rest: str) -> Reply:
     """A new game of another variant."""
     if not rest:
         return Reply(
-            (f"This is {c.table.variant.name}. `variant NAME` plays another, `variants` lists them.",)
+            (f"This is {c.session.variant.name}. `variant NAME` plays another, `variants` lists them.",)
         )
     return await new(c, rest)
 
 
 def _check_players(c: Controller, name: str, rest: str) -> None:
     """WordError if a player who sits here does not play the variant."""
-    for seat in c.table.seats.values():
-        opponent = seat.opponent
+    for player in c.session.players.values():
+        opponent = player.opponent
         if opponent is not None and opponent.spec.own and opponent.spec.level is None:
             try:
                 opponents.by_name(opponent.spec.player, c.find(name))
             except (ValueError, VariantError) as error:
-                raise WordError(f"{rest or name}: {error}: `level 5` seats another") from None
+                raise WordError(f"{rest or name}: {error}: `level 5` plays instead") from None
 
 
 async def side(c: Controller, rest: str) -> Reply:
     """Which sides persons play."""
-    table = c.table
-    called = dict(zip(positions.SIDES[table.variant.game], "ad", strict=True))
+    session = c.session
+    called = dict(zip(positions.SIDES[session.variant.game], "ad", strict=True))
     word = called.get(rest.lower(), rest.lower())
     if word not in SIDES:
         names = " or ".join(f"{letter} ({name})" for name, letter in called.items())
         raise WordError(f"side {shorten(rest)}: expected {names}, both or none")
     for letter in ("a", "d"):
         wanted = letter not in SIDES[word]
-        if wanted and table.seats[letter].opponent is None:
-            c.assign(letter, table.seats.rival)
-        elif not wanted and table.seats[letter].opponent is not None:
+        if wanted and session.players[letter].opponent is None:
+            c.assign(letter, session.players.rival)
+        elif not wanted and session.players[letter].opponent is not None:
             c.assign(letter, None)
     return await _seated(c)
 
 
 async def _seated(c: Controller) -> Reply:
     """Somebody has sat down or stood up: the game goes on with whoever sits there."""
-    table = c.table
-    table.withdraw()
-    table.paused = False
-    table.warm_up()
-    await table.move_on()
+    session = c.session
+    session.withdraw()
+    session.paused = False
+    session.warm_up()
+    await session.move_on()
     names = ", ".join(
-        f"{table.side_word(letter)}: {'you' if seat.opponent is None else seat.name}"
-        for letter, seat in table.seats.items()
+        f"{session.side_word(letter)}: {'you' if player.opponent is None else player.name}"
+        for letter, player in session.players.items()
     )
     return Reply((names,))
 
@@ -121,17 +121,17 @@ def _engine_sides(c: Controller, given: SideLetter | None) -> list[SideLetter]:
     if given is not None:
         return [given]
     sides: tuple[SideLetter, ...] = ("a", "d")
-    return [letter for letter in sides if c.table.seats[letter].opponent is not None]
+    return [letter for letter in sides if c.session.players[letter].opponent is not None]
 
 
-async def _seat_engine(c: Controller, rest: str, read: Callable[[str], Spec]) -> Reply:
+async def _assign_engine(c: Controller, rest: str, read: Callable[[str], Spec]) -> Reply:
     """Seat the engine that a line names, on the side it names or wherever engines sit."""
     given, text = side_first(rest)
     try:
         spec = read(text)
     except ValueError as error:
         raise WordError(str(error)) from None
-    c.table.seats.rival = spec
+    c.session.players.rival = spec
     sides = _engine_sides(c, given)
     for letter in sides:
         c.assign(letter, spec)
@@ -145,81 +145,81 @@ async def _seat_engine(c: Controller, rest: str, read: Callable[[str], Spec]) ->
 async def level(c: Controller, rest: str) -> Reply:
     """Our engine at a level."""
     if not side_first(rest)[1]:
-        engines = [opponent.name for opponent in c.table.seats.engines]
-        return Reply((f"Engines here: {', '.join(engines) or 'none'}.", *strength.table()))
-    return await _seat_engine(c, rest, opponents.at_level)
+        engines = [opponent.name for opponent in c.session.players.engines]
+        return Reply((f"Engines here: {', '.join(engines) or 'none'}.", *strength.level_lines()))
+    return await _assign_engine(c, rest, opponents.at_level)
 
 
 async def player(c: Controller, rest: str) -> Reply:
     """One of our players, by name or file."""
-    return await _seat_engine(c, rest, lambda text: opponents.by_name(text, c.table.variant))
+    return await _assign_engine(c, rest, lambda text: opponents.by_name(text, c.session.variant))
 
 
 async def engine(c: Controller, rest: str) -> Reply:
     """Any engine process."""
-    return await _seat_engine(c, rest, opponents.by_command)
+    return await _assign_engine(c, rest, opponents.by_command)
 
 
 async def clock(c: Controller, rest: str) -> Reply:
     """Play by a clock, from now on."""
-    table = c.table
+    session = c.session
     if not rest:
-        if table.clock is None:
+        if session.clock is None:
             return Reply(("There is no clock. `clock 5+3` sets one: minutes, and seconds for each move.",))
-        return Reply((f"clock {clocks.spell(table.clock.base, table.clock.increment)}",))
+        return Reply((f"clock {clocks.spell(session.clock.base, session.clock.increment)}",))
     try:
         times = clocks.read(rest)
     except ValueError as error:
         raise WordError(str(error)) from None
-    table.withdraw()
-    table.set_clock(times)
-    await table.move_on()
+    session.withdraw()
+    session.set_clock(times)
+    await session.move_on()
     return Reply(("No clock.",) if times is None else (f"Clock: {clocks.spell(*times)}.",))
 
 
 def _unfinished(c: Controller, word: str) -> None:
     """WordError if nothing can be played here."""
-    if c.table.end is not None:
-        raise WordError(f"{word}: the game is over: {c.table.end.words}. `new` begins another")
+    if c.session.end is not None:
+        raise WordError(f"{word}: the game is over: {c.session.end.words}. `new` begins another")
 
 
 async def go(c: Controller, rest: str) -> Reply:
     """The engine moves now."""
     nothing_behind("go", rest)
     _unfinished(c, "go")
-    table = c.table
-    if table.analysing:
+    session = c.session
+    if session.analysing:
         raise WordError("go: an analysis runs: `stop` ends it")
-    if table.questions.asked is not None:
+    if session.questions.asked is not None:
         raise WordError(
-            f"go: {table.questions.asked.opponent.name} thinks already: `stop` makes it move at once"
+            f"go: {session.questions.asked.opponent.name} thinks already: `stop` makes it move at once"
         )
-    table.looking, table.replaying, table.paused = False, None, False
-    await table.ask_for_move()
+    session.looking, session.replaying, session.paused = False, None, False
+    await session.ask_for_move()
     return Reply()
 
 
 async def stop(c: Controller, rest: str) -> Reply:
     """End what runs."""
     nothing_behind("stop", rest)
-    watching = c.table.watcher is not None and c.table.questions.asked is None
-    analysing = c.table.analysing
-    if not await c.table.halt():
+    watching = c.session.watcher is not None and c.session.questions.asked is None
+    analysing = c.session.analysing
+    if not await c.session.halt():
         raise WordError("stop: nothing runs")
-    if watching and c.table.watcher is None:
+    if watching and c.session.watcher is None:
         return Reply(("The game is not followed any more.",))
-    if analysing and c.table.paused:
+    if analysing and c.session.paused:
         return Reply(("The analysis has ended; the engine waits for `go`.",))
     return Reply(("The analysis has ended.",)) if analysing else Reply()
 
 
 async def undo(c: Controller, rest: str) -> Reply:
     """Take plies back."""
-    table = c.table
-    if table.game.at.parent is None:
+    session = c.session
+    if session.game.at.parent is None:
         raise WordError("undo: nothing has been played")
-    node = table.game.at
-    persons = table.seats.persons
+    node = session.game.at
+    persons = session.players.persons
     if rest:
         count = whole(rest, 1, node.ply, "undo")
         for _ in range(count):
@@ -230,7 +230,7 @@ async def undo(c: Controller, rest: str) -> Reply:
             node = node.parent
             if not persons or _to_move(node) in persons:
                 break
-    taken = table.game.at.ply - node.ply
+    taken = session.game.at.ply - node.ply
     _take_back_end(c)
     await _settle_at(c, node)
     return Reply((f"Taken back: {taken} {'ply' if taken == 1 else 'plies'}{_waiting(c)}.",))
@@ -238,7 +238,7 @@ async def undo(c: Controller, rest: str) -> Reply:
 
 def _take_back_end(c: Controller) -> None:
     """A resignation or a lost clock is taken back with the ply before it."""
-    c.table.game.at.end = None
+    c.session.game.at.end = None
 
 
 def _to_move(node: Node) -> SideLetter:
@@ -247,11 +247,11 @@ def _to_move(node: Node) -> SideLetter:
 
 async def redo(c: Controller, rest: str) -> Reply:
     """Play again what was taken back."""
-    table = c.table
-    node = table.game.at
+    session = c.session
+    node = session.game.at
     if not node.children:
         raise WordError("redo: nothing was taken back here")
-    persons = table.seats.persons
+    persons = session.players.persons
     longest = node.tip().ply - node.ply
     count = whole(rest, 1, longest, "redo") if rest else longest
     plies = 0
@@ -266,30 +266,30 @@ async def redo(c: Controller, rest: str) -> Reply:
 
 async def _settle_at(c: Controller, node: Node) -> None:
     """The game goes on from here; an engine that is to move here waits for `go`."""
-    table = c.table
-    table.replaying = None
-    table.paused = True
-    await table.go_to(node, looking=False)
-    if table.seats[table.side].opponent is None or table.end is not None:
-        table.paused = False
-        await table.move_on()
+    session = c.session
+    session.replaying = None
+    session.paused = True
+    await session.go_to(node, looking=False)
+    if session.players[session.side].opponent is None or session.end is not None:
+        session.paused = False
+        await session.move_on()
 
 
 def _waiting(c: Controller) -> str:
-    return "; the engine waits for `go`" if c.table.paused else ""
+    return "; the engine waits for `go`" if c.session.paused else ""
 
 
 def _resigning(c: Controller) -> SideLetter:
     """Who gives up or offers: the only person, or the one to move."""
-    table = c.table
-    persons = table.seats.persons
+    session = c.session
+    persons = session.players.persons
     if not persons:
         raise WordError("no person plays here: `side a` or `side d` lets you play")
-    if table.looking or table.analysing or table.replaying is not None:
+    if session.looking or session.analysing or session.replaying is not None:
         raise WordError(
             "you are looking at an earlier position: `stop`, then `goto end`, returns to the end of the game"
         )
-    return persons[0] if len(persons) == 1 else table.side
+    return persons[0] if len(persons) == 1 else session.side
 
 
 async def resign(c: Controller, rest: str) -> Reply:
@@ -300,11 +300,11 @@ async def resign(c: Controller, rest: str) -> Reply:
 
     async def give_up() -> Reply:
         _unfinished(c, "resign")
-        await c.table.declare("d" if loser == "a" else "a", Reason.RESIGNATION)
+        await c.session.declare("d" if loser == "a" else "a", Reason.RESIGNATION)
         return Reply()
 
-    if c.interactive and c.table.game.at.ply:
-        return c.ask(f"Give the game up for the {c.table.side_word(loser)}? (yes or no)", give_up)
+    if c.interactive and c.session.game.at.ply:
+        return c.ask(f"Give the game up for the {c.session.side_word(loser)}? (yes or no)", give_up)
     return await give_up()
 
 
@@ -312,24 +312,22 @@ async def draw(c: Controller, rest: str) -> Reply:
     """Offer a draw, or accept one."""
     nothing_behind("draw", rest)
     _unfinished(c, "draw")
-    table = c.table
+    session = c.session
     offering = _resigning(c)
-    if dict(table.variant.rules_lines()).get("agreed_draw", "no") != "yes":
+    if dict(session.variant.rules_lines()).get("agreed_draw", "no") != "yes":
         raise WordError("draw: these rules know no draw by agreement")
     other: SideLetter = "d" if offering == "a" else "a"
-    if table.seats[other].opponent is None:
-        if table.offered is not None and table.offered != table.side:
-            await table.declare("draw", Reason.AGREED_DRAW)
+    if session.players[other].opponent is None:
+        if session.offered is not None and session.offered != session.side:
+            await session.declare("draw", Reason.AGREED_DRAW)
             return Reply()
-        table.offered = table.side
-        offer = (
-            f"The {table.side_word(table.side)} offer a draw: after their move the {table.side_word(other)} "
-        )
+        session.offered = session.side
+        offer = f"The {session.side_word(session.side)} offer a draw: after their move the {session.side_word(other)} "
         return Reply((f"{offer}accept with `draw`, or move on.",))
-    if answers.accepts_draw(table, other):
-        await table.declare("draw", Reason.AGREED_DRAW)
+    if answers.accepts_draw(session, other):
+        await session.declare("draw", Reason.AGREED_DRAW)
         return Reply()
-    return Reply((f"{table.seats[other].name} declines.",))
+    return Reply((f"{session.players[other].name} declines.",))
 
 
 async def yes(_c: Controller, _rest: str) -> Reply:
@@ -339,7 +337,7 @@ async def yes(_c: Controller, _rest: str) -> Reply:
 
 async def no(c: Controller, _rest: str) -> Reply:
     """Decline a draw."""
-    if c.table.offered is None:
+    if c.session.offered is None:
         raise WordError("no: nothing was asked")
-    c.table.offered = None
+    c.session.offered = None
     return Reply(("The draw is declined.",))

@@ -37,11 +37,11 @@ async def flip(c: Controller, rest: str) -> Reply:
 
 async def moves(c: Controller, rest: str) -> Reply:
     """What may be played."""
-    table = c.table
-    if table.end is not None:
-        return Reply((f"The game is over: {table.end.words}.",))
+    session = c.session
+    if session.end is not None:
+        return Reply((f"The game is over: {session.end.words}.",))
     square = rest.lower()
-    found = [move for move in table.facts.legal if not square or move.source == square]
+    found = [move for move in session.facts.legal if not square or move.source == square]
     if not found:
         raise WordError(_why_none(c, square))
     lines: dict[str, list[str]] = {}
@@ -55,9 +55,9 @@ async def moves(c: Controller, rest: str) -> Reply:
 
 def _why_none(c: Controller, square: str) -> str:
     """Why nothing can be played from a square."""
-    table = c.table
+    session = c.session
     board = c.fresh_view().board
-    mover = table.side_word(table.side)
+    mover = session.side_word(session.side)
     if not board.has(square):
         size = f"{board.files}x{board.ranks}"
         return f"moves {shorten(square)}: no such square on this {size} board"
@@ -65,7 +65,7 @@ def _why_none(c: Controller, square: str) -> str:
     if letter == ".":
         return f"{square}: nothing stands there, and nothing can be placed"
     man = "the king" if letter == "K" else "this man"
-    whose = table.side_word(owner(table.variant.game, letter))
+    whose = session.side_word(owner(session.variant.game, letter))
     if whose != mover:
         return f"{square}: {man} belongs to the {whose}, and the {mover} are to move"
     return f"{square}: {man} has no move here: every way is blocked, or forbidden by the rules"
@@ -74,29 +74,29 @@ def _why_none(c: Controller, square: str) -> str:
 async def hint(c: Controller, rest: str) -> Reply:
     """What our engine would play."""
     nothing_behind("hint", rest)
-    table = c.table
-    if table.end is not None:
-        raise WordError(f"hint: the game is over: {table.end.words}")
-    asked = table.questions.asked
+    session = c.session
+    if session.end is not None:
+        raise WordError(f"hint: the game is over: {session.end.words}")
+    asked = session.questions.asked
     if asked is not None and asked.purpose == "move":
         raise WordError(f"hint: {asked.opponent.name} is to move, and thinks")
-    table.hint(strength.HINT)
+    session.hint(strength.HINT)
     return Reply()
 
 
 async def evaluate(c: Controller, rest: str) -> Reply:
     """The terms of the evaluation."""
     nothing_behind("eval", rest)
-    table = c.table
-    terms = await table.rules.evaluation(table.variant, table.game.start, table.game.moves)
+    session = c.session
+    terms = await session.rules.evaluation(session.variant, session.game.start, session.game.moves)
     lines = [f"  {term.replace('_', ' '):<12} {value / 100:+.2f}" for term, value in terms]
-    return Reply((f"Seen by the {table.side_word('a')}, before any search:", *lines))
+    return Reply((f"Seen by the {session.side_word('a')}, before any search:", *lines))
 
 
 async def pv(c: Controller, rest: str) -> Reply:
     """The lines of the last search."""
     nothing_behind("pv", rest)
-    thinking = c.table.questions.thinking
+    thinking = c.session.questions.thinking
     if thinking is None or not thinking.lines:
         raise WordError("pv: no engine has thought about this game yet: `hint` or `analyze` lets ours")
     return Reply(tuple(panes.thinking_lines(c.fresh_view(), WIDTH)))
@@ -104,18 +104,18 @@ async def pv(c: Controller, rest: str) -> Reply:
 
 async def analyze(c: Controller, rest: str) -> Reply:
     """Think about every place."""
-    count = whole(rest, 1, LINES_HIGHEST, "analyze") if rest else (c.table.analysing or c.settings.lines)
-    if c.table.end is not None:
-        raise WordError(f"analyze: the game is over: {c.table.end.words}. `undo` or `goto` lead back")
-    c.table.replaying = None
-    await c.table.analyse(count)
+    count = whole(rest, 1, LINES_HIGHEST, "analyze") if rest else (c.session.analysing or c.settings.lines)
+    if c.session.end is not None:
+        raise WordError(f"analyze: the game is over: {c.session.end.words}. `undo` or `goto` lead back")
+    c.session.replaying = None
+    await c.session.analyse(count)
     return Reply(("Analysis: moves are played for both sides, `stop` ends it.",) if c.interactive else ())
 
 
 async def history(c: Controller, rest: str) -> Reply:
     """The plies so far, two or more to a line as turns go."""
     nothing_behind("history", rest)
-    entries = c.table.game.entries()
+    entries = c.session.game.entries()
     if not entries:
         return Reply(("Nothing has been played.",))
     turns: dict[int, list[Entry]] = {}
@@ -125,8 +125,8 @@ async def history(c: Controller, rest: str) -> Reply:
     for number, plies in turns.items():
         lines.append(f"{number:>3}. " + "  ".join(_shown(entry) for entry in plies))
         lines += [f"      ({entry.long}: {entry.comment})" for entry in plies if entry.comment]
-    if c.table.end is not None and c.table.game.at.ply == len(entries):
-        lines.append(f"     {c.table.end.words}")
+    if c.session.end is not None and c.session.game.at.ply == len(entries):
+        lines.append(f"     {c.session.end.words}")
     return Reply(tuple(lines))
 
 
@@ -137,7 +137,7 @@ def _shown(entry: Entry) -> str:
 
 async def go_to(c: Controller, rest: str) -> Reply:
     """Look at another place of the line that is shown."""
-    game = c.table.game
+    game = c.session.game
     line = [game.root, *game.shown()]
     last = len(line) - 1
     here = game.at.ply
@@ -149,10 +149,10 @@ async def go_to(c: Controller, rest: str) -> Reply:
 
 async def look_at(c: Controller, node: Node) -> Reply:
     """The place is looked at; at the end of the main line the game goes on."""
-    table = c.table
-    table.replaying = None
-    looking = node is not table.game.root.tip()
-    await table.go_to(node, looking=looking and not table.analysing)
+    session = c.session
+    session.replaying = None
+    looking = node is not session.game.root.tip()
+    await session.go_to(node, looking=looking and not session.analysing)
     total = node.tip().ply
     where = f"Ply {node.ply} of {total}." if looking else "The end of the game."
     return Reply((where, *([f"({node.remark})"] if node.remark else ())), show=True)
@@ -160,7 +160,7 @@ async def look_at(c: Controller, node: Node) -> Reply:
 
 async def variation(c: Controller, rest: str) -> Reply:
     """Other moves that were tried in place of the ply that led here."""
-    game = c.table.game
+    game = c.session.game
     here = game.at
     if here.parent is None:
         raise WordError("variation: nothing has been played before this place")
@@ -196,63 +196,63 @@ def _line_from(node: Node, plies: int = 6) -> str:
 
 async def annotate(c: Controller, rest: str) -> Reply:
     """A comment to this ply, or to the whole game at its start."""
-    game = c.table.game
+    game = c.session.game
     if game.at.parent is None:
         game.comment = rest
     else:
         game.at.comment = rest
-    c.table.files.noted(c.table.record)
+    c.session.files.noted(c.session.record)
     return Reply(("Noted.",) if rest else ("No comment.",))
 
 
 async def replay(c: Controller, rest: str) -> Reply:
     """The line that is shown, from its start."""
-    table = c.table
+    session = c.session
     pause = seconds(rest, "replay") if rest else c.settings.replay
-    if not table.game.root.children:
+    if not session.game.root.children:
         raise WordError("replay: nothing has been played")
-    line = table.game.shown()
-    table.analysing = 0
-    table.paused = False
-    table.replaying = pause
-    await table.go_to(line[0].parent or table.game.root, looking=True)
+    line = session.game.shown()
+    session.analysing = 0
+    session.paused = False
+    session.replaying = pause
+    await session.go_to(line[0].parent or session.game.root, looking=True)
     return Reply((f"From the start, every {pause:g} seconds; `pause` holds it, `stop` ends it.",))
 
 
 async def pause(c: Controller, rest: str) -> Reply:
     """Hold, or go on."""
     nothing_behind("pause", rest)
-    table = c.table
+    session = c.session
     _played_here(c, "pause")
-    if table.mode not in ("watch", "replay") or (table.end is not None and table.replaying is None):
+    if session.mode not in ("watch", "replay") or (session.end is not None and session.replaying is None):
         raise WordError("pause: only a game of engines or a replay can be held")
-    table.paused = not table.paused
-    table.withdraw()
-    await table.move_on()
-    return Reply(("Held: `step` goes one ply on, `pause` goes on.",) if table.paused else ("It goes on.",))
+    session.paused = not session.paused
+    session.withdraw()
+    await session.move_on()
+    return Reply(("Held: `step` goes one ply on, `pause` goes on.",) if session.paused else ("It goes on.",))
 
 
 async def step(c: Controller, rest: str) -> Reply:
     """One ply on."""
     nothing_behind("step", rest)
-    table = c.table
+    session = c.session
     _played_here(c, "step")
-    if table.mode == "replay":
-        if not table.game.at.children:
+    if session.mode == "replay":
+        if not session.game.at.children:
             raise WordError("step: this is the end of the line")
-        table.paused = True
-        await table.step_replay()
+        session.paused = True
+        await session.step_replay()
         return Reply(show=True)
-    if table.mode != "watch" or table.end is not None:
+    if session.mode != "watch" or session.end is not None:
         raise WordError("step: only a game of engines or a replay goes step by step")
-    table.paused = True
-    await table.ask_for_move()
+    session.paused = True
+    await session.ask_for_move()
     return Reply()
 
 
 def _played_here(c: Controller, word: str) -> None:
     """WordError if the game is played elsewhere and nothing here can hold it."""
-    if c.table.watcher is not None and c.table.replaying is None:
+    if c.session.watcher is not None and c.session.replaying is None:
         raise WordError(f"{word}: this game is played elsewhere: `goto back` looks back, `stop` leaves it")
 
 
@@ -267,9 +267,9 @@ async def watch(c: Controller, rest: str) -> Reply:
         raise WordError(f"watch {rest[:200]}: {error}") from None
     await c.watch(watcher)
     await watcher.catch_up()
-    if c.table.guests is None:
+    if c.session.guests is None:
         return Reply(("No game runs there now; the next one is followed. `stop` ends it.",))
-    if c.table.end is not None:
+    if c.session.end is not None:
         return Reply(
             ("No game runs there now: this was the last one. The next is followed, `stop` ends it.",),
             show=True,
@@ -279,14 +279,14 @@ async def watch(c: Controller, rest: str) -> Reply:
 
 async def speed(c: Controller, rest: str) -> Reply:
     """How long a game of engines waits after each ply."""
-    c.table.speed = seconds(rest, "speed")
-    return Reply((f"{c.table.speed:g} seconds after each ply.",))
+    c.session.speed = seconds(rest, "speed")
+    return Reply((f"{c.session.speed:g} seconds after each ply.",))
 
 
 async def rules(c: Controller, rest: str) -> Reply:
     """The rules in sentences."""
     nothing_behind("rules", rest)
-    variant = c.table.variant
+    variant = c.session.variant
     if isinstance(variant, Variant):
         from hnefi.engine.games.tafl.explain import explain
 
