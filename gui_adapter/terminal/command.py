@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from hnefi.protocol.flags import Help, Parser
+from hnefi.protocol.hosts.exit_codes import code_of
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_variant import AnyVariant
@@ -404,4 +405,5 @@ def _write_screen(parser: argparse.ArgumentParser, controller: Controller, name:
     try:
         screenshot.write(replace(view, paused=False, log=news), name)
     except (OSError, ValueError) as error:
-        parser.error(f"--screenshot {name[:200]!r}: {getattr(error, 'strerror', None) or error}")
+        reason = getattr(error, "strerror", None) or error
+        parser.exit(code_of(error), f"{parser.prog}: error: --screenshot {name[:200]!r}: {reason}\n")

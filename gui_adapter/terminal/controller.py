@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.records.rule_sets import Find
 from hnefi.protocol.client import EngineError
+from hnefi.protocol.hosts.exit_codes import STORAGE, code_of
 
 from . import command_table, strength
 from . import settings as preferences
@@ -420,7 +421,7 @@ class Controller:
         try:
             return await self._answer(text)
         except (WordError, command_table.UnknownWord, SavingError) as error:
-            return Reply((plain(str(error)),), failed=True)
+            return Reply((plain(str(error)),), failed=True, unwritten=code_of(error) == STORAGE)
         except IllegalPosition as error:
             return Reply((plain(str(error)),), failed=True)
         except EngineError as error:

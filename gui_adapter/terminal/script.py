@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, Final, Protocol
 
-from hnefi.protocol.hosts.exit_codes import USAGE
+from hnefi.protocol.hosts.exit_codes import STORAGE, USAGE
 
 from . import drawing
 from .controller import LINE_LIMIT, Controller
@@ -40,10 +40,12 @@ class Script:
         self._strict = strict
         self._said = 0
         self._failed = False
+        self._unwritten = False
         self._left = False
 
     async def run(self, first: str | None = None) -> int:
-        """Carry out all lines; the exit status is 2 after an error where errors count, 1 after an interruption."""
+        """Carry out all lines; the exit status is 2 after an error where errors count, 4 after a file that could not be
+        written, 1 after an interruption."""
         controller = self._controller
         controller.on_change(self._flush)
         controller.start()
@@ -57,7 +59,7 @@ class Script:
         finally:
             await controller.close()
             self._flush()
-        return status or controller.status
+        return status or (STORAGE if self._unwritten else controller.status)
 
     async def _lines(self, first: str | None) -> int:
         reader = Reader(self._source)
@@ -70,7 +72,7 @@ class Script:
             if line is not None:
                 await self._carry_out(line)
                 if self._failed and self._strict:
-                    return USAGE
+                    return STORAGE if self._unwritten else USAGE
                 if self._left:
                     return 0
             line = await reader.line()
@@ -84,6 +86,7 @@ class Script:
             await controller.settled()
         reply = await (controller.begin_with if beginning else controller.submit)(line)
         self._failed = self._failed or reply.failed
+        self._unwritten = self._unwritten or reply.unwritten
         self._flush()
         if reply.show and not reply.failed:
             board = drawing.plain(drawing.draw(controller.view, WIDTH, colour=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,30 +15,36 @@ from hnefi.engine.wording import shorten
 class Trace:
     """A file with one line for each line that is said: seconds since the start, arrow (`>` sent, `<` received), text.
 
-    Every line is written at once. A file that cannot be written any more is left as it is and disturbs nobody.
+    Every line is written at once. A file that cannot be written any more is left as it is and disturbs nobody; when it
+    is closed, standard error says so.
     """
 
     def __init__(self, path: Path) -> None:
         """Begin the file anew; OSError or ValueError if that cannot be done."""
         self._file = path.open("wb", buffering=0)
         self._began = time.monotonic()
-        self._failed = False
+        self._path = path
+        self._failure: Exception | None = None
+        self._closed = False
 
     def __call__(self, stamp: float, arrow: str, line: bytes) -> None:
         """`stamp` is monotonic time."""
-        if self._failed:
+        if self._failure is not None or self._closed:
             return
         try:
             self._file.write(b"%.6f %s %s\n" % (stamp - self._began, arrow.encode(), line))
-        except (OSError, ValueError):
-            self._failed = True
+        except (OSError, ValueError) as error:
+            self._failure = error
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._failed = True
+        self._closed = True
         self._file.close()
+        if self._failure is not None:
+            reason = getattr(self._failure, "strerror", None) or self._failure
+            print(f"--trace {shorten(str(self._path))}: {reason}: the trace is not whole", file=sys.stderr)
 
 
 def add_flag(to: argparse._ActionsContainer, what: str) -> None:

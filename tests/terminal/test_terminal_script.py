@@ -316,3 +316,29 @@ def test_a_game_is_saved_and_loaded_in_every_format(home: dict[str, str], tmp_pa
     assert "K" in boards[0].splitlines()[0]
     assert len(set(boards[::2])) == 1
     assert boards[0] != boards[1]
+
+
+@pytest.mark.parametrize("strict", [(), ("--strict",)], ids=["lenient", "strict"])
+def test_a_game_that_cannot_be_written_is_no_success(
+    home: dict[str, str], tmp_path: Path, strict: tuple[str, ...]
+) -> None:
+    (tmp_path / "plain").write_text("a file where a folder would have to be", encoding="utf-8")
+    lines = f"d1c1\nsave {tmp_path}/plain/game.tafl\nboard\n"
+    done = play(home, "--variant", "brandubh", "--side", "both", *strict, lines=lines)
+    assert done.returncode == 4, done.stdout
+    assert "plain/game.tafl: Not a directory: expected a file that can be written" in done.stdout
+
+
+def test_a_picture_that_cannot_be_written_is_no_wrong_call(home: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("", encoding="utf-8")
+    done = play(home, "--variant", "brandubh", "--screenshot", f"{tmp_path}/plain/board.svg")
+    assert done.returncode == 4, done.stderr
+    assert "plain/board.svg': Not a directory" in done.stderr
+    assert "--help" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_trace_on_a_full_disk_says_that_it_is_not_whole(home: dict[str, str]) -> None:
+    done = play(home, "--variant", "brandubh", "--side", "both", "--trace", "/dev/full", lines="d1c1\n")
+    assert done.returncode == 0, done.stderr
+    assert "--trace '/dev/full': No space left on device: the trace is not whole" in done.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.flags import Parser
-from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, USAGE
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, USAGE, code_of
 
 from ..common import arguments, interrupts
 from .ladder import CURRENT, Contestant, Ladder, LadderError, contestant, load, playable
@@ -47,7 +47,8 @@ EXAMPLES = (
 
 
 def main(argv: list[str]) -> int:
-    """Carry out a verb; 0 when done, 1 when interrupted or not as frozen, 2 for what cannot be done."""
+    """Carry out a verb; 0 when done, 1 when interrupted or not as frozen, 2 for what cannot be done, 4 for what cannot
+    be written."""
     options = _parser()
     if not argv:
         print(options.format_help(), end="")
@@ -59,7 +60,7 @@ def main(argv: list[str]) -> int:
             return action(given)
     except LadderError as error:
         print(f"hnefi ladder: error: {error}", file=sys.stderr)
-        return USAGE
+        return code_of(error)
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - whoever read has gone
         return 0
