@@ -16,35 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 TOUR = (ROOT / "docs" / "tour.md").read_text("utf-8")
 README = (ROOT / "README.md").read_text("utf-8") + TOUR
 DOCUMENTS = ["docs/tour.md", "docs/protocol-client.md"]
-UNPLAYED = [
-    "README.md",
-    "docs/README.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "MEASUREMENTS.md",
-    "docs/analyze.md",
-    "docs/architecture.md",
-    "docs/arena-output.md",
-    "docs/arena.md",
-    "docs/balance.md",
-    "docs/bring-your-engine.md",
-    "docs/decisions.md",
-    "docs/evolve.md",
-    "docs/experiments.md",
-    "docs/experiments/hingston.md",
-    "docs/experiments/beyond.md",
-    "docs/evaluators.md",
-    "docs/ladder.md",
-    "docs/players.md",
-    "docs/records.md",
-    "docs/mqtt.md",
-    "docs/search.md",
-    "docs/search-mcts.md",
-    "docs/tactics.md",
-    "docs/terminal.md",
-    "docs/variants.md",
-    "engine/README.md",
-]
+WRITTEN = sorted(
+    str(path.relative_to(ROOT))
+    for where in (".", "docs", "docs/experiments", "docs/history", "engine", "protocol")
+    for path in (ROOT / where).glob("*.md")
+)
 TIMEOUT = 240
 OWN_VARIANT = "brandubh-edge.toml"
 
@@ -115,35 +91,22 @@ def test_programs(document: str, folder: Path, environment: dict[str, str]) -> N
             assert re.search(r"^info string outcome (a|d|draw) [a-z_]+$", ran.stdout, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        *DOCUMENTS,
-        "docs/analyze.md",
-        "docs/architecture.md",
-        "docs/experiments/balance.md",
-        "docs/experiments/beyond.md",
-        "docs/experiments/hingston.md",
-        "docs/experiments/ladder.md",
-        "docs/arena.md",
-        "docs/balance.md",
-        "docs/ladder.md",
-        "docs/players.md",
-        "docs/records.md",
-        "docs/search.md",
-        "docs/search-mcts.md",
-        "docs/tactics.md",
-        "docs/variants.md",
-        "CHANGELOG.md",
-        "CONTRIBUTING.md",
-        "MEASUREMENTS.md",
-        "engine/README.md",
-    ],
-)
+def anchors(document: Path) -> set[str]:
+    """The headings of a document as links name them."""
+    prose = re.sub(r"^```.*?^```", "", document.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", WRITTEN)
 def test_links_lead_somewhere(document: str) -> None:
     here = ROOT / document
-    for target in re.findall(r"\]\(([^)#\s]+)\)", here.read_text("utf-8")):
-        assert target.startswith("https://") or (here.parent / target).exists(), target
+    for target, heading in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", here.read_text("utf-8")):
+        if target.startswith("https://"):
+            continue
+        found = here.parent / target if target else here
+        assert found.exists(), target
+        assert not heading or found.suffix != ".md" or heading in anchors(found), f"{target}#{heading}"
 
 
 def test_commands_of_the_makefile_exist() -> None:
