@@ -11,6 +11,8 @@ from typing import Self
 
 from hnefi.engine.wording import shorten
 
+from .exit_codes import code_of
+
 
 class Trace:
     """A file with one line for each line that is said: seconds since the start, arrow (`>` sent, `<` received), text.
@@ -53,11 +55,12 @@ def add_flag(to: argparse._ActionsContainer, what: str) -> None:
 
 
 def opened(parser: argparse.ArgumentParser, name: str | None, stack: ExitStack) -> Trace | None:
-    """The trace that `--trace` asked for, closed by `stack`; a file that cannot be written ends the program with 2."""
+    """The trace that `--trace` asked for, closed by `stack`; a file that cannot be written ends the program."""
     if name is None:
         return None
     try:
         return stack.enter_context(Trace(Path(name)))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        parser.error(f"--trace {shorten(name)}: {reason}: expected a file that can be written")
+        text = f"--trace {shorten(name)}: {reason}: expected a file that can be written"
+        parser.exit(code_of(error), f"{parser.prog}: error: {text}\n")
