@@ -46,13 +46,20 @@ class PlayerLike(Protocol):
     """Who chooses the moves: what a session needs of a player."""
 
     @property
-    def algorithm(self) -> str: ...
+    def algorithm(self) -> str:
+        """The name of the search."""
+
     @property
-    def evaluator(self) -> str: ...
+    def evaluator(self) -> str:
+        """The name of the evaluator, or its file."""
+
     @property
-    def limits(self) -> Limits: ...
+    def limits(self) -> Limits:
+        """Limits of every move, besides those of `go`."""
+
     @property
-    def options(self) -> Mapping[str, str]: ...
+    def options(self) -> Mapping[str, str]:
+        """Options of the search, by name."""
 
 
 @dataclass(frozen=True, slots=True)

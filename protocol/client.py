@@ -223,6 +223,7 @@ class Engine(Listener):
 
     @property
     def pid(self) -> int:
+        """The number of the engine's process."""
         return self._process.pid
 
     @property
@@ -450,6 +451,7 @@ class Engine(Listener):
     # Lines in
 
     def on_line(self, line: bytes, stamp: float) -> None:
+        """Take one line of the engine; `stamp` is when its bytes were read."""
         self._note("<", line, stamp)
         if line.startswith(b"info ") and not line.startswith(b"info string"):
             if self._searches:
@@ -458,6 +460,7 @@ class Engine(Listener):
         self._control(line.decode("utf-8", "replace").strip(), stamp)
 
     def on_lines(self, lines: list[bytes], stamp: float) -> None:
+        """Take the lines of one read; of a flood of reports only the last ones of a line of play."""
         if len(lines) < FLOOD or self.on_traffic is not None:
             super().on_lines(lines, stamp)
             return
@@ -537,6 +540,7 @@ class Engine(Listener):
             self._answer = partial(search.answer, best, stamp)
 
     def on_read(self) -> None:
+        """Hand out an answer when everything that was read together with it has been taken."""
         # Not sooner: what was read together with an answer is no answer to what is asked upon it.
         if self._answer is not None:
             answer, self._answer = self._answer, None
@@ -561,9 +565,11 @@ class Engine(Listener):
             self.author = value[:200]
 
     def on_closed(self) -> None:
+        """The engine closed its output, but its process is still there."""
         self._break(EngineDisconnected(f"{self.name} closed its standard output and is still alive"))
 
     def on_exit(self, ending: Exit) -> None:
+        """The process has ended: whatever waits for it fails with `EngineCrashed`."""
         self._break(EngineCrashed(f"{self.name} has ended: {ending.text}", ending))
 
     # Failure
@@ -587,6 +593,7 @@ class Engine(Listener):
         return self.failure
 
     def overdue(self, what: str, seconds: float) -> EngineTimeout:
+        """The time-out error for `what`, which did not come within `seconds`."""
         last = self.compiling
         more = (
             "" if last is None else f"; it last said that it compiles {last.part} ({last.done}/{last.total})"

@@ -143,9 +143,11 @@ class Commands:
     # The conversation
 
     def greet(self, words: list[str]) -> None:
+        """`uti`, `uci`, `ugi`: who the engine is, its options, and the word that ends the greeting."""
         self._server.greet(words[0])
 
     def isready(self, _: list[str]) -> None:
+        """`isready`: outside a search, load and compile what the current game and options need; then `readyok`."""
         if not self.session.job:
             try:
                 self._warm(again=self._unready)
@@ -157,26 +159,31 @@ class Commands:
         self._say("readyok")
 
     def set_debug(self, words: list[str]) -> None:
+        """`debug on`, `debug off`."""
         if words[1:] not in (["on"], ["off"]):
             raise SessionError(" ".join(words), "expected debug on or debug off")
         self.debug = words[1] == "on"
 
     def help(self, words: list[str]) -> None:
+        """`help [command]`: the usage of one command, or of all."""
         if len(words) > 1 and words[1] not in TABLE:
             raise SessionError(" ".join(words), f"expected one of {', '.join(TABLE)}")
         for verb in [TABLE[words[1]]] if len(words) > 1 else dict.fromkeys(TABLE.values()):
             self._say(f"info string help {verb.usage}: {verb.sentence}")
 
     def license(self, _: list[str]) -> None:
+        """`license`: the licence, line by line."""
         for line in LICENSE_LINES:
             self._say(f"info string license {line}")
 
     def quit(self, _: list[str]) -> None:
+        """`quit`: the server ends when this line has been carried out."""
         self._quit = True
 
     # Options, game, rules
 
     def setoption(self, words: list[str]) -> None:
+        """`setoption name N [value V]`; options that are commands as well are carried out as those."""
         message = messages.parse_setoption(words)
         option = options.find(message.name)
         name = "" if option is None else option.name
@@ -209,16 +216,19 @@ class Commands:
         self.session.set_option("DebugLogFile", path)
 
     def variants(self, _: list[str]) -> None:
+        """`variants`: one line for each."""
         for variant in self.session.variants():
             self._say(say.variants_line(variant))
 
     def variant(self, words: list[str]) -> None:
+        """`variant NAME`: another game, from its start."""
         if len(words) != 2:
             raise SessionError(" ".join(words), "expected the name of one variant")
         self._say(say.variant_line(self.session.set_variant(words[1])))
         self._tell_misfit("variant")
 
     def rules(self, words: list[str]) -> None:
+        """`rules`: every switch in force; with a string, play by that."""
         if len(words) == 1:
             for name, text in self._rules():
                 self._say(f"info string rules {name} {text}")
@@ -249,11 +259,13 @@ class Commands:
         yield "lost", " ".join(lost) or "none"
 
     def new_game(self, _: list[str]) -> None:
+        """`utinewgame`: forget tables and history."""
         self.session.new_game()
 
     # Positions and moves
 
     def position(self, words: list[str]) -> None:
+        """`position startpos`, `fen` or `otn`, with moves."""
         message = messages.parse_position(words)
         if message.kind == "otn":
             self.session.set_record(message.text, message.moves)
@@ -265,6 +277,7 @@ class Commands:
             self.session.set_position(message.text or None, message.moves)
 
     def play(self, words: list[str]) -> None:
+        """`play MOVE`, and the outcome if the move ends the game."""
         if len(words) != 2:
             raise SessionError(" ".join(words), "expected one move")
         played = self.session.play(words[1])
@@ -273,9 +286,11 @@ class Commands:
             self._say(say.outcome_line(played.position.outcome))
 
     def undo(self, _: list[str]) -> None:
+        """`undo`: take the last move back."""
         self._say(say.undone_line(self.session.undo()))
 
     def moves(self, words: list[str]) -> None:
+        """`moves [verbose]`: the legal moves, with `verbose` their captures."""
         position = self.session.position
         if words[1:] == ["verbose"]:
             self._say(say.verbose_moves_line(position.legal_moves_with_captures()))
@@ -285,6 +300,7 @@ class Commands:
             self._say(say.moves_line(position.legal_moves()))
 
     def board(self, _: list[str]) -> None:
+        """`d`: the board as a picture, FEN, key, side, repetitions and outcome."""
         position = self.session.position
         for line in position.diagram().splitlines():
             self._say(line)
@@ -296,6 +312,7 @@ class Commands:
             self._say(f"outcome: {position.outcome.text}")
 
     def query(self, words: list[str]) -> None:
+        """`query WORD`: one `response` line."""
         answer = QUERIES.get(words[1]) if len(words) == 2 else None
         if answer is None:
             raise SessionError(" ".join(words), f"expected query and one of {', '.join(QUERIES)}")
@@ -304,6 +321,7 @@ class Commands:
     # Thinking
 
     def go(self, words: list[str]) -> None:
+        """`go …`: begin a search; what is wrong in the line is reported and skipped."""
         if words[1:2] == ["perft"]:
             self.perft(words[1:])
             return
@@ -318,14 +336,17 @@ class Commands:
         self.session.go(limits)
 
     def stop(self, _: list[str]) -> None:
+        """`stop`: end the search and wait for its answer; silent if there is none."""
         if self.session.searching:
             self.session.stop()
             self._server.wait_for(self.session.ended())
 
     def ponderhit(self, _: list[str]) -> None:
+        """`ponderhit`: the pondered move was played, the clock counts from now on."""
         self.session.ponderhit()
 
     def evaluate(self, _: list[str]) -> None:
+        """`eval`: the terms of the evaluation, in centipawns for the attackers, and the total."""
         if misfit := self.session.misfit:
             raise SessionError("eval", misfit.rpartition("; ")[0])
         terms = self.session.evaluate()
@@ -338,6 +359,7 @@ class Commands:
         self._say(f"info string eval total a {total} stm {own}")
 
     def perft(self, words: list[str]) -> None:
+        """`perft N`: the leaves after each first move, and in all."""
         depth = messages.parse_number(words, 0, PERFT_LIMIT)
         position = self.session.position
 
@@ -357,6 +379,7 @@ class Commands:
         self._run("perft", work, done)
 
     def bench(self, words: list[str]) -> None:
+        """`bench [depth]`: search fixed positions; the last line is the same on every machine."""
         depth = messages.parse_number(words, 1, BENCH_LIMIT, default=0)
 
         def work() -> tuple[int, float, list[str]]:
@@ -375,6 +398,7 @@ class Commands:
         self._run("bench", work, done)
 
     def genfens(self, words: list[str]) -> None:
+        """`genfens N seed S plies K-L`: random openings as FENs."""
         message = messages.parse_genfens(words)
         variant = self.session.variant
         seed = self.session.settings.seed if message.seed is None else message.seed

@@ -36,6 +36,7 @@ def shown(text: str, limit: int = TEXT_LIMIT) -> str:
 
 
 def error_line(read: str, expected: str) -> str:
+    """What was read, and what was expected instead."""
     return f"info string error {shown(read)}: {shown(expected, 500)}"
 
 
@@ -88,6 +89,7 @@ def finished_lines(outcome: Outcome, side: Side) -> list[str]:
 
 
 def outcome_line(outcome: Outcome) -> str:
+    """How the game ended."""
     return f"info string outcome {outcome.text}"
 
 
@@ -120,15 +122,18 @@ def verbose_moves_line(moves: Sequence[tuple[int, tuple[int, ...]]]) -> str:
 
 
 def played_line(played: Played) -> str:
+    """A move just played, with its captures, and who is to move now."""
     move = format_move(played.move, played.captures)
     return f"info string played {move} turn {played.position.side.letter}"
 
 
 def undone_line(undone: Played) -> str:
+    """A move just taken back, and who is to move now."""
     return f"info string undone {move_name(undone.move)} turn {undone.position.side.letter}"
 
 
 def response_line(answer: str) -> str:
+    """The answer to a `query`."""
     return f"response {answer}"
 
 
@@ -140,6 +145,7 @@ def history(start: str | None, moves: Iterable[int]) -> str:
 
 
 def yes_no(value: bool) -> str:
+    """A truth value as `query` answers it."""
     return "true" if value else "false"
 
 
@@ -171,6 +177,7 @@ def go_line(limits: Limits, searchmoves: Sequence[str] = (), *, dialect: str = "
 
 
 def position_line(message: SetPosition) -> str:
+    """The line that `messages.parse_position` reads back."""
     words = ["position", message.kind]
     if message.text:
         words.append(message.text)
@@ -178,11 +185,13 @@ def position_line(message: SetPosition) -> str:
 
 
 def setoption_line(message: SetOption) -> str:
+    """The line that `messages.parse_setoption` reads back."""
     line = f"setoption name {message.name}"
     return line if message.value is None else f"{line} value {message.value}".rstrip()
 
 
 def genfens_line(message: Genfens) -> str:
+    """The line that `messages.parse_genfens` reads back."""
     words = ["genfens", str(message.count)]
     if message.seed is not None:
         words += ["seed", str(message.seed)]

@@ -205,6 +205,7 @@ class Process:
 
     @property
     def pid(self) -> int:
+        """The number of the process."""
         return self._child.pid
 
     @property

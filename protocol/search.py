@@ -41,6 +41,7 @@ class Answer:
 
     @property
     def seconds(self) -> float:
+        """From the end of our write to the moment the answer's bytes were read."""
         return self.received - self.sent
 
     @property
@@ -113,7 +114,9 @@ class Asked(Protocol):
     timeouts: Timeouts
     alarm: Alarm
 
-    async def send(self, line: str) -> None: ...
+    async def send(self, line: str) -> None:
+        """Write one line to the engine."""
+
     def look(self) -> None:
         """Take what lies in the pipe now."""
 

@@ -58,6 +58,7 @@ class Output:
         self._log: int | None = None
 
     def line(self, text: str) -> None:
+        """Write one line at once, whatever thread it comes from."""
         if "\n" in text or "\r" in text:
             text = " ".join(text.split())
         data = text.encode("utf-8", "replace") + b"\n"
@@ -89,6 +90,7 @@ class Output:
             os.close(log)
 
     def log_input(self, line: bytes) -> None:
+        """Add a line that was read to the log file, if there is one."""
         if self._log is not None:
             with self._lock:
                 self._write_log(b"> " + line + b"\n")
@@ -173,6 +175,7 @@ class Inbox:
             self._changed.notify_all()
 
     def close(self) -> None:
+        """Nothing more will be read; what was read is still handed out."""
         with self._changed:
             self.closed = True
             self._changed.notify_all()

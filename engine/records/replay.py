@@ -65,6 +65,7 @@ class Report:
 
     @property
     def agrees(self) -> bool:
+        """Whether rules and records never disagreed."""
         return not self.disagreements
 
 

@@ -25,7 +25,8 @@ class RecordError(ValueError):
 class Stream(Protocol):
     """A file of bytes being read."""
 
-    def readline(self, size: int = -1, /) -> bytes: ...
+    def readline(self, size: int = -1, /) -> bytes:
+        """The next line with its end, at most `size` bytes; empty at the end of the file."""
 
 
 @dataclass(frozen=True, slots=True)

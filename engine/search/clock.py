@@ -33,6 +33,7 @@ class Budget:
 
     @property
     def timed(self) -> bool:
+        """Whether time ends the search at all."""
         return self.hard is not None
 
     def spent(self, part: float = 1.0) -> bool:

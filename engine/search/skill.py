@@ -35,6 +35,7 @@ class Weakness:
 
     @property
     def lines(self) -> int:
+        """How many best lines are searched for a choice among them."""
         # Every further line costs nodes: as many as have a chance to be chosen.
         return min(LINES, 2 + int(self.temperature / _APART)) if self.temperature > 0 else 1
 

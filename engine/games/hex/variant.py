@@ -35,14 +35,17 @@ class Variant:
 
     @property
     def name(self) -> str:
+        """The family with the size: `hex:11`."""
         return f"{self.family}:{self.size}"
 
     @property
     def aliases(self) -> tuple[str, ...]:
+        """The bare family name, for its usual size."""
         return (self.family,) if self.size == USUAL else ()
 
     @property
     def description(self) -> str:
+        """The game in a sentence."""
         swap = " The second ply may take over the first stone instead of placing one." if self.swap else ""
         return (
             f"Hex on {self.size} x {self.size} cells: a joins top and bottom with x, d left and right with o; "
@@ -51,22 +54,27 @@ class Variant:
 
     @property
     def files(self) -> int:
+        """Columns of the board."""
         return self.size
 
     @property
     def ranks(self) -> int:
+        """Rows of the board."""
         return self.size
 
     @property
     def rows(self) -> str:
+        """The rows of the empty board."""
         return "/".join([str(self.size)] * self.size)
 
     @property
     def startpos(self) -> str:
+        """The empty board as a FEN."""
         return f"{self.rows} {self.first} 0 1"
 
     @cached_property
     def hash(self) -> str:
+        """64 hex digits, equal exactly for equal games."""
         return rules_hash(self.rules_lines(), self.rows)
 
     def rules_lines(self) -> tuple[tuple[str, str], ...]:

@@ -34,14 +34,17 @@ class Variant:
 
     @property
     def name(self) -> str:
+        """The game with its size: `hexapawn:3x3`."""
         return f"hexapawn:{self.size}"
 
     @property
     def aliases(self) -> tuple[str, ...]:
+        """The bare name, for the usual size."""
         return ("hexapawn",) if self.size == USUAL else ()
 
     @property
     def description(self) -> str:
+        """The game in a few sentences."""
         return (
             f"Hexapawn on {self.ranks} rows and {self.files} column{'s' if self.files > 1 else ''}. "
             "White (a) begins and moves up; a pawn steps forward onto an empty square or takes diagonally forward. "
@@ -50,25 +53,31 @@ class Variant:
 
     @property
     def attackers(self) -> int:
+        """White's pawns: one in each column."""
         return self.files
 
     @property
     def defenders(self) -> int:
+        """Black's pawns: one in each column."""
         return self.files
 
     @property
     def rows(self) -> str:
+        """The rows of the start position, the top one first."""
         return "/".join(["p" * self.files, *[str(self.files)] * (self.ranks - 2), "P" * self.files])
 
     @property
     def startpos(self) -> str:
+        """The start position as a FEN."""
         return f"{self.rows} {self.first} 0 1"
 
     @cached_property
     def hash(self) -> str:
+        """64 hex digits, equal exactly for equal games."""
         return rules_hash(self.rules_lines(), self.rows)
 
     def rules_lines(self) -> tuple[tuple[str, str], ...]:
+        """The rules as switches: size, who begins, what wins and loses."""
         return (
             ("game", self.game),
             ("rows", str(self.ranks)),
