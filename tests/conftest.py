@@ -7,6 +7,7 @@ second of the processor's time, `exhaustive` repeats for every variant what runs
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -53,7 +54,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep the machine code of what only tests call from Python: each process would make it anew, seconds for each."""
+    """Keep the machine code of what only tests call from Python: each process would make it anew, seconds for each.
+
+    And thousands of tests and all modules stay to the end: whoever looks for garbage need not look there.
+    """
+    gc.freeze()
     from hnefi.engine.compile import jit
 
     if jit.LINKED and not jit.numba.config.DISABLE_JIT:

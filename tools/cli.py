@@ -75,6 +75,7 @@ def main(argv: list[str] | None = None) -> int:
     called wrongly, 4 if something could not be written (docs/endings.md)."""
     if argv is None:
         _open_streams()
+        _leave_garbage()
     arguments = sys.argv[1:] if argv is None else argv
     command = arguments[0] if arguments else "--help"
     try:
@@ -108,6 +109,15 @@ def _open_streams() -> None:
                 os.dup2(opened, number)
                 os.close(opened)
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def _leave_garbage() -> None:
+    """Imports make none, and the system takes all memory in the end: looking for it is a quarter of a short command."""
+    import atexit
+    import gc
+
+    gc.set_threshold(50_000)
+    atexit.register(gc.freeze)
 
 
 def _unwritten(command: str, error: OSError) -> int:

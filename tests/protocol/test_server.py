@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -305,6 +306,17 @@ def test_quit_ends_it_however_it_is_written(line: str) -> None:
     with Conversation() as engine:
         engine.send(line)
         assert engine.process.wait(SOON) == 0
+
+
+def test_garbage_is_looked_for_behind_the_warm_up_and_not_in_what_it_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[object] = []
+    monkeypatch.setattr("hnefi.engine.warmup.load", lambda: seen.append(gc.isenabled()))
+    monkeypatch.setattr(gc, "freeze", lambda: seen.append("frozen"))
+    server.Server()._warm()
+    assert seen == [False, "frozen"]
+    assert gc.isenabled()
 
 
 def test_the_end_of_input_ends_the_warm_up() -> None:

@@ -296,6 +296,20 @@ def test_an_interruption_is_quiet() -> None:
 
 
 @pytest.mark.process
+def test_a_command_leaves_its_memory_to_the_system() -> None:
+    """Looking through all objects at the end would take as long as many commands themselves."""
+    script = (
+        "import atexit, gc, sys\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 0))\n"
+        "sys.argv = ['hnefi', '--version']\n"
+        "from hnefi.tools.cli import main\n"
+        "sys.exit(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == f"hnefi {VERSION}\nTrue\n"
+
+
+@pytest.mark.process
 def test_the_engine_is_one_of_the_commands() -> None:
     answered = hnefi("engine", "--variant", "brandubh", text="uti\nd\nquit\n")
     assert answered.returncode == 0

@@ -8,7 +8,9 @@ its jobs, which are sent again; what comes twice is stored once.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
+import gc
 import os
 import secrets
 import socket
@@ -173,7 +175,8 @@ def _take(core: int, held: contextlib.ExitStack) -> bool:
 
 @lru_cache(maxsize=1)
 def _live_with(parent: int) -> None:
-    """End this process when `parent` has ended."""
+    """End this process when `parent` has ended, or without looking for garbage."""
+    atexit.register(gc.freeze)
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -6,6 +6,8 @@ tenth of a second. Whoever waits here can be interrupted: the work goes on in th
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import queue
 import select
@@ -178,6 +180,9 @@ def _live_with(parent: int) -> None:
     """Let this worker end when `parent` has ended; signals are the parent's business."""
     if os.getpid() == parent:
         return
+    # Imports make no garbage, and nobody need look for any at the end.
+    gc.set_threshold(50_000)
+    atexit.register(gc.freeze)
     if threading.current_thread() is threading.main_thread():
         for number in interrupts.NUMBERS:
             signal.signal(number, signal.SIG_IGN)
