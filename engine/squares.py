@@ -88,6 +88,11 @@ def target(m: int) -> int:
     return m >> TARGET
 
 
+def is_same_piece(previous: int, m: int) -> bool:
+    """Whether the piece that `previous` moved moves again, as only in a turn that goes on after a capture (berserk)."""
+    return origin(m) == target(previous) and origin(m) != target(m)
+
+
 def move_name(m: int) -> str:
     """`d1d3`: origin, then target; `f6` for a stone placed there; `swap`."""
     if m == SWAP:

@@ -60,7 +60,7 @@ class Ply:
 
     def __post_init__(self) -> None:
         move = self.move
-        if (move & 511 not in _SQUARES or move >> 9 not in _SQUARES) and move != board.SWAP:
+        if (board.origin(move) not in _SQUARES or board.target(move) not in _SQUARES) and move != board.SWAP:
             raise ValueError(f"{shorten(move)} is no move: expected two squares of a board")
         if self.cp is not None and self.mate is not None:
             raise ValueError(f"cp {self.cp} and mate {self.mate}: expected one score")
@@ -206,8 +206,7 @@ def next_place(place: Place, previous: int, move: int) -> Place:
     The piece that has just moved moves again only in a berserk turn: nobody moves the other side's pieces.
     """
     turn, half, side = place
-    goes_on = move & 511 == previous >> 9 and move & 511 != move >> 9
-    if not goes_on:
+    if not board.is_same_piece(previous, move):
         side = 1 - side
         if side == 0:
             return turn + 1, 0, 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.records.record import PLY_LIMIT, next_place
+from hnefi.engine.squares import is_same_piece
 
 from .positions import Facts, move_number
 from .values import End, Entry, SideLetter
@@ -157,8 +158,7 @@ def next_side(parent: Node, move: int) -> SideLetter:
     """Who plays `move` behind `parent`: the other side, unless the piece that has just moved goes on (berserk)."""
     if parent.parent is None:
         return parent.side
-    before = move_number(parent.text)
-    goes_on = move & 511 == before >> 9 and move & 511 != move >> 9
+    goes_on = is_same_piece(move_number(parent.text), move)
     return parent.side if goes_on else "d" if parent.side == "a" else "a"
 
 

@@ -340,7 +340,7 @@ def repeating(start: Position) -> Position:
 
 def _can_return(position: Position, move: int) -> bool:
     after = position.play(move)
-    return after.outcome is None and not after.last_captures and move & 511 != move >> 9
+    return after.outcome is None and not after.last_captures and origin(move) != target(move)
 
 
 def _back(move: int) -> int:

@@ -5,7 +5,7 @@ both sides is looked at until the question is settled; there is no evaluation, n
 is not a win of `winner`, a draw included, is a no.
 
 The table keeps, for a position, the fewest plies within which a win is proven and the most within which it is
-refuted. With `w.trust` these settle questions; without it only the moves kept with them are tried first, so that an
+refuted. With `td.trust` these settle questions; without it only the moves kept with them are tried first, so that an
 answer rests on nothing but the rules along the very way that led to the position.
 """
 
@@ -53,14 +53,14 @@ def table_key(s, winner):
 
 
 @inline
-def slot_of(w, key):
-    return np.int64(key & np.uint64(w.mask)) * (2 * BUCKET)
+def slot_of(td, key):
+    return np.int64(key & np.uint64(td.mask)) * (2 * BUCKET)
 
 
 @inline
-def probe(w, table, key):
+def probe(td, table, key):
     """The data word kept for a position, 0 if there is none."""
-    base = slot_of(w, key)
+    base = slot_of(td, key)
     for i in range(BUCKET):
         if table[base + 2 * i] == key:
             return np.int64(table[base + 2 * i + 1])
@@ -68,9 +68,9 @@ def probe(w, table, key):
 
 
 @inline
-def store(w, table, key, move, depth, proven):
+def store(td, table, key, move, depth, proven):
     """Keep an answer with what is known of the position, or in place of what took least work."""
-    base = slot_of(w, key)
+    base = slot_of(td, key)
     at = base
     least = 1 << 20
     within = NEVER
@@ -102,32 +102,32 @@ def store(w, table, key, move, depth, proven):
 
 
 @inline
-def next_best(s, w, i, end):
+def pick_move(s, td, i, end):
     """Bring the move with the highest order among the rest to place `i`; its order."""
     best = i
     for j in range(i + 1, end):
-        if w.order[j] > w.order[best]:
+        if td.order[j] > td.order[best]:
             best = j
-    order = w.order[best]
+    order = td.order[best]
     if best != i:
         move = s.moves[best]
         s.moves[best] = s.moves[i]
-        w.order[best] = w.order[i]
+        td.order[best] = td.order[i]
         s.moves[i] = move
-        w.order[i] = order
+        td.order[i] = order
     return order
 
 
 @kernel
-def forced(s, w, table, winner, depth, ply, top):
-    """Whether `winner` forces a win of an undecided position within `depth` plies; nothing if `w.aborted`."""
+def forced(s, td, table, winner, depth, ply, top):
+    """Whether `winner` forces a win of an undecided position within `depth` plies; nothing if `td.aborted`."""
     if depth <= 0:
         # The lack of a move ends the game without another ply.
         return not can_move(s) and no_move_outcome(s) >> 8 == winner + 1
     key = table_key(s, winner)
-    data = probe(w, table, key)
+    data = probe(td, table, key)
     hint = data & _MOVE
-    if w.trust and data:
+    if td.trust and data:
         if (data >> 18) & 255 <= depth:
             return True
         if data >> 26 >= depth:
@@ -136,7 +136,7 @@ def forced(s, w, table, winner, depth, ply, top):
     if end == top:
         return no_move_outcome(s) >> 8 == winner + 1
     if end > ROOM:
-        w.aborted = 1
+        td.aborted = 1
         return False
     chooses = s.side == winner
     for i in range(top, end):
@@ -144,61 +144,61 @@ def forced(s, w, table, winner, depth, ply, top):
         order = 4 * order_score(s, move)
         if move == hint:
             order += 1 << 20
-        elif move == w.killers[ply, 0]:
+        elif move == td.killers[ply, 0]:
             order += 3
-        elif move == w.killers[ply, 1]:
+        elif move == td.killers[ply, 1]:
             order += 2
-        w.order[i] = order
+        td.order[i] = order
     sorting = True
     for i in range(top, end):
         if sorting:
-            sorting = next_best(s, w, i, end) > 0
+            sorting = pick_move(s, td, i, end) > 0
         move = int(s.moves[i])
         make(s, move)
-        w.nodes += 1
-        if w.nodes >= w.node_limit:
-            w.aborted = 1
+        td.nodes += 1
+        if td.nodes >= td.node_limit:
+            td.aborted = 1
         outcome = s.outcome
         if outcome == 0:
             outcome = adjudicate(s, -1)
         won = False
         if outcome:
             won = outcome >> 8 == winner + 1
-        elif not w.aborted:
-            won = forced(s, w, table, winner, depth - 1, ply + 1, end)
+        elif not td.aborted:
+            won = forced(s, td, table, winner, depth - 1, ply + 1, end)
         undo(s)
-        if w.aborted:
+        if td.aborted:
             return False
         if won == chooses:
             # This one move settles it: a way to win for who wants it, a way out for who does not.
-            if w.killers[ply, 0] != move:
-                w.killers[ply, 1] = w.killers[ply, 0]
-                w.killers[ply, 0] = move
-            store(w, table, key, move, depth, won)
+            if td.killers[ply, 0] != move:
+                td.killers[ply, 1] = td.killers[ply, 0]
+                td.killers[ply, 0] = move
+            store(td, table, key, move, depth, won)
             return won
-    store(w, table, key, 0, depth, not chooses)
+    store(td, table, key, 0, depth, not chooses)
     return not chooses
 
 
 @entry
-def forces(s, w, table, winner, depth):
+def forces(s, td, table, winner, depth):
     """Whether `winner` forces a win of the position within `depth` plies; -1 if the node limit came first."""
-    w.aborted = 0
+    td.aborted = 0
     # Not the constants: numba would compile the whole search once more for literal arguments.
     ply = s.ply - s.ply
     top = ply
-    found = forced(s, w, table, winner, depth, ply, top)
-    if w.aborted:
+    found = forced(s, td, table, winner, depth, ply, top)
+    if td.aborted:
         return -1
     return 1 if found else 0
 
 
 @entry
-def forces_after(s, w, table, winner, depth, move):
+def forces_after(s, td, table, winner, depth, move):
     """As `forces`, when the first of the `depth` plies is `move`."""
-    w.aborted = 0
+    td.aborted = 0
     make(s, move)
-    w.nodes += 1
+    td.nodes += 1
     outcome = s.outcome
     if outcome == 0:
         outcome = adjudicate(s, -1)
@@ -208,8 +208,8 @@ def forces_after(s, w, table, winner, depth, move):
     else:
         ply = depth - depth + 1
         top = ply - 1
-        found = forced(s, w, table, winner, depth - 1, ply, top)
+        found = forced(s, td, table, winner, depth - 1, ply, top)
     undo(s)
-    if w.aborted:
+    if td.aborted:
         return -1
     return 1 if found else 0

@@ -15,13 +15,13 @@ import numpy as np
 
 from hnefi.engine import games
 from hnefi.engine.games.interface import MOST_MOVES
+from hnefi.engine.score import NO_LIMIT
 
 from . import kernels
 
 if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
 
-NO_LIMIT = 1 << 62
 BUCKETS = 1 << 18
 """16 MiB."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...compile.jit import entry, inline, kernel
 from ...compile.rng import randbelow
 from ...sides import Reason
-from ...squares import STRIDE, SWAP
+from ...squares import STRIDE, SWAP, TARGET
 from ..interface import NO_THREAT, bind
 from .distances import survey, through
 from .state import EDGES, HEX, NEIGHBOURS, O, X, joined
@@ -79,7 +79,7 @@ def set_up(s, sq, side):
 def make(s, move):
     """Play a legal move."""
     side = s.side
-    sq = move >> 9
+    sq = move >> TARGET
     s.ply += 1
     s.u_move[s.ply] = move
     s.u_told[s.ply] = s.told
@@ -149,7 +149,7 @@ def order_score(s, move):
     of either side through the cell are, one's own a little before the opponent's."""
     if move == SWAP:
         return 0
-    sq = move >> 9
+    sq = move >> TARGET
     if joined(s, sq, X << s.side) == EDGES:
         return 255
     if joined(s, sq, O >> s.side) == EDGES:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...compile.jit import entry, inline, kernel
 from ...compile.rng import randbelow
-from ...squares import CELLS, MAX_SIZE, STRIDE
+from ...squares import CELLS, MAX_SIZE, ORIGIN, STRIDE, TARGET
 from ..interface import MOVES, NO_THREAT, bind
 
 WALL = 4 << 5
@@ -136,9 +136,9 @@ def generate(s, top):
 @inline
 def order_score(s, move):
     """The far row is worth more than any capture; everything else is quiet."""
-    if is_far(s, move >> 9, s.side):
+    if is_far(s, move >> TARGET, s.side):
         return 255
-    return 128 if s.board[move >> 9] else 0
+    return 128 if s.board[move >> TARGET] else 0
 
 
 @kernel
@@ -156,8 +156,8 @@ def generate_noisy(s, top):
 @entry
 def make(s, move):
     """Play a legal move and judge it: the far row comes before the last pawn, that before a blocked opponent."""
-    o = int(move & 511)
-    t = int(move >> 9)
+    o = int(move & ORIGIN)
+    t = int(move >> TARGET)
     side = int(s.side)
     other = 1 - side
     ply = int(s.ply) + 1
@@ -194,8 +194,8 @@ def undo(s):
     """Take the last move back, every byte of the position."""
     ply = int(s.ply)
     move = int(s.u_move[ply])
-    o = int(move & 511)
-    t = int(move >> 9)
+    o = int(move & ORIGIN)
+    t = int(move >> TARGET)
     other = int(s.side)
     side = 1 - other
     caught = int(s.u_caught[ply])
