@@ -331,22 +331,11 @@ class Session:
         except ValueError as error:
             shown = f"{option.name} {text}" if text is not None else option.name
             raise SessionError(f"setoption {shown}", str(error)) from None
-        if option.name == "Variant":
-            self.set_variant(str(value))
-        elif option.name == "Rules":
-            self.set_rules(str(value))
-            self._values["Rules"] = str(value)
-        elif option.name == "VariantPath":
-            self._set_variant_path(str(value))
-        elif option.name == "Player":
-            self._set_player(str(value))
-        elif option.name == "Evaluator":
-            self._change({"Evaluator": self._evaluator(str(value))})
-        elif option.name == "ClearHash":
-            if self._searcher_made is not None:
-                self._searcher_made.clear()
-        else:
+        act = _ACTIONS.get(option.name)
+        if act is None:
             self._change({option.name: value})
+        else:
+            act(self, str(value))
 
     def use_player(self, player: PlayerLike) -> None:
         """Searches as `player` does: its algorithm, evaluator and options; its limits hold for every `go`.
@@ -370,6 +359,17 @@ class Session:
         self._change(values)
         self._player_limits = player.limits
         self._player_options = tuple(player.options)
+
+    def _set_rules(self, text: str) -> None:
+        self.set_rules(text)
+        self._values["Rules"] = text
+
+    def _set_evaluator(self, name: str) -> None:
+        self._change({"Evaluator": self._evaluator(name)})
+
+    def _clear_hash(self, _: str) -> None:
+        if self._searcher_made is not None:
+            self._searcher_made.clear()
 
     def _set_player(self, name: str) -> None:
         try:
@@ -601,3 +601,14 @@ class Session:
             finally:
                 self._job = None
                 job.ended.set()
+
+
+_ACTIONS: Mapping[str, Callable[[Session, str], object]] = {
+    "Variant": Session.set_variant,
+    "Rules": Session._set_rules,
+    "VariantPath": Session._set_variant_path,
+    "Player": Session._set_player,
+    "Evaluator": Session._set_evaluator,
+    "ClearHash": Session._clear_hash,
+}
+"""Options that are more than a value to remember."""
