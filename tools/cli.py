@@ -41,7 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "ladder": (
         "hnefi.tools.ladder.command",
-        "the scale of strength: ratings of all players, and where somebody new stands on it",
+        "the scale of strength: ratings of all players, and where a new player stands on it",
     ),
     "balance": (
         "hnefi.tools.balance.command",
@@ -55,7 +55,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "experiments": (
         "hnefi.tools.experiments.command",
-        "what papers did, run anew with error bars: tables, figures, verdicts",
+        "published experiments repeated, with error bars: tables, figures, verdicts",
     ),
     "tactics": (
         "hnefi.tools.tactics.command",

@@ -120,8 +120,8 @@ def _parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--strict",
         action="store_true",
-        help="play every game and its variations by their rules; report what is illegal, captures otherwise or ends "
-        "otherwise, and then write nothing",
+        help="play every game and its variations by their rules; report illegal moves, other captures and "
+        "other ends; if there are any, write nothing",
     )
     options.add_argument(
         "--adjudicate",

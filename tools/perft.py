@@ -19,7 +19,7 @@ def main(argv: list[str]) -> int:
     options.takes_variant()
     options.add_argument("depth", metavar="DEPTH", type=natural, help="how many plies")
     options.add_argument("--fen", metavar="FEN", help="the position to start from (else the start position)")
-    options.add_argument("--divide", action="store_true", help="the count behind each first move")
+    options.add_argument("--divide", action="store_true", help="the count after each first move")
     options.add_argument(
         "--bulk",
         action="store_true",

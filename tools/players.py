@@ -28,7 +28,7 @@ def main(argv: list[str]) -> int:
     """List all players, or show everything about one, as text or as JSON."""
     options = parser(
         "players",
-        "Who can play. A name stands wherever an opponent is asked for; adding a player is writing one TOML file.",
+        "Who can play. A name can be used wherever an opponent is asked for; adding a player is writing one TOML file.",
         ["", "simple", "--variant brandubh", "--json", "--path my-players/", "my-players/mine.toml"],
     )
     options.add_argument("name", nargs="?", metavar="NAME", help="everything about one: a name, or its file")

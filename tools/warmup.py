@@ -61,7 +61,7 @@ def main(argv: list[str]) -> int:
             print(f"nothing is damaged in {cache.folder()}")
 
     begun = time.perf_counter()
-    with caught(lambda: ["interrupted: what is compiled is kept, the same command goes on"]) as interrupts:
+    with caught(lambda: ["interrupted: what is compiled is kept, the same command continues"]) as interrupts:
         warm(arguments.jobs)
     if interrupts.ended:
         return INTERRUPTED

@@ -277,7 +277,7 @@ def main(argv: list[str]) -> int:
         type=_seconds,
         default=KEEP,
         metavar="S",
-        help="show ended games for so long (default: 600 s)",
+        help="how long ended games are shown (default: 600 s)",
     )
     add_connection(options)
     arguments = options.parse_args(argv)

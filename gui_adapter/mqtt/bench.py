@@ -315,7 +315,8 @@ def main(argv: list[str]) -> int:
     options = parser(
         "bench",
         "Measures the service on this machine: round trips, `stop` until `bestmove`, messages per second, memory;\n"
-        "with --flood what one user feels of another's flood, with --sessions and --minutes many sessions for long.\n"
+        "with --flood how long one user waits during another's flood, with --sessions and --minutes many sessions\n"
+        "for a long time.\n"
         "Progress goes to standard error, the table to standard output.\n"
         "Ctrl-C ends the sessions, which takes some seconds, and shows what they did; twice: at once.",
         ["", "--broker amqtt --flood 10000", "--sessions 64 --minutes 60 --movetime 50 --pause 5"],
@@ -331,7 +332,7 @@ def main(argv: list[str]) -> int:
         "--flood", type=_count, default=0, metavar="N", help="messages of a flood (default none; 10000)"
     )
     options.add_argument(
-        "--sessions", type=_count, default=0, metavar="N", help="so many that search at once"
+        "--sessions", type=_count, default=0, metavar="N", help="number of sessions that search at once"
     )
     options.add_argument(
         "--movetime", type=_count, default=1000, metavar="MS", help="of each of their moves (default 1000)"
@@ -339,9 +340,7 @@ def main(argv: list[str]) -> int:
     options.add_argument(
         "--pause", type=_seconds, default=0.0, metavar="S", help="seconds between two of them (default 0)"
     )
-    options.add_argument(
-        "--minutes", type=_minutes, default=10.0, metavar="M", help="for so long (default 10)"
-    )
+    options.add_argument("--minutes", type=_minutes, default=10.0, metavar="M", help="how long (default 10)")
     arguments = options.parse_args(argv)
 
     def say(line: str) -> None:

@@ -65,30 +65,32 @@ def _parser(verb: str) -> argparse.ArgumentParser:
         "--broker",
         default="auto",
         metavar="auto|URL",
-        help="auto: HNEFI_BROKER, else a Mosquitto of our own, else the embedded broker",
+        help="auto: HNEFI_BROKER, else Mosquitto as a child process, else the embedded broker",
     )
     options.add_argument(
-        "--port", type=_count, help="port of a broker of our own (default 1883, else one near it)"
+        "--port", type=_count, help="port of a broker that is started here (default 1883, else one near it)"
     )
     options.add_argument("--ws-port", type=_count, default=0, help="its port for WebSockets (default none)")
     options.add_argument("--eid", default="local", help="name of the service in the topics (default local)")
     options.add_argument("--sessions", type=_count, default=8, help="sessions at once (default 8)")
-    options.add_argument("--per-user", type=_count, default=4, help="of one user (default 4)")
+    options.add_argument("--per-user", type=_count, default=4, help="sessions of one user (default 4)")
     options.add_argument(
-        "--idle", type=_seconds, default=1800.0, help="seconds until an unused one is closed"
+        "--idle", type=_seconds, default=1800.0, help="seconds until an unused session is closed"
     )
     options.add_argument(
         "--max-search", type=_seconds, default=600.0, help="seconds of a search (default 600)"
     )
-    options.add_argument("--rate", type=_count, default=500, help="messages a second of one (default 500)")
+    options.add_argument(
+        "--rate", type=_count, default=500, help="messages a second from one user (default 500)"
+    )
     options.add_argument("--pool", action="store_true", help="also answer requests to the pool of a variant")
     options.add_argument("--allow-heavy", action="store_true", help="allow bench, perft and genfens")
     options.add_argument("--max-hash", type=_count, default=256, help="MiB a session may have (default 256)")
     options.add_argument("--max-threads", type=_count, default=1, help="threads it may have (default 1)")
     engine = options.add_argument_group("engine")
     engine.add_argument("--engine", metavar="CMD", help="its command line (default: our own)")
-    engine.add_argument("--player", default="", metavar="NAME", help="who plays, where a client says nothing")
-    engine.add_argument("--variant", default="", metavar="V", help="what is played, where it says nothing")
+    engine.add_argument("--player", default="", metavar="NAME", help="the player, unless a client names one")
+    engine.add_argument("--variant", default="", metavar="V", help="the variant, unless a client names one")
     engine.add_argument(
         "--option", action="append", default=[], type=_option, metavar="N=V", help="set first; repeatable"
     )

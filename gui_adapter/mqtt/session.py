@@ -520,7 +520,7 @@ class Session:
             if self._closing:
                 await engine.quit(grace=0.0)
                 return
-            self.outgoing.say(f"info string error {shown(why, 200)}: started again, the game goes on")
+            self.outgoing.say(f"info string error {shown(why, 200)}: started again, the game continues")
             try:
                 for line in self.memory.lines():
                     await engine.send(line)

@@ -344,7 +344,7 @@ def main(argv: list[str]) -> int:
     options = parser(
         "watch",
         "A run of the arena that somebody publishes with `hnefi mqtt arena`: standings, games, one board. Without\n"
-        "RUN the only one that goes on, or a list.",
+        "RUN the only run in progress, or a list of runs.",
         ["mqtt://127.0.0.1", "mqtts://broker.example spring-cup --user alice --password-file alice.password"],
     )
     options.add_argument("url", metavar="URL", help="the broker")

@@ -32,7 +32,7 @@ examples:
   hnefi play                                  as your settings say
   hnefi play --variant brandubh --side d --level 3
   hnefi play --variant hex:11 --against uct-1k
-  hnefi play --side both --clock 10+5         two persons, one keyboard
+  hnefi play --side both --clock 10+5         two people, one keyboard
   hnefi play --side none --level 4 --level 6  watch: attackers, defenders
   hnefi play --engine "other-engine --fast"   speaks uti, uci or ugi
   hnefi play --load game.tafl
@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = Parser(
         prog="hnefi play",
-        description="A game at the terminal: against our engine or any other, between two persons, or between engines.",
+        description="A game at the terminal: against our engine or any other, between two people, or between engines.",
         epilog=_EPILOG,
         formatter_class=Help,
         allow_abbrev=False,
@@ -116,12 +116,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tui", action="store_true", help="the full screen instead of the prompt")
     parser.add_argument("--ascii", action="store_true", help="nothing but ASCII on screen")
     parser.add_argument("--zoom", choices=("1", "2", "3"), help="how large the squares are")
-    parser.add_argument("--load", metavar="FILE", help="go on with a recorded game, or with one of a journal")
+    parser.add_argument("--load", metavar="FILE", help="continue a recorded game, or one from a journal")
     parser.add_argument(
         "--continue",
         dest="go_on",
         action="store_true",
-        help="go on with the unfinished game that was saved by itself",
+        help="continue the unfinished game, which is saved automatically",
     )
     parser.add_argument(
         "--watch",
@@ -131,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--screenshot",
         metavar="FILE",
-        help="write the screen (.svg or .txt) of the first board, or behind a --script, and leave",
+        help="write the screen (.svg or .txt) of the first board, or after a --script, and leave",
     )
     parser.add_argument(
         "--script", metavar="FILE", help="carry out the lines of a file (- for standard input)"

@@ -36,7 +36,7 @@ _ALL: Final = (
     Word("new", "[VARIANT]", "begin a new game, of the same variant or another", ("new", "new brandubh")),
     Word(
         "variant", "NAME", "play another game or rule set", ("variant tablut", "variant hex:11"),
-        ("`variants` lists all names. A game that runs is put away and can be gone on with: `continue`.",),
+        ("`variants` lists all names. A game that is being played is kept; `continue` resumes it.",),
     ),
     Word(
         "side", "a|d|both|none", "which side you play: attackers, defenders, both, or none (watch)",
@@ -100,12 +100,12 @@ _ALL: Final = (
         "replay", "[SECONDS]", "show the game from its start, a ply every so many seconds", ("replay", "replay 0.5"),
         ("`pause` holds it, `stop` ends it.",), group="looking",
     ),
-    Word("pause", "", "hold a game of engines or a replay, or go on with it", ("pause",), group="looking"),
+    Word("pause", "", "pause or resume a game of engines or a replay", ("pause",), group="looking"),
     Word("step", "", "one ply of a game of engines or a replay", ("step",), group="looking"),
     Word("speed", "SECONDS", "how long a game of engines waits after each ply", ("speed 0", "speed 2"),
         group="looking"),
     Word(
-        "watch", "RUN", "follow the games of an arena run while it goes on", ("watch runs/mine",),
+        "watch", "RUN", "follow the games of an arena run while it is played", ("watch runs/mine",),
         ("RUN is the folder of a run that was started with `--live`. `goto` looks back meanwhile, `stop` ends it.",),
         group="looking",
     ),
@@ -115,10 +115,10 @@ _ALL: Final = (
         ("save game.tafl",), ("It asks before it replaces a file.",), group="keeping",
     ),
     Word(
-        "load", "FILE [N]", "go on with a saved game, or game N of a file or journal",
+        "load", "FILE [N]", "continue a saved game, or game N of a file or journal",
         ("load game.tafl", "load games.jsonl 3"), group="keeping",
     ),
-    Word("continue", "", "go on with the unfinished game that was saved by itself", ("continue",), group="keeping"),
+    Word("continue", "", "continue the unfinished game, which is saved automatically", ("continue",), group="keeping"),
     Word(
         "copy", "[fen|otn|moves|record]", "the position or game as text, into the clipboard if there is one",
         ("copy", "copy record"), group="keeping",

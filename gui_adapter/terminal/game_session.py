@@ -248,7 +248,7 @@ class GameSession:
         said = self._end(claimed.result, claimed.reason)
         if Reason(claimed.reason) in BY_RULES:
             return [
-                f"The record says that the game is over ({said.words}); the rules do not, and it goes on."
+                f"The record says that the game is over ({said.words}); by the rules it is not, so it continues."
             ]
         node.end = said
         return []

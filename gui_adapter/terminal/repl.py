@@ -72,7 +72,7 @@ class Repl:
                     [part for row in screen.wrapped(text, columns) for part in (("class:dim", row), NEW_LINE)]
                 )
         if controller.waiting is not None:
-            waiting = "An unfinished game is saved: `continue` goes on with it."
+            waiting = "An unfinished game is saved: `continue` resumes it."
             self._print([("class:news", waiting), NEW_LINE])
         controller.start()
         try:

@@ -77,7 +77,7 @@ STEPS: Final[Mapping[str, str]] = {
 
 KEYS: Final = (
     "F1 help, F2 mouse on or off, F3 turn the board, F4 next size of the cells",
-    "F5 hint, F6 undo, F7 redo, F8 pause and go on, F9 one step of a game or replay",
+    "F5 hint, F6 undo, F7 redo, F8 pause or resume, F9 one step of a game or replay",
     "on an empty line: Left, Right, Home, End go through the game",
     "Tab completes words and moves, Up and Down bring back what was typed",
     "PageUp, PageDown read what was said, Escape goes back to the board",

@@ -1,5 +1,5 @@
-"""The power fails while a command runs: what it said it had stored is on the disk, and the same command goes on. And a
-disk that takes no more, for whatever reason: a clear end, and the same command goes on when there is room.
+"""The power fails while a command runs: what it said it had stored is on the disk, and the same command continues.
+And a disk that takes no more, for whatever reason: a clear end, and the same command continues when there is room.
 
 A file system keeps in memory what nobody synced: contents of files, and names in folders. `Disk` looks on while a
 command runs, and keeps what each sync has made sure of. Each such moment is a disk on which the command can be found

@@ -211,7 +211,7 @@ def test_a_dead_engine_is_started_again_once(broker: TestBroker, fault: str) -> 
             sid = await client.open("dead-1")
             await client.say(sid, "position startpos\ngo depth 1")
             lines = await client.line(sid, "engine failed")
-            assert "started again, the game goes on" in lines[0]
+            assert "started again, the game continues" in lines[0]
             await until(lambda: not service.sessions, "the end of the session")
 
     asyncio.run(play())

@@ -173,7 +173,7 @@ def test_ctrl_c_stops_a_search_and_then_asks(house: House) -> None:
         typist.press(CTRL_C)
 
     screen = at_prompt(house, story, status=1, engine=at_level("10"))
-    assert "The game is saved: `hnefi play --continue` goes on with it." in screen
+    assert "The game is saved: `hnefi play --continue` resumes it." in screen
 
 
 def test_analysis_is_shown_below_and_typing_goes_on(house: House) -> None:

@@ -245,14 +245,15 @@ def test_a_position_that_an_engine_always_fails_at_stays_unknown(analyze: Analyz
     assert "unknown after ply 2: Parrot has ended: exit status 3\n" in out
     assert "it is not asked again: the position stays unknown\n" in err
     assert err.endswith(
-        "hnefi analyze: 1 positions are unknown, because the engine failed there; the same command goes on from here\n"
+        "hnefi analyze: 1 positions are unknown, because the engine failed there; "
+        "the same command continues from here\n"
     )
     assert record(Path("out.tafl")).plies[1].comment == "» unknown: Parrot has ended: exit status 3"
     assert record(Path("out.tafl")).plies[3].cp == -20
     # Recovered, it is asked about that position alone.
     stumbling.write_text(source.replace("if asked == AT:", "if ply != 2:"))
     status, _, err = analyze("game.tafl", "--engine", engine, "-o", "out.tafl")
-    assert (status, err) == (0, "going on with out.tafl.progress.jsonl: 4 positions are known\n")
+    assert (status, err) == (0, "continuing with out.tafl.progress.jsonl: 4 positions are known\n")
     assert record(Path("out.tafl")).tag("Analysis") == "Parrot, nodes 500000"
     assert not Path("out.tafl.progress.jsonl").exists()
 
@@ -262,7 +263,7 @@ def test_an_engine_that_always_fails_is_given_up(analyze: Analyze) -> None:
     status, out, err = analyze("game.tafl", "--engine", parrot(PARROT, "exit", "at=1"), "-o", "out.tafl")
     assert status == 3
     assert "not looked at: 2 of 5 positions\n" in out
-    assert "Parrot: 3 positions in a row stay unknown: it is asked no more; the same command goes on" in err
+    assert "Parrot: 3 positions in a row stay unknown: it is asked no more; the same command continues" in err
     assert "3 of 5 positions" in (record(Path("out.tafl")).tag("Analysis") or "")
 
 
@@ -348,7 +349,7 @@ def test_an_interrupted_analysis_goes_on_where_it_stopped(tmp_path: Path, analyz
     out, err = process.communicate(timeout=30)
     assert (process.returncode, b"Traceback" in err) == (1, False)
     assert b"not looked at: " in out
-    assert err.endswith(b"the same command goes on from here\n")
+    assert err.endswith(b"the same command continues from here\n")
     assert re.fullmatch(
         r"Parrot, nodes 500000, \d of 5 positions", record(Path("out.tafl")).tag("Analysis") or ""
     )
@@ -361,7 +362,7 @@ def test_an_interrupted_analysis_goes_on_where_it_stopped(tmp_path: Path, analyz
     kept.write_text("\n".join([*lines, ""]))
     status, _, said = analyze(*words)
     assert status == 0
-    assert re.search(r"going on with .*: \d positions are known\n", said)
+    assert re.search(r"continuing with .*: \d positions are known\n", said)
     assert record(Path("out.tafl")).tag("Analysis") == "Parrot, nodes 500000"
     assert not kept.exists()
     assert record(Path("out.tafl")).plies[0].cp == -150, "taken from what was kept"

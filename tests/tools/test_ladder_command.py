@@ -188,11 +188,10 @@ def test_from_the_first_game_to_published_ratings(
 
     records = tmp_path / "games.tafl"
     assert ladder_command("games", "--ladder", file, "--player", "default:50", "--to", records) == 0
-    capsys.readouterr()
+    assert "12 games" in capsys.readouterr().out
     beyond = records / "games.tafl"
     assert ladder_command("games", "--ladder", file, "--player", "default:50", "--out", beyond) == 4
     assert "games.tafl: Not a directory: expected a file to write" in capsys.readouterr().err
-    assert "12 games" in capsys.readouterr().out
     _expect_whole_records(records, capsys)
     _expect_shown_by_players(tmp_path, capsys, monkeypatch)
 

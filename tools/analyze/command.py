@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
     path = _recorded(options, target, arguments)
     source = _source(options, arguments, 3 if path is None and arguments.mate is None else 1)
     # Said only where there was no time to say what is known.
-    goes_on = "; the same command goes on" if arguments.output else ""
+    goes_on = "; the same command continues" if arguments.output else ""
     with interrupts.caught(lambda: [f"hnefi analyze: interrupted{goes_on}"]):
         if path is None:
             from .positions import analyse_position
@@ -232,13 +232,13 @@ def _parser() -> argparse.ArgumentParser:
     add_out(
         games,
         "FILE",
-        "the annotated game, a .tafl file; an interrupted analysis goes on there",
+        "the annotated game, a .tafl file; an interrupted analysis continues there",
         dest="output",
     )
     options.renamed("--output", "--out")
     games.add_argument("--force", action="store_true", help="replace FILE if it is there")
     games.add_argument(
-        "--fresh", action="store_true", help="begin anew, whatever an interrupted analysis has left"
+        "--fresh", action="store_true", help="start over, ignoring what an interrupted analysis left"
     )
     games.add_argument(
         "--chart",

@@ -176,7 +176,7 @@ class Task:
         store = Progress(beside(Path(arguments.output)), about)
         store.open(size=MAX_SIZE, fresh=arguments.fresh)
         if store.known and not arguments.quiet:
-            watch.say(f"going on with {store.path}: {len(store.known)} positions are known")
+            watch.say(f"continuing with {store.path}: {len(store.known)} positions are known")
         return store
 
     def _take(self, game: Analysed) -> None:
@@ -219,7 +219,7 @@ class Task:
 
     def _goes_on(self) -> str:
         kept = self.arguments.output is not None and beside(Path(self.arguments.output)).exists()
-        return "; the same command goes on from here" if kept else ""
+        return "; the same command continues from here" if kept else ""
 
     def _write(self) -> None:
         if self.arguments.output is None or not self.records:

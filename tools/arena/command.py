@@ -131,7 +131,7 @@ def main_resume(argv: list[str]) -> int:
     """`hnefi arena resume`: go on with a run."""
     made = Parser(
         prog="hnefi arena resume",
-        description="Go on with a run exactly where it was left. Flags may raise --pairs or --sprt-max-pairs, and"
+        description="Continue a run exactly where it stopped. Flags may raise --pairs or --sprt-max-pairs, and"
         " change what is no part of the run: where and how many games at a time are played, what is written and"
         " shown. Everything else is as it was; another seed or rule set is another run.",
         epilog="examples:\n  hnefi arena resume arena-20260101-120000\n"
@@ -237,7 +237,7 @@ def _play(prepared: Run, store: Store) -> int:
     from . import log, records, run
     from .screen import Screen
 
-    _State.last = f"interrupted; go on with\n{run.resume_command(store)}"
+    _State.last = f"interrupted; continue with\n{run.resume_command(store)}"
     store.follow(records.exports(prepared.config, prepared.specs, store.folder))
     output = prepared.config.tables["output"]
     screen = Screen(quiet=output["quiet"], plain=output["plain"], as_json=output["json"])

@@ -320,7 +320,7 @@ def notes(summary: Summary) -> list[str]:
             f"{_count(state.surplus, 'game')} beyond what counts {'is' if state.surplus == 1 else 'are'} kept"
         )
     said += [f"{name} was withdrawn after its faults up to game {game}" for name, game in state.withdrawn]
-    said += [f"gone on with in spite of a difference: {text}" for text in state.forced]
+    said += [f"continued in spite of a difference: {text}" for text in state.forced]
     said += [f"game {one.game}, {one.text}" for one in state.advisories]
     return [line for text in said for line in flow(safe(text).split(" "), between=" ", indent="  ")]
 
@@ -482,12 +482,14 @@ def main_report(argv: list[str]) -> int:
 
     options = parser(
         "arena report",
-        "The tables of a run, made anew from its log, also while it is being played.",
+        "The tables of a run, made again from its log, even while it is being played.",
         ["cup", "cup --json", "cup --records cup.tafl --plots", "cup --game 17.2"],
     )
     options.add_argument("run", metavar="RUN", help="the run's folder")
     options.add_argument("--json", action="store_true", help="only the summary, as JSON")
-    options.add_argument("--records", metavar="FILE", help="write the games that count as records, FILE anew")
+    options.add_argument(
+        "--records", metavar="FILE", help="write the games that count as records; FILE is replaced"
+    )
     options.add_argument(
         "--plots", action="store_true", help="draw ratings, cross table and scores into RUN/plots"
     )

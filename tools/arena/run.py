@@ -256,7 +256,7 @@ def renew(store: Store, run: Run, *, force: bool = False) -> Run:
     if unlike and not force:
         listed = "\n".join(f"  {item}" for item in unlike)
         raise StoreError(
-            f"{store.folder}: this is not the same run any more (--force goes on anyway):\n{listed}"
+            f"{store.folder}: this is not the same run any more (--force continues anyway):\n{listed}"
         )
     for item in unlike:
         store.note("forced", item)
@@ -506,12 +506,12 @@ class Loop:
                 return f"result digest {self.digest}"
             case "faults":
                 return "stopped by engine faults" + (
-                    f"; go on with\n{resume}" if self._stopping == "faults" else ""
+                    f"; continue with\n{resume}" if self._stopping == "faults" else ""
                 )
             case "storage":
-                return f"{self._failure}\nnothing is counted that is not stored; to go on: {resume}"
+                return f"{self._failure}\nnothing is counted that is not stored; to continue: {resume}"
             case _:
-                return f"interrupted; go on with\n{resume}"
+                return f"interrupted; continue with\n{resume}"
 
     def _exit_code(self, ending: str) -> int:
         if ending == "complete" and self.progress.test is not None and self.run.config["control.sprt_exit"]:

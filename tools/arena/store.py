@@ -207,9 +207,7 @@ class Store:
     def create(cls, folder: Path, files: Mapping[str, str]) -> Store:
         """A new run with its `files` (name: text), all of it or nothing; StoreError if there is such a folder."""
         if folder.exists():
-            raise StoreError(
-                f"{folder}: exists: expected a new folder (hnefi arena resume goes on with a run)"
-            )
+            raise StoreError(f"{folder}: exists: expected a new folder (hnefi arena resume continues a run)")
         made = folder.with_name(f"{folder.name}.new-{os.getpid()}")
         try:
             durable.make_folder(made)

@@ -51,8 +51,8 @@ changed (copenhagen+shieldwall=off), or a set:
   people   those of which it is known how often each side wins when people play
   points   the points of difference that a paper names, each switched alone in its rules
 
-  hnefi balance resume DIR   goes on with a folder
-  hnefi balance report DIR   writes its report anew, also while it is not finished
+  hnefi balance resume DIR   continues what is in a folder
+  hnefi balance report DIR   writes its report again, even during the run
 
 PLAYERS are names that `hnefi players` lists or files, weak ones first; NAME@1600 has 1600 nodes a move, NAME@d5
 five plies.
@@ -112,7 +112,9 @@ def _start(argv: list[str]) -> int:
     parser.add_argument(
         "--strongest", type=arguments.positive, metavar="N", help="games of the last player (as --games)"
     )
-    parser.add_argument("--seed", type=arguments.natural, default=1, metavar="S", help="of everything (1)")
+    parser.add_argument(
+        "--seed", type=arguments.natural, default=1, metavar="S", help="of everything random (1)"
+    )
     parser.add_argument(
         "--plies",
         type=arguments.positive,
@@ -124,9 +126,9 @@ def _start(argv: list[str]) -> int:
     for name, text in {
         "first": "with --search: games of each rule set at first",
         "keep": "with --search: rule sets left at the end",
-        "confirm": "with --search: fresh games of these",
-        "pairs": "with --search: the best so many switches are also changed two at a time",
-        "most_draws": "with --search: per cent of draws beyond which an even rule set is none",
+        "confirm": "with --search: fresh games of each of these",
+        "pairs": "with --search: also change the best N switches two at a time",
+        "most_draws": "with --search: a rule set with more draws, in per cent, does not count as even",
     }.items():
         kind = arguments.natural if name in ("pairs", "most_draws") else arguments.positive
         flag = _flag(name)
@@ -252,7 +254,7 @@ def _conduct(folder: Path, plan: Plan, given: argparse.Namespace) -> int:
     def words() -> list[str]:
         live.close()
         return [
-            "interrupted: whatever was finished is kept; to go on:",
+            "interrupted: whatever was finished is kept; to continue:",
             f"  hnefi balance resume {shlex.quote(str(folder))}",
         ]
 

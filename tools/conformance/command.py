@@ -107,7 +107,7 @@ def build_parser() -> argparse.ArgumentParser:
         "failed, skipped (the engine does not offer what it asks for) or advisory (not\n"
         "passed, but it decides nothing). One that was not passed shows what was expected\n"
         "and all that was said, with milliseconds. The exit status is 0 if no step failed,\n"
-        "1 otherwise. Options come before ENGINE; what comes behind it is the engine's own.",
+        "1 otherwise. Options come before ENGINE; everything after it is passed to the engine.",
         [
             "./mybot --level 3",
             "--proto uci --variant tablut ./mybot",

@@ -44,9 +44,9 @@ EXAMPLES = {
 }
 
 OTHERS = {
-    "resume": "go on with a run exactly where it was left",
+    "resume": "continue a run exactly where it stopped",
     "rank": "which champion of a run is the best against a fixed field",
-    "curves": "draw how a run went so far, also while it goes on",
+    "curves": "draw the progress of a run, even while it is running",
 }
 """What else there is to do but runs."""
 
@@ -105,7 +105,7 @@ def _add_common(to: argparse.ArgumentParser) -> None:
     to.add_argument(
         "--save-player", metavar="NAME", help="write the champion as NAME.toml and NAME.safetensors"
     )
-    to.add_argument("--quiet", action="store_true", help="show nothing but errors and how to go on")
+    to.add_argument("--quiet", action="store_true", help="show nothing but errors and how to continue")
     arguments.add_plain(to)
 
 
@@ -119,9 +119,13 @@ def _evolve_parser(algorithm: str) -> Parser:
         "--seed", type=arguments.natural, default=1, metavar="S", help="seed of the (first) run (1)"
     )
     made.add_argument(
-        "--seeds", type=arguments.positive, default=1, metavar="K", help="so many runs, seeds S, S+1, …"
+        "--seeds",
+        type=arguments.positive,
+        default=1,
+        metavar="K",
+        help="number of runs, with seeds S, S+1, …",
     )
-    arguments.add_out(made, "DIR", "the run's folder; one that is there is gone on with")
+    arguments.add_out(made, "DIR", "the run's folder; a run that is there is continued")
     made.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any option below")
     _add_common(made)
     group = made.add_argument_group("options of the run")
@@ -180,7 +184,9 @@ def _resume(argv: Sequence[str]) -> int:
         "resume", "Go on with a run, or with all runs in a folder, exactly where they were left."
     )
     parser.add_argument("folder", metavar="DIR", help="the run's folder")
-    parser.add_argument("--generations", type=arguments.positive, metavar="N", help="so many instead")
+    parser.add_argument(
+        "--generations", type=arguments.positive, metavar="N", help="a new number of generations"
+    )
     _add_common(parser)
     given = parser.parse_args(argv)
     out = Path(given.folder)
@@ -247,13 +253,13 @@ def _run(
         progress = Progress(sys.stdout, start, first.generations, quiet=given.quiet, plain=given.plain)
         progress.say(_heading(first, len(plans), out))
         if any(start.values()):
-            progress.say(f"goes on after generation {min(start.values())}")
+            progress.say(f"continues after generation {min(start.values())}")
 
         def words() -> list[str]:
             progress.end()
             finished = min(folder.checkpoint.generation for folder in folders.values())
             return [
-                f"interrupted: {finished} of {first.generations} generations are kept; to go on:",
+                f"interrupted: {finished} of {first.generations} generations are kept; to continue:",
                 f"  hnefi evolve resume {shlex.quote(str(out))}",
             ]
 

@@ -109,7 +109,7 @@ TABLE: tuple[Option, ...] = (
         "average", 1.0, "how far a surviving child moves its parent's weights (1: it replaces them)", float, 1e-6, 1,
         algorithms=ONLY_ES,
     ),
-    Option("archive_every", 1, "every so many generations the champion is kept", least=1),
+    Option("archive_every", 1, "keep the champion of every N-th generation", least=1),
 )  # fmt: skip
 
 

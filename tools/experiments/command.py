@@ -1,4 +1,4 @@
-"""`hnefi experiments`: what papers did, run anew with error bars; started once, gone on with at any time."""
+"""`hnefi experiments`: published experiments, repeated with error bars; interrupted ones can be continued."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMES = {
     "hingston": "Evolving Players for an Ancient Game",
     "readings": "the same with one reading of its text changed at a time",
     "scaling": "populations of 10 to 500 individuals",
-    "resume": "go on with a folder",
+    "resume": "continue what is in a folder",
 }
 
 
@@ -41,8 +41,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "name", choices=NAMES, help="; ".join(f"{name}: {text}" for name, text in NAMES.items())
     )
-    parser.add_argument("folder", nargs="?", metavar="DIR", help="with resume: the folder to go on with")
-    arguments.add_out(parser, "DIR", "the experiment's folder (its name); one that is there goes on")
+    parser.add_argument("folder", nargs="?", metavar="DIR", help="with resume: the folder to continue")
+    arguments.add_out(parser, "DIR", "the experiment's folder (its name); one that is there is continued")
     parser.add_argument(
         "--seeds", type=arguments.positive, metavar="K", help="evolutions of each kind (5; scaling: 3)"
     )
@@ -102,7 +102,7 @@ def _conduct(folder: Path, plan: Plan | Study, jobs: int, plain: bool, *, png: b
 
     def words() -> list[str]:
         live.close()
-        return ["interrupted: whatever was finished is kept; to go on:", f"  {resume}"]
+        return ["interrupted: whatever was finished is kept; to continue:", f"  {resume}"]
 
     with interrupts.caught(words) as caught:
         if isinstance(plan, Study):

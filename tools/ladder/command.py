@@ -25,8 +25,8 @@ SKETCH = 200
 VERBS = {
     "show": "the published scale, or one player's profile",
     "run": "play the rungs against each other",
-    "place": "play somebody against the rungs: WHO is a player, PLAYER:NODES, PLAYER+EVALUATOR:NODES, level-N or elo-N",
-    "calibrate": "play the engine told to play like a rating (UCI_Elo) against the rungs",
+    "place": "play a player against the rungs: WHO is a player, PLAYER:NODES, PLAYER+EVALUATOR:NODES, level-N or elo-N",
+    "calibrate": "play the engine, limited to a rating (UCI_Elo), against the rungs",
     "report": "tables and pictures of some runs, or of the published games",
     "agree": "compare two runs of different seeds",
     "publish": "make ratings and pool of some runs the published ones",
@@ -56,7 +56,7 @@ def main(argv: list[str]) -> int:
     given = options.parse_args(argv)
     try:
         action: Callable[[Any], int] = given.action
-        with interrupts.caught(lambda: ["hnefi ladder: interrupted: the same command goes on"]) as caught:
+        with interrupts.caught(lambda: ["hnefi ladder: interrupted: the same command continues"]) as caught:
             return action(given)
     except LadderError as error:
         print(f"hnefi ladder: error: {error}", file=sys.stderr)
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         made.add_argument(
             "--seed", type=arguments.positive, default=1, metavar="S", help="the run's seed (1)"
         )
-        arguments.add_out(made, "DIR", "where the games go; what is there is gone on with")
+        arguments.add_out(made, "DIR", "where the games go; a run that is there is continued")
         made.add_argument(
             "--jobs", type=arguments.positive, metavar="J", help="games at a time (as many as cores)"
         )
@@ -138,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
         type=arguments.positive,
         default=5,
         metavar="N",
-        help="so many labels, the middles of equal parts of the range (5)",
+        help="number of labels, the middles of equal parts of the range (5)",
     )
     report = verb("report", _report)
     report.add_argument(
@@ -181,7 +181,7 @@ def _expect_frozen(ladder: Ladder, force: bool) -> None:
     if unlike and not force:
         listed = "\n".join(f"  {text}" for text in unlike)
         raise LadderError(
-            f"{ladder.name} is not what was frozen; ratings on it would not compare (--force goes on):\n{listed}"
+            f"{ladder.name} is not what was frozen; ratings could not be compared (--force plays anyway):\n{listed}"
         )
 
 
@@ -247,7 +247,7 @@ def _place(given: Any) -> int:
         title = one.name if len(found) == 1 else f"{one.name} ({number} of {len(found)})"
         code = _place_one(ladder, one, variants, pool, given, out, live, title)
         if code:
-            print("the same command goes on", file=sys.stderr)
+            print("the same command continues", file=sys.stderr)
             return code
     return 0
 

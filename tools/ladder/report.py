@@ -70,7 +70,7 @@ def facts(ladder: Ladder, pool: Pool) -> Iterator[str]:
         yield f"Not played to the end: {', '.join(unfinished)}."
     for run in pool.runs:
         for difference in run.forced:
-            yield f"{run.name} was gone on with in spite of a difference: {difference}."
+            yield f"{run.name} was continued in spite of a difference: {difference}."
     repeated = sum(run.repeated for run in pool.runs)
     if repeated:
         yield f"Pairs that repeat an earlier one and do not count: {repeated}."

@@ -93,7 +93,7 @@ def _find(argv: list[str]) -> int:
     options.takes_variant()
     options.add_argument("--recorded", metavar="FILE", help="recorded games: .csv or .jsonl")
     options.add_argument(
-        "--games", metavar="N", type=positive, default=60, help="so many of the engine's own (60)"
+        "--games", metavar="N", type=positive, default=60, help="number of games that the engine plays (60)"
     )
     options.renamed("--games", "--recorded", when=lambda text: text.lower().endswith((".csv", ".jsonl")))
     options.renamed("--self-play", "--games")
@@ -178,8 +178,8 @@ def _option(text: str) -> tuple[str, str]:
 def _run(argv: list[str]) -> int:
     options = parser(
         "tactics run",
-        "Asks an engine about every position and counts what it solves: a proven move, or for lost positions that "
-        "it says so. At fixed nodes and one thread the answers are the same every time.",
+        "Asks an engine about every position and counts what it solves: a proven move, or in a lost position a "
+        "score that says so. At fixed nodes and one thread the answers are the same every time.",
         [
             "",
             "--movetime 1000",

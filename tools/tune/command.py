@@ -26,9 +26,9 @@ NODES = (200, 500, 1000, 2000)
 HELD_OUT = 5
 """Fewer games than this cannot be split into those that are fitted and those that are held out."""
 COMMANDS = {
-    "games": "play games of the engine with itself and keep what the evaluator counts in them",
+    "games": "let the engine play itself, and keep what the evaluator counts in these games",
     "fit": "fit the weights to such games and write them as files of weights",
-    "check": "how well the weights in force tell the results of such games",
+    "check": "how well the current weights predict the results of such games",
 }
 EXAMPLES = {
     "games": (
@@ -171,7 +171,7 @@ def _games(options: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
     begun = time.monotonic()
     total = sum(games for _, _, games in todo)
     done = 0
-    words = ["interrupted: whatever was finished is kept; the same command goes on"]
+    words = ["interrupted: whatever was finished is kept; the same command continues"]
     with interrupts.caught(lambda: words) as caught:
         for name, games, positions in _played(todo, folder, series, chosen.jobs):
             done += games

@@ -243,5 +243,5 @@ async def leave(_c: Controller, rest: str) -> Reply:
 def goodbye(c: Controller) -> tuple[str, ...]:
     """What is said at the end: how to go on with an unfinished game."""
     if c.session.unfinished and c.files.saved:
-        return ("The game is saved: `hnefi play --continue` goes on with it.",)
+        return ("The game is saved: `hnefi play --continue` resumes it.",)
     return ()

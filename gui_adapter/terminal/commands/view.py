@@ -229,7 +229,7 @@ async def pause(c: Controller, rest: str) -> Reply:
     session.paused = not session.paused
     session.withdraw()
     await session.move_on()
-    return Reply(("Held: `step` goes one ply on, `pause` goes on.",) if session.paused else ("It goes on.",))
+    return Reply(("Paused: `step` plays one ply, `pause` resumes.",) if session.paused else ("Resumed.",))
 
 
 async def step(c: Controller, rest: str) -> Reply:
