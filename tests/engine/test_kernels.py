@@ -43,13 +43,14 @@ def core(record: Any) -> bytes:
 
 def check_lists(state: Any) -> None:
     """Board, piece lists, back-pointers and king agree."""
-    cells, slot = (state["board"] & 15).tolist(), state["slot"].tolist()
-    for side in range(2):
-        listed = state["pieces"][side][: state["count"][side]].tolist()
-        standing = [sq for sq, cell in enumerate(cells) if cell not in (0, 15) and cell >> 3 == side]
-        assert sorted(listed) == standing
-        assert [slot[sq] for sq in listed] == list(range(len(listed)))
-    kings = [sq for sq, cell in enumerate(cells) if cell == KING]
+    cells, slot = state["board"] & 15, state["slot"]
+    men = (cells != 0) & (cells != 15)
+    for side, count in enumerate(state["count"].tolist()):
+        listed = state["pieces"][side][:count]
+        standing = np.flatnonzero(men & (cells >> 3 == side))
+        assert sorted(listed.tolist()) == standing.tolist()
+        assert slot[listed].tolist() == list(range(count))
+    kings = np.flatnonzero(cells == KING).tolist()
     assert kings == ([int(state["king"])] if state["king"] else [])
 
 

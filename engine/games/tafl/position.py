@@ -48,7 +48,7 @@ class _Cells:
         self.core = states.view(np.uint8)[CORE]
         self.keys, self.forts, self.sides = (states[name][0] for name in ("keys", "fort_keys", "u_side"))
         self.ply, self.since, self.caught = states["ply"], states["since"], states["caught"][0]
-        self.marks = states["caught_top"]
+        self.marks, self.moves = states["caught_top"], states["moves"][0]
         self.side, self.outcome = states["side"], states["outcome"]
 
     def load(self, position: Position) -> None:
@@ -326,25 +326,22 @@ class Position:
     def _legal_moves(self) -> tuple[int, ...]:
         if self.outcome is not None:
             return ()
-        state = self._state()
-        end = adjudication.legal_moves(state)
-        moves = state["moves"][:end].astype(np.int64)
+        cells = self._cells()
+        moves = cells.moves[: adjudication.legal_moves(cells.state)].astype(np.int64)
         origin, target = moves & board.ORIGIN, moves >> board.TARGET
         place = [sq % board.STRIDE * board.STRIDE + sq // board.STRIDE for sq in (origin, target)]
         return tuple(moves[np.argsort(place[0] * board.CELLS + place[1])].tolist())
 
     def captures(self, move: int) -> tuple[int, ...]:
         """The squares of the men that a legal move takes (or turns), sorted by file, then rank."""
-        state = self._state()
-        n = victims(state, board.origin(move), board.target(move))
-        return _squares(state["caught"], n)
+        cells = self._cells()
+        return _squares(cells.caught, victims(cells.state, board.origin(move), board.target(move)))
 
     def legal_moves_with_captures(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        state = self._state()
-        return tuple(
-            (m, _squares(state["caught"], victims(state, board.origin(m), board.target(m))))
-            for m in self.legal_moves()
-        )
+        moves = self.legal_moves()
+        cells = self._cells()
+        state, caught = cells.state, cells.caught
+        return tuple((m, _squares(caught, victims(state, board.origin(m), board.target(m)))) for m in moves)
 
     def play(self, move: int) -> Position:
         """The position after a move; IllegalMove with the reason if it is not legal."""
