@@ -164,7 +164,7 @@ def overview() -> str:
     """What `hnefi --help` prints."""
     from hnefi.protocol.flags import filled
 
-    lines = ["usage: hnefi COMMAND [...]   (hnefi COMMAND --help tells more)", ""]
+    lines = ["usage: hnefi COMMAND [...]   (hnefi COMMAND --help for details)", ""]
     lines += [f"  {command:<11}  {sentence}" for command, (_, sentence) in COMMANDS.items()]
     lines += ["", "  hnefi --version prints the version"]
     return filled("\n".join(lines))

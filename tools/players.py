@@ -84,7 +84,7 @@ def table(found: Sequence[Player]) -> list[str]:
             lines.append(line[:start].rstrip())
             lines += wrap(row[3], wide - 4, initial_indent="    ", subsequent_indent="    ")
     end = (
-        "hnefi players NAME tells more. Ratings stand where they were measured; NAME then says by what. "
+        "hnefi players NAME tells more. Ratings are shown where they were measured; NAME then says how. "
         "They are of tafl; hnefi ladder show is the whole scale, the engine at fixed nodes and its levels among it."
     )
     return [*lines, "", *wrap(end, min(wide, LINE))]

@@ -56,7 +56,7 @@ def table(found: Sequence[AnyVariant]) -> list[str]:
         *lines,
         "",
         f"{found[0].name} is played where nothing else is asked for.",
-        "hnefi rules NAME explains one, hnefi rules diff NAME NAME tells two apart.",
+        "hnefi rules NAME explains one, hnefi rules diff NAME NAME compares two.",
     ]
 
 

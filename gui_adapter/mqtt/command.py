@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
 
 def overview() -> str:
     """What `hnefi mqtt --help` prints."""
-    lines = ["usage: hnefi mqtt [VERB] [...]   (hnefi mqtt VERB --help tells more)", ""]
+    lines = ["usage: hnefi mqtt [VERB] [...]   (hnefi mqtt VERB --help for details)", ""]
     lines += [f"  {verb:<7}  {sentence}" for verb, (_, sentence) in VERBS.items()]
     lines += [
         "",

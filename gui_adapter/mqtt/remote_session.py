@@ -380,7 +380,7 @@ class RemoteSession:
                 OFFLINE_PATIENCE, self._finish, "the service is offline"
             )
         elif self._instance and instance != self._instance:
-            self._finish("the service was started anew")
+            self._finish("the service was restarted")
 
     def _finish(self, why: str) -> None:
         if self._end is not None:

@@ -248,7 +248,7 @@ class Soak:
                 )
                 late = statistics.median(sample[index] for sample in self.samples[-third:])
                 rows(f"memory of {who}, second third and last third", f"{early:.0f}, {late:.0f} MiB")
-        rows("file handles of the service before, behind", f"{self.handles}, {handles(self._service)}")
+        rows("file handles of the service before, after", f"{self.handles}, {handles(self._service)}")
         # A killed engine is the only reason for one.
         for line in [*self.failures, *observer.errors][:5]:
             rows("said", shorten(line, 120))

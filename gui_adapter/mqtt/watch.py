@@ -96,7 +96,7 @@ class Show:
         """Whether it goes on, in words."""
         state = text(self.meta.get("state")) or "unknown"
         if self.meta.get("publisher") == "offline" and state == "unknown":
-            return "nobody publishes it any more"
+            return "it is no longer published"
         return state
 
     @property
@@ -330,7 +330,9 @@ async def _runs(link: Link) -> dict[str, dict[str, Any]]:
 
 def _list_runs(runs: Mapping[str, Mapping[str, Any]], out: TextIO) -> int:
     if not runs:
-        print("hnefi mqtt watch: nobody shows a run at this broker (hnefi mqtt arena does)", file=sys.stderr)
+        print(
+            "hnefi mqtt watch: no run is shown at this broker (hnefi mqtt arena shows one)", file=sys.stderr
+        )
         return FAULTS
     for run, meta in runs.items():
         show = Show(run)

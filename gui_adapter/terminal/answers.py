@@ -98,7 +98,7 @@ async def fail(session: GameSession, question: Question, error: EngineError) -> 
         session.say(f"{error}. The game is not touched by it.")
         await session.move_on()
     elif opponent.failures == 1:
-        session.say(f"{error}. It is started again, and told the game.")
+        session.say(f"{error}. It is started again and given the game.")
         session.questions.ask(replace(question, limits=session.pace.limits(opponent.spec)))
     else:
         session.failure = 4 if opponent.spec.own else 3

@@ -80,7 +80,7 @@ _ALL: Final = (
     Word("eval", "", "what the evaluation says about the board, term by term", ("eval",), group="looking"),
     Word("pv", "", "the lines that the last search has found", ("pv",), group="looking"),
     Word(
-        "analyze", "[N]", "let our engine think about every place you come to, with its N best lines",
+        "analyze", "[N]", "let our engine think about every position you go to, with its N best lines",
         ("analyze", "analyze 3", "stop"), ("You move both sides meanwhile. `stop` ends it.",), group="looking",
     ),
     Word("history", "", "the plies so far", ("history",), group="looking"),
@@ -97,8 +97,8 @@ _ALL: Final = (
     Word("annotate", "[TEXT]", "write a comment to this ply; without text, take it away",
         ("annotate too timid",), group="looking"),
     Word(
-        "replay", "[SECONDS]", "show the game from its start, a ply every so many seconds", ("replay", "replay 0.5"),
-        ("`pause` holds it, `stop` ends it.",), group="looking",
+        "replay", "[SECONDS]", "show the game from its start, one ply every SECONDS seconds", ("replay", "replay 0.5"),
+        ("`pause` pauses it, `stop` ends it.",), group="looking",
     ),
     Word("pause", "", "pause or resume a game of engines or a replay", ("pause",), group="looking"),
     Word("step", "", "one ply of a game of engines or a replay", ("step",), group="looking"),
@@ -163,7 +163,7 @@ def overview() -> list[str]:
     """What `help` says."""
     lines = [
         "A move is typed as its squares: d1d3, d1-d3 or d1 d3; a stone that is placed as its square: f6.",
-        "Every word may be cut short, as long as no other begins like that.",
+        "Every word may be abbreviated as long as it stays unambiguous.",
     ]
     for group, title in GROUPS.items():
         lines += ["", f"{title}:"]

@@ -175,7 +175,7 @@ async def choose(engine: Engine, variant: AnyVariant) -> None:
         await engine.set_variant(path.stem)
     else:
         raise EngineError(
-            f"{engine.name} cannot be told the rules of {variant.name}: it has no option for them"
+            f"{engine.name} cannot be given the rules of {variant.name}: it has no option for them"
         )
 
 
@@ -195,6 +195,6 @@ def _rules_file(variant: AnyVariant, rules: RuleSet) -> Path:
             draft.replace(file)
         except OSError as error:
             raise EngineError(
-                f"{file}: {error.strerror or error}: the engine cannot be told these rules"
+                f"{file}: {error.strerror or error}: the engine cannot be given these rules"
             ) from None
     return file

@@ -256,7 +256,7 @@ def parse(text: str, find: Find, variant: AnyVariant) -> Loaded:
 
 
 class Autosave:
-    """One file for the running game of this process, written anew after each ply and taken away at its end."""
+    """One file for the running game of this process, written again after each ply and taken away at its end."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or journal.data_folder() / "terminal"
@@ -274,9 +274,9 @@ class Autosave:
                 self._thin()
             write(self.path, record, find)
         except OSError as error:
-            self.failure = f"{self._folder}: {error.strerror or error}: this game is not saved by itself"
+            self.failure = f"{self._folder}: {error.strerror or error}: this game is not saved automatically"
         except SavingError as error:
-            self.failure = f"this game is not saved by itself: {error}"
+            self.failure = f"this game is not saved automatically: {error}"
 
     def adopt(self, path: Path) -> None:
         """The running game is the one in `path` from now on; the file is renamed, so that it is known for ours."""

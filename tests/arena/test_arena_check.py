@@ -309,7 +309,7 @@ def test_wrong_calls_say_what_was_expected(
 def test_options_behind_the_engine_are_the_engine_s(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--only", "greeting", "--proto", "uci", *HEX, "--json"]) == 0
     captured = capsys.readouterr()
-    assert captured.err == "note: --json stands behind ENGINE, so it is the engine's\n"
+    assert captured.err == "note: --json comes after ENGINE, so it is passed to the engine\n"
     assert "hex_engine.py --json: 1 steps" in captured.out
 
 

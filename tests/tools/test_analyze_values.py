@@ -327,7 +327,7 @@ def test_another_analysis_is_not_gone_on_with(text: str, complaint: str, tmp_pat
     with pytest.raises(store.StoreError) as raised:
         kept.open(size=19)
     assert complaint in str(raised.value)
-    assert str(raised.value).endswith("--fresh begins anew")
+    assert str(raised.value).endswith("--fresh starts over")
     kept.open(size=19, fresh=True)
     kept.close(done=False)
     assert json.loads(path.read_text()) == {"analysis": 1, "limits": "nodes 5"}

@@ -234,7 +234,7 @@ def _expect_shown_by_players(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("place", "simple"), "simple: a rung of tiny: expected somebody who is not on it"),
+        (("place", "simple"), "simple: a rung of tiny: expected a player that is not on it"),
         (("place", "uct-100", "--variant", "chess"), "--variant 'chess': expected some of brandubh"),
         (("place", "evolved-copenhagen"), "evolved-copenhagen plays copenhagen only"),
         (("place", "uct-100", "--every", "5"), "--every 5 and --near 10: expected at most 2 pairs"),

@@ -89,7 +89,7 @@ class Progress:
                 except (ValueError, KeyError, TypeError, AttributeError):
                     raise StoreError(
                         f"{self.path}:{number}: {shorten(line.decode('utf-8', 'replace'), 40)}: expected the "
-                        "analysis of a position; --fresh begins anew"
+                        "analysis of a position; --fresh starts over"
                     ) from None
                 whole = stream.tell()
         os.truncate(self.path, whole)
@@ -101,12 +101,12 @@ class Progress:
         except ValueError:
             there = None
         if not isinstance(there, dict) or "analysis" not in there:
-            raise StoreError(f"{self.path}: expected an unfinished analysis; --fresh begins anew")
+            raise StoreError(f"{self.path}: expected an unfinished analysis; --fresh starts over")
         for key, here in self.about.items():
             if there.get(key) != here:
                 raise StoreError(
                     f"{self.path}: an unfinished analysis with {key} {shorten(there.get(key), 60)}, here it is "
-                    f"{shorten(here, 60)}: expected the same command as before; --fresh begins anew"
+                    f"{shorten(here, 60)}: expected the same command as before; --fresh starts over"
                 )
 
     def add(self, game: int, ply: int, look: PositionAnalysis) -> None:

@@ -97,7 +97,7 @@ def foresee(
     for name, found in begun.items():
         if len(found) < some:
             raise _too_few(config, name, len(found), needed)
-    reason = f"the first {some} were made to be shown here, whether there are so many is not known yet"
+    reason = f"the first {some} were made to be shown here, whether there are enough is not known yet"
     return {name: Foreseen(found, needed) for name, found in begun.items()}, reason
 
 

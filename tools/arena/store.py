@@ -272,7 +272,9 @@ class Store:
             _lock(self._lock)
         except OSError:
             holder = os.read(self._lock, 1000).decode("utf-8", "replace").strip() or "another arena"
-            raise StoreBusy(f"{self.folder}: in use by {holder}: expected a run that nobody plays") from None
+            raise StoreBusy(
+                f"{self.folder}: in use by {holder}: expected a run that is not being played"
+            ) from None
         os.ftruncate(self._lock, 0)
         host = os.uname().nodename if hasattr(os, "uname") else "this machine"
         since = time.strftime("%Y-%m-%d %H:%M:%S")
@@ -339,7 +341,7 @@ class Store:
             self._cut(export.path, end)
         elif size < end or (self.rows and end == 0):
             if size < end and end:
-                self.repairs.append(f"{export.path}: incomplete: written anew")
+                self.repairs.append(f"{export.path}: incomplete: written again")
             self._ends[export.name] = self.rebuild(export)
 
     def _wrote(self, name: str, place: str) -> bool:

@@ -29,7 +29,7 @@ BAR = 20
 """Signs of a bar from 0 to 100 %."""
 LUCK = (
     "Being chosen as the nearest of many makes a rule set look more even than it is; the scores are of fresh games "
-    "that nobody was chosen by."
+    "that had no part in the choice."
 )
 PLAIN_SIGNS = {"─": "-", "│": "|", "●": "o"}
 

@@ -3,7 +3,7 @@
 Every candidate plays a few games; the third that comes nearest to even plays three times as many, and so on, until a
 handful is left (successive halving: K. Jamieson, A. Talwalkar, "Non-stochastic best arm identification and
 hyperparameter optimization", 2016). Whoever is best of many seems better than he is, so what is left is measured again
-on games that nobody was chosen by.
+on fresh games that had no part in the choice.
 """
 
 from __future__ import annotations

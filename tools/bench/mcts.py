@@ -111,7 +111,7 @@ def main(argv: list[str]) -> int:
     )
     options.takes_variant()
     options.add_argument(
-        "--rounds", metavar="N", type=positive, default=5, help="the best of so many counts (5)"
+        "--rounds", metavar="N", type=positive, default=5, help="rounds of which the best counts (5)"
     )
     options.add_argument(
         "--plies", metavar="N", type=positive, default=PLIES, help="of random games, a round"

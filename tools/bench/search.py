@@ -293,7 +293,7 @@ def main(argv: list[str]) -> int:
     )
     options.add_argument("--threads", metavar="A,B", help="compare these numbers of threads instead")
     options.add_argument(
-        "--stability", metavar="NODES", type=many, default=0, help="search so many nodes and check"
+        "--stability", metavar="NODES", type=many, default=0, help="search N nodes and check"
     )
     options.add_argument("--chart", metavar="FILE", type=Path, help="nodes by depth, as .svg or .png")
     options.add_argument("--json", action="store_true", help="the figures as one JSON document")

@@ -374,7 +374,7 @@ def main(argv: list[str]) -> int:
         "--variant", metavar="NAME", default="copenhagen", help="default: copenhagen, all its rules on"
     )
     options.add_argument(
-        "--rounds", metavar="N", type=positive, default=5, help="the best of so many counts (5)"
+        "--rounds", metavar="N", type=positive, default=5, help="rounds of which the best counts (5)"
     )
     options.add_argument("--cc", metavar="CC", help="the C compiler (else $CC, cc, gcc or clang)")
     options.add_argument("--only", metavar="KIND", choices=KINDS, help=f"one of {', '.join(KINDS)}")

@@ -203,7 +203,7 @@ def engine_command(options: argparse.ArgumentParser, arguments: argparse.Namespa
         word for word in arguments.arguments if word in ("--only", "--json", "--list", "--proto", "--variant")
     ]
     if ours:
-        print(f"note: {ours[0]} stands behind ENGINE, so it is the engine's", file=sys.stderr)
+        print(f"note: {ours[0]} comes after ENGINE, so it is passed to the engine", file=sys.stderr)
     return [arguments.engine, *arguments.arguments]
 
 

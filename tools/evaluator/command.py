@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
             "match best.safetensors simple --depths 1,2,3 --pairs 200",
         ],
     )
-    options.add_argument("what", choices=commands, help="what to do; each has --help of its own")
+    options.add_argument("what", choices=commands, help="what to do; each has its own --help")
     options.parse_args(argv[:1])
     return 0
 

@@ -66,7 +66,7 @@ def main(argv: list[str]) -> int:
 
 
 def _overview() -> str:
-    lines = ["usage: hnefi evolve COMMAND [...]   (hnefi evolve COMMAND --help tells more)", ""]
+    lines = ["usage: hnefi evolve COMMAND [...]   (hnefi evolve COMMAND --help for details)", ""]
     lines += [f"  {name:<6}  {sentence}" for name, sentence in options.ALGORITHMS.items()]
     lines += [f"  {name:<6}  {sentence}" for name, sentence in OTHERS.items()] + ["", "examples:"]
     lines += [f"  hnefi evolve {example}" for examples in EXAMPLES.values() for example in examples]

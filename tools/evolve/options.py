@@ -104,7 +104,7 @@ TABLE: tuple[Option, ...] = (
         "tie", "random", "who survives among equals", str, words=("random", "parents", "children"),
         algorithms=ONLY_ES,
     ),
-    Option("reevaluate", "yes", "parents are measured anew", str, words=YES, algorithms=ONLY_ES),
+    Option("reevaluate", "yes", "parents are measured again", str, words=YES, algorithms=ONLY_ES),
     Option(
         "average", 1.0, "how far a surviving child moves its parent's weights (1: it replaces them)", float, 1e-6, 1,
         algorithms=ONLY_ES,

@@ -1,7 +1,8 @@
 """Which champion of a run is the best: the archive against a fixed field, with seeds apart from training.
 
 The fittest of a generation is mostly lucky, and so is the best of three hundred measurements. So all champions play a
-few matches, the best of them many, and the best of these is measured once more on games that nobody was chosen by.
+few matches, the best of them many, and the best of these is measured once more, on fresh games that had no part in
+the choice.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def rank(
     again = referee.scores(weights[best], Purpose.FINAL, matches * MORE)
     order = sorted(range(len(best)), key=lambda i: -again[i])
     winner = best[order[0]]
-    say(f"generation {generations[winner]} once more, on games that nobody was chosen by")
+    say(f"generation {generations[winner]} once more, on fresh games that had no part in the choice")
     report = {
         "variant": plan.variant.name,
         "seed": plan.seed,

@@ -233,7 +233,7 @@ def percent(share: float) -> str:
 
 def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], command: str) -> Path:
     """Write `report.md` and the tables as CSV; the report's path."""
-    lines = ["# Hingston 2007, run anew", ""]
+    lines = ["# Hingston 2007, repeated", ""]
     if plan.quick:
         lines += ["**QUICK: a small version that shows the chain at work. Its numbers say nothing.**", ""]
     lines += [

@@ -223,7 +223,7 @@ def _place(given: Any) -> int:
     found = [contestant(word, ladder) for word in dict.fromkeys(words)]
     for one in found:
         if one in ladder.rungs:
-            raise LadderError(f"{one.name}: a rung of {ladder.name}: expected somebody who is not on it")
+            raise LadderError(f"{one.name}: a rung of {ladder.name}: expected a player that is not on it")
     wanted = [word.strip() for word in given.variants.split(",")] if given.variants else list(ladder.variants)
     unknown = [word for word in wanted if word not in ladder.variants]
     if unknown:

@@ -298,7 +298,7 @@ def oddities(fit: Fit) -> Iterator[str]:
         )
     yield (
         f"Chi-square of all meetings {square:.0f} with {degrees} degrees of freedom, {ratio:.2f} each (1 ±"
-        f" {slack:.2f} if one number told all): {words}."
+        f" {slack:.2f} if one rating each explained all): {words}."
     )
     for variant in fit.alone:
         alone = fitting.cells(fit, variant)

@@ -58,7 +58,7 @@ def main(argv: list[str]) -> int:
 
 
 def _overview() -> str:
-    lines = ["usage: hnefi tune COMMAND [...]   (hnefi tune COMMAND --help tells more)", ""]
+    lines = ["usage: hnefi tune COMMAND [...]   (hnefi tune COMMAND --help for details)", ""]
     lines += [f"  {name:<5}  {sentence}" for name, sentence in COMMANDS.items()]
     lines += ["", "examples:"]
     lines += [f"  hnefi tune {name} {example}" for name, examples in EXAMPLES.items() for example in examples]

@@ -44,4 +44,4 @@ def side_first(text: str) -> tuple[SideLetter | None, str]:
 def nothing_behind(word: str, rest: str) -> None:
     """WordError if something stands behind a word that takes nothing."""
     if rest:
-        raise WordError(f"{word} {shorten(rest)}: expected nothing behind {word}")
+        raise WordError(f"{word} {shorten(rest)}: expected nothing after {word}")

@@ -157,7 +157,7 @@ async def paste(c: Controller, rest: str) -> Reply:
     """A FEN, moves, or a recorded game."""
     text = rest or clipboard.get() if c.interactive else rest
     if not text or not text.strip():
-        raise WordError("paste: no clipboard can be read here: expected the text behind `paste`")
+        raise WordError("paste: no clipboard can be read here: expected the text after `paste`")
     text = text.strip()
     session = c.session
     moves = [typed_move(word) for word in text.split()]

@@ -216,7 +216,7 @@ async def replay(c: Controller, rest: str) -> Reply:
     session.paused = False
     session.replaying = pause
     await session.go_to(line[0].parent or session.game.root, looking=True)
-    return Reply((f"From the start, every {pause:g} seconds; `pause` holds it, `stop` ends it.",))
+    return Reply((f"From the start, every {pause:g} seconds; `pause` pauses it, `stop` ends it.",))
 
 
 async def pause(c: Controller, rest: str) -> Reply:
@@ -225,7 +225,7 @@ async def pause(c: Controller, rest: str) -> Reply:
     session = c.session
     _played_here(c, "pause")
     if session.mode not in ("watch", "replay") or (session.end is not None and session.replaying is None):
-        raise WordError("pause: only a game of engines or a replay can be held")
+        raise WordError("pause: only a game of engines or a replay can be paused")
     session.paused = not session.paused
     session.withdraw()
     await session.move_on()
