@@ -1,7 +1,7 @@
 """Every command that keeps what it finishes, ended at random moments: by kill -9, by Ctrl-C, by a full disk.
 
 A line in `COMMANDS` is how a command is started small, and what must be the same in the end as without all that. The
-same words go on with what is there. `HNEFI_KILLS` says how many moments each (1); `make crash-only` asks for 50.
+same words go on with what is there. `HNEFI_KILLS` says how many moments for each signal; `make crash-only` asks for 50.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ MOMENTS = int(os.environ.get("HNEFI_KILLS", "1"))
 HNEFI = [sys.executable, "-m", "hnefi.tools.cli"]
 PART = (0.0, 1.0) if MOMENTS > 1 else (0.4, 0.9)
 """Which part of a command's time the moments are drawn from; a single one is in the middle of its work."""
+SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
 MARK = "HNEFI_KILL_TEST"
 
 
@@ -72,15 +73,15 @@ def wholes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[An
     return whole
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_ended_at_any_moment_it_goes_on_to_the_same_end(
-    name: str, number: signal.Signals, tmp_path: Path, wholes: Callable[[str], tuple[Any, float]]
+    name: str, tmp_path: Path, wholes: Callable[[str], tuple[Any, float]]
 ) -> None:
-    command, mark, dice = COMMANDS[name], uuid.uuid4().hex, random.Random(f"{name} {number}")
+    """By each signal in turn, and each time it goes on with what the one before has left."""
+    command, mark, dice = COMMANDS[name], uuid.uuid4().hex, random.Random(name)
     expected, seconds = wholes(name)
     where = tmp_path
-    for attempt in range(MOMENTS):
+    for attempt, number in enumerate(SIGNALS * MOMENTS):
         process = started(command, where, mark)
         try:
             process.communicate(timeout=seconds * dice.uniform(*PART))

@@ -115,7 +115,7 @@ COMMANDS = {
         "analyze game.tafl --nodes 2000 --independent -o out.tafl", analysed, with_game, done=analysis_done
     ),
     "arena": Command(
-        "arena random-blind random-terminal --variants brandubh --pairs 4 --nodes 50 --concurrency 2 --seed 3"
+        "arena random-blind random-terminal --variant brandubh --pairs 4 --nodes 50 --concurrency 2 --seed 3"
         " --plain --out run",
         climbed,
         again="arena resume run --plain",
