@@ -98,7 +98,7 @@ _ALL: Final = (
         ("annotate too timid",), group="looking"),
     Word(
         "replay", "[SECONDS]", "show the game from its start, one ply every SECONDS seconds", ("replay", "replay 0.5"),
-        ("`pause` pauses it, `stop` ends it.",), group="looking",
+        ("`pause` interrupts it, `stop` ends it.",), group="looking",
     ),
     Word("pause", "", "pause or resume a game of engines or a replay", ("pause",), group="looking"),
     Word("step", "", "one ply of a game of engines or a replay", ("step",), group="looking"),

@@ -38,7 +38,7 @@ async def play_move(c: Controller, text: str) -> Reply:
         raise WordError(f"{text}: this game is played elsewhere: `stop` leaves it to you, `goto` looks back")
     if session.mode == "watch" and not session.paused:
         raise WordError(
-            f"{text}: engines play here: `pause` pauses the game, `side a` lets you play the attackers"
+            f"{text}: engines play here: `pause` interrupts them, `side a` lets you play the attackers"
         )
     move = session.legal(text)
     if move is None:

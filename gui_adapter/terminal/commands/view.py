@@ -216,7 +216,7 @@ async def replay(c: Controller, rest: str) -> Reply:
     session.paused = False
     session.replaying = pause
     await session.go_to(line[0].parent or session.game.root, looking=True)
-    return Reply((f"From the start, every {pause:g} seconds; `pause` pauses it, `stop` ends it.",))
+    return Reply((f"From the start, every {pause:g} seconds; `pause` interrupts it, `stop` ends it.",))
 
 
 async def pause(c: Controller, rest: str) -> Reply:
