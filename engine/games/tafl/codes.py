@@ -7,7 +7,7 @@ Kernels compare numbers; rules, FENs and people use words. Each is written down 
 from __future__ import annotations
 
 from ...sides import Reason
-from .rules import SWITCH
+from .rules import SWITCH, SWITCHES
 
 ATTACKERS, DEFENDERS = 0, 1
 DRAWN = 2
@@ -103,6 +103,8 @@ NO_MOVE_LOSE, NO_MOVE_DRAW, NO_MOVE_A, NO_MOVE_D = range(4)
 SEALED_OFF, SEALED_KING, SEALED_CORNERS = range(3)
 """No such rule; for the king alone; and with the corners of a board that has just these four."""
 
+NUMBERS = tuple(switch.name for switch in SWITCHES if switch.kind in ("yes_no", "count"))
+"""Switches that the record holds as they are: counts, and 1 for yes."""
 CODED = ("shieldwall", "berserk", "king_on_edge", "escape", "encirclement", "no_move", "repetition")
 """Switches whose words kernels know by these numbers."""
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...squares import CELLS
 from ..interface import MOVES
+from .codes import CODED, NUMBERS
 
 PLIES = 8192
 """Depth of the undo stack: game plies kept for repetition, and the search above them."""
@@ -49,31 +50,17 @@ RULES: list[Any] = [
     ("victims", _i, (2,)),  # bits of pieces that side 0 / 1 may take by custodial capture
     ("turncoats", _i),  # 1 if mercenaries may be on the board
     ("uncommon", _i),  # 1 if jumps, lines or the Linnaean rule may capture
+    # Switches under their own names: counts, 1 for yes, or the number of a word. `move_limit` is in plies, and
+    # `commander_pair` 1 only if there may be commanders.
+    *((switch, _i) for switch in (*NUMBERS, *CODED)),
     ("capture_run", _i),
-    ("shieldwall", _i),  # SHIELDWALL_…
     ("shieldwall_any", _i),
-    ("linnaean", _i),
     ("linnaean_square", _i),  # where OpenTafl looks for the king in a Linnaean capture; 0: on a throne square
-    ("berserk", _i),  # BERSERK_…
-    ("king_on_edge", _i),  # KING_ON_EDGE_…
-    ("king_with_one", _i),
-    ("commander_pair", _i),  # 1 if two commanders take the king and there may be any
-    ("escape", _i),  # ESCAPE_…
-    ("exit_fort", _i),
-    ("encirclement", _i),  # ENCIRCLEMENT_…
     ("jumpers", _i),
     ("limited", _i),  # 1 if any piece has a limited reach
-    ("capture_all", _i),
-    ("opentafl", _i),  # 1: that program's ends in that program's order
     ("sealed", _i),  # SEALED_…
-    ("no_move", _i),  # NO_MOVE_…
-    ("repetition", _i),  # REPETITION_…
-    ("repetition_count", _i),
     ("repetition_board", _i),  # 1: compare pieces alone
     ("repetition_stride", _i),  # 2 where equal positions are an even number of plies apart
-    ("draw_fort", _i),
-    ("move_limit", _i),  # in plies
-    ("quiet_limit", _i),
     ("material_attackers", _i),  # -1: no such rule
     ("material_defenders", _i),
 ]

@@ -19,6 +19,7 @@ from .codes import (
     JUMP_CAPTURE,
     KING,
     LETTERS,
+    NUMBERS,
     PIECE,
     PIECE_CODES,
     SEALED_CORNERS,
@@ -34,17 +35,6 @@ from .codes import (
 from .rules import Rules
 from .state import CORE, TAFL
 
-_AS_THEY_ARE = (
-    "capture_all",
-    "draw_fort",
-    "exit_fort",
-    "king_with_one",
-    "linnaean",
-    "opentafl",
-    "quiet_limit",
-    "repetition_count",
-)
-"""Switches that kernels read as numbers, without a word."""
 _FAR = 32
 """A reach no board can use up."""
 
@@ -270,7 +260,7 @@ def template(rules: Rules, letters: str) -> bytes:
     present = {PIECE_CODES[letter] for letter in letters}
     jumps = max((int(state["jump"][code]) for code in present), default=0)
     values: dict[str, Any] = {
-        **{name: getattr(rules, name) for name in _AS_THEY_ARE},
+        **{name: getattr(rules, name) for name in NUMBERS},
         **{name: code(name, getattr(rules, name)) for name in CODED},
         "side_zobrist": SIDE_ZOBRIST,
         "width": rules.size,
