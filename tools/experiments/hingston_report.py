@@ -242,12 +242,12 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
         (
             f"{len(plan.seeds)} seeds ({', '.join(map(str, plan.seeds))}), {plan.generations} generations; tests of "
             f"the last generation: {_matches(plan.final)}; of the others: {_matches(plan.tests)}. A match is two games "
-            "with sides swapped; per cent are matches won, draws are no wins."
+            "with sides swapped; per cent are matches won; draws do not count as wins."
         ),
         "",
         (
-            "*foreseen*: between which counts 95 % of single runs like the paper's would come, by our seeds (one seed "
-            "by chance, then as many games as the paper's by chance)."
+            "*foreseen*: the counts between which 95 % of single runs like the paper's would lie, judged by our seeds "
+            "(one seed drawn at random, then as many games as the paper's)."
         ),
         "",
     ]
