@@ -46,7 +46,8 @@ steady: .venv/.ready-dev ## tests that wait, TIMES=50 times beside busy processo
 
 MINUTES ?= 60
 fuzz: .venv/.ready-dev ## made-up input at every door for MINUTES=60; what fails is kept in tests/corpus
-	@HNEFI_FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(PYTEST) --numprocesses $(WORKERS) --timeout 0 tests/house/test_doors.py $(ARGS)
+	@HNEFI_FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(PYTEST) --numprocesses $(WORKERS) --timeout 0 \
+		tests/house/test_doors.py tests/protocol/test_fuzz.py $(ARGS)
 
 DOOR ?= all
 guided: .venv/.ready-guided ## made-up input led by coverage (atheris) at DOOR=all for MINUTES=60

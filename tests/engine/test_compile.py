@@ -272,13 +272,14 @@ def test_damaged_machine_code_is_dropped_and_compiled_again(
     damage: str, script: Path, home: Path, sound: Path
 ) -> None:
     data = sound.read_bytes()
+    middle = len(data) // 2
     home.mkdir(parents=True)
     file = home / sound.name
     file.write_bytes(
         {
             "empty": b"",
-            "cut": data[: len(data) // 2],
-            "flipped": data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
+            "cut": data[:middle],
+            "flipped": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
             "pickle": b"hnefi machine code 1\n" + bytes(32) + b"cos\nsystem\n(S'true'\ntR.",
             "text": b"hello\n",
         }[damage]
