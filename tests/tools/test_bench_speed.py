@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +24,29 @@ def compiler() -> list[str]:
     return found
 
 
+Compile = Callable[[Sequence[str], Path, dict[str, Any]], Path]
+
+
+@pytest.fixture(scope="module")
+def compile_once(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """The program in C is the same for all rule sets whose records look alike."""
+    really, known = bench_speed.compile_reference, dict[str, Path]()
+
+    def compile_reference(compiler: Sequence[str], _: Path, types: dict[str, Any]) -> Path:
+        layout = bench_speed.layout(types)
+        if layout not in known:
+            known[layout] = really(compiler, tmp_path_factory.mktemp("reference"), types)
+        return known[layout]
+
+    return compile_reference
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("name", MEASURED)
-def test_reference_does_the_same_work(name: str, compiler: list[str]) -> None:
+def test_reference_does_the_same_work(
+    name: str, compiler: list[str], compile_once: Compile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench_speed, "compile_reference", compile_once)
     # `measure` compares leaves, plies, results of games, and nodes, value and move of every iteration.
     timings = bench_speed.measure(variant.find(name), compiler, 1, sizes=SMALL)
     assert [timing.work.name.split()[0] for timing in timings] == [
@@ -65,7 +88,10 @@ def test_complaints_of_the_compiler_are_shown(compiler: list[str]) -> None:
 
 
 @pytest.mark.process
-def test_different_work_is_an_error(monkeypatch: pytest.MonkeyPatch, compiler: list[str]) -> None:
+def test_different_work_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, compiler: list[str], compile_once: Compile
+) -> None:
+    monkeypatch.setattr(bench_speed, "compile_reference", compile_once)
     monkeypatch.setattr(bench_speed, "run_reference", lambda _program, _command: (1.0, ("leaves 1",)))
     with pytest.raises(
         bench_speed.BenchError, match=r"not the same work: numba found 'leaves \d+', C 'leaves 1'"
