@@ -163,7 +163,7 @@ def test_killed_at_any_moment(tmp_path: Path, undisturbed: str) -> None:
     out = tmp_path / "run"
     dice = random.Random(1)
     kills = 0
-    for _ in range(12):
+    for _ in range(6):
         words = (
             ["es", *SMALL, "--out", str(out), "--quiet"]
             if kills % 2 == 0
