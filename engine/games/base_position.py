@@ -96,3 +96,21 @@ class Position(Protocol):
 
     def load(self, record: Any) -> Any:
         """Copies this position, with the history that its rules can ask for, into a record that fits it."""
+
+
+class Linked(Protocol):
+    """A position that knows the one before it."""
+
+    @property
+    def parent(self) -> Linked | None: ...
+    @property
+    def last_move(self) -> int: ...
+
+
+def moves_since_start(position: Linked) -> tuple[int, ...]:
+    """Every move of the game that led to a position."""
+    found = []
+    while position.parent is not None:
+        found.append(position.last_move)
+        position = position.parent
+    return tuple(reversed(found))

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import search_parts
 from listing import generate
 from numba import config
 from patience import PROMPTLY
+from search_parts import start, wander
 
 from hnefi.engine import evaluators, games
 from hnefi.engine.catalogue import MEASURED
@@ -32,10 +34,6 @@ from hnefi.engine.squares import move_name
 NAMES = [*games.names(), "hex:3", "hex:11", "hex-swap:5", "hexapawn:3x1", "hexapawn:4x4", "hexapawn:19x19"]
 
 
-def start(name: str) -> Position:
-    return games.initial(games.find(name))
-
-
 def at(name: str, fen: str) -> Position:
     return games.from_fen(games.find(name), fen)
 
@@ -49,23 +47,7 @@ def grower(**settings: Any) -> Searcher:
 def think(
     position: Position, limits: Limits, searcher: Searcher | None = None, **settings: Any
 ) -> tuple[SearchResult, list[Info]]:
-    searcher = searcher or grower(**settings)
-    infos: list[Info] = []
-    searcher.begin()
-    return searcher.search(position, limits, infos.append), infos
-
-
-def wander(name: str, seed: int, plies: int) -> Position:
-    """A position after random plies, undecided."""
-    draw = random.Random(seed)
-    while True:
-        position = start(name)
-        for _ in range(plies):
-            position = position.play(draw.choice(position.legal_moves()))
-            if position.outcome is not None:
-                break
-        else:
-            return position
+    return search_parts.think(position, limits, searcher or grower(**settings))
 
 
 def nodes_of(searcher: Searcher) -> Any:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from hnefi.engine.games.tafl import variant
-from hnefi.engine.games.tafl.position import Position
+from hnefi.engine import games
+from hnefi.engine.games.base_position import Position
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Info, Limits, SearchResult, Settings
 
 
 def start(name: str) -> Position:
-    return Position.initial(variant.find(name))
+    return games.initial(games.find(name))
 
 
 def think(

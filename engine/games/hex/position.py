@@ -14,7 +14,7 @@ import numpy as np
 from ... import squares as board
 from ...sides import Outcome, Reason, Side
 from ...wording import shorten
-from ..base_position import IllegalMove, PositionError
+from ..base_position import IllegalMove, PositionError, moves_since_start
 from ..text import format_fen, parse_fen
 from . import kernels
 from .state import CORE, new_record
@@ -146,13 +146,7 @@ class Position:
 
     @cached_property
     def moves(self) -> tuple[int, ...]:
-        """Every move since the start position."""
-        found = []
-        position = self
-        while position.parent is not None:
-            found.append(position.last_move)
-            position = position.parent
-        return tuple(reversed(found))
+        return moves_since_start(self)
 
     @cached_property
     def _stones(self) -> Mapping[int, str]:

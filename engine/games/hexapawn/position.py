@@ -12,7 +12,7 @@ import numpy as np
 
 from ...sides import Outcome, Reason, Side
 from ...squares import FILES, STRIDE, move, move_sort_key, name, origin, rank_of, square, target
-from ..base_position import IllegalMove, PositionError
+from ..base_position import IllegalMove, PositionError, moves_since_start
 from ..text import format_fen, parse_fen
 from .kernels import CORE, POSITION, WALL, generate, make, new_state, set_up
 from .variant import Variant
@@ -160,13 +160,7 @@ class Position:
 
     @cached_property
     def moves(self) -> tuple[int, ...]:
-        """All moves since the start."""
-        found = []
-        position = self
-        while position.parent is not None:
-            found.append(position.last_move)
-            position = position.parent
-        return tuple(reversed(found))
+        return moves_since_start(self)
 
     @cached_property
     def _pieces(self) -> dict[int, str]:

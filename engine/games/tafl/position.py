@@ -13,7 +13,7 @@ import numpy as np
 from ... import moves_text
 from ... import squares as board
 from ...sides import Outcome, Reason, Side
-from ..base_position import IllegalMove, PositionError
+from ..base_position import IllegalMove, PositionError, moves_since_start
 from . import adjudication, verbs  # noqa: F401  verbs: a position binds its game's kernels to them
 from .codes import CAPTURED_SQUARE, KING, LETTERS, PIECE, PIECE_CODES
 from .diagram import diagram
@@ -285,13 +285,7 @@ class Position:
 
     @cached_property
     def moves(self) -> tuple[int, ...]:
-        """All moves since `start`."""
-        found = []
-        position = self
-        while position.parent is not None:
-            found.append(position.last_move)
-            position = position.parent
-        return tuple(reversed(found))
+        return moves_since_start(self)
 
     @property
     def last_move(self) -> int:
