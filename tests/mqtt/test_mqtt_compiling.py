@@ -14,6 +14,7 @@ from mqtt_parts import FAKE, Watcher, fake, serving, until
 from hnefi.gui_adapter.mqtt import engine_process, topics
 from hnefi.gui_adapter.mqtt import remote as remote_module
 from hnefi.gui_adapter.mqtt import session as session_module
+from hnefi.gui_adapter.mqtt.brokers import find_mosquitto
 from hnefi.gui_adapter.mqtt.client import Access, parse_url
 from hnefi.gui_adapter.mqtt.engine_process import Policy
 from hnefi.gui_adapter.mqtt.remote import Remote, RemoteError
@@ -22,7 +23,14 @@ from hnefi.protocol.answers import parse_compiling
 from hnefi.protocol.client import Timeouts
 
 pytest_plugins = ["mqtt_brokers"]
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.slow,
+    # What waits for a compiler is behind the broker, whichever that is; every other module takes both.
+    pytest.mark.parametrize(
+        "broker", ["mosquitto" if find_mosquitto() else "amqtt"], indirect=True, scope="module"
+    ),
+]
 
 SLOW = FAKE.with_name("slow_engine.py")
 COLD = (sys.executable, str(SLOW), "0", "4")

@@ -2,7 +2,7 @@
 
 What `isready` waits for lasts WARM seconds, and a game that is not tafl GAME; meanwhile it is told like real
 compilation. `fail=N` lets the first N warm-ups end in an error, `no-search` every search. A
-compiler is a thread that holds on to the interpreter for a tenth of a second at a time.
+compiler is a thread that holds on to the interpreter for a tenth of a second at a time, and rests as long.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def compile_for(seconds: float, part: str) -> None:
             until = time.monotonic() + INTERVAL
             while time.monotonic() < until:
                 sum(range(1000))
-            time.sleep(0.01)
+            time.sleep(INTERVAL)
     finally:
         done.set()
         ticker.join()
