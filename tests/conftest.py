@@ -46,9 +46,11 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_hear)
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)  # readline sets them, and the workers of pytest-xdist inherit that
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        # A shell starts what goes to the background like that, and whatever tests start and interrupt would inherit it.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell starts what goes to the background without Ctrl-C, nohup without HUP; whatever tests start and interrupt
+    # would inherit it.
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, usual)
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False  # pytest-xdist would sort the files by their number of tests
 

@@ -223,7 +223,7 @@ def example(address: Address, eid: str) -> list[str]:
     replies, out = topics.reply(GUEST, "#"), topics.session(GUEST, topics.ANY, "out")
     asked = '{"id":"1","op":"open","variant":"brandubh","sid":"demo1"}'
     return [
-        "to try it, in one terminal, and then in another:",
+        "to try it, in one terminal, and then in another, the last line once the one before is answered:",
         f"  mosquitto_sub {at} -t '{replies}' -t '{out}'",
         f"  mosquitto_pub {at} -q 1 -t {topics.requests(eid, GUEST)} -m '{asked}'",
         f"  mosquitto_pub {at} -q 1 -t {topics.session(GUEST, 'demo1', 'in')} -m 'go movetime 500'",
