@@ -10,10 +10,15 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from .regular import replaceable
+
 
 def put(path: Path, data: bytes, *, draft: Path) -> None:
-    """Put `data` in place of a file, whole or not at all; what is half done lies in `draft`, beside it."""
+    """Put `data` in place of a file, whole or not at all; what is half done lies beside it under the name of `draft`.
+    A link stays one; what is no regular file is not replaced."""
     try:
+        path = replaceable(path)
+        draft = path.with_name(draft.name)
         with draft.open("wb", buffering=0) as file:
             write(file.fileno(), data)
         draft.replace(path)

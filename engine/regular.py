@@ -1,4 +1,4 @@
-"""Files that somebody named, opened so that nobody waits for ever: regular ones, and nothing else.
+"""Files that somebody named, opened so that nobody waits for ever, and replaced: regular ones, and nothing else.
 
 Whoever opens a FIFO waits until somebody writes into it, and a device may have no end. Every room opens what a person
 or another program named through here; what comes through standard input, or is meant to come as it is made (a script of
@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from pathlib import Path
 from typing import IO
 
 _KINDS = (
@@ -28,11 +29,7 @@ def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
     descriptor = os.open(path, flags)
     try:
         mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-        if not stat.S_ISREG(mode):
-            kind = next((name for test, name in _KINDS if test(mode)), "something else")
-            raise OSError(errno.EINVAL, f"{kind}, not a regular file", os.fspath(path))
+        _expect(mode, path)
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
@@ -43,3 +40,23 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
     """All that is in the file; OSError as `open_regular`."""
     with open_regular(path) as stream:
         return stream.read()
+
+
+def replaceable(path: Path) -> Path:
+    """The place of a file that is going to be put there whole: a link leads to the file it names. OSError where what is
+    there is no regular file: the new file would take its place, and /dev/null be one from then on."""
+    try:
+        place = path.resolve()
+    except RuntimeError:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path)) from None
+    if place.exists():
+        _expect(place.stat().st_mode, path)
+    return place
+
+
+def _expect(mode: int, path: str | os.PathLike[str]) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not stat.S_ISREG(mode):
+        kind = next((name for test, name in _KINDS if test(mode)), "something else")
+        raise OSError(errno.EINVAL, f"{kind}, not a regular file", os.fspath(path))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from hnefi.engine import durable
-from hnefi.engine.regular import open_regular
+from hnefi.engine.regular import open_regular, replaceable
 from hnefi.protocol.hosts.exit_codes import code_of
 
 from .common.arguments import add_variant_path, find_variant, parser
@@ -233,7 +233,7 @@ def _output(path: str | None, strict: bool) -> Iterator[_Output]:
                 shutil.copyfileobj(kept, standard)
                 standard.flush()
     else:
-        target = Path(path)
+        target = replaceable(Path(path))
         descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
         with gone_with_us(Path(temporary)):
             with os.fdopen(descriptor, "wb") as stream:

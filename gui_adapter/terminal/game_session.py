@@ -25,7 +25,7 @@ from .opponents import Opponent, Spec
 from .players import PERSON, Players
 from .positions import SIDES, Facts, facts_of, special_squares
 from .questions import Post, Question, Questions
-from .rules_process import RulesProcess, Traffic
+from .rules_process import IllegalPosition, RulesProcess, Traffic
 from .saving import game_of, record_of
 from .timers import Pace
 from .values import End, Mode, Move, Purpose, SideLetter
@@ -229,8 +229,12 @@ class GameSession:
         Returns what there is to say where record and rules differ about the end.
         """
         game = game_of(record, variant)
-        for node in _tips(game.root):
-            await self.rules.check(variant, game.start, [ply.text for ply in node.line()])
+        try:
+            for node in _tips(game.root):
+                await self.rules.check(variant, game.start, [ply.text for ply in node.line()])
+        except IllegalPosition as error:
+            # Some files name no rules, and then these are those of the game before.
+            raise IllegalPosition(f"{error} (by the rules of {variant.name})") from None
         self.put_away()
         self._take(game)
         self.pace.clock = None
@@ -270,15 +274,15 @@ class GameSession:
         self.ready = True
         await self._arrive()
 
-    # Seats and clock
+    # Players and clock
 
     def assign(self, side: SideLetter, spec: Spec | None) -> None:
-        """Let an engine sit on a side, or a person."""
+        """Let an engine play a side, or a person."""
         self.failure = 0
         self.players.assign(side, spec)
 
     def warm_up(self) -> None:
-        """Start the engines that sit here, before they are asked."""
+        """Start the engines that play, before they are asked."""
         self.players.warm_up(self.variant, self.number)
 
     def set_clock(self, times: tuple[int, int] | None) -> None:

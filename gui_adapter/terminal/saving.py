@@ -201,7 +201,11 @@ def load(path: Path, number: int | None, find: Find, variant: AnyVariant) -> Loa
             return _load(path, stream, number, find, variant)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None)
-        text = f"{path}: {reason}: expected a recorded game" if reason else str(error)
+        text = f"{reason}: expected a recorded game" if reason else str(error)
+        if not text.startswith(str(path)):
+            text = f"{path}: {text}"
+        if not reason and path.suffix.lower() == ".csv":
+            text += f" (by the rules of {variant.name}: a CSV file names none, `variant NAME` or --variant does)"
         raise SavingError(text) from None
 
 

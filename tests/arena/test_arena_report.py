@@ -17,6 +17,8 @@ from arena_results import facts, game, new_run, pairs, summary
 from hnefi.protocol.hosts import text_table
 from hnefi.tools.arena import report
 from hnefi.tools.arena.report import block, final, standings
+from hnefi.tools.arena.run import load_openings
+from hnefi.tools.arena.store import Store, StoreError
 from hnefi.tools.arena.summary import Advisory, Counts, State, document, limits_text, summarize
 from hnefi.tools.arena.values import EngineSpec, Fault, GameResult, SideLimits
 from hnefi.tools.common.rating import Model
@@ -466,6 +468,23 @@ def test_report_of_a_folder(run_folder: Path, capsys: pytest.CaptureFixture[str]
     found = json.loads(capsys.readouterr().out)
     assert (found["games"], found["faults"], found["state"]["ending"]) == (12, 1, "complete")
     assert len(found["state"]["digest"]) == 64
+
+
+def test_records_that_cannot_be_written(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run_folder.parent / "plain").write_text("")
+    beyond = run_folder.parent / "plain" / "games.tafl"
+    assert report.main_report([str(run_folder), "--records", str(beyond)]) == 4
+    assert f"{beyond}: Not a directory" in capsys.readouterr().err
+
+
+def test_openings_that_name_no_variant(run_folder: Path) -> None:
+    file = run_folder / "openings.jsonl"
+    file.write_text(file.read_text().replace("brandubh", "brbndubh", 1))
+    with (
+        Store.read(run_folder) as opened,
+        pytest.raises(StoreError, match=r"openings.jsonl: 'brbndubh': expected the name"),
+    ):
+        load_openings(opened)
 
 
 def test_one_game_of_a_folder(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -227,11 +228,48 @@ def test_games_beyond_the_log_and_games_cut_short(folder: Path) -> None:
     with reopened(folder) as opened:
         assert opened.repairs[0] == f"{GAMES} ends within game 2.2: cut off with all that came later"
         assert ids(opened) == ["1.1", "1.2", "2.1"]
-    damaged = bytearray(whole)
+    damaged = bytearray((folder / GAMES).read_bytes())
     damaged[5] ^= 1
     (folder / GAMES).write_bytes(damaged)
-    with Store.read(folder) as opened, pytest.raises(StoreError, match=r"game 1.1 is damaged"):
-        opened.result(opened.rows[1, 1])
+    with reopened(folder) as opened, pytest.raises(StoreError, match=r"game 1\.1 is damaged"):
+        list(opened.results())
+    (folder / GAMES).write_bytes(damaged + b'{"half')
+    with pytest.raises(StoreError, match=r"at byte 0 it does not hold game 1\.1"):
+        Store.resume(folder)
+
+
+@pytest.mark.parametrize("how", ["twice", "shorter", "longer"])
+def test_games_that_are_not_where_the_log_says_are_damage(folder: Path, how: str) -> None:
+    """A line that was there twice once cost the last game, cut off as if it had never been stored."""
+    first, second, *rest = (folder / GAMES).read_bytes().splitlines(keepends=True)
+    changed = {"twice": second + second, "shorter": second[30:], "longer": b"what is this" + second}[how]
+    (folder / GAMES).write_bytes(b"".join([first, changed, *rest]))
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != store.LOCK}
+    with pytest.raises(
+        StoreError, match=r"games.jsonl: damaged: at byte \d+ it does not hold game [12].[12] as"
+    ):
+        Store.resume(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != store.LOCK} == before
+
+
+def test_an_export_takes_no_device_for_a_file_and_leaves_no_draft(folder: Path) -> None:
+    fifo, real, link = (folder.parent / name for name in ("fifo", "real", "link"))
+    os.mkfifo(fifo)
+    link.symlink_to(real)
+    with Store.read(folder) as opened:
+        with pytest.raises(OSError, match="a FIFO, not a regular file"):
+            opened.rebuild(Export("new", fifo, line))
+        opened.rebuild(Export("new", link, line))
+        assert link.is_symlink()
+        assert real.read_bytes() == b"".join(map(line, GAMES_OF[:4]))
+
+        def full(_: GameResult) -> bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with pytest.raises(OSError, match=f"No space left on device: '{real}'"):
+            opened.rebuild(Export("new", real, full))
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+    assert not list(folder.parent.glob("*.new-*"))
 
 
 def test_exports_are_cut_back_completed_and_rebuilt(folder: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hnefi import players
-from hnefi.engine import games
+from hnefi.engine import durable, games
 from hnefi.engine.games.tafl import variant
 from hnefi.engine.records import corpus
 from hnefi.engine.regular import open_regular, read_regular
@@ -90,3 +91,34 @@ def test_settings_and_conversions_say_so(capsys: pytest.CaptureFixture[str], tmp
     assert convert.main(["--from", "tafl", str(DEVICE), str(tmp_path / "out.tafl")]) != 0
     assert "a device, not a regular file" in capsys.readouterr().err
     assert fingerprint._digest(DEVICE) == "unreadable"
+
+
+def test_only_regular_files_are_replaced_and_links_stay(tmp_path: Path) -> None:
+    """As root a command whose output was /dev/full made a plain file of it."""
+    fifo, real, link, loop = (tmp_path / name for name in ("fifo", "real", "link", "loop"))
+    os.mkfifo(fifo)
+    link.symlink_to(real)
+    loop.symlink_to(loop)
+    for refused, why in (
+        (fifo, "a FIFO"),
+        (tmp_path, "Is a directory"),
+        (DEVICE, "a device"),
+        (loop, "symbolic links"),
+    ):
+        with pytest.raises(OSError, match=why):
+            durable.put(refused, b"new", draft=tmp_path / "draft")
+    durable.put(link, b"new", draft=tmp_path / "draft")
+    assert link.is_symlink()
+    assert real.read_bytes() == b"new"
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "link", "loop", "real"]
+
+
+def test_a_conversion_replaces_no_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    game = tmp_path / "game.tafl"
+    game.write_text('[Variant "brandubh"]\n\na4a2 d3a3 *\n')
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    assert convert.main([str(game), str(fifo), "--to", "otg", "--force"]) == 2
+    assert "a FIFO, not a regular file" in capsys.readouterr().err
+    assert stat.S_ISFIFO(fifo.stat().st_mode)

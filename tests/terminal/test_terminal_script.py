@@ -329,6 +329,20 @@ def test_a_game_that_cannot_be_written_is_no_success(
     assert "plain/game.tafl: Not a directory: expected a file that can be written" in done.stdout
 
 
+def test_a_game_of_other_rules_says_by_which_it_was_read(home: dict[str, str], tmp_path: Path) -> None:
+    game = tmp_path / "game.csv"
+    game.write_text("d6-c6 e4-e1,0,0,Ongoing\n", encoding="utf-8")
+    done = play(home, "--load", str(game), "--screenshot", f"{tmp_path}/board.svg")
+    assert done.returncode == 2
+    assert "move 1 d6c6: " in done.stderr
+    assert "(by the rules of copenhagen)" in done.stderr
+    game.write_text("d6-c6\n", encoding="utf-8")
+    assert (
+        "a CSV file names none"
+        in play(home, "--load", str(game), "--screenshot", f"{tmp_path}/board.svg").stderr
+    )
+
+
 def test_a_picture_that_cannot_be_written_is_no_wrong_call(home: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("", encoding="utf-8")
     done = play(home, "--variant", "brandubh", "--screenshot", f"{tmp_path}/plain/board.svg")

@@ -10,6 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from hnefi.engine.regular import replaceable
+
 from ..common import svg_chart
 from ..common.svg_chart import Curve, Panel, Scale, Sheet, Word, box, width_of
 from .values import Analysed, MoveAssessment, TurningPoint, Verdict, called, end_text
@@ -53,11 +55,13 @@ def draw(game: Analysed, path: Path, engine: str, limits: str) -> None:
     draft = path.with_name(f".{path.name}.new")
     sheet, height = picture(game, engine, limits)
     try:
+        place = replaceable(path)
+        draft = place.with_name(f".{place.name}.new")
         if path.suffix.lower() == ".png":
             sheet.png(draft, height)
         else:
             draft.write_text(sheet.svg(height), encoding="utf-8")
-        draft.replace(path)
+        draft.replace(place)
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise ChartError(f"{path}: {error.strerror or error}: expected a file that can be written") from None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import nearest, shorten
+from hnefi.protocol.hosts.exit_codes import code_of, unwritten
 from hnefi.protocol.hosts.text_table import clip, flow, safe, table
 
 from ..common.rating import Fitted, Model
@@ -650,7 +651,7 @@ def _show_game(stored: Stored, word: str) -> int:
 
 
 def _guarded(command: str, action: Any) -> int:
-    """What cannot be done is one sentence on standard error, and 2."""
+    """What cannot be done is one sentence on standard error, and 2; 4 for a file that cannot be written."""
     from .options import ConfigError
     from .store import StoreError
 
@@ -659,6 +660,7 @@ def _guarded(command: str, action: Any) -> int:
     except (ConfigError, StoreError, ReportError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             raise
-        print(f"hnefi {command}: {safe(str(error))}", file=sys.stderr)
-        return 2
+        text = unwritten(error) if isinstance(error, OSError) else str(error)
+        print(f"hnefi {command}: {safe(text)}", file=sys.stderr)
+        return code_of(error)
     return code

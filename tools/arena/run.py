@@ -215,9 +215,12 @@ def load_config(folder: Path, flags: Document | None = None) -> Config:
 def load_openings(store: Store) -> dict[str, tuple[Opening, ...]]:
     """The openings that a run keeps; StoreError if they cannot be read."""
     try:
-        return openings.from_lines(store.text(OPENINGS))
+        found = openings.from_lines(store.text(OPENINGS))
+        for name in found:
+            openings.find_variant(name)
     except ValueError as error:
         raise StoreError(f"{store.folder / OPENINGS}: {error}: expected lines as they were written") from None
+    return found
 
 
 def load_fingerprint(store: Store) -> dict[str, str]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from hnefi.engine import durable
+from hnefi.engine.regular import replaceable
 from hnefi.engine.wording import shorten
 
 from ..common.pairs import Winner
@@ -302,6 +303,7 @@ class Store:
                         f" the one before it ends at {self._ends[GAMES]}: expected games one after the other"
                     )
                 elif row.offset + row.length > stored:
+                    self._expect_whole_games()
                     self.repairs.append(
                         f"{GAMES} ends within game {row.id}: cut off with all that came later"
                     )
@@ -316,10 +318,22 @@ class Store:
         if torn:
             self.repairs.append(f"{LOG}: {torn} bytes of a record that was not finished: cut off")
         if stored > self._ends[GAMES]:
+            # Only what came after whole games is the tail that a crash leaves.
+            self._expect_whole_games()
             self.repairs.append(
                 f"{GAMES}: {stored - self._ends[GAMES]} bytes of a game that was not stored: cut off"
             )
         self._log_end = end
+
+    def _expect_whole_games(self) -> None:
+        with (self.folder / GAMES).open("rb") as stream:
+            for row in self._stored():
+                stream.seek(row.offset)
+                if zlib.crc32(stream.read(row.length)) != row.check:
+                    raise StoreError(
+                        f"{self.folder / GAMES}: damaged: at byte {row.offset} it does not hold game {row.id} as it was"
+                        f" written: expected every game once, in the order of {LOG}. Nothing was changed"
+                    )
 
     def _expect_tail(self, data: bytes, end: int, number: int) -> None:
         """Only what was written last can be torn; a hole with whole lines behind it is damage."""
@@ -489,15 +503,23 @@ class Store:
     def rebuild(self, export: Export) -> int:
         """Write an export anew from the log; its length in bytes."""
         length = 0
-        made = export.path.with_name(f"{export.path.name}.new-{os.getpid()}")
-        with made.open("wb") as stream:
-            for result in self.results():
-                if result.counts:
-                    length += stream.write(export.render(result))
-            stream.flush()
-            os.fsync(stream.fileno())
-        made.replace(export.path)
-        durable.sync_folder(export.path.parent)
+        place = replaceable(export.path)
+        made = place.with_name(f"{place.name}.new-{os.getpid()}")
+        try:
+            with made.open("wb") as stream:
+                for result in self.results():
+                    if result.counts:
+                        length += stream.write(export.render(result))
+                stream.flush()
+                os.fsync(stream.fileno())
+            made.replace(place)
+        except (OSError, StoreError) as error:
+            with contextlib.suppress(OSError):
+                made.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise OSError(error.errno, error.strerror, str(export.path)) from None
+            raise
+        durable.sync_folder(place.parent)
         return length
 
     def text(self, name: str) -> str:
