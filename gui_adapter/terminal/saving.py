@@ -205,7 +205,9 @@ def load(path: Path, number: int | None, find: Find, variant: AnyVariant) -> Loa
         if not text.startswith(str(path)):
             text = f"{path}: {text}"
         if not reason and path.suffix.lower() == ".csv":
-            text += f" (by the rules of {variant.name}: a CSV file names none, `variant NAME` or --variant does)"
+            text += (
+                f" (by the rules of {variant.name}: a CSV file names none, `variant NAME` or --variant does)"
+            )
         raise SavingError(text) from None
 
 

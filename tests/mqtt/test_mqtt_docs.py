@@ -83,11 +83,11 @@ def test_a_move_from_a_shell(at_the_broker: dict[str, str]) -> None:
     )
     assert listen.stdout is not None
     try:
-        # A line of our own shows that it listens.
+        # A line of our own shows that it listens; a broker may lose one connection, so it is said until it is heard.
         ping = '{"id":"0","op":"ping"}'
         ask = ["mosquitto_pub", "-q", "1", "-t", "tafl/v1/engine/local/req/guest", "-m", ping]
         asking = subprocess.Popen(
-            ["sh", "-c", 'while "$@"; do sleep 0.2; done', "sh", *ask], env=at_the_broker
+            ["sh", "-c", 'while :; do "$@"; sleep 0.2; done', "sh", *ask], env=at_the_broker
         )
         # amqtt gives a new client retained messages that it never asked for.
         while '"id":"0"' not in (answer := listen.stdout.readline()):

@@ -262,7 +262,7 @@ def test_the_only_run_is_taken_and_several_are_listed(
 ) -> None:
     monkeypatch.setattr(watch, "LISTING", 0.4)
     assert watch.main([own_broker.url]) == 3
-    assert "nobody shows a run at this broker" in capsys.readouterr().err
+    assert "no run is shown at this broker" in capsys.readouterr().err
     over = META | {"state": "complete", "publisher": "offline"}
     asyncio.run(publish(own_broker, "old", meta=over))
     asyncio.run(publish(own_broker, "older", meta=over | {"name": HOSTILE}))
