@@ -10,16 +10,18 @@ other words, is loaded with the first of them.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 
 from hnefi.engine import about, options
 
-from .hosts.exit_codes import SIGNALLED
+from .hosts.exit_codes import DONE, SIGNALLED, STORAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +53,8 @@ def greeting(dialect: str) -> Iterator[str]:
 
 
 class Output:
-    """Lines to a file descriptor: each is one write under one lock. A reader that has gone ends the process."""
+    """Lines to a file descriptor: each is one write under one lock. A reader that has gone ends the process,
+    and so does a full disk that standard output was to be kept on."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -68,8 +71,12 @@ class Output:
                 written = os.write(self._fd, data)
                 while written < len(data):
                     written += os.write(self._fd, data[written:])
-            except OSError:
-                os._exit(0)
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    os._exit(DONE)
+                with suppress(OSError):
+                    os.write(2, f"hnefi engine: standard output: {error.strerror}\n".encode())
+                os._exit(STORAGE)
             self._write_log(b"< " + data)
 
     def reader_gone(self) -> bool:

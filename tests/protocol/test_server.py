@@ -308,6 +308,17 @@ def test_quit_ends_it_however_it_is_written(line: str) -> None:
         assert engine.process.wait(SOON) == 0
 
 
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_answers_that_a_full_disk_does_not_take() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            ENGINE, input=b"uti\nquit\n", stdout=full, stderr=subprocess.PIPE, timeout=SOON, check=False
+        )
+    assert done.returncode == exit_codes.STORAGE
+    assert done.stderr == b"hnefi engine: standard output: No space left on device\n"
+
+
 def test_garbage_is_looked_for_behind_the_warm_up_and_not_in_what_it_imported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
