@@ -119,6 +119,8 @@ def test_a_greeting_is_answered_before_there_is_a_session(broker: TestBroker) ->
         async with serving(broker.url, policy=COLD) as service, connecting(broker, service) as process:
             tell(process, "uci", "isready", "d", "uti")
             lines = await heard_until(process, "uciok")
+            # The embedded broker drops a connection now and then; the next one is made by itself, and said.
+            lines = [line for line in lines if not line.startswith("connection lost ")]
             assert not service.sessions
             assert lines[0] == f"info string connecting to {broker.url}"
             assert lines[1] == f"info string waiting for a session of {service.settings.eid}"
