@@ -529,10 +529,10 @@ def test_what_needs_more_than_was_made_ready_says_what_it_compiles(line: str, an
 def test_it_ends_at_once_while_it_compiles(word: str, way: str) -> None:
     """At the start, and for a choice that was made later."""
     # At the start the words about the compiler may come before `isready` is taken, and what came before the end of the
-    # input is still answered; later they come from the command that waits.
-    later = (
-        ("isready", "setoption name Algorithm value random") if word == "go infinite" or way == "end" else ()
-    )
+    # input, or `quit`, is still answered; later they come from the command that waits.
+    later: tuple[str, ...] = ()
+    if word == "go infinite" or way in ("end", "quit"):
+        later = ("isready", "setoption name Algorithm value random")
     engine = Slow(*(("0", "60") if later else ("60", "0")))
     try:
         engine.send("uti", *later, word)
