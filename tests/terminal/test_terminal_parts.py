@@ -15,9 +15,10 @@ from hnefi.engine.games.tafl.variant import Variant, load
 from hnefi.engine.records.record import GameRecord
 from hnefi.engine.records.rule_sets import finder
 from hnefi.engine.search.types import Limits, Score
+from hnefi.engine.squares import move, square
 from hnefi.gui_adapter.terminal import clock, command_table, opponents, saving, strength
 from hnefi.gui_adapter.terminal.commands import HANDLERS
-from hnefi.gui_adapter.terminal.game import Game
+from hnefi.gui_adapter.terminal.game import Game, Node, next_side
 from hnefi.gui_adapter.terminal.positions import facts_of, special_squares, typed_move
 from hnefi.gui_adapter.terminal.questions import as_line
 from hnefi.protocol.answers import InfoLine
@@ -362,3 +363,12 @@ def test_a_command_in_a_file_is_never_run(tmp_path: Path) -> None:
     finally:
         house.close()
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_piece_that_captures_on_keeps_the_turn() -> None:
+    """Only in a berserk turn does the piece that has just moved move again; another piece is the other side's."""
+    root = Node()
+    first = Node("a4a2", "a", root)
+    assert next_side(root, move(square(0, 3), square(0, 1))) == "a"
+    assert next_side(first, move(square(0, 1), square(3, 1))) == "a"
+    assert next_side(first, move(square(3, 2), square(0, 2))) == "d"
