@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .PHONY: help setup run play test quick steady fuzz guided soak crash-only test-clusters check audit sbom licences wheel format bench warmup clean
 
 ARGS ?=
-WORKERS ?= 3
+WORKERS ?= 4
 BIN := .venv/bin
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
@@ -24,13 +24,13 @@ play: .venv/.ready ## a game at the terminal
 	@exec $(BIN)/hnefi play $(ARGS)
 
 # Whole files go to one process: tests of a file share what takes long to start. Many tests wait for other processes, so there
-# is one process more than two cores have need of. WORKERS=0 runs all in one.
+# are two processes more than two cores have need of. WORKERS=0 runs all in one.
 # HNEFI_ORDER=word shuffles the files. Byte code is kept even where the user keeps none: each engine that a test starts would
 # read every source anew, a sixth of its start.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 INNER := not process and not broker and not slow and not exhaustive
 
-test: .venv/.ready-dev ## all tests, in three processes (WORKERS=3)
+test: .venv/.ready-dev ## all tests, in four processes (WORKERS=4)
 	@awk -F ' *[|] *' '$$2 == "`make test`" {print "from an empty cache all tests take " $$3 " on two idle cores"}' MEASUREMENTS.md >&2
 	@$(BIN)/hnefi warmup --quiet # once, rather than by every process that a test starts
 	@$(PYTEST) --numprocesses $(WORKERS) --dist loadfile $(ARGS)
@@ -51,7 +51,7 @@ fuzz: .venv/.ready-dev ## made-up input at every door for MINUTES=60; what fails
 
 DOOR ?= all
 guided: .venv/.ready-guided ## made-up input led by coverage (atheris) at DOOR=all for MINUTES=60
-	@$(BIN)/python tests/guided.py $(DOOR) $$(($(MINUTES) * 60 / $$(test $(DOOR) = all && echo 13 || echo 1)))
+	@$(BIN)/python tests/guided.py $(DOOR) $$(($(MINUTES) * 60 / $$(test $(DOOR) = all && echo 14 || echo 1)))
 
 LINES ?= 2000000
 soak: .venv/.ready-dev ## LINES=2000000 of the protocol for one engine process: flat memory, no answer lost (Linux)

@@ -1,5 +1,5 @@
-"""Everything about the package stands in pyproject.toml; here is how an editable install finds the rooms, and a wheel
-its machine code.
+"""Everything about the package stands in pyproject.toml; here is which packages the rooms hold, how an editable install
+finds the rooms, and a wheel its machine code.
 
 Where HNEFI_MACHINE_CODE names a folder, a wheel takes the `.code` files along that lie in it (`make wheel`).
 
@@ -13,6 +13,7 @@ import base64
 import hashlib
 import os
 import shutil
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -21,6 +22,16 @@ from setuptools.command.build_py import build_py
 from setuptools.command.editable_wheel import editable_wheel
 
 ROOT = Path(__file__).resolve().parent
+ROOMS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["package-dir"]
+
+
+def packages() -> list[str]:
+    """Every folder of a room with Python files, as setuptools wants to be told."""
+    return [
+        ".".join([room, *file.parent.relative_to(ROOT / folder).parts])
+        for room, folder in ROOMS.items()
+        for file in sorted((ROOT / folder).rglob("__init__.py"))
+    ]
 
 
 def link_rooms(rooms: dict[str, str]) -> Path:
@@ -81,4 +92,4 @@ class BuildPy(build_py):
                 shutil.copyfile(file, target / file.name)
 
 
-setup(cmdclass={"build_py": BuildPy, "editable_wheel": EditableWheel})
+setup(packages=packages(), cmdclass={"build_py": BuildPy, "editable_wheel": EditableWheel})

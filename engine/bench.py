@@ -12,7 +12,7 @@ from .squares import move_name
 
 DEPTH = 8
 SIGNATURE = 804_672
-"""The nodes of this version; whoever changes how the engine plays changes this, and says so in CHANGELOG.md."""
+"""The nodes of this version; a change of how the engine plays changes it, and is noted in CHANGELOG.md."""
 POSITIONS = (
     ("copenhagen", ""),
     ("copenhagen", "d1d3 e5b5 a4c4 g5g3 h11h9 f4i4"),

@@ -1,4 +1,4 @@
-"""Files that are there after a power failure, once it was said that they are.
+"""Files that survive a power failure once they are reported as written.
 
 A system keeps what is written in memory for a while. What must survive is synced: the bytes of a file, and also the
 folder that names it, because a new or changed name is lost with the folder. All errors are OSError.
@@ -13,9 +13,10 @@ from pathlib import Path
 from .regular import replaceable
 
 
-def put(path: Path, data: bytes, *, draft: Path) -> None:
-    """Put `data` in place of a file, whole or not at all; what is half done lies beside it under the name of `draft`.
-    A link stays one; what is no regular file is not replaced."""
+def put(path: Path, data: bytes, *, draft: Path | None = None) -> None:
+    """Put `data` in place of a file, whole or not at all; what is half done lies beside it under the name of `draft`,
+    which may be `NAME.new` where only one process writes. A link stays one; what is no regular file is not replaced."""
+    draft = draft or path.with_name(f"{path.name}.new")
     try:
         path = replaceable(path)
         draft = path.with_name(draft.name)

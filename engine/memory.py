@@ -1,7 +1,7 @@
 """How much memory there is for a table, asked before one is promised.
 
 A system gives out more memory than it has, and ends processes when that is touched: that a table could be allocated
-says little. What could still be had is what Linux estimates, and less where control groups (containers) set a limit.
+says little. The available memory is what Linux estimates, or less where control groups (containers) set a limit.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path, PurePosixPath
 
 MIB = 1 << 20
 KEPT_BACK = 10
-"""One part in so many of what is available is left to others, and to the engine itself."""
+"""One part in so many of the available memory is left to other programs, and to the engine itself."""
 PROC = Path("/proc")
 GROUPS = Path("/sys/fs/cgroup")
 
 
 def demand(mib: int, *, instead_of: int = 0) -> None:
-    """Make sure that a table of `mib` MiB can be had now; MemoryError with what can be had instead, as a sentence.
+    """Check that a table of `mib` MiB fits now; MemoryError with a sentence that says how much would.
 
     The table replaces one of `instead_of` MiB, whose memory comes back, and no smaller one is refused.
     """
@@ -38,7 +38,7 @@ def demand(mib: int, *, instead_of: int = 0) -> None:
 
 
 def available() -> int | None:
-    """Bytes of memory that nobody uses, within the limits of this process's control groups; None where nobody says."""
+    """Bytes of unused memory, within the limits of this process's control groups; None if unknown."""
     known = [room for room in (_system(), *_groups()) if room is not None]
     return max(0, min(known)) if known else None
 
@@ -73,7 +73,8 @@ def _groups() -> list[int | None]:
 
 
 def _left(group: Path, limit: str, used: str, cache: str) -> int | None:
-    """What a group leaves; pages of files that nobody reads any more count as free, because they are given up first."""
+    """What a group leaves; cached pages of files that are no longer read count as free, because the system drops
+    them first."""
     try:
         room = int((group / limit).read_text()) - int((group / used).read_text())
     except (OSError, ValueError):

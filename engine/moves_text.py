@@ -1,8 +1,8 @@
 """Moves as text: origin and target in every accepted spelling.
 
-Read are `d1d3`, `d1-d3`, captures behind them in either style (`d1-d3xd4/e3`, `d1-d3xd4xe3`), and OpenTafl's
-piece letters, jump and berserk signs and marks at the end (`Ne6^=e8xce7/ne9`, `Ke5-e1--`). Written is `d1d3`.
-Records of games in which stones are placed also hold `f6` and `swap`.
+It reads `d1d3`, `d1-d3`, captures behind them in either style (`d1-d3xd4/e3`, `d1-d3xd4xe3`), and OpenTafl's piece
+letters, jump and berserk characters and marks at the end (`Ne6^=e8xce7/ne9`, `Ke5-e1--`). It writes `d1d3`. Records
+of games in which stones are placed also hold `f6` and `swap`.
 """
 
 from __future__ import annotations

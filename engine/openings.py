@@ -35,15 +35,15 @@ def generate(
 
     Distinct up to the symmetries of the board that keep the game. Not over, not won within two plies for either
     side, and of the start position's value give or take `max_eval` centipawns, as `judge` says (our own search of two
-    plies if not given). The list for a larger `count` begins with that for a smaller one. Fewer come only where a
-    variant has no more that can be found.
+    plies if not given). The list for a larger `count` begins with that for a smaller one. There are fewer only where
+    no more can be found.
     """
     draw = random.Random(f"openings {VERSION} {variant.hash} {seed}")
     start = games.initial(variant)
     if start.outcome is not None:
         return
     if judge is None:
-        # The textbook search and one set of weights: openings shall not change with every idea of ours.
+        # The textbook search and one set of weights: openings must not change with every change of the engine.
         evaluator = "default-2026.1" if variant.game == "tafl" else "default"
         judge = partial(_value, Searcher(Settings(hash_mib=1, features="none", evaluator=evaluator)))
     usual = judge(start)

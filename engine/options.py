@@ -1,6 +1,6 @@
 """Every option of the engine in one table, light enough for the greeting: no dataclasses, nothing computed.
 
-`Option.read` turns text into a value; what a value does is the business of `session`, or of the protocol for the
+`Option.read` turns text into a value; `session` carries values out, or the protocol for the
 two options that are about lines (`UCI_ShowWDL`, `DebugLogFile`).
 """
 

@@ -1,8 +1,8 @@
-"""Files that somebody named, opened so that nobody waits for ever, and replaced: regular ones, and nothing else.
+"""Opening and replacing files that a user named: regular files only, so that nothing blocks forever.
 
-Whoever opens a FIFO waits until somebody writes into it, and a device may have no end. Every room opens what a person
-or another program named through here; what comes through standard input, or is meant to come as it is made (a script of
-lines, a password), does not.
+Opening a FIFO blocks until another process writes to it, and a device may have no end. All packages open files that a
+person or another program named through here; standard input and files that are read while they are written (a script
+of lines, a password) are read elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KINDS = (
 
 def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
     """The file, to be read; OSError, its `strerror` saying what it is instead, if it is no regular one."""
-    # Without waiting for whoever may stand at the other end, and without taking a terminal for ours.
+    # Do not wait for a process at the other end, and do not make a terminal the controlling one.
     flags = os.O_RDONLY | sum(
         getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
     )
@@ -43,8 +43,8 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
 
 
 def replaceable(path: Path) -> Path:
-    """The place of a file that is going to be put there whole: a link leads to the file it names. OSError where what is
-    there is no regular file: the new file would take its place, and /dev/null be one from then on."""
+    """The place of a file that is going to be put there whole: links are followed. OSError if something else than a
+    regular file is there: it would be replaced by one, /dev/null too."""
     try:
         place = path.resolve()
     except RuntimeError:

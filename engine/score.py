@@ -11,6 +11,6 @@ WON = 29000
 MAX_EVAL = 9000
 """No evaluation of an undecided position exceeds this: far from the values of won games."""
 INFINITE = 32000
-"""Beyond every value."""
+"""Greater than every value."""
 NO_LIMIT = 1 << 62
 """A number of nodes that no search reaches."""

@@ -121,7 +121,7 @@ class Session:
 
     `on_result` gets the position that was searched and the answer, exactly once per `go`. While it runs the session
     still counts as searching, and no method starts anything new before it has returned. `settle` is called before
-    anything but a search imports kernels, and returns when nobody else is doing so.
+    anything but a search imports kernels, and returns when no other thread is doing so.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Session:
         self._start: str | None = None
         self._texts: list[str] = []
         self._job: _Job | None = None
-        # Held while an answer is given out: whoever has seen the answer finds the session idle.
+        # Held while an answer is given out: a host that has seen the answer finds the session idle.
         self._turn = threading.RLock()
 
     # What there is
@@ -451,14 +451,14 @@ class Session:
 
     @property
     def effective(self) -> Settings:
-        """The settings, with an evaluator that fits the rules: who chose a wrong one must not lose a game by it."""
+        """The settings, with an evaluator that fits the rules: a wrong choice must not lose a game."""
         return replace(self._settings, evaluator="default") if self.misfit else self._settings
 
     def go(self, limits: Limits) -> None:
         """Starts a search of the current position; `on_result` will get its answer.
 
         Without anything to end it the search is infinite. A clock that is known for the other side only stands for
-        both: somebody is waiting for a move.
+        both: there is a host that waits for a move.
         """
         self._demand_idle("go")
         position = self.position

@@ -106,7 +106,7 @@ def _coordinates(size: int) -> str:
 
 
 def _piece(letter: str) -> str:
-    """One piece in a cell from 0 to 40, with a word for whoever cannot see it."""
+    """One piece in a cell from 0 to 40, with its name for screen readers."""
     if letter == "K":
         return (
             "<title>king</title>"

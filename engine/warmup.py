@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from . import catalogue
 from .compile import cache, progress
 from .squares import move_name
 
@@ -17,19 +18,19 @@ if TYPE_CHECKING:
     from .search.types import Settings
 
 BARE = "zero"
-SMALL = {"tafl": "brandubh", "hex": "hex:3", "hexapawn": "hexapawn:3x3"}
+SMALL = {name: game.small for name, game in catalogue.GAMES.items()}
 """A small variant of every game: kernels are compiled per game, not per variant."""
 
 ALGORITHMS = ("alphabeta", "minimax", "mcts")
 OTHERS = "others"
 """Counting, evaluating, and whole games in one kernel."""
+EVERYTHING = "everything"
 PORTIONS = {
     "tafl alphabeta": 50.0,
+    "tafl others": 25.0,
+    **{f"{name} {EVERYTHING}": 25.0 for name in catalogue.GAMES if name != "tafl"},
     "tafl mcts": 18.0,
     "tafl minimax": 16.0,
-    "tafl others": 25.0,
-    "hex everything": 26.0,
-    "hexapawn everything": 22.0,
 }
 """All that can be compiled, in pieces for several processes, the longest first, and the seconds that each takes
 by itself. Finer ones would compile the same parts more often."""
@@ -85,7 +86,7 @@ def prepare(variant: AnyVariant, settings: Settings | None = None) -> None:
 def load() -> bool:
     """Load what a session of tafl needs by default, if all of it is in the cache; nothing is compiled.
 
-    Returns whether it was. Who has not said yet what he wants to play need not wait for what he may never use.
+    Returns whether it was. Nothing is compiled before it is known what will be played.
     """
     from . import games
 
@@ -114,9 +115,9 @@ def warm_portion(portion: str) -> None:
     with cache.LOCK.session():
         for algorithm in ALGORITHMS:
             for evaluator in ("default", BARE):
-                if what in (algorithm, "everything"):
+                if what in (algorithm, EVERYTHING):
                     prepare(variant, Settings(algorithm=algorithm, evaluator=evaluator))
-        if what in (OTHERS, "everything"):
+        if what in (OTHERS, EVERYTHING):
             with _compiling((game, OTHERS, "")):
                 position = games.initial(variant)
                 _count(position)
@@ -126,7 +127,7 @@ def warm_portion(portion: str) -> None:
 
 @contextmanager
 def _compiling(needed: Kind) -> Iterator[None]:
-    """Whoever compiles in the block holds the lock to its end, and tells how far it is."""
+    """Hold the lock while the block compiles, and report its progress."""
     parts = USUAL.get(needed, {})
     learned = cache.times()
     expected = {part: learned.get(f"{part}/{needed[0]}", seconds) for part, seconds in parts.items()}

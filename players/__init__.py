@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from hnefi.engine import options
+from hnefi.engine.catalogue import GAMES
 from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.regular import open_regular
 from hnefi.engine.search.types import Limits
@@ -38,7 +39,6 @@ SUFFIX = ".toml"
 _LIMITS = ("depth", "nodes", "mate", "movetime")
 _KEYS = ("description", "algorithm", "evaluator", "game", "variant", "limits", "options", "rating")
 _RATING = ("elo", "error", "source")
-_GAMES = ("tafl", "hex", "hexapawn")
 _ELO_LIMIT = 10_000
 _NUMBER_LIMIT = 10**15
 _FILE_LIMIT = 64 * 1024
@@ -167,8 +167,8 @@ def _choice(file: Path, name: str, text: str) -> str:
 
 def _game(file: Path, table: Mapping[str, Any]) -> str | None:
     game = _text(file, table, "game", "") or None
-    if game is not None and game not in _GAMES:
-        raise PlayerError(f"{file}: game: {game!r:.80}: expected one of {', '.join(_GAMES)}")
+    if game is not None and game not in GAMES:
+        raise PlayerError(f"{file}: game: {game!r:.80}: expected one of {', '.join(GAMES)}")
     return game
 
 

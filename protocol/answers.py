@@ -209,7 +209,8 @@ COMPILING = "info string compiling "
 """How the lines begin that say what an engine compiles."""
 _COMPILING = re.compile(
     r"info string compiling (\d{1,9})/(\d{1,9}) (\S.{0,199}?) "
-    r"\((\d{1,9}) s(?:, about (\d{1,9}) s left)?(, in another process)?\)",
+    r"\((\d{1,9}) s(?:, about (\d{1,9}) s left)?(, in another process)?"
+    r"(?:, not kept (.+))?\)",
     re.ASCII,
 )
 
@@ -219,9 +220,9 @@ def parse_compiling(line: str) -> Progress | None:
     found = _COMPILING.fullmatch(line.strip()) if line.startswith(COMPILING) else None
     if found is None:
         return None
-    done, total, part, elapsed, remaining, elsewhere = found.groups()
+    done, total, part, elapsed, remaining, elsewhere, unkept = found.groups()
     left = None if remaining is None else float(remaining)
-    return Progress(int(done), int(total), part, float(elapsed), left, elsewhere is not None)
+    return Progress(int(done), int(total), part, float(elapsed), left, elsewhere is not None, unkept or "")
 
 
 def _fields(words: list[str], keys: set[str] | frozenset[str], once: str = "") -> Iterator[tuple[str, str]]:

@@ -8,8 +8,8 @@
 It knows processes and lines, no game: positions and moves are text. Every wait has an end, everything that is kept is
 bounded, and what goes wrong is an `EngineError` that says which engine, what was expected and what happened instead.
 
-A `go` carries a ticket: a `bestmove` answers the oldest `go` that is still unanswered, and if nobody wants that answer
-any more, or nothing was asked, it is dropped and counted in `stray_answers`.
+A `bestmove` answers the oldest `go` that is still unanswered, and if nobody wants that answer any more, or nothing was
+asked, it is dropped and counted in `stray_answers`.
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ __all__ = [
 ]
 
 GREETINGS = ("uti", "uci", "ugi")
+VARIANT_OPTIONS = ("uci_variant", "variant")
+"""Options that choose what is played, in lower case."""
 GREETING_STEP = 2.0
 """How long one greeting may stay unanswered before the next is tried as well, in seconds."""
 
@@ -122,7 +124,6 @@ class Engine(Listener):
         self._ready: deque[asyncio.Future[None]] = deque()
         self._waits: list[tuple[asyncio.Timeout, Patience]] = []
         self._answer: Callable[[], None] | None = None
-        self._tickets = 0
         self._greeted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._asking = asyncio.Lock()
         self._collected: list[str] | None = None
@@ -246,13 +247,16 @@ class Engine(Listener):
         """Returns when the engine says `readyok`; allowed at any moment, also during a search."""
         await self._ping(["isready"], self.timeouts.ready if timeout is None else timeout)
 
-    async def ask(self, question: str, timeout: float | None = None) -> list[str]:
-        """All lines the engine answers to `question`; reports and answers of a search are not among them."""
+    async def ask(
+        self, question: str, timeout: float | None = None, *, more: Sequence[str] = ()
+    ) -> list[str]:
+        """All lines the engine answers to `question`, and to `more` of them in the same write; reports and answers of
+        a search are not among them."""
         seconds = self.timeouts.answer if timeout is None else timeout
         async with self._asking:
             self._collected, self._collected_bytes = [], 0
             try:
-                await self._ping([question, "isready"], seconds)
+                await self._ping([question, *more, "isready"], seconds)
                 return self._collected
             finally:
                 self._collected = None
@@ -276,12 +280,19 @@ class Engine(Listener):
         return self._accepted(await self.ask(line, self.timeouts.ready))
 
     async def set_variant(self, name: str) -> VariantLine | None:
-        """Choose the game or rule set; returns what the engine says about it, if it says anything."""
+        """Choose the game or rule set; returns what the engine says about it, if it says anything.
+
+        A `uci` or `ugi` engine without an option for it is left alone: it plays what it plays.
+        """
         self._not_searching("variant")
         if self.proto == "uti":
             lines = self._accepted(await self.ask(f"variant {name}", self.timeouts.ready))
         else:
-            option = "UCI_Variant" if "uci_variant" in self.options else "Variant"
+            if self.options.keys().isdisjoint(VARIANT_OPTIONS):
+                await self.is_ready()  # some announce their options only after the ok word
+            option = next((option for option in VARIANT_OPTIONS if option in self.options), None)
+            if option is None:
+                return None
             lines = await self.set_option(option, name)
         return next((known for known in map(parse_variant, lines) if known), None)
 
@@ -365,8 +376,7 @@ class Engine(Listener):
         self._not_searching("go")
         self.look()
         data = self._encode([line])
-        self._tickets += 1
-        search = Search(self._tickets, self)
+        search = Search(self)
         self._searches.append(search)
         return search, data
 

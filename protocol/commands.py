@@ -137,7 +137,7 @@ class Commands:
         return inbox.closed and (self._begun_at_end or not inbox.told_to_quit)
 
     def _run(self, word: str, work: Callable[[], T], done: Callable[[T], None]) -> None:
-        self._begun_at_end = self._server.inbox.closed
+        self._begun_at_end = self._server.input_has_ended
         self.session.run(word, work, done)
 
     # The conversation

@@ -68,6 +68,9 @@ class Help(argparse.RawDescriptionHelpFormatter):
 class Parser(argparse.ArgumentParser):
     """Says in a line what is wrong and where help is, which twenty lines of usage hide; so do parsers below it."""
 
+    ask_instead: Callable[[argparse.ArgumentParser], None] | None = None
+    """Called with the first parser that is to read a command line, instead of it; a shell's completion sets it."""
+
     def __init__(self, *arguments: Any, **how: Any) -> None:
         """As argparse's own."""
         super().__init__(*arguments, **how)
@@ -90,7 +93,18 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """As argparse's own, old spellings read as the new ones."""
+        self._ask_instead()
         return super().parse_known_args(self._anew(sys.argv[1:] if args is None else args), namespace)
+
+    def parse_known_intermixed_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse's own."""
+        self._ask_instead()
+        return super().parse_known_intermixed_args(args, namespace)
+
+    def _ask_instead(self) -> None:
+        ask, Parser.ask_instead = Parser.ask_instead, None
+        if ask is not None:
+            ask(self)
 
     def _anew(self, words: Sequence[str]) -> list[str]:
         """A command line in today's spelling."""

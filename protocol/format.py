@@ -47,6 +47,8 @@ def compiling_line(progress: Progress) -> str:
         details.append(f"about {progress.remaining:.0f} s left")
     if progress.elsewhere:
         details.append("in another process")
+    if progress.unkept:
+        details.append(f"not kept {shown(progress.unkept, 500)}")
     part = shown(" ".join(progress.part.split())) or "-"
     return f"info string compiling {progress.done}/{progress.total} {part} ({', '.join(details)})"
 

@@ -134,7 +134,6 @@ class Process:
         self._sent: asyncio.Event = asyncio.Event()
         self._sent.set()
         self._ended: asyncio.Event = asyncio.Event()
-        self._readers: set[int] = set()
         self._stdin: int | None = self._adopt(child.stdin)
         self._stdout: int | None = self._adopt(child.stdout)
         self._stderr: int | None = self._adopt(child.stderr)

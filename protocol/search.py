@@ -131,8 +131,7 @@ class Search:
     `Engine.post`.
     """
 
-    def __init__(self, ticket: int, engine: Asked) -> None:
-        self.ticket = ticket
+    def __init__(self, engine: Asked) -> None:
         self.sent = 0.0
         self._engine = engine
         self._latest: dict[bytes, bytes] = {}

@@ -113,9 +113,13 @@ class Output:
 
 
 class Line(bytes):
-    """One line of input without its end; `cut` if there was more of it than `LINE_LIMIT`."""
+    """One line of input without its end.
+
+    `cut` if there was more of it than `LINE_LIMIT`; lines with the same `batch` number were written at once.
+    """
 
     cut = False
+    batch = 0
 
 
 def read_lines(fd: int) -> Iterator[list[Line]]:
@@ -125,6 +129,7 @@ def read_lines(fd: int) -> Iterator[list[Line]]:
     """
     rest = b""
     skipping = False
+    batch = 0
     while True:
         try:
             chunk = os.read(fd, LINE_LIMIT)
@@ -132,7 +137,7 @@ def read_lines(fd: int) -> Iterator[list[Line]]:
             chunk = b""
         if not chunk:
             if rest and not skipping:
-                yield [Line(rest)]
+                yield _numbered([Line(rest)], batch)
             return
         *texts, rest = (rest + chunk).split(b"\n")
         if skipping and texts:
@@ -144,7 +149,16 @@ def read_lines(fd: int) -> Iterator[list[Line]]:
             skipping = True
         if skipping:
             rest = b""
-        yield lines
+        yield _numbered(lines, batch)
+        # A full buffer is taken for a part of something longer.
+        if len(chunk) < LINE_LIMIT:
+            batch += 1
+
+
+def _numbered(lines: list[Line], batch: int) -> list[Line]:
+    for line in lines:
+        line.batch = batch
+    return lines
 
 
 def _cut(text: bytes) -> Line:
@@ -156,7 +170,7 @@ def _cut(text: bytes) -> Line:
 class Inbox:
     """The lines between the thread that reads and the thread that carries out.
 
-    `closed`: no more will come. `told_to_quit`: because of `quit`.
+    `closed`: no more will come. `told_to_quit`: because of `quit`, which came in the batch `last_batch`.
     """
 
     def __init__(self) -> None:
@@ -165,6 +179,7 @@ class Inbox:
         self._changed = threading.Condition(threading.Lock())
         self.closed = False
         self.told_to_quit = False
+        self.last_batch = 0
 
     def put(self, lines: Sequence[Line]) -> None:
         """Adds the lines of one read, up to `quit`; blocks while far too much is waiting.
@@ -179,6 +194,7 @@ class Inbox:
                 self._waiting_bytes += len(line) + 64
                 if line.split() == [b"quit"]:
                     self.closed = self.told_to_quit = True
+                    self.last_batch = line.batch
                     break
             self._changed.notify_all()
 
@@ -216,7 +232,16 @@ class Server:
         self._hearing: AbstractContextManager[None] | None = None
         self._hearing_lock = threading.Lock()
         self._finished = threading.Event()
+        self._batch = 0
         self._waiting = False
+
+    @property
+    def input_has_ended(self) -> bool:
+        """Whether the line being carried out is one of the last, which are all answered.
+
+        A `quit` that was written later than the line ends what the line began, however late the line was taken.
+        """
+        return self.inbox.closed and self._batch >= self.inbox.last_batch
 
     @property
     def commands(self) -> Commands:
@@ -285,7 +310,7 @@ class Server:
 
     def load(self, work: Callable[[], object]) -> None:
         """Does `work`, which may take long and which nobody waits for once the input has ended."""
-        self._waiting = not self.inbox.closed
+        self._waiting = not self.input_has_ended
         try:
             work()
         finally:
@@ -326,6 +351,7 @@ class Server:
             self.commands.carry_out(["setoption", "name", name, "value", value])
         while (line := self.inbox.get()) is not None:
             self.output.log_input(line)
+            self._batch = line.batch
             dialect = GREETINGS.get(line.strip())
             if dialect is not None and self._commands is None:
                 self.greet(dialect)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ORDER = os.environ.get("HNEFI_ORDER", "")
 """Shuffles the files: any word is a seed."""
@@ -44,6 +45,9 @@ def _hear(event: str, _: object) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_hear)
+    # Neither examples nor their making may be timed: other work on the machine would decide what passes.
+    settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("patient")
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)  # readline sets them, and the workers of pytest-xdist inherit that
     # A shell starts what goes to the background without Ctrl-C, nohup without HUP; whatever tests start and interrupt
@@ -172,3 +176,12 @@ def corpora() -> Path:
     if not Path(folder).is_dir():
         pytest.fail(f"HNEFI_CORPORA={folder!r}: expected a folder")
     return Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def _kept() -> Iterator[None]:
+    """A cache that one test made unwritable is not reported in the next."""
+    yield
+    progress = sys.modules.get("hnefi.engine.compile.progress")
+    if progress is not None:
+        progress.cannot_keep("")

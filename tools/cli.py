@@ -7,6 +7,7 @@ need, and so that the tools may start an adapter without depending on it. A subc
 
 from __future__ import annotations
 
+import os
 import sys
 
 from hnefi.protocol.hosts.exit_codes import SIGNALLED, STORAGE, UNWRITABLE, USAGE, unwritten
@@ -22,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "hnefi.tools.players",
         "who can play: by name, what each plays and how, ratings where measured",
     ),
+    "engines": ("hnefi.tools.engines", "other programs as opponents, under names of your own"),
     "rules": ("hnefi.tools.rules", "every rule switch of one variant, in words, as OTN or as hash"),
     "verify": ("hnefi.tools.verify", "read recorded games and report every disagreement with the rules"),
     "convert": ("hnefi.tools.convert", "recorded games from one format into another, checked if you like"),
@@ -48,6 +50,22 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "which side a rule set favours, what a switch changes, what would make it fair",
     ),
     "mqtt": ("hnefi.gui_adapter.mqtt.command", "the engine as a service behind an MQTT broker"),
+    "tablut": (
+        "hnefi.gui_adapter.tablut.command",
+        "the Bologna Tablut competition: on its server, or in its place",
+    ),
+    "otep": (
+        "hnefi.gui_adapter.otep.command",
+        "OpenTafl: our engine behind its board, and its engine as one of ours",
+    ),
+    "htp": (
+        "hnefi.gui_adapter.htp.command",
+        "the Hnefatafl Text Protocol: an engine, a player on a light server, their engines",
+    ),
+    "hnefatafl-org": (
+        "hnefi.gui_adapter.hnefatafl_org.command",
+        "the engine as an account on the public server hnefatafl.org",
+    ),
     "evolve": ("hnefi.tools.evolve.command", "evaluators that learn by playing against each other"),
     "tune": (
         "hnefi.tools.tune.command",
@@ -61,12 +79,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "hnefi.tools.tactics.command",
         "positions with proven wins and losses: solved by an engine, proven again, found",
     ),
+    "completion": ("hnefi.tools.completion", "has bash, zsh or fish complete the words of hnefi"),
     "warmup": ("hnefi.tools.warmup", "compile every kernel now rather than at the first start"),
 }
 
 RENAMED = {"replay": "verify"}
 """Subcommands that had another name before this release: the old one works, and says what is new."""
-ADAPTERS = ("engine", "play", "mqtt")
+ADAPTERS = ("engine", "play", "mqtt", "tablut", "otep", "htp", "hnefatafl-org")
 """They know themselves what signals mean, and say in their own way that kernels are compiled."""
 
 
@@ -75,7 +94,10 @@ def main(argv: list[str] | None = None) -> int:
     called wrongly, 4 if something could not be written (docs/endings.md)."""
     if argv is None:
         _open_streams()
+        _write_whole_lines()
         _leave_garbage()
+        if "_ARGCOMPLETE" in os.environ:
+            return _complete()
     arguments = sys.argv[1:] if argv is None else argv
     command = arguments[0] if arguments else "--help"
     try:
@@ -86,8 +108,6 @@ def main(argv: list[str] | None = None) -> int:
         return SIGNALLED
     except BrokenPipeError:
         # Whoever read our output has gone (`hnefi variants | head`); python would complain once more while it exits.
-        import os
-
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -98,10 +118,18 @@ def main(argv: list[str] | None = None) -> int:
     return status if interrupts is None else interrupts.ended(status)
 
 
+def _complete() -> int:
+    """A shell asks how a command line goes on."""
+    try:
+        from . import completion
+
+        return completion.complete(COMMANDS, lambda command, words: _run(command, words, program=False))
+    except ImportError:
+        return 0
+
+
 def _open_streams() -> None:
     """The null device where a standard stream is closed: Python has None there, and the next file its number."""
-    import os
-
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             opened = os.open(os.devnull, os.O_RDWR)
@@ -109,6 +137,14 @@ def _open_streams() -> None:
                 os.dup2(opened, number)
                 os.close(opened)
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def _write_whole_lines() -> None:
+    """Under PYTHONUNBUFFERED `print` writes a text and its newline one by one, and what another thread or process says
+    on the same pipe gets between them: a line is one write here, as it is without that variable."""
+    for stream in (sys.stdout, sys.stderr):
+        if getattr(stream, "write_through", False):
+            stream.reconfigure(write_through=False, line_buffering=True)  # type: ignore[union-attr]
 
 
 def _leave_garbage() -> None:
@@ -165,7 +201,8 @@ def overview() -> str:
     from hnefi.protocol.flags import filled
 
     lines = ["usage: hnefi COMMAND [...]   (hnefi COMMAND --help for details)", ""]
-    lines += [f"  {command:<11}  {sentence}" for command, (_, sentence) in COMMANDS.items()]
+    width = max(map(len, COMMANDS))
+    lines += [f"  {command:<{width}}  {sentence}" for command, (_, sentence) in COMMANDS.items()]
     lines += ["", "  hnefi --version prints the version"]
     return filled("\n".join(lines))
 

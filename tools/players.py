@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from hnefi.protocol.hosts.text_table import room
+from hnefi.protocol.hosts import registry
+from hnefi.protocol.hosts.text_table import aligned, room
 
 from .common.arguments import find_variant, parser
 from .ladder import published, showing
@@ -14,6 +16,7 @@ from .ladder import published, showing
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from hnefi.engine.games.base_variant import AnyVariant
     from hnefi.players import Player, Rating
 
 ROOM = 40
@@ -42,6 +45,7 @@ def main(argv: list[str]) -> int:
     variant = find_variant(options, arguments.variant) if arguments.variant else None
     try:
         found = players.everything(arguments.path)
+        engines = _registered(variant)
         if arguments.name is not None:
             named = [player for player in found if player.name == arguments.name]
             found = named or [players.load(arguments.name)]
@@ -60,6 +64,12 @@ def main(argv: list[str]) -> int:
         print(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
         print("\n".join(table(found) if arguments.name is None else portrait(found[0], shown["provenance"])))
+        if arguments.name is None and engines:
+            print(
+                "\n".join(
+                    ["", "Your own engines (hnefi engines), which can be named in the same places:", *engines]
+                )
+            )
     return 0
 
 
@@ -90,6 +100,21 @@ def table(found: Sequence[Player]) -> list[str]:
     return [*lines, "", *wrap(end, min(wide, LINE))]
 
 
+def _registered(variant: AnyVariant | None) -> list[str]:
+    """One line per engine that the user has added, if it plays the variant. What is wrong with their file is told."""
+    try:
+        engines, complaints = registry.read()
+    except registry.RegistryError as error:
+        engines, complaints = {}, {"": str(error)}
+    for complaint in complaints.values():
+        print(complaint, file=sys.stderr)
+    known = list(engines.values())
+    if variant is not None:
+        known_as = (variant.name, *variant.aliases)
+        known = [engine for engine in known if not engine.misfit(known_as)]
+    return [f"  {line}" for line in aligned([(one.name, one.description or one.command) for one in known])]
+
+
 def portrait(player: Player, provenance: Mapping[str, Any]) -> list[str]:
     """Everything about one player, a line each."""
     limits = as_json(player)["limits"]
@@ -108,8 +133,7 @@ def portrait(player: Player, provenance: Mapping[str, Any]) -> list[str]:
         (name, value if isinstance(value, str) else json.dumps(value)) for name, value in provenance.items()
     ]
     facts.append(("file", str(player.file)))
-    width = max(len(name) for name, _ in facts)
-    lines = [player.name, player.description, "", *(f"  {name:<{width}}  {text}" for name, text in facts)]
+    lines = [player.name, player.description, "", *(f"  {line}" for line in aligned(facts))]
     for name, entry in _measured(player).items():
         lines += ["", f"{name} on {published.CURRENT}:", *showing.portrait(entry)]
     return lines

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hnefi.protocol.hosts.exit_codes import code_of
+from hnefi.protocol.hosts.text_table import aligned
 
 from .common.arguments import add_variant_path, find_variant, parser
 
@@ -58,7 +59,7 @@ def main(argv: list[str]) -> int:
     if arguments.hash:
         print(variant.hash)
     elif arguments.switches:
-        print("\n".join(columns(variant.rules_lines())))
+        print("\n".join(aligned(variant.rules_lines())))
     elif arguments.otn:
         from hnefi.engine.games.tafl.otn import export_rules
 
@@ -145,15 +146,9 @@ def shown(variant: AnyVariant) -> list[str]:
         games.initial(variant).diagram(),
         "",
         *described,
-        *columns(variant.rules_lines()),
+        *aligned(variant.rules_lines()),
         *source,
     ]
-
-
-def columns(lines: tuple[tuple[str, str], ...]) -> list[str]:
-    """Names and values below each other."""
-    width = max((len(name) for name, _ in lines), default=0)
-    return [f"{name:<{width}}  {value}" for name, value in lines]
 
 
 def diff(argv: list[str]) -> int:

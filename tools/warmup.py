@@ -12,7 +12,7 @@ from .common.interrupts import caught, check
 
 MIB = 1024 * 1024
 MOST_JOBS = 4
-"""There is not much more to share out: everybody waits for the largest portion."""
+"""More processes gain little: all wait for the largest portion."""
 
 
 def main(argv: list[str]) -> int:
@@ -86,7 +86,7 @@ def warm(jobs: int | None) -> None:
     if jobs == 1:
         warmup.warm()
         return
-    # Which portion is ready next nobody can know: they are counted, not named.
+    # Portions finish in any order: they are counted, not named.
     expected = {f"portion {n}": cost / jobs for n, cost in enumerate(warmup.PORTIONS.values(), 1)}
     with cache.LOCK.session(), progress.plan(expected):
         cache.LOCK.acquire("everything")

@@ -27,19 +27,20 @@ from . import progress, sources
 SHIPPED = Path(__file__).resolve().parent / "machine_code"
 """Machine code that came with the package, if any did: only read, and trusted like the Python code beside it."""
 OWN = "HNEFI_OWN_CODE"
-"""Where this is set in the environment, nobody looks there."""
+"""If this is set in the environment, that machine code is not used."""
 _HEAD = b"hnefi machine code 1\n"
 _TIMES = "times.json"
 _SUFFIX = ".code"
 _LOCKED = ".lock"
 
 KEPT_DAYS = 30
-"""What nobody has used for so long goes, whatever room there is."""
+"""Files not used for so many days are removed, however much room there is."""
 KEPT_BYTES = 256 * 1024 * 1024
-"""Above this size the files that have waited longest for a use go, but none that was used within a day."""
+"""Above this size the least recently used files are removed, but none that was used within a day."""
+NO_HOME = "there is no home folder"
 _DAY = 86400.0
 _STALE = 15.0
-"""Seconds without a sign of life after which whoever holds the lock is believed stopped."""
+"""Seconds without a sign of life after which the process that holds the lock is taken for stopped."""
 _LOOK = 0.1
 
 
@@ -60,22 +61,26 @@ def folder() -> Path | None:
 
 
 class _Notice:
-    """Says once on standard error why nothing can be kept: everything works, but each start compiles anew."""
+    """Says once on standard error why nothing can be kept: everything works, but each start compiles again."""
 
     said = False
 
-    def __call__(self, place: Path | None, reason: str) -> None:
+    def __call__(self, unkept: str) -> None:
         if not self.said:
             self.said = True
-            where = f"in {place}" if place else "anywhere"
-            print(
-                f"hnefi: machine code cannot be kept {where} ({reason}): each start compiles anew",
-                file=sys.stderr,
-                flush=True,
-            )
+            print(f"hnefi: {progress.unkept_text(unkept)}", file=sys.stderr, flush=True)
 
 
-_cannot_keep = _Notice()
+tell_unkept = _Notice()
+
+
+def _cannot_keep(place: Path | None, error: OSError | str) -> None:
+    """Tell those who read standard error, and those who hear how compiling goes."""
+    where = f"in {place}" if place else "anywhere"
+    reason = error if isinstance(error, str) else error.strerror or str(error)
+    unkept = f"{where} ({reason})"
+    progress.cannot_keep(unkept)
+    tell_unkept(unkept)
 
 
 def load(name: str) -> bytes | None:
@@ -104,7 +109,7 @@ def save(name: str, content: bytes) -> None:
     """Keep `content` under `name`; where that cannot be done, one line on standard error says so."""
     place = folder()
     if place is None:
-        _cannot_keep(None, "there is no home folder")
+        _cannot_keep(None, NO_HOME)
         return
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -114,7 +119,7 @@ def save(name: str, content: bytes) -> None:
         _write(path, _HEAD + hashlib.sha256(content).digest() + content)
         _prune(place)
     except OSError as error:
-        _cannot_keep(place, error.strerror or str(error))
+        _cannot_keep(place, error)
 
 
 def drop(name: str) -> None:
@@ -141,7 +146,7 @@ def _remove(path: Path) -> bool:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """The whole file or none of it, whoever reads meanwhile."""
+    """Write the whole file or nothing, so that readers never see half of it."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -219,7 +224,7 @@ def damaged() -> list[Kept]:
     for one in kept():
         try:
             data = read_regular(one.path)
-        except FileNotFoundError:  # another process has removed it meanwhile
+        except FileNotFoundError:  # another process has just removed it
             continue
         except OSError:
             data = b""
@@ -234,7 +239,7 @@ def clear() -> int:
 
 
 def _prune(place: Path) -> None:
-    """Make room: by age, then by size; never what was used within a day, perhaps by another checkout."""
+    """Make room: by age, then by size; never what was used within a day, since another checkout may need it."""
     files = kept(place)
     room = sum(one.size for one in files)
     for one in files:
@@ -274,7 +279,7 @@ def note_time(entry: str, seconds: float) -> None:
 def _place() -> Path:
     place = folder()
     if place is None:
-        raise FileNotFoundError("no home folder")
+        raise FileNotFoundError(NO_HOME)
     return place
 
 
@@ -282,7 +287,7 @@ def _place() -> Path:
 
 
 def _lock_name() -> str:
-    """The lock of those who would compile the same: of one version of our kernels, of numba and of Python."""
+    """The lock of all processes that would compile the same: one version of our kernels, of numba and of Python."""
     from importlib import metadata  # slow to load, and only needed where something is compiled
 
     settings = (f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_"))
@@ -304,7 +309,8 @@ class Lock:
 
     @contextlib.contextmanager
     def session(self) -> Iterator[None]:
-        """Whoever compiles something in the block keeps the lock to its end: its other parts are half done already."""
+        """A process that compiles something in the block keeps the lock until the block ends: the rest is half
+        done already."""
         self._sessions += 1
         try:
             yield
@@ -324,8 +330,8 @@ class Lock:
     def acquire(self, part: str) -> bool:
         """Wait until no other process of this version compiles.
 
-        Returns whether anybody else did, so that looking again may help.
-        Somebody who gives no sign of life for `_STALE` seconds, a stopped process, is waited for no longer.
+        Returns whether another one did, so that looking again may help. A process without a sign of life for
+        `_STALE` seconds is taken for stopped, and waited for no longer.
         """
         if self._file is not None or self._lent:
             return False
@@ -335,8 +341,11 @@ class Lock:
             place = _place()
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = os.open(place / _lock_name(), os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-        except (ImportError, OSError):
-            return False  # nothing can be shared: everybody compiles for himself
+        except ImportError:
+            return False  # nothing can be shared: each process compiles for itself
+        except OSError as error:
+            _cannot_keep(folder(), error)  # now rather than when the first part is compiled
+            return False
         waited = False
         begun = time.time()
         try:

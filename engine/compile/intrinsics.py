@@ -1,4 +1,4 @@
-"""What kernels ask of the compiler beyond numba's language: one more compilation pass for each wish.
+"""What kernels ask of the compiler beyond numba's language: one more compilation pass for each of these.
 
 An index counts from the start. numba lets every signed index count from the end too if it is negative, and pays
 for that with a comparison and a selection at each access; in the inner loops of move generation that is a quarter of
@@ -133,9 +133,9 @@ def fetch_add(record: Any, field: str, amount: int) -> int:
 
 
 def set_once(record: Any, field: str, value: int) -> int:
-    """Set an integer field that is 0, whoever else tries; the value before: 0 for the one who has set it.
+    """Set an integer field that is 0, while other threads try the same; the value before: 0 for the thread that has
 
-    What was written before is seen by whoever sees the value.
+    set it. A thread that sees the value also sees everything written before it was set.
     """
     before = int(record[field])
     if before == 0:

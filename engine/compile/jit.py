@@ -4,8 +4,8 @@ Every kernel takes structured records (`numpy` dtypes, one pointer each) and is 
 Importing this module imports numba: nothing on the way to the protocol's greeting may do that.
 
 With a version of numba that `linking.py` knows, machine code is made for entries only; elsewhere, or where
-HNEFI_COMPILER=numba asks for it, every kernel goes numba's own way: the same machine code for three to six times the
-time, kept by numba in a folder named by a hash of all sources.
+HNEFI_COMPILER=numba asks for it, numba compiles every kernel in its own way: the same machine code in three to six
+times the time, kept by numba in a folder named by a hash of all sources.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from . import cache, sources
 from .intrinsics import Bound, Called, Inlined
 
 TESTED = ((0, 68), (0, 69))
-"""The first version of numba that `linking.py` is known to work with, and the first that nobody has tried."""
+"""The first version of numba that `linking.py` is known to work with, and the first that is untested."""
 
 OPTIONS: dict[str, Any] = {
     "nogil": True,
@@ -61,7 +61,7 @@ if LINKED:
         return Kernel(function, OPTIONS)
 
     def inline(function: Callable[..., Any]) -> Any:
-        """A helper that LLVM must melt into its callers."""
+        """A helper that LLVM must inline into its callers."""
         return Kernel(function, OPTIONS, melted=True)
 
     BINDING = {**OPTIONS, "pipeline_class": BOUND}
@@ -71,7 +71,7 @@ else:
         # Not the environment variable: a child process of another build would inherit it and run our code.
         _stamp = sources.stamp_of_all(Path(__file__).resolve().parents[1])
         numba.config.CACHE_DIR = str(_place / f"numba-{_stamp[:16]}")
-    # forceinline=False is said aloud: a kernel first compiled for a forced-inline caller would inherit the flag.
+    # forceinline=False is explicit: a kernel first compiled for a forced-inline caller would inherit the flag.
     entry = numba.njit(cache=True, forceinline=False, pipeline_class=Called, **OPTIONS)
     kernel = numba.njit(forceinline=False, pipeline_class=Called, **OPTIONS)
     inline = numba.njit(forceinline=True, pipeline_class=Inlined, **OPTIONS)

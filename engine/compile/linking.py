@@ -1,12 +1,12 @@
 """Machine code for entries only: what they call is lowered once, and linked.
 
 numba optimises every function for itself, each time with all that it calls, and emits machine code for all of it: the
-time grows with the square of the depth of calls, and nobody ever calls most of the result. Here a kernel becomes no
-more than a `Part`, simplified LLVM code that waits to be linked; only what Python calls becomes a `Program`: its
-parts, each once, optimised and emitted together.
+time grows with the square of the depth of calls, and most of the result is never called. Here a kernel becomes only a
+`Part`, simplified LLVM code that can be linked; only what Python calls becomes a `Program`: its parts, each once,
+optimised and emitted together.
 
-All this leans on numba's inner classes, which no promise keeps stable: `jit.py` knows the versions that it was tried
-with and takes numba's own way elsewhere.
+All this depends on numba's internal classes, which may change: `jit.py` knows the versions that it was tested with
+and leaves other versions to numba's own way.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Program(codegen.JITCodeLibrary):
         for library in called_by(self):
             self._reload_init.update(library._reload_init)
             _link(self._final_module, library)
-        # Nobody else may call them: LLVM need not keep what it has melted into the callers.
+        # No other code may call them: LLVM need not keep what it has inlined into the callers.
         for function in self._final_module.functions:
             if not function.is_declaration and function.name not in own:
                 function.linkage = llvm.Linkage.internal
@@ -139,7 +139,7 @@ _return_types = TypeInferer.return_types_from_partial
 
 
 def _return_types_once(self: Any) -> Any:
-    """What a recursive function returns, found once: numba infers the whole function anew at every recursive call.
+    """What a recursive function returns, found once: numba infers the whole function again at every recursive call.
 
     The answer cannot differ, since each time numba starts from a copy that knows nothing but the arguments.
     """
@@ -183,7 +183,7 @@ class _Entry(CPUDispatcher):
     """The function around a kernel that Python calls."""
 
     def compile(self, sig: Any) -> Any:
-        # Numba's own lock is let go too early for us: a thread that has finished would give back what the next one has
+        # Numba's own lock is released too early for us: a thread that has finished would release what the next one has
         # just taken.
         with global_compiler_lock:
             try:
@@ -205,7 +205,7 @@ class Kernel(CPUDispatcher):
         melted: bool = False,
         cached: bool = False,
     ) -> None:
-        # forceinline is said aloud: a kernel first compiled for a forced-inline caller would inherit the flag.
+        # forceinline is explicit: a kernel first compiled for a forced-inline caller would inherit the flag.
         self._options = {"nopython": True, "forceinline": False, **options}
         super().__init__(
             function,
@@ -262,8 +262,9 @@ class MachineCode(_Cache):
         if found is None:
             if cache.only_loading():
                 raise cache.NotCompiled(label)
-            if cache.LOCK.acquire(label):
-                found = self._load(sig, target_context)
+            # Whoever held the lock until now may have compiled it, also if it was released before we had to wait.
+            cache.LOCK.acquire(label)
+            found = self._load(sig, target_context)
         if found is None:
             progress.begin(label)
         else:
@@ -312,7 +313,7 @@ def _record(dtype: Any) -> Any:
 
 
 SHIPPED_FOR = "x86-64-v3"
-"""The processors that machine code is shipped for: those with all of `_NEEDED`, most since 2013."""
+"""The processors for which machine code is shipped: those with all of `_NEEDED`, most since 2013."""
 _NEEDED = {
     *("+cmov", "+cx8", "+fxsr", "+mmx", "+sse", "+sse2"),  # every 64-bit processor
     *("+crc32", "+cx16", "+popcnt", "+sahf", "+sse3", "+sse4.1", "+sse4.2", "+ssse3"),  # v2

@@ -1,6 +1,6 @@
-"""What is being compiled, told to whoever waits: at most once a second, from a thread of its own.
+"""What is being compiled, reported to a listener at most once a second, from a thread of its own.
 
-A compiler that works says so even while one function keeps it busy for long, so a listener that hears nothing for
+Reports come even while a single function takes long, so a listener that hears nothing for
 several seconds may take it for dead. This module imports neither numpy nor numba.
 """
 
@@ -15,15 +15,16 @@ from dataclasses import dataclass
 INTERVAL = 1.0
 """Seconds between two reports."""
 PATIENCE = 0.3
-"""Seconds before the first: what takes less is not worth a line."""
+"""Seconds before the first report: shorter compilations are not reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """Compilation as it stands: `done` of `total` parts are ready and `part` is being worked on.
 
-    `elapsed` and `remaining` are seconds; `remaining` is None where nobody can tell. `elsewhere` says that another
-    process compiles and this one waits for it.
+    `elapsed` and `remaining` are seconds; `remaining` is None if it cannot be estimated. `elsewhere` says that another
+    process compiles and this one waits for it. `unkept` says where nothing that is compiled can be kept, and why: `in
+    /cache/hnefi (Read-only file system)`.
     """
 
     done: int
@@ -32,6 +33,12 @@ class Progress:
     elapsed: float
     remaining: float | None = None
     elsewhere: bool = False
+    unkept: str = ""
+
+
+def unkept_text(unkept: str) -> str:
+    """The sentence about a `Progress.unkept`."""
+    return f"machine code cannot be kept {unkept}: each start compiles anew"
 
 
 Listener = Callable[[Progress], None]
@@ -42,7 +49,7 @@ _listeners: list[Listener] = []
 
 @contextlib.contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Call `listener` with every report while the block runs; it is called from a thread of ours."""
+    """Call `listener` with every report while the block runs, from a thread of its own."""
     with _lock:
         _listeners.append(listener)
     try:
@@ -64,6 +71,7 @@ class _State:
         self.begun = 0.0
         self.part_begun = 0.0
         self.elsewhere: Progress | None = None
+        self.unkept = ""
         self.ticker: threading.Thread | None = None
 
 
@@ -119,9 +127,8 @@ def current() -> Progress | None:
         now = time.monotonic()
         parts = dict.fromkeys([*_state.expected, *_state.done, _state.part])
         done = [part for part in parts if part in _state.done and part != _state.part]
-        return Progress(
-            len(done), len(parts), _state.part, now - min(_state.begun, _state.part_begun), _remaining(now)
-        )
+        elapsed = now - min(_state.begun, _state.part_begun)
+        return Progress(len(done), len(parts), _state.part, elapsed, _remaining(now), unkept=_state.unkept)
 
 
 def _remaining(now: float) -> float | None:
@@ -138,6 +145,12 @@ def _remaining(now: float) -> float | None:
         for part, seconds in _state.expected.items()
         if part not in _state.done and part != _state.part
     )
+
+
+def cannot_keep(unkept: str) -> None:
+    """From now on reports say that nothing is kept."""
+    with _lock:
+        _state.unkept = unkept
 
 
 def begin(part: str) -> None:
@@ -176,7 +189,7 @@ def _tick() -> None:
                 return
         if report is not None:
             for listener in told:
-                with contextlib.suppress(Exception):  # a listener's trouble is not the compiler's
+                with contextlib.suppress(Exception):  # an error of a listener must not stop the compiler
                     listener(report)
         time.sleep(INTERVAL)
 

@@ -1,7 +1,7 @@
 """Sixteen doubles side by side: the vectors of kernels that score many positions.
 
-Each function is written twice, as plain numpy and as code for LLVM, which makes of it what the processor has. In
-kernels a vector lives in registers and knows + - and *. The two agree but for rounding, and `sigmoid` within
+Each function is written twice, as plain numpy and as code for LLVM, which uses whatever instructions the processor
+has. In kernels a vector lives in registers and knows + - and *. The two agree but for rounding, and `sigmoid` within
 `SIGMOID_ERROR`.
 """
 

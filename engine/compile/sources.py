@@ -24,11 +24,11 @@ KERNELS: dict[tuple[Any, ...], Any] = {}
 _ROOT = Path(__file__).resolve().parents[1]
 _PACKAGE = __package__.rpartition(".")[0]
 """`hnefi.engine`, whose files lie below `_ROOT`."""
-# Only what stands at the margin: imports for type checkers and inside functions cannot reach a kernel.
+# Only imports at the left margin: imports for type checkers and inside functions cannot reach a kernel.
 _FROM = re.compile(rb"^from ([.\w]+) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 _WORD = re.compile(rb"\w+")
 _BESIDE = {_ROOT / "compile" / name for name in ("cache.py", "progress.py", "sources.py")}
-"""They keep machine code and speak of it, and make none."""
+"""They store machine code and report on it, but do not affect how it is made."""
 
 
 def stamp(module: str, bound: Iterable[str] = ()) -> str:
@@ -130,7 +130,7 @@ def _name(path: Path) -> str:
 
 
 def stamp_of_all(root: Path) -> str:
-    """Hash of every source below `root`: coarse, for compilers that keep machine code of their own accord."""
+    """Hash of every source below `root`: coarse, for compilers that have a cache of their own."""
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         digest.update(_text_hash(path))

@@ -1,9 +1,9 @@
-"""Evaluators: what a position is worth. The door to all of them, by name or by file.
+"""Evaluators: what a position is worth. This module is how the rest of the engine gets them, by name or by file.
 
-`default` is written by hand, one file a game with its parameters' record, kernels and names of terms; `default-SET` is
-the same with an older set of weights, for whoever was measured with it. The others are data: architectures without
-weights go by their names, all others are files (`files.py`) whose names end in `.safetensors`. Importing this module is
-cheap.
+`default` is written by hand, one file a game with its parameters' record, kernels and names of terms; `default-SET`
+is the same with an older set of weights, for players that were measured with it. The others are data: architectures
+without weights go by their names, all others are files (`files.py`) whose names end in `.safetensors`. Importing this
+module is cheap.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from importlib import import_module
 from math import exp
 from typing import TYPE_CHECKING, Any
 
+from ..catalogue import GAMES
 from ..games.base_position import Position
 from ..games.base_variant import AnyVariant
 from ..score import MAX_EVAL
@@ -20,7 +21,7 @@ from ..score import MAX_EVAL
 if TYPE_CHECKING:
     from .files import Evaluator
 
-BARE = {"simple": ("tafl",), "zero": ("tafl", "hex", "hexapawn")}
+BARE = {"simple": ("tafl",), "zero": tuple(GAMES)}
 """Architectures that need no file, and the games they know."""
 BY_HAND = {"default": "", "default-2026.1": "2026.1"}
 """Names of the hand-written evaluator, each with the set of weights of tafl that is meant: a folder of `weights/`."""
@@ -53,7 +54,7 @@ def read(path: str, variant: AnyVariant | None = None, variants: str | None = No
 
 
 def stamp(name: str) -> str:
-    """Another text whenever the evaluator behind a name is another one."""
+    """A text that changes whenever another evaluator stands behind the name."""
     known = _files.get(name)
     return name if known is None else f"{name} {known.sha256}"
 
@@ -61,7 +62,7 @@ def stamp(name: str) -> str:
 def misfit(name: str, variant: AnyVariant) -> str | None:
     """Why an evaluator cannot be used for a variant; None if it can."""
     try:
-        # Not the module itself: whoever only asks need not wait for kernels.
+        # Not the module itself: this question must not load kernels.
         if name in BY_HAND:
             _demand_weights(name, variant)
         else:
@@ -91,8 +92,7 @@ def terms(name: str, position: Position) -> list[tuple[str, int]]:
         module = _by_hand(name, position.variant)
         params = parameters(name, position.variant)
         total = int(module.terms(params[0], position.new_record()[0]))
-        values = params[0]["terms"]
-        return [*((term, int(values[i])) for i, term in enumerate(module.TERMS)), ("total", total)]
+        return [*zip(module.TERMS, params[0]["terms"].tolist(), strict=True), ("total", total)]
     evaluator = _loaded(name, position.variant)
     params, state = parameters(name, position.variant)[0], position.new_record()[0]
     value, scale = _value(params, state), float(params["scale"])

@@ -1,9 +1,9 @@
 """Evaluator files: arrays in the `.safetensors` format, with one JSON document that says what they are.
 
 A file is eight bytes with the length of the header, the header (JSON: name, type, shape and place of every array, and
-the document as a string under `__metadata__`, `hnefi`), then the arrays' bytes. Anybody may have written it: nothing
-is imported or executed at its word but one of the architectures in `network.NAMES`, and nothing is allocated before
-sizes, names, shapes and types are found to be exactly those of that architecture on that board.
+the document as a string under `__metadata__`, `hnefi`), then the arrays' bytes. Anybody may have written it: it can
+make us import nothing but one of the architectures in `network.NAMES`, and nothing is allocated before sizes, names,
+shapes and types are found to be exactly those of that architecture on that board.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def save(path: str | os.PathLike[str], evaluator: Evaluator) -> str:
 def load(
     path: str | os.PathLike[str], variant: AnyVariant | None = None, *, any_rules: bool = False
 ) -> Evaluator:
-    """The evaluator in a file, checked through and through; EvaluatorError otherwise.
+    """The evaluator in a file, fully checked; EvaluatorError if anything is wrong.
 
     It must be for the rules of `variant`, or for those that its variant's name has here. With `any_rules` only game
     and board have to fit `variant`; the evaluator still says which rules it is for.
@@ -247,7 +247,7 @@ def _shown(path: str | os.PathLike[str]) -> str:
 def _read(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a regular file of bounded size."""
     try:
-        # A pipe or a device must not keep us waiting.
+        # A pipe or a device could block.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with os.fdopen(handle, "rb") as stream:
             status = os.fstat(stream.fileno())
@@ -425,7 +425,7 @@ def _naturals(value: Any) -> bool:
 
 
 def _check_document(raw: _Raw) -> None:
-    """Keys and types of the document; what the trainer adds is bounded, but otherwise its own affair."""
+    """Keys and types of the document; what the trainer adds is bounded in size but not interpreted."""
     document = raw.document
     if len(document) > KEYS_LIMIT:
         raise raw.error(f"a document with {len(document)} keys", f"at most {KEYS_LIMIT}")

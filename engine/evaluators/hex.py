@@ -18,17 +18,17 @@ from ..games.interface import bind
 from ..score import MAX_EVAL
 
 TERMS = ("distance_a", "distance_d", "width_a", "width_d", "tempo", "win")
-"""Names of the terms, in the order in which `terms` writes them."""
+"""Names of the terms."""
 
 MOST = MAX_EVAL - 1
-"""No position is worth more."""
+"""Values are limited to this."""
 
 DEFAULT = np.dtype(
     [
         ("distance", "i8"),  # per step of a best way's length
         ("width", "i8"),  # per cell on a best way
         ("tempo", "i8"),  # for the side to move
-        ("terms", "i8", (8,)),
+        ("terms", [(term, "i8") for term in TERMS]),
     ],
     align=True,
 )
@@ -77,23 +77,22 @@ def terms(p, s):
 
     Where the side to move wins at once nothing else counts.
     """
-    out = p.terms
+    found = p.terms
     if wins(s):
-        for i in range(5):
-            out[i] = 0
-        out[5] = MOST if s.side == 0 else -MOST
-        return out[5]
+        found.distance_a = found.distance_d = found.width_a = found.width_d = found.tempo = 0
+        found.win = MOST if s.side == 0 else -MOST
+        return found.win
     slot = survey(s)
     a_side, d_side = 0, 1
     a = ways(s, slot, a_side)
     d = ways(s, slot, d_side)
-    out[0] = -p.distance * (a & 255)
-    out[1] = p.distance * (d & 255)
-    out[2] = p.width * (a >> 8)
-    out[3] = -p.width * (d >> 8)
-    out[4] = p.tempo if s.side == 0 else -p.tempo
-    out[5] = 0
-    return out[0] + out[1] + out[2] + out[3] + out[4]
+    found.distance_a = -p.distance * (a & 255)
+    found.distance_d = p.distance * (d & 255)
+    found.width_a = p.width * (a >> 8)
+    found.width_d = -p.width * (d >> 8)
+    found.tempo = p.tempo if s.side == 0 else -p.tempo
+    found.win = 0
+    return found.distance_a + found.distance_d + found.width_a + found.width_d + found.tempo
 
 
 @entry

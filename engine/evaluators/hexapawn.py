@@ -18,7 +18,7 @@ from ..score import MAX_EVAL
 from ..squares import STRIDE
 
 TERMS = ("material", "advancement", "passed", "tempo")
-"""Names of the terms, in the order in which `terms` writes them."""
+"""Names of the terms."""
 
 DEFAULT = np.dtype(
     [
@@ -29,7 +29,7 @@ DEFAULT = np.dtype(
             "i8",
         ),  # a pawn that nothing can block or take, one step from the far row; less by the distance
         ("tempo", "i8"),
-        ("terms", "i8", (4,)),
+        ("terms", [(term, "i8") for term in TERMS]),
     ],
     align=True,
 )
@@ -59,6 +59,7 @@ def is_passed(s, sq, side):
 @entry
 def terms(p, s):
     """Write the terms into `p.terms`, in centipawns for white; returns their sum."""
+    found = p.terms
     steps = 0
     passed = 0
     for side in range(2):
@@ -72,11 +73,11 @@ def terms(p, s):
                 left = s.ranks - 1 - gone
                 if left and is_passed(s, sq, side):
                     passed += sign * (p.passed // left)
-    p.terms[0] = p.pawn * (s.count[0] - s.count[1])
-    p.terms[1] = p.step * steps
-    p.terms[2] = passed
-    p.terms[3] = p.tempo if s.side == 0 else -p.tempo
-    return p.terms[0] + p.terms[1] + p.terms[2] + p.terms[3]
+    found.material = p.pawn * (s.count[0] - s.count[1])
+    found.advancement = p.step * steps
+    found.passed = passed
+    found.tempo = p.tempo if s.side == 0 else -p.tempo
+    return found.material + found.advancement + found.passed + found.tempo
 
 
 @entry

@@ -1,13 +1,16 @@
 """Evaluators that are data: one record for every architecture, and the dispatch by its number (kernels).
 
 One record type means that a search is compiled once a game for all of them; the choice costs a comparison or two a
-leaf.
+leaf. A game that no network knows has `zero` alone.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 
+from ..catalogue import GAMES
 from ..compile.jit import entry, inline
 from ..games.hex import kernels  # noqa: F401  binds the verbs that a search asks for
 from ..games.hex.state import HEX
@@ -96,9 +99,27 @@ def hexapawn_evaluate(p, s):
     return centipawns(p, s, hexapawn_value(p, s))
 
 
-for _state, _value, _evaluate in (
-    (TAFL, tafl_value, tafl_evaluate),
-    (HEX, hex_value, hex_evaluate),
-    (HEXAPAWN, hexapawn_value, hexapawn_evaluate),
-):
+@entry
+def zero_value(p, s):
+    """The value where every position is worth nothing."""
+    return 0.0
+
+
+@entry
+def zero_evaluate(p, s):
+    """The same for the side to move."""
+    return 0
+
+
+_BOUND = {
+    "tafl": (TAFL, tafl_value, tafl_evaluate),
+    "hex": (HEX, hex_value, hex_evaluate),
+    "hexapawn": (HEXAPAWN, hexapawn_value, hexapawn_evaluate),
+}
+for _game in GAMES:
+    if _game in _BOUND:
+        _state, _value, _evaluate = _BOUND[_game]
+    else:
+        _kernels = import_module(f"..games.{_game}.kernels", __package__)
+        _state, _value, _evaluate = getattr(_kernels, _game.upper()), zero_value, zero_evaluate
     bind(LOADED, _state, value=_value, evaluate=_evaluate)

@@ -6,21 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from math import prod
+from pathlib import Path
 from typing import Any
 
 from ..games.base_variant import AnyVariant
 from ..wording import shorten
 
-NAMES = (
-    "zero",
-    "simple",
-    "hingston2007",
-    "hingston2007-2862",
-    "linear",
-    "linear-tablut",
-    "linear-threats",
-    "mlp",
-)
+FOLDER = Path(__file__).with_name("networks")
+NAMES = tuple(sorted(path.stem.replace("_", "-") for path in FOLDER.glob("[!_]*.py")))
 """The architectures that a file may ask for: nothing else is ever imported."""
 MOST_UNITS = 512
 

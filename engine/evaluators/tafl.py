@@ -34,7 +34,7 @@ TERMS = (
     "reach",
     "tempo",
 )
-"""Names of the terms, in the order in which `terms` writes them."""
+"""Names of the terms."""
 
 WEIGHTS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("lost", (2, 2)),  # a man lost: attackers, defenders; each of the first half, each of the rest
@@ -67,7 +67,10 @@ DEFAULT = np.dtype(
         ("inside", "i4", (ROWS,)),  # squares where the king may stop, as `tafl_features` has sets
         ("free", "i4", (ROWS,)),  # squares where men may
         ("goals", "i4", (ROWS,)),
-        ("terms", "i8", (len(TERMS),)),
+        ("features", FEATURES),
+        ("attacker_rows", "i4", (ROWS,)),
+        ("defender_rows", "i4", (ROWS,)),
+        ("terms", [(term, "i8") for term in TERMS]),
     ],
     align=True,
 )
@@ -105,49 +108,48 @@ def _may_stop(state: Any, sq: int, piece: int) -> bool:
 @entry
 def terms(p, s):
     """Write the terms into `p.terms`, in centipawns for the attackers; returns their sum."""
-    out = p.terms
     extract_features(p, s)
-    stack = s.moves
+    seen = p.features
+    found = p.terms
     side = s.side
-    lost_a, lost_d = stack[FEATURES], stack[FEATURES + 1]
     half_a, half_d = p.attackers // 2, p.defenders // 2
-    material = p.lost[0, 0] * min(lost_a, half_a) + p.lost[0, 1] * max(lost_a - half_a, 0)
-    material += p.lost[1, 0] * min(lost_d, half_d) + p.lost[1, 1] * max(lost_d - half_d, 0)
-    out[0] = material >> 4
+    material = p.lost[0, 0] * min(seen.attackers_lost, half_a) + p.lost[0, 1] * max(
+        seen.attackers_lost - half_a, 0
+    )
+    material += p.lost[1, 0] * min(seen.defenders_lost, half_d) + p.lost[1, 1] * max(
+        seen.defenders_lost - half_d, 0
+    )
+    found.material = material >> 4
     king = s.king
     if king == 0:
-        for i in range(1, 10):
-            out[i] = 0
-        return out[0]
+        found.posts = found.king = found.escapes = found.reachable_region = found.pressure = 0
+        found.king_neighbourhood = found.sides = found.reach = found.tempo = 0
+        return found.material
     posts = 0
     for i in range(s.count[0]):
         posts += p.square[0, s.pieces[0, i]]
     for i in range(s.count[1]):
         posts += p.square[1, s.pieces[1, i]]
-    out[1] = posts - p.square[1, king] >> 4
-    out[2] = int(p.square[2, king]) >> 4
-    in_2, in_3 = stack[FEATURES + 3], stack[FEATURES + 4]
-    escapes = int(p.road[side, stack[FEATURES + 2]])
-    if in_2:
-        escapes += p.way[side, 0] + p.way[side, 1] * (in_2 - 1)
-    if in_3:
-        escapes += p.far_way[side, 0] + p.far_way[side, 1] * in_3
-    out[3] = escapes >> 4
-    out[4] = p.goal[stack[FEATURES + 5]] + p.edge * stack[FEATURES + 6] + p.region * stack[FEATURES + 7] >> 4
-    out[5] = p.pressure[stack[FEATURES + 9]] >> 4
-    neighbourhood = 0
-    for i in range(5):
-        neighbourhood += p.near[i] * stack[FEATURES + 10 + i]
-    out[6] = neighbourhood >> 4
-    out[7] = p.thin * stack[FEATURES + 15] + p.empty * stack[FEATURES + 16] >> 4
-    out[8] = (
-        p.room * stack[FEATURES + 8] + p.reach[0] * stack[FEATURES + 17] + p.reach[1] * stack[FEATURES + 18]
-        >> 4
-    )
-    out[9] = p.level + (p.tempo if side == 0 else -p.tempo) >> 4
-    total = 0
-    for i in range(10):
-        total += out[i]
+    found.posts = posts - p.square[1, king] >> 4
+    found.king = int(p.square[2, king]) >> 4
+    escapes = int(p.road[side, seen.escapes_in_1])
+    if seen.escapes_in_2:
+        escapes += p.way[side, 0] + p.way[side, 1] * (seen.escapes_in_2 - 1)
+    if seen.escapes_in_3:
+        escapes += p.far_way[side, 0] + p.far_way[side, 1] * seen.escapes_in_3
+    found.escapes = escapes >> 4
+    found.reachable_region = p.goal[seen.goals] + p.edge * seen.edges + p.region * seen.region >> 4
+    found.pressure = p.pressure[seen.pressure] >> 4
+    neighbourhood = p.near[0] * seen.near_attackers + p.near[1] * seen.far_attackers
+    neighbourhood += p.near[2] * seen.beside_defenders
+    neighbourhood += p.near[3] * seen.near_defenders + p.near[4] * seen.far_defenders
+    found.king_neighbourhood = neighbourhood >> 4
+    found.sides = p.thin * seen.thin + p.empty * seen.empty >> 4
+    reach = p.room * seen.room + p.reach[0] * seen.attackers_reach + p.reach[1] * seen.defenders_reach
+    found.reach = reach >> 4
+    found.tempo = p.level + (p.tempo if side == 0 else -p.tempo) >> 4
+    total = found.material + found.posts + found.king + found.escapes + found.reachable_region
+    total += found.pressure + found.king_neighbourhood + found.sides + found.reach + found.tempo
     return total
 
 

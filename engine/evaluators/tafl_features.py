@@ -1,10 +1,12 @@
 """Features of a board for tafl's hand-written evaluator: the king's escapes, region and neighbours, mobility (kernels).
 
-Sets of squares are bitboards (`compile/bitboard.py`). The two sides' sets also stand in the tail of the state's move
-stack, where no list of moves ever ends, for what looks at single rows.
+Sets of squares are bitboards (`compile/bitboard.py`). `p` is the evaluator's record: besides the weights it has room
+for the features, and for the two sides' sets row by row, for code that looks at single rows.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from ..compile.bitboard import (
     HIGH,
@@ -22,18 +24,12 @@ from ..compile.bitboard import (
 )
 from ..compile.intrinsics import cells_between, ones
 from ..compile.jit import inline, kernel
-from ..games.interface import MOVES
 from ..games.tafl.codes import KING
 from ..games.tafl.movegen import DIRECTIONS
 from ..squares import STRIDE
 
 ROWS = HIGH
 """Words of a set: row r of the mailbox is word r + 2, so that two rows around any square are words, too."""
-FEATURES = MOVES - 512 - 32
-"""Where `extract_features` writes its counts; the last 512 words of the stack belong to `can_move`."""
-ATTACKERS = FEATURES - 2 * ROWS
-DEFENDERS = FEATURES - ROWS
-
 FEATURE_NAMES = (
     "attackers_lost",  # men, from the start of the game
     "defenders_lost",
@@ -56,7 +52,8 @@ FEATURE_NAMES = (
     "defenders_reach",
     "to_move",  # 0 attackers, 1 defenders
 )
-"""What `extract_features` counts, in the order in which it writes."""
+"""What `extract_features` counts."""
+FEATURES = np.dtype([(name, "i8") for name in FEATURE_NAMES])
 
 
 @inline
@@ -85,16 +82,15 @@ def flood_fill(grown, free):
 
 
 @inline
-def write_bitboards(s, n):
+def write_bitboards(p, s, n):
     """Write the rows of each side's pieces."""
-    stack = s.moves
     for i in range(ROWS):
-        stack[ATTACKERS + i] = 0
-        stack[DEFENDERS + i] = 0
+        p.attacker_rows[i] = 0
+        p.defender_rows[i] = 0
     inside = (2 << n) - 2
     for row in range(1, n + 1):
-        stack[ATTACKERS + row + 2] = cells_between(s.board, row * STRIDE, 1, 7) & inside
-        stack[DEFENDERS + row + 2] = cells_between(s.board, row * STRIDE, 9, KING) & inside
+        p.attacker_rows[row + 2] = cells_between(s.board, row * STRIDE, 1, 7) & inside
+        p.defender_rows[row + 2] = cells_between(s.board, row * STRIDE, 9, KING) & inside
 
 
 @inline
@@ -102,7 +98,6 @@ def escapes(p, s, n, attackers, defenders):
     """Escapes in one, two and three moves, room, and the reachable region: where the king could go if all attackers
     stood still for ever and his own men made way.
     """
-    stack = s.moves
     far = s.reach[KING]
     goals = load(attackers, p.goals, 0)
     inside = load(attackers, p.inside, 0)
@@ -117,25 +112,24 @@ def escapes(p, s, n, attackers, defenders):
         goalward = slides(goals, free, n, far) & ~goals
         in_2 = popcount(one & goalward)
         in_3 = popcount(slides(one, free, n, far) & ~one & goalward)
-    stack[FEATURES + 2] = min(in_1, 3)
-    stack[FEATURES + 3] = min(in_2, 5)
-    stack[FEATURES + 4] = min(in_3, 16)
-    stack[FEATURES + 8] = min(popcount(one), 14)
+    p.features.escapes_in_1 = min(in_1, 3)
+    p.features.escapes_in_2 = min(in_2, 5)
+    p.features.escapes_in_3 = min(in_3, 16)
+    p.features.room = min(popcount(one), 14)
     region = flood_fill(king | one, inside & ~attackers)
     caught = popcount(region & goals)
     if s.escape == 0:
-        stack[FEATURES + 5] = min(caught, 4)
-        stack[FEATURES + 6] = 0
+        p.features.goals = min(caught, 4)
+        p.features.edges = 0
     else:
-        stack[FEATURES + 5] = 4 if caught else 0
-        stack[FEATURES + 6] = 32 * caught // max(p.goal_squares, 1)
-    stack[FEATURES + 7] = 32 * popcount(region) // (n * n)
+        p.features.goals = 4 if caught else 0
+        p.features.edges = 32 * caught // max(p.goal_squares, 1)
+    p.features.region = 32 * popcount(region) // (n * n)
 
 
 @inline
-def king_neighbourhood(s, n):
+def king_neighbourhood(p, s, n):
     """Who stands around the king: beside him, near him, and on which sides there are no attackers."""
-    stack = s.moves
     king = s.king
     pressure = beside_a = beside_d = 0
     for d in DIRECTIONS:
@@ -148,8 +142,8 @@ def king_neighbourhood(s, n):
     column = king - (row - 2) * STRIDE
     near_a = near_d = far_a = far_d = 0
     for i in range(row - 2, row + 3):
-        attackers = stack[ATTACKERS + i] << 2 >> column & 31
-        defenders = stack[DEFENDERS + i] << 2 >> column & 31
+        attackers = p.attacker_rows[i] << 2 >> column & 31
+        defenders = p.defender_rows[i] << 2 >> column & 31
         far_a += ones(attackers)
         far_d += ones(defenders)
         if row - 1 <= i <= row + 1:
@@ -157,7 +151,7 @@ def king_neighbourhood(s, n):
             near_d += ones(defenders & 14)
     below = above = left = right = 0
     for i in range(3, n + 3):
-        attackers = stack[ATTACKERS + i]
+        attackers = p.attacker_rows[i]
         here = ones(attackers)
         if i < row:
             below += here
@@ -165,14 +159,14 @@ def king_neighbourhood(s, n):
             above += here
         left += ones(attackers & ((1 << column) - 1))
         right += ones(attackers >> (column + 1))
-    stack[FEATURES + 9] = pressure
-    stack[FEATURES + 10] = near_a - beside_a
-    stack[FEATURES + 11] = far_a - near_a
-    stack[FEATURES + 12] = beside_d
-    stack[FEATURES + 13] = near_d - beside_d - 1
-    stack[FEATURES + 14] = far_d - near_d
-    stack[FEATURES + 15] = min(below, above, left, right, 8)
-    stack[FEATURES + 16] = (below == 0) + (above == 0) + (left == 0) + (right == 0)
+    p.features.pressure = pressure
+    p.features.near_attackers = near_a - beside_a
+    p.features.far_attackers = far_a - near_a
+    p.features.beside_defenders = beside_d
+    p.features.near_defenders = near_d - beside_d - 1
+    p.features.far_defenders = far_d - near_d
+    p.features.thin = min(below, above, left, right, 8)
+    p.features.empty = (below == 0) + (above == 0) + (left == 0) + (right == 0)
 
 
 @inline
@@ -194,25 +188,23 @@ def mobility(start, free, n, far):
 @kernel
 def extract_with_king(p, s, empty):
     """Write the counts that need a king; sets are as high as `empty`."""
-    stack = s.moves
     n = s.width
-    write_bitboards(s, n)
-    attackers = load(empty, stack, ATTACKERS)
-    defenders = load(empty, stack, DEFENDERS)
+    write_bitboards(p, s, n)
+    attackers = load(empty, p.attacker_rows, 0)
+    defenders = load(empty, p.defender_rows, 0)
     escapes(p, s, n, attackers, defenders)
-    king_neighbourhood(s, n)
+    king_neighbourhood(p, s, n)
     free = load(empty, p.free, 0) & ~(attackers | defenders)
-    stack[FEATURES + 17] = mobility(attackers, free, n, s.reach[1])
-    stack[FEATURES + 18] = mobility(defenders, free, n, s.reach[9])
+    p.features.attackers_reach = mobility(attackers, free, n, s.reach[1])
+    p.features.defenders_reach = mobility(defenders, free, n, s.reach[9])
 
 
 @kernel
 def extract_features(p, s):
-    """Write the counts of a position to `s.moves[SEEN:]`; without a king only the first two mean anything."""
-    stack = s.moves
-    stack[FEATURES] = p.attackers - s.count[0]
-    stack[FEATURES + 1] = p.defenders + 1 - s.count[1]
-    stack[FEATURES + 19] = s.side
+    """Write the counts of a position to `p.features`; without a king only the first two mean anything."""
+    p.features.attackers_lost = p.attackers - s.count[0]
+    p.features.defenders_lost = p.defenders + 1 - s.count[1]
+    p.features.to_move = s.side
     if s.king:
         if s.width + 3 <= LOW:
             extract_with_king(p, s, empty_low())

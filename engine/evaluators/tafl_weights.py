@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..games.tafl.variant import Variant
 from ..squares import file_of, rank_of, squares
@@ -31,20 +31,29 @@ def squares_alike(size: int) -> Mapping[int, int]:
     return kinds
 
 
+class Family(NamedTuple):
+    """What tells relatives apart."""
+
+    edge: bool
+    """Whether the king escapes at the edge."""
+    king_sides: int
+    """Hostile sides that take him."""
+    size: int
+    attackers: int
+    defenders: int
+
+
 @lru_cache(maxsize=4)
-def fitted(weights: str = "") -> Mapping[str, tuple[int, ...]]:
-    """Names of the files of weights, each with what tells relatives apart: its first line says it."""
-    found = {}
-    for path in sorted((FOLDER / weights).glob("*.toml")):
-        with path.open(encoding="ascii") as file:
-            found[path.stem] = tuple(map(int, file.readline().split()[1:]))
-    return found
+def fitted(weights: str = "") -> Mapping[str, Family]:
+    """Names of the files of a set, each with the family that its weights were fitted for."""
+    paths = sorted((FOLDER / weights).glob("*.toml"))
+    return {path.stem: Family(**_table(path)["family"]) for path in paths}
 
 
-def family(variant: Variant) -> tuple[int, ...]:
-    """What tells relatives apart: edge as the goal, sides that take the king, size, attackers, defenders."""
+def family(variant: Variant) -> Family:
+    """What tells a variant from its relatives."""
     rules = variant.rules
-    return (int(rules.escape == "edge"), rules.king_sides, rules.size, variant.attackers, variant.defenders)
+    return Family(rules.escape == "edge", rules.king_sides, rules.size, variant.attackers, variant.defenders)
 
 
 def file_for(variant: Variant, weights: str = "") -> str:
@@ -68,6 +77,12 @@ def weights_for(variant: Variant, weights: str = "") -> Mapping[str, Any]:
 @lru_cache(maxsize=16)
 def read(name: str, weights: str = "") -> Mapping[str, Any]:
     """The weights in one file of a set."""
+    table = _table(FOLDER / weights / f"{name}.toml")
+    del table["family"]
+    return table
+
+
+def _table(path: Path) -> dict[str, Any]:
     import tomllib
 
-    return tomllib.loads((FOLDER / weights / f"{name}.toml").read_text("ascii"))
+    return tomllib.loads(path.read_text("ascii"))

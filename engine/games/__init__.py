@@ -1,4 +1,4 @@
-"""The door to the games: the name of a variant in, positions of its game out.
+"""All games: from the name of a variant to positions of its game.
 
 Every game is a package here with a module `position`, whose class `Position` makes start positions and positions
 from a FEN. Tafl's variants are files; the others have a size behind a colon (`hex:11`, `hexapawn:4x3`) and a light
@@ -17,7 +17,7 @@ from .base_position import Position
 from .base_variant import AnyVariant
 from .tafl import variant as variants
 
-_PACKAGES = {"hex": "hex", "hex-swap": "hex", "hexapawn": "hexapawn"}
+_PACKAGES = {family: name for name, game in catalogue.GAMES.items() for family in game.sizes}
 
 
 def find(name: str, path: str | os.PathLike[str] | None = None) -> AnyVariant:

@@ -1,4 +1,4 @@
-"""The face that a position of any game shows to session, protocol and tools."""
+"""The interface of a position of any game, for session, protocol and tools."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ records decide which is meant: when a caller is compiled, or at each call from P
 What every game's state record must have: `side`, `key` (full key of the position), `ply` (index into its own
 stacks), `outcome` (0, or reason | (winner + 1) << 8 with winner 2 for a draw), `moves`, a stack of `MOVES` int32
 that `generate` fills from `top`, `caught_top`, which grows with every captured man, `random` (8 bytes, never 0, the
-stream of random moves) and `tally` (8 counters for whoever counts). A state is changed in place; `undo` restores
+stream of random moves) and `tally` (8 counters for perft and playouts). A state is changed in place; `undo` restores
 every byte outside the stacks.
 """
 
@@ -36,7 +36,7 @@ _VERBS: set[str] = set()
 
 
 def bind(*dtypes: Any, **kernels: Any) -> None:
-    """Let each of these kernels stand for the verb of its name where the records have these dtypes, in this order."""
+    """Bind each kernel to the verb of its name for records of these dtypes, in this order."""
     from numba import from_dtype
 
     records = tuple(map(from_dtype, dtypes))
@@ -103,7 +103,8 @@ def no_move_outcome(state: Any) -> int:
 
 
 def can_move(state: Any) -> bool:
-    """Whether the side to move of an undecided position has a legal move; true where `make` has told already."""
+    """Whether the side to move of an undecided position has a legal move; true where `make` has set the outcome
+    already."""
     return KERNELS["can_move", state.dtype](state)  # type: ignore[no-any-return]
 
 

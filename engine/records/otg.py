@@ -121,7 +121,7 @@ def _tag_text(text: str, losses: Losses) -> str:
 
 
 def _plain(text: str, losses: Losses, signs: str, instead: str) -> str:
-    """Text without the signs that would end it."""
+    """Text without the characters that would end it."""
     changed = _UNSHOWN.sub("\ufffd", text).translate(str.maketrans(signs, instead))
     losses.add("characters that end a text, and control characters (others stand for them)", changed != text)
     return changed
@@ -630,7 +630,7 @@ def _replaced(branch: _Branch, index: int, padding: int) -> int:
 
 
 def _side_to_move(plies: tuple[Ply, ...], first: Side) -> Side:
-    """Who is to move behind these plies, nobody being in the middle of a turn."""
+    """Who is to move after these plies, which end a turn."""
     place: Place = FIRST_PLACE
     for before, ply in pairwise(plies):
         place = next_place(place, before.move, ply.move)

@@ -1,6 +1,6 @@
 """A game that was played: where it began, every ply with what is known about it, and how it ended.
 
-These values refuse what no record could hold, so whatever exists can be written and read back.
+These values refuse what no record could hold, so every one of them can be written and read back.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ FIRST_PLACE: Final[Place] = (1, 0, 0)
 def next_place(place: Place, previous: int, move: int) -> Place:
     """The place of `move` behind the move `previous` at `place`; a turn is over when the side that began is to move.
 
-    The piece that has just moved moves again only in a berserk turn: nobody moves the other side's pieces.
+    The piece that has just moved moves again only in a berserk turn: a side never moves the other's pieces.
     """
     turn, half, side = place
     if not board.is_same_piece(previous, move):

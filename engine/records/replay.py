@@ -1,9 +1,9 @@
 """Replays played games and lists every point where the rules and the record disagree.
 
-What must hold for every game: each move is legal and takes exactly the recorded squares, nobody moves after an end
-that the rules declare, a declared end has the recorded result, a move that a referee refused is illegal, and who
-lost on time was to move. The numbers of declared ends, by reason, are part of the answer: some wrong rules break no
-game and only miss ends.
+What must hold for every game: each move is legal and takes exactly the recorded squares, no move follows an end
+that the rules declare, a declared end has the recorded result, a move that a referee refused is illegal, and a side
+that lost on time was to move. The numbers of declared ends, by reason, are part of the answer: some wrong rules break
+no game and only miss ends.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def play_recorded(on: Board, move: int, recorded: tuple[int, ...] | None) -> str
 
 
 def compare_end(game: CorpusGame, on: Board, to_move: Side | None) -> tuple[int, str] | None:
-    """What is wrong with the end of a game that has been played on a board; `to_move` is None where nobody can tell."""
+    """What is wrong with the end of a game that has been played on a board; `to_move` is None if it is unknown."""
     ply, ended = len(game.plies), on.outcome
     if ended is None:
         if game.by_rules:

@@ -1,7 +1,7 @@
-"""Games as lines: CSV as collections of played games have it, and JSON lines, of theirs and of our own making.
+"""Games as lines: CSV as in collections of played games, and JSON lines, theirs and our own.
 
 CSV has `moves,captures by a,captures by d,result`, without header (`corpus` says more). Our JSON holds a
-whole record in one object and has the keys of the collections' JSON too, so whatever reads those reads ours:
+whole record in one object and has the keys of the collections' JSON too, so programs that read those read ours:
 
     {"variant": "brandubh", "moves": "d2c2 d3e3 a4a2xa3", "captures": true, "result": "d", "reason": "king_escaped"}
 
@@ -120,7 +120,7 @@ def _timed_out(record: GameRecord) -> bool:
 
 
 def _first_side(record: GameRecord, find: Find) -> Side:
-    """Who made the first move of the record; the attackers where nobody says."""
+    """Who made the first move of the record; the attackers if it does not say."""
     try:
         side = parse_fen(record.start).side if record.start is not None else None
         return Side.of(variant_of(record, find).first) if side is None else side

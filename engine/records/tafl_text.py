@@ -279,7 +279,7 @@ def _refuse_controls(text: str, line: int, name: str) -> None:
 
 
 class _Quoted(NamedTuple):
-    """A text up to its closing sign; `free` text may have line feeds, other text only escaped ones."""
+    """A text up to its closing character; `free` text may have line feeds, other text only escaped ones."""
 
     pattern: re.Pattern[str]
     missing: str
@@ -288,7 +288,7 @@ class _Quoted(NamedTuple):
     def read(
         self, source: Iterator[tuple[int, str]], name: str, line: int, text: str, pos: int
     ) -> tuple[str, int, str, int]:
-        """The text from `pos` on as written; the line, its text and the position where the closing sign stands."""
+        """The text from `pos` on as written; the line, its text and the position of the closing character."""
         parts: list[str] = []
         begin = line, pos
         length = 0

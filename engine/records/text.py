@@ -1,4 +1,4 @@
-"""What all formats share: text read line by line within limits, errors with a place, and what got lost on the way."""
+"""What all formats share: text read line by line within limits, errors with a place, and losses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Losses(Counter[str]):
     """What a format could not say or hold, by kind, with counts."""
 
     def add(self, kind: str, count: int = 1) -> None:
-        """Note a loss; kinds beyond a limit share one count, so that hostile input fills no memory."""
+        """Count a loss; kinds beyond a limit share one count, so that hostile input cannot fill the memory."""
         if count:
             self[kind if kind in self or len(self) < _KINDS else "others"] += count
 

@@ -1,12 +1,12 @@
 """Alpha-beta over any game: principal variation search, transposition table, ordering, quiescence (kernels).
 
-The game is reached through the verbs of `verbs.py`, the evaluator through `evaluate`; both are resolved by the
+The game is reached through the verbs of `interface.py`, the evaluator through `evaluate`; both are resolved by the
 types of the records, so one source serves all of them at full speed.
 
 Values are centipawns for the side to move; a win in n plies is `MATE - n`. A side may be to move twice running
 (berserk turns): a child's value changes sign only where the side to move does.
 
-What is more than the textbook's search is a bit of `td.features`; `features.py` says what each of them does.
+Everything beyond the textbook's search is a bit of `td.features`; `features.py` says what each of them does.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ MAX_PLY = 120
 ROOM = MOVES - 3 * MOST_MOVES
 HISTORY = 1 << 18
 QUIET_PLIES = 24
-"""Quiescence goes at most so deep below the last full ply: turncoats could capture for ever."""
+"""Most plies of quiescence below the last full ply: captured mercenaries change sides, so captures need not end."""
 
 NULL_MOVE_VERIFY_DEPTH = 8
 """From this depth on a null move is verified by a search."""

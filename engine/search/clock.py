@@ -9,6 +9,10 @@ from .types import Limits
 
 _MOVES_TO_GO = 30
 """Moves a game is expected to last yet, where the clock does not say."""
+_MOVES_LEFT = 25
+"""The same where somebody else shares the time out for an engine: it may finish what it began."""
+_KEPT = 50
+"""Milliseconds of the clock that such an engine is never given."""
 _LATEST = 0.4
 """A move may take at most this part of the clock, however unclear it is."""
 _LONGEST = 7 * 24 * 3600 * 1000.0
@@ -66,3 +70,12 @@ def budget(limits: Limits, side: Side, overhead: int) -> Budget:
         hard = clock_hard if hard is None else min(hard, clock_hard)
         soft = clock_soft if soft is None else min(soft, clock_soft)
     return Budget(soft, hard)
+
+
+def movetime(left: float, increment: float, moves: int | None = None) -> float:
+    """Milliseconds for the next move of an engine that is told no clock: never so many that its clock runs out.
+
+    `left` and `increment` are its clock in milliseconds, `moves` those that it must last for (None: not known).
+    """
+    share = left / ((moves or _MOVES_LEFT) + 1) + 0.8 * increment
+    return min(share, left - _KEPT)

@@ -33,7 +33,7 @@ class SearchControl:
 
     @property
     def pondering(self) -> bool:
-        """Whether the clock does not run yet."""
+        """Whether the clock has not started yet."""
         with self._lock:
             return self._pondering is not None
 

@@ -1,6 +1,6 @@
 """One search from start to answer: depth after depth until time, limits or the position say enough, and the reports.
 
-What every algorithm has in common; how a depth is searched is the business of its own run.
+What every algorithm has in common; how a depth is searched is up to its own run.
 """
 
 from __future__ import annotations
@@ -26,41 +26,60 @@ MAX_DEPTH = 90
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """What a run is given besides the position and the limits.
+    """One search as it was asked for, and how it is ended; `moves` are the root moves it may choose from."""
 
-    `load` gives the state and the parameters for a position, `stream` random numbers, the same for the same seed and
-    position.
-    """
-
+    position: Position
+    moves: list[int]
+    limits: Limits
+    on_info: Callable[[Info], None]
     settings: Settings
     control: SearchControl
-    load: Callable[[Position], tuple[Any, Any]]
-    stream: Callable[[Position], random.Random]
+    load: Callable[[str], tuple[Any, Any]]
+    """The record of the position and the parameters of an evaluator, each in a one-element recarray."""
+
+    def stream(self) -> random.Random:
+        """Random numbers, the same for the same seed and position."""
+        return random.Random(f"{self.settings.seed} {self.position.key} {self.position.ply}")
+
+
+class Algorithm:
+    """What an algorithm keeps from search to search, and how it searches.
+
+    Only `signal` may be called while `search` runs in another thread.
+    """
+
+    def __init__(self) -> None:
+        self.threads: list[Any] = []
+        """One record for each thread of a search; the first is that of the thread that answers."""
+
+    def search(self, context: SearchContext) -> SearchResult:
+        """Search until a limit is reached or the search is stopped."""
+        raise NotImplementedError
+
+    def signal(self, stop: int) -> None:
+        """Write the word that every node reads, 1 to stop and 0 to go."""
+        for record in self.threads:
+            record[0]["stop"] = stop
+
+    def clear(self) -> None:
+        """Forget what earlier searches found: a new game begins."""
 
 
 class Run:
-    """One search from start to answer, a depth after the other; how a depth is searched is the business of its kind."""
+    """One search from start to answer, a depth after the other; how a depth is searched is up to its kind."""
 
     deepest = MAX_DEPTH
 
-    def __init__(
-        self,
-        context: SearchContext,
-        position: Position,
-        moves: list[int],
-        limits: Limits,
-        on_info: Callable[[Info], None],
-    ) -> None:
+    def __init__(self, context: SearchContext) -> None:
         self.context = context
         self.settings = context.settings
         self.control = context.control
-        self.position = position
-        self.limits = limits
-        self.on_info = on_info
-        self.moves = moves
-        self.lines = min(max(1, self.settings.multipv), len(moves))
-        self.budget = budget(limits, position.side, self.settings.move_overhead)
-        self.pv: tuple[int, ...] = (moves[0],)
+        self.position = context.position
+        self.limits = context.limits
+        self.moves = context.moves
+        self.lines = min(max(1, self.settings.multipv), len(self.moves))
+        self.budget = budget(self.limits, self.position.side, self.settings.move_overhead)
+        self.pv: tuple[int, ...] = (self.moves[0],)
         self.value = 0
         """What the best line is worth to the side to move, in centipawns; a win in n plies is MATE - n."""
         self.changed = 0
@@ -122,7 +141,7 @@ class Run:
     def _report(self, depth: int, line: int, value: int, pv: tuple[int, ...], bound: str = "") -> None:
         elapsed = self.budget.elapsed()
         nodes = self._nodes()
-        self.on_info(
+        self.context.on_info(
             Info(
                 depth=depth,
                 seldepth=self._seldepth(depth),

@@ -11,7 +11,7 @@ NAMES = (
     "mate_in_one",  # wins at once and losses that nothing parries are seen without a tree
     "proven",  # forced ends in the table hold at any depth
     "extensions",  # a side that must parry a win gets a ply more
-    "nullmove",  # selective: who would be content to pass is not searched in full
+    "nullmove",  # selective: a side that could afford to pass is not searched in full
     "lmr",  # selective: late move reductions, late quiet moves are searched less deeply first
     "reverse_futility",  # selective: near the leaves a node far above the window counts as good enough
     "futility",  # selective: near the leaves a node far below the window tries one quiet move alone
@@ -37,10 +37,14 @@ NAMES = (
 ) = (1 << bit for bit in range(len(NAMES)))
 SELECTIVE = NULL_MOVE | LMR | REVERSE_FUTILITY | FUTILITY | LATE_MOVE_PRUNING | IIR
 ALL = (1 << len(NAMES)) - 1
-DEFAULT = ALL & ~(NULL_MOVE | EXTENSIONS)
-"""The features used unless somebody says otherwise: all but those that won no games (MEASUREMENTS.md)."""
+OFF = NULL_MOVE | EXTENSIONS
+"""Those that have won no games so far (MEASUREMENTS.md)."""
+DEFAULT = ALL & ~OFF
+"""The features used by default."""
 MEASURED = "default-2026.1"
 """The name of the default with which the ladder, its rungs and the levels were measured."""
+_ALL_OF_2026_1 = (1 << 12) - 1
+"""All that there were then, the first in the list."""
 RENAMED = {
     "foresight": ("mate_in_one",),
     "reductions": ("lmr",),
@@ -58,7 +62,7 @@ def groups(size: int) -> dict[str, int]:
     return {
         "all": ALL,
         "default": DEFAULT,
-        MEASURED: ALL & ~NULL_MOVE if size <= _SMALL else ALL,
+        MEASURED: _ALL_OF_2026_1 & ~NULL_MOVE if size <= _SMALL else _ALL_OF_2026_1,
         "none": 0,
         **{old: sum(map(bit, new)) for old, new in RENAMED.items()},
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,9 @@ from .. import evaluators
 from ..games.base_position import Position
 from ..score import MATE, MAX_EVAL, NO_LIMIT
 from . import mcts
-from .deepening import Run, SearchContext, new_table
+from .deepening import Algorithm, Run, SearchContext, new_table
 from .mcts import DEEPEST, DRAWN, NODE, ONE, ROOT, THREAD, TREE
-from .types import Info, Limits, SearchResult, Settings
+from .types import SearchResult
 
 FIRST_DEPTH = 64
 """A depth is a doubling: depth d is complete after FIRST_DEPTH * 2**d simulations."""
@@ -27,16 +26,13 @@ MATE_SIMULATIONS = 100_000
 _MOST_NODES = (1 << 31) - 1
 
 
-class TreeSearch:
-    """What lives from search to search: the tree with the position at its root, and the records of the helpers.
-
-    Only `signal` may be called while a search runs.
-    """
+class TreeSearch(Algorithm):
+    """What lives from search to search: the tree with the position at its root, and the records of the threads."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.tree = np.zeros(1, TREE).view(np.recarray)
         self.nodes: Any = None
-        self.threads: list[Any] = []
         self._root: Position | None = None
         self._kind: tuple[str, ...] = ()
 
@@ -49,24 +45,15 @@ class TreeSearch:
         self.nodes = None
         self._root = None
 
-    def search(
-        self,
-        context: SearchContext,
-        position: Position,
-        moves: list[int],
-        limits: Limits,
-        on_info: Callable[[Info], None],
-    ) -> SearchResult:
-        """Search until a limit is reached, the position is decided, or the search is stopped."""
-        return _TreeRun(self, context, position, moves, limits, on_info).result()
+    def search(self, context: SearchContext) -> SearchResult:
+        return _TreeRun(self, context).result()
 
-    def prepare(
-        self, position: Position, moves: list[int], settings: Settings, state: Any, params: Any
-    ) -> None:
-        """The tree below `position`: what is left of the last one if it knows the position, else a new one.
+    def prepare(self, context: SearchContext, state: Any, params: Any) -> None:
+        """The tree below the position: what is left of the last one if it knows the position, else a new one.
 
-        `state` holds the position. With fewer `moves` than it has, the tree is for this once.
+        `state` holds the position. With fewer root moves than it has, the tree is for this once.
         """
+        position, moves, settings = context.position, context.moves, context.settings
         tree = self.tree[0]
         if self.nodes is None:
             self.nodes = new_table(settings.hash_mib << 20).view(NODE)[:_MOST_NODES].view(np.recarray)
@@ -102,30 +89,22 @@ class TreeSearch:
 class _TreeRun(Run):
     """One tree search from start to answer."""
 
-    def __init__(
-        self,
-        search_tree: TreeSearch,
-        context: SearchContext,
-        position: Position,
-        moves: list[int],
-        limits: Limits,
-        on_info: Callable[[Info], None],
-    ) -> None:
-        super().__init__(context, position, moves, limits, on_info)
+    def __init__(self, search_tree: TreeSearch, context: SearchContext) -> None:
+        super().__init__(context)
         self.search_tree = search_tree
         self.shown = self.pv
         """The line last reported."""
         if self.budget.soft is not None and self.budget.hard is not None:
             # Unlike a depth no simulation is begun in vain: the fair share, half of which is `soft`, can be used up.
             self.budget.hard = min(2 * self.budget.soft, self.budget.hard)
-        self.stream = context.stream(position)
-        self.state, self.params = context.load(position)
+        record, params = context.load(self.settings.evaluator)
+        self.state, self.params = record[0], params[0]
         self.tree = search_tree.tree[0]
 
     def _deepen(self) -> None:
         state, params = self.state, self.params
-        state["random"] = self.stream.getrandbits(64) or 1
-        self.search_tree.prepare(self.position, self.moves, self.settings, state, params)
+        state["random"] = self.context.stream().getrandbits(64) or 1
+        self.search_tree.prepare(self.context, state, params)
         tree, nodes = self.tree, self.search_tree.nodes
         tree["node_limit"] = self._simulations()
         helpers = [
@@ -163,7 +142,7 @@ class _TreeRun(Run):
         Not made by that thread: each has a heap of its own, which keeps what it has once held.
         """
         state = self.position.new_record()[0]
-        state["random"] = self.context.stream(self.position).getrandbits(64) + number or 1
+        state["random"] = self.context.stream().getrandbits(64) + number or 1
         params = evaluators.parameters(self.settings.evaluator, self.position.variant)[0]
         return state, self.search_tree.threads[number][0], params
 

@@ -1,7 +1,7 @@
 """Plain minimax: full width to a fixed depth, values not rounded, exact ties at the root drawn (kernels).
 
 The evaluator is reached through `value`: what a position is worth for the attackers, who maximise; the defenders
-minimise. No extensions, no quiescence, no table: what a player of the literature does is what is done here. Alpha-beta
+minimise. No extensions, no quiescence, no table: it does exactly what the players of the literature do. Alpha-beta
 and the order of moves change the work, never the value of a root move that is best.
 
 A win is worth more than any position, a nearer one more than a later one; with `flat` all wins are worth the same. An
@@ -31,9 +31,9 @@ from ..score import NO_LIMIT
 from ..sides import Reason
 
 WIN = 1e15
-"""A win on the board is worth so much, less one for every ply until it comes."""
+"""The value of a win on the board, less one for every ply until it."""
 MOST = 9e14
-"""No position is worth more, whatever an evaluator says."""
+"""The values of an evaluator are limited to this."""
 DEEPEST = 60
 ROOM = MOVES - 2 * MOST_MOVES
 MOVE_LIMIT = Reason.MOVE_LIMIT.code
@@ -94,7 +94,7 @@ def terminal_value(td, outcome, side, ply):
 def leaf_value(params, s):
     """The value of an undecided position for the side to move."""
     x = value(params, s)
-    # Comparisons turned round: what is not a number is not let through.
+    # Comparisons this way round also replace NaN.
     if not x <= MOST:
         x = MOST
     elif not x >= -MOST:
@@ -182,7 +182,7 @@ def search(s, td, params, depth, alpha, beta, top):
     best = -np.inf
     for i in range(top, end):
         if sorting:
-            # What is left when nothing stands out is searched as it comes.
+            # The rest has order 0 and is searched as it comes.
             sorting = pick_move(s, td, i, end) > 0
         move = int(s.moves[i])
         make(s, move)

@@ -137,7 +137,7 @@ class Searching(Protocol):
 
     def begin(self) -> None:
         """Takes back an earlier `stop` or `ponderhit`. Called before every search, by the thread that also sends
-        `stop`: so a `stop` that arrives before `search` has got going counts, and a late one harms nobody."""
+        `stop`: so a `stop` that arrives before `search` has got going counts, and a late one does no harm."""
 
     def search(self, position: Position, limits: Limits, on_info: Callable[[Info], None]) -> SearchResult:
         """Searches until a limit is reached or `stop` is called; never called on a finished position.

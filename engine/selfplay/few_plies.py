@@ -12,13 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile.jit import entry, kernel
-from ..evaluators.networks import hingston2007_incremental as incremental
 from ..games.interface import make, no_move_outcome, undo
 from ..games.tafl import adjudication
 from ..games.tafl.codes import REPETITION_FORBIDDEN
 from ..search import minimax
 from ..search.minimax import MOST, outcome_after, pick_move, score_moves, terminal_value, won
 from ..squares import ORIGIN, TARGET
+from . import hingston2007_incremental as incremental
 from .one_ply import careful_of, loud, note_history, ordinary, quiet, score, score_all, two_sided
 
 DEEPEST = incremental.PLIES

@@ -11,15 +11,14 @@ import numpy as np
 from .. import games as doors
 from ..compile.jit import entry, kernel
 from ..evaluators.loaded import LOADED
-from ..evaluators.networks import hingston2007_incremental
 from ..games.base_variant import AnyVariant
 from ..games.interface import adjudicate, make, no_move_outcome, random_move, undo
 from ..search import minimax
 from ..sides import Reason
-from . import few_plies, one_ply
+from . import few_plies, hingston2007_incremental, one_ply
 
 MOST_PLIES = 4000
-"""A longer game is a draw: rules without a limit may let two players walk to and fro for ever."""
+"""A longer game is a draw: without a limit in the rules two players may move to and fro forever."""
 PLY_CAP = Reason.PLY_CAP.code | 3 << 8
 BLOCK = 256
 
@@ -43,7 +42,7 @@ PLAYER = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """One who plays.
+    """A player.
 
     `random`: a uniformly random legal move. `minimax`: full width to `depth` plies, values by `params` (one element
     or record of `LOADED`; None: every position is worth nothing, so that only wins and losses are told apart), exact
@@ -131,7 +130,7 @@ def play_games(s, td, players, params, accumulators, games):
 
 
 class Table:
-    """Contestants who sit down once and play any number of games from the variant's start; for one thread at a time.
+    """Contestants prepared once for any number of games from the variant's start; for one thread at a time.
 
     ValueError for contestants who cannot play. Without `quick` every position is scored from scratch: the same games,
     slowly.
@@ -199,7 +198,7 @@ def _copy(record: Any, into: Any) -> None:
 
 
 def _follow(players: Any, params: Any, quick: bool) -> Any:
-    """Networks that follow the games of those who look a few plies ahead; the first, of nobody, for all others."""
+    """Accumulators of the contestants that look a few plies ahead; the first, of no network, stands for all others."""
     looks = (players["random"] == 0) & (players["depth"] <= few_plies.DEEPEST) & quick
     used = np.unique(players["params"][looks])
     accumulators = hingston2007_incremental.new(len(used) + 1)

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..compile.jit import entry, kernel
 from ..compile.rng import randbelow
-from ..evaluators.networks import hingston2007_incremental as incremental
 from ..games.interface import adjudicate, can_move, make, no_move_outcome, undo, value
 from ..games.tafl import adjudication
 from ..games.tafl import make as tafl_make
@@ -20,6 +19,7 @@ from ..games.tafl.movegen import DIRECTIONS
 from ..games.tafl.win_conditions import ROUND, attacker
 from ..search import minimax
 from ..squares import ORIGIN, TARGET
+from . import hingston2007_incremental as incremental
 
 ATTACKERS, DEFENDERS = 0x007E, 0x3E00
 """Bits of the men of a side."""

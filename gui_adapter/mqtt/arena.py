@@ -6,7 +6,6 @@ slow, hangs or is gone nor we ourselves can hold a game up. Behind a slow broker
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -20,14 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.argument_types import number
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED
+from hnefi.protocol.hosts.shutdown import Asked
+from hnefi.protocol.hosts.tail import Tail
 
 from . import topics
-from .arguments import access, add_connection, parser
 from .client import Access, Link, LinkError, Message, Offline, Will
+from .command import access, add_connection, parser
 from .run_state import KEEP, Picture
-from .shutdown import Asked
-from .tail import Tail
 
 LIVE, CONFIG, SUMMARY, LOCK = "live.jsonl", "config.toml", "summary.json", "lock"
 PAUSE = 0.2
@@ -274,7 +274,7 @@ def main(argv: list[str]) -> int:
     options.add_argument("--name", help="the run's name in topics (default: made of the folder's)")
     options.add_argument(
         "--keep",
-        type=_seconds,
+        type=number(0, 86400, "seconds"),
         default=KEEP,
         metavar="S",
         help="how long ended games are shown (default: 600 s)",
@@ -307,13 +307,3 @@ async def _publish(asked: Asked, folder: Folder, run: str, way: Access, keep: fl
     if not asked.is_set():
         await publisher.work(asked)
     return INTERRUPTED if asked.is_set() else 0
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 86400:
-        raise argparse.ArgumentTypeError(f"{shorten(text)}: expected seconds from 0 to 86400")
-    return number

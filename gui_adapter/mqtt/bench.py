@@ -19,18 +19,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.argument_types import number, whole
 from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED, OURS_FAILED
+from hnefi.protocol.hosts.shutdown import Asked
 from hnefi.protocol.process import Listener, Process
 
 from . import brokers, topics
-from .address import Access, parse_url
-from .arguments import GUEST, parser
 from .check import short_check
 from .client import Link, LinkError, Message, Offline
+from .command import GUEST, parser
 from .remote import Remote, RemoteError
 from .remote_session import SessionEnded
-from .shutdown import Asked
 from .soak import Observer, Pace, Soak, born, children, resident, running
+from .values import Access, parse_url
 
 ROUNDS = 30
 THINK = 0.05
@@ -328,19 +329,44 @@ def main(argv: list[str]) -> int:
         help="auto, mosquitto, amqtt or a URL without users (default auto)",
     )
     options.add_argument("--variant", default="brandubh", metavar="V", help="default brandubh")
+    count, seconds, minutes = (
+        whole(0, COUNT_LIMIT), number(0, 3600, "seconds"), number(0.01, 10_000, "minutes"),
+    )  # fmt: skip
     options.add_argument(
-        "--flood", type=_count, default=0, metavar="N", help="messages of a flood (default none; 10000)"
+        "--flood",
+        type=count,
+        default=0,
+        metavar="N",
+        help="messages of a flood (default none; 10000)",
     )
     options.add_argument(
-        "--sessions", type=_count, default=0, metavar="N", help="number of sessions that search at once"
+        "--sessions",
+        type=count,
+        default=0,
+        metavar="N",
+        help="number of sessions that search at once",
     )
     options.add_argument(
-        "--movetime", type=_count, default=1000, metavar="MS", help="of each of their moves (default 1000)"
+        "--movetime",
+        type=count,
+        default=1000,
+        metavar="MS",
+        help="of each of their moves (default 1000)",
     )
     options.add_argument(
-        "--pause", type=_seconds, default=0.0, metavar="S", help="seconds between two of them (default 0)"
+        "--pause",
+        type=seconds,
+        default=0.0,
+        metavar="S",
+        help="seconds between two of them (default 0)",
     )
-    options.add_argument("--minutes", type=_minutes, default=10.0, metavar="M", help="how long (default 10)")
+    options.add_argument(
+        "--minutes",
+        type=minutes,
+        default=10.0,
+        metavar="M",
+        help="how long (default 10)",
+    )
     arguments = options.parse_args(argv)
 
     def say(line: str) -> None:
@@ -363,29 +389,3 @@ def main(argv: list[str]) -> int:
     except (RemoteError, SessionEnded) as error:
         say(f"hnefi mqtt bench: {error}")
         return OURS_FAILED
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text[:6]) <= COUNT_LIMIT):
-        raise argparse.ArgumentTypeError(f"{shorten(text)}: expected a whole number up to {COUNT_LIMIT}")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 3600:
-        raise argparse.ArgumentTypeError(f"{shorten(text)}: expected seconds, from 0 to 3600")
-    return number
-
-
-def _minutes(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 < number <= 10_000:
-        raise argparse.ArgumentTypeError(f"{shorten(text)}: expected minutes")
-    return number

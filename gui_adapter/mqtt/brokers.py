@@ -7,7 +7,6 @@ other machines runs a broker of their own and names it (docs/mqtt.md).
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import os
@@ -20,12 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.argument_types import whole
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED
+from hnefi.protocol.hosts.shutdown import Asked
 from hnefi.protocol.process import Listener, Process
 
-from .arguments import parser
+from .command import parser
 from .fairness import Rates
-from .shutdown import Asked
 
 if TYPE_CHECKING:
     from amqtt.broker import Broker as Embedded
@@ -342,9 +342,15 @@ def main(argv: list[str]) -> int:
         default="auto",
         help="which program (default: auto)",
     )
-    options.add_argument("--port", type=_port, metavar="N", help="default: 1883 if free, else one near it")
     options.add_argument(
-        "--ws-port", type=_port, default=0, metavar="N", help="a second port, for WebSockets"
+        "--port", type=whole(1, 65535, "a port"), metavar="N", help="default: 1883 if free, else one near it"
+    )
+    options.add_argument(
+        "--ws-port",
+        type=whole(1, 65535, "a port"),
+        default=0,
+        metavar="N",
+        help="a second port, for WebSockets",
     )
     arguments = options.parse_args(argv)
     try:
@@ -372,9 +378,3 @@ async def _serve(asked: Asked, wanted: str, port: int | None, ws_port: int) -> i
     finally:
         await broker.close()
     return INTERRUPTED
-
-
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) < 65536):
-        raise argparse.ArgumentTypeError(f"{shorten(text)}: expected a port from 1 to 65535")
-    return int(text)

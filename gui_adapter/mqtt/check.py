@@ -16,12 +16,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
+from hnefi.protocol.hosts.connecting import password
 from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED
+from hnefi.protocol.hosts.shutdown import Asked
 
 from . import topics
-from .arguments import GUEST, access, add_connection, parser, password
 from .client import Access, Link, LinkError, Message, Will
-from .shutdown import Asked
+from .command import GUEST, access, add_connection, parser
 
 ECHOES = 20
 SLOW_MS = 20.0

@@ -16,7 +16,6 @@ import asyncio
 import contextlib
 import logging
 import math
-import random
 import secrets
 import socket
 import ssl
@@ -30,11 +29,23 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.connecting import Pauses
 
 from . import topics
-from .address import Access, Address, Protocol, parse_url
 from .library import CLOSED, LIBRARY_LOG, choose, enter, mend_writing, no_delay, part, plain
-from .values import LinkError, Message, Offline, Refused, Unreachable, Will, traced
+from .values import (
+    Access,
+    Address,
+    LinkError,
+    Message,
+    Offline,
+    Protocol,
+    Refused,
+    Unreachable,
+    Will,
+    parse_url,
+    traced,
+)
 
 __all__ = [
     "Access",
@@ -297,7 +308,7 @@ class Link:
         """Connect, hear until the connection falls, and once more."""
         assert self._started is not None
         assert self._ended is not None
-        pause = FIRST_PAUSE
+        pauses = Pauses(FIRST_PAUSE, LAST_PAUSE, GOOD_AFTER)
         while True:
             began = time.monotonic()
             try:
@@ -315,11 +326,7 @@ class Link:
                     self._ended.set_result(error)
                     return
                 LOG.warning("no connection broker=%s reason=%s", self.access.address, error)
-            lasted = time.monotonic() - began
-            if lasted >= GOOD_AFTER:
-                pause = FIRST_PAUSE
-            await asyncio.sleep(pause * random.uniform(0.8, 1.2))
-            pause = min(2 * pause, LAST_PAUSE)
+            await asyncio.sleep(pauses.after(time.monotonic() - began))
 
     async def _hear(self, client: aiomqtt.Client) -> str:
         """What a connection is good for, until it falls; why it did."""

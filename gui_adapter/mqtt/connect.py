@@ -13,16 +13,17 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.answers import Option
+from hnefi.protocol.hosts.argument_types import setting
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED
+from hnefi.protocol.hosts.shutdown import Asked
 from hnefi.protocol.process import LINE_LIMIT, LineSplitter
 
-from .arguments import access, add_connection, parser
-from .shutdown import Asked
+from .command import access, add_connection, parser
 
 if TYPE_CHECKING:
-    from .address import Access
     from .client import Message
     from .remote_session import RemoteSession
+    from .values import Access
 
 LINE_ROOM = LINE_LIMIT - 24
 """A longer line has no room in a message, with its number."""
@@ -50,7 +51,9 @@ def main(argv: list[str]) -> int:
     options.add_argument("--eid", default="local", help="name of the service (default local)")
     options.add_argument("--variant", default="", metavar="V", help="the game to begin with")
     options.add_argument("--player", default="", metavar="NAME", help="who plays")
-    options.add_argument("--option", action="append", default=[], metavar="N=V", help="repeatable")
+    options.add_argument(
+        "--option", action="append", default=[], type=setting, metavar="N=V", help="repeatable"
+    )
     add_connection(options)
     arguments = options.parse_args(argv)
     from . import topics
@@ -59,12 +62,7 @@ def main(argv: list[str]) -> int:
         topics.level(arguments.eid, "--eid")
     except topics.TopicError as error:
         options.error(str(error))
-    settings = {}
-    for text in arguments.option:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            options.error(f"--option {text[:80]!r}: expected NAME=VALUE")
-        settings[name.strip()] = value.strip()
+    settings = dict(arguments.option)
     way = access(options, arguments, arguments.url)
     # Before anything else is loaded: whoever waits for us sees for what.
     print(f"info string connecting to {way.address}", flush=True)

@@ -6,11 +6,19 @@ line n. `#` and a blank begin a comment, as ever.
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from .requests import PAYLOAD_LIMIT
+
+QUEUE_LINES = 256
+QUEUE_BYTES = 256 * 1024
+COMPLAINT_PAUSE = 1.0
+"""Seconds between two complaints of the same kind, at least: a flood is not answered by a flood."""
 RING_LINES = 1_024
 RING_BYTES = 256 * 1024
 
@@ -47,19 +55,63 @@ def parse_numbered(line: str) -> Numbered | None:
 
 
 class Incoming:
-    """What has come so far: says of each number whether its line is the next."""
+    """The lines of a client: in order, none twice, never more than fit. `complain` hears what is wrong with them."""
 
-    def __init__(self) -> None:
+    def __init__(self, complain: Callable[[str], None]) -> None:
         self.last = 0
+        """The number of the last line taken."""
+        self._say = complain
+        self._complained: dict[str, tuple[int, float]] = {}
+        self._lines: deque[tuple[int, str]] = deque()
+        self._bytes = 0
+        self._arrived = asyncio.Event()
 
-    def judge(self, number: int) -> str:
-        """`next`, `old` (it has come before) or `gap` (lines before it are missing)."""
-        if number <= self.last:
-            return "old"
-        return "next" if number == self.last + 1 else "gap"
+    async def next(self) -> tuple[int, str]:
+        """The number (0: none) and the text of the line that has waited longest."""
+        while not self._lines:
+            self._arrived.clear()
+            await self._arrived.wait()
+        number, text = self._lines.popleft()
+        self._bytes -= len(text)
+        return number, text
 
-    def take(self, number: int) -> None:
-        self.last = number
+    def take(self, payload: bytes) -> None:
+        """A message: one or more lines."""
+        if len(payload) > PAYLOAD_LIMIT:
+            self._complain(
+                "size",
+                f"message of {len(payload)} bytes: expected at most {PAYLOAD_LIMIT}, none of it is used",
+            )
+            return
+        for line in payload.decode("utf-8", "replace").split("\n"):
+            self._take_line(line.replace("\r", " ").strip())
+
+    def _take_line(self, line: str) -> None:
+        number, text = split_number(line)
+        if number is not None:
+            if number > self.last + 1:
+                self._complain("gap", f"gap: expected #{self.last + 1}", self.last)
+            if number != self.last + 1:
+                return
+        elif not text:
+            return
+        if len(self._lines) >= QUEUE_LINES or self._bytes + len(line) > QUEUE_BYTES:
+            self._complain("busy", "busy: line dropped")
+            return
+        if number is not None:
+            self.last = number
+        if text:
+            self._lines.append((number or 0, text))
+            self._bytes += len(text)
+            self._arrived.set()
+
+    def _complain(self, kind: str, text: str, about: int = 0) -> None:
+        """An error line, but not the same one again and again."""
+        known = self._complained.get(kind)
+        now = time.monotonic()
+        if known is None or known[0] != about or now - known[1] >= COMPLAINT_PAUSE:
+            self._complained[kind] = (about, now)
+            self._say(f"info string error {text}")
 
 
 class Ring:

@@ -7,22 +7,33 @@ their `readyok` is not for the client.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from .engine_process import Piped
+from hnefi.protocol.client import EngineError
+from hnefi.protocol.search import Patience
+
+from .engine_process import TIMEOUTS, Piped
 
 OURS = -1
 """Instead of the number of a line: an `isready` of our own, around questions."""
 START = -2
 """The same, before a `go`: the clock starts with its answer."""
 RULES = "info string rules "
+ASK_TIMEOUT = 5.0
 
 
 class Questions:
-    """What one engine has been asked and has not answered."""
+    """What one engine has been asked and has not answered.
 
-    def __init__(self) -> None:
+    `writing` is held while lines go out that belong together.
+    """
+
+    def __init__(self, writing: asyncio.Lock) -> None:
+        self._writing = writing
+        self._asked: asyncio.Future[list[str]] | None = None
+        self._patience: Patience | None = None
         self._readies: deque[int] = deque()
         self._asks: deque[Callable[[list[str]], None]] = deque()
         self._collecting: list[str] | None = None
@@ -43,6 +54,35 @@ class Questions:
         self._answered.clear()
         for line in ("isready", *questions, "isready"):
             await engine.send(line)
+
+    async def ask(self, engine: Piped, *questions: str) -> list[str]:
+        """The answers to questions, one after the other; none if they do not come in time, or others are waited for."""
+        if self._asked is not None or engine.failure is not None:
+            return []
+        asked: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
+        try:
+            async with self._writing, asyncio.timeout(ASK_TIMEOUT):
+                self._asked = asked
+                await self.put(engine, questions, self._tell)
+            patience = self._patience = Patience(ASK_TIMEOUT, TIMEOUTS)
+            while not asked.done() and (left := patience.deadline - time.monotonic()) > 0:
+                await asyncio.wait([asked], timeout=left)
+            return asked.result() if asked.done() else []
+        except (EngineError, TimeoutError):
+            return []
+        finally:
+            self._patience = None
+
+    def put_off(self) -> None:
+        """The engine compiles meanwhile."""
+        if self._patience is not None:
+            self._patience.put_off()
+
+    def _tell(self, answers: list[str]) -> None:
+        """The answers for whoever waits in `ask`."""
+        asked, self._asked = self._asked, None
+        if asked is not None and not asked.done():
+            asked.set_result(answers)
 
     def takes(self, text: str) -> bool:
         """Whether a line answers us; those to `query` are given on without `response`, those with the rules whole."""
@@ -70,6 +110,7 @@ class Questions:
         self._collecting = None
         self._asks.clear()
         self._answered.set()
+        self._tell([])
         self._readies = deque(number for number in self._readies if number not in (OURS, START))
         return len(self._readies)
 

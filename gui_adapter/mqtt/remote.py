@@ -19,11 +19,10 @@ from contextlib import suppress
 from typing import Any, Self
 
 from . import requests, topics
-from .address import Access
-from .arguments import GUEST
 from .client import Link, Message, Offline, Will
+from .command import GUEST
 from .remote_session import RemoteSession
-from .values import RemoteError
+from .values import Access, RemoteError
 
 REPLY_TIMEOUT = 5.0
 OPEN_TIMEOUT = 70.0

@@ -11,7 +11,7 @@ from typing import Any
 from hnefi.engine.wording import nearest, shorten
 
 from . import topics
-from .client import Message
+from .values import Message
 
 PAYLOAD_LIMIT = 64 * 1024
 DEPTH_LIMIT = 8

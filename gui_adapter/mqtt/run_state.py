@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .tail import OPENED
+from hnefi.protocol.hosts.tail import OPENED
 
 KEEP = 600.0
 """Seconds for which an ended game is shown."""

@@ -5,22 +5,22 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import shlex
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hnefi.protocol.hosts import journal, trace
+from hnefi.protocol.hosts.argument_types import number, setting, whole
 from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED, OURS_FAILED
+from hnefi.protocol.hosts.shutdown import Asked
 
 from . import topics
-from .arguments import GUEST, access, add_connection, parser
-from .shutdown import Asked
+from .command import GUEST, access, add_connection, parser
 
 if TYPE_CHECKING:
-    from .address import Address
     from .service import Service
+    from .values import Address
 
 LOG = logging.getLogger("hnefi.mqtt")
 
@@ -54,6 +54,7 @@ def main(argv: list[str], verb: str = "serve") -> int:
 
 
 def _parser(verb: str) -> argparse.ArgumentParser:
+    positive, seconds = whole(1, 999_999), number(0.001, 10_000_000, "seconds")
     options = parser(
         verb,
         "Engines behind an MQTT broker: whoever may publish and subscribe there can play, analyse and watch.\n"
@@ -68,31 +69,35 @@ def _parser(verb: str) -> argparse.ArgumentParser:
         help="auto: HNEFI_BROKER, else Mosquitto as a child process, else the embedded broker",
     )
     options.add_argument(
-        "--port", type=_count, help="port of a broker that is started here (default 1883, else one near it)"
+        "--port", type=positive, help="port of a broker that is started here (default 1883, else one near it)"
     )
-    options.add_argument("--ws-port", type=_count, default=0, help="its port for WebSockets (default none)")
+    options.add_argument("--ws-port", type=positive, default=0, help="its port for WebSockets (default none)")
     options.add_argument("--eid", default="local", help="name of the service in the topics (default local)")
-    options.add_argument("--sessions", type=_count, default=8, help="sessions at once (default 8)")
-    options.add_argument("--per-user", type=_count, default=4, help="sessions of one user (default 4)")
+    options.add_argument("--sessions", type=positive, default=8, help="sessions at once (default 8)")
+    options.add_argument("--per-user", type=positive, default=4, help="sessions of one user (default 4)")
     options.add_argument(
-        "--idle", type=_seconds, default=1800.0, help="seconds until an unused session is closed"
+        "--idle", type=seconds, default=1800.0, help="seconds until an unused session is closed"
     )
     options.add_argument(
-        "--max-search", type=_seconds, default=600.0, help="seconds of a search (default 600)"
+        "--max-search", type=seconds, default=600.0, help="seconds of a search (default 600)"
     )
     options.add_argument(
-        "--rate", type=_count, default=500, help="messages a second from one user (default 500)"
+        "--rate", type=positive, default=500, help="messages a second from one user (default 500)"
     )
     options.add_argument("--pool", action="store_true", help="also answer requests to the pool of a variant")
     options.add_argument("--allow-heavy", action="store_true", help="allow bench, perft and genfens")
-    options.add_argument("--max-hash", type=_count, default=256, help="MiB a session may have (default 256)")
-    options.add_argument("--max-threads", type=_count, default=1, help="threads it may have (default 1)")
+    options.add_argument(
+        "--max-hash", type=positive, default=256, help="MiB a session may have (default 256)"
+    )
+    options.add_argument("--max-threads", type=positive, default=1, help="threads it may have (default 1)")
     engine = options.add_argument_group("engine")
-    engine.add_argument("--engine", metavar="CMD", help="its command line (default: our own)")
+    engine.add_argument(
+        "--engine", metavar="CMD", help="a command or one of `hnefi engines` (default: our own)"
+    )
     engine.add_argument("--player", default="", metavar="NAME", help="the player, unless a client names one")
     engine.add_argument("--variant", default="", metavar="V", help="the variant, unless a client names one")
     engine.add_argument(
-        "--option", action="append", default=[], type=_option, metavar="N=V", help="set first; repeatable"
+        "--option", action="append", default=[], type=setting, metavar="N=V", help="set first; repeatable"
     )
     keeping = options.add_argument_group("what is written down")
     journal.add_flags(keeping)
@@ -112,6 +117,7 @@ async def _serve(
 ) -> int:
     from hnefi.protocol.client import EngineError, own_command
     from hnefi.protocol.hosts.filter import Filter
+    from hnefi.protocol.hosts.registry import engine_of
 
     from .brokers import BrokerError, provide
     from .check import short_check
@@ -119,18 +125,20 @@ async def _serve(
     from .engine_process import Policy
     from .service import DRAIN_LIMIT, Service, Settings
 
+    command = tuple(own_command())
+    preset: tuple[tuple[str, str], ...] = ()
     try:
-        command = tuple(shlex.split(arguments.engine)) if arguments.engine else tuple(own_command())
+        if arguments.engine:
+            engine = engine_of(arguments.engine)
+            command, preset = engine.words, tuple(engine.options.items())
     except ValueError as error:
         options.error(f"--engine: {error}")
-    if not command:
-        options.error("--engine: expected a program and its arguments")
     settings = Settings(
         eid=arguments.eid,
         policy=Policy(
             command=command,
             filter=Filter(arguments.allow_heavy, arguments.max_hash, arguments.max_threads),
-            options=tuple(arguments.option),
+            options=(*preset, *arguments.option),
             player=arguments.player,
             variant=arguments.variant,
             max_search=arguments.max_search,
@@ -240,26 +248,3 @@ def _journal(arguments: argparse.Namespace) -> journal.Journal:
 @dataclass(slots=True)
 class _Outcome:
     failure: str = ""
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < len(text) <= 6 and int(text)):
-        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected a whole number from 1 on")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= 10_000_000:
-        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected a number of seconds")
-    return seconds
-
-
-def _option(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected NAME=VALUE")
-    return name.strip(), value.strip()

@@ -27,10 +27,10 @@ from . import requests, topics
 from .client import Access, Link, LinkError, Message, Offline, Will
 from .engine_process import Piped, Policy, new_engine
 from .fairness import MUTE, Rates, Spaced
-from .numbering import RING_BYTES, RING_LINES
+from .numbering import QUEUE_BYTES, QUEUE_LINES, RING_BYTES, RING_LINES
 from .recording import Recording
 from .requests import Rejected, Request, RequestError
-from .session import QUEUE_BYTES, QUEUE_LINES, Session
+from .session import Session
 
 LOG = logging.getLogger("hnefi.mqtt.service")
 
@@ -61,6 +61,14 @@ class Settings:
     pool: bool = False
     journal: Journal | None = None
     trace: Callable[[float, str, bytes], None] | None = None
+
+
+@dataclass(slots=True)
+class Opening:
+    """A session that is being opened for the client `cid`; `unwanted` once it was closed before that."""
+
+    cid: str
+    unwanted: bool = False
 
 
 class Compiling:
@@ -96,10 +104,7 @@ class Service:
         self._rates = Rates(settings.rate)
         self._about: dict[str, Any] = {}
         self._variants: tuple[str, ...] = ()
-        self._opening: Counter[str] = Counter()
-        self._opening_for: Counter[tuple[str, str]] = Counter()
-        self._reserved: set[tuple[str, str]] = set()
-        self._unwanted: set[tuple[str, str]] = set()
+        self._opening: dict[tuple[str, str], Opening] = {}
         self._opened_by: dict[tuple[str, bytes], tuple[Session, bytes]] = {}
         self._in_work: set[tuple[str, bytes]] = set()
         self._pending: Counter[str] = Counter()
@@ -237,7 +242,7 @@ class Service:
 
     def _status(self, state: str = "") -> bytes:
         if not state:
-            full = len(self.sessions) + sum(self._opening.values()) >= self.settings.sessions
+            full = len(self.sessions) + len(self._opening) >= self.settings.sessions
             state = "draining" if self._draining else "busy" if full else "ready"
         return requests.encode(
             {
@@ -379,8 +384,8 @@ class Service:
                         return await self._open(request, key)
                     finally:
                         self._in_work.discard(key)
-                case "close" if (request.user, request.sid) in self._reserved:
-                    self._unwanted.add((request.user, request.sid))
+                case "close" if (request.user, request.sid) in self._opening:
+                    self._opening[request.user, request.sid].unwanted = True
                     return requests.success(request.id, sid=request.sid, last_out=0)
                 case "close":
                     session = self._session(request)
@@ -422,17 +427,15 @@ class Service:
         sid = request.sid or f"s-{secrets.token_hex(6)}"
         if self._draining:
             raise RequestError("draining", "the service is closing and takes no more sessions")
-        if (user, sid) in self.sessions or (user, sid) in self._reserved:
+        if (user, sid) in self.sessions or (user, sid) in self._opening:
             raise RequestError("sid_taken", f"session {sid} exists: expected another sid, or a close before")
         settings = self.settings
-        if len(self.sessions) + sum(self._opening.values()) >= settings.sessions:
+        if len(self.sessions) + len(self._opening) >= settings.sessions:
             raise RequestError("too_many", f"all {settings.sessions} sessions of this service are taken")
-        own = sum(session.user == user for session in self.sessions.values()) + self._opening[user]
+        own = sum(owner == user for owner, _ in (*self.sessions, *self._opening))
         if own >= settings.per_user:
             raise RequestError("too_many", f"{user} has {own} sessions: close one before")
-        self._opening[user] += 1
-        self._opening_for[user, request.cid] += 1
-        self._reserved.add((user, sid))
+        opening = self._opening[user, sid] = Opening(request.cid)
         recording = None
         if settings.journal is not None:
             recording = Recording(
@@ -451,19 +454,11 @@ class Service:
             await asyncio.shield(self.link.unsubscribe(lines))
             raise
         finally:
-            self._reserved.discard((user, sid))
-            unwanted = (user, sid) in self._unwanted
-            self._unwanted.discard((user, sid))
-            self._opening[user] -= 1
-            if not self._opening[user]:
-                del self._opening[user]
-            self._opening_for[user, request.cid] -= 1
-            if not self._opening_for[user, request.cid]:
-                del self._opening_for[user, request.cid]
+            del self._opening[user, sid]
         session.on_end = self._on_session_end
         LOG.info("open user=%s sid=%s variant=%s pid=%d", user, sid, request.variant, session.engine.pid)
         self._status_news.set()
-        if unwanted:
+        if opening.unwanted:
             await self._close(session, "closed by the client")
             raise RequestError("no_session", f"session {sid} was closed before it was open")
         document = requests.success(
@@ -522,7 +517,7 @@ class Service:
         handle = self._presence.pop(who, None)
         if handle is not None:
             handle.cancel()
-        if said == b"offline" and (self._of_client(who) or who in self._opening_for):
+        if said == b"offline" and (self._of_client(who) or self._opens_for(who)):
             self._await_return(who)
 
     def _await_return(self, who: tuple[str, str]) -> None:
@@ -531,11 +526,14 @@ class Service:
 
     def _client_gone(self, who: tuple[str, str]) -> None:
         self._presence.pop(who, None)
-        if who in self._opening_for:
+        if self._opens_for(who):
             # An engine that compiles for nobody is not yet a session that could be ended.
             self._await_return(who)
         for session in self._of_client(who):
             session.end("its client is gone")
+
+    def _opens_for(self, who: tuple[str, str]) -> bool:
+        return any((user, opening.cid) == who for (user, _), opening in self._opening.items())
 
     def _of_client(self, who: tuple[str, str]) -> Sequence[Session]:
         user, cid = who

@@ -9,33 +9,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from hnefi.engine.session import SessionError
 from hnefi.protocol.answers import VariantLine, parse_compiling, parse_variant
 from hnefi.protocol.client import UNREADY, EngineError, Progress
 from hnefi.protocol.commands import TABLE
 from hnefi.protocol.format import compiling_line, error_line, shown
-from hnefi.protocol.messages import Go, command_of, parse_go, words_of
-from hnefi.protocol.search import Patience
+from hnefi.protocol.messages import command_of, words_of
 
 from .client import Link, Message
-from .engine_process import GRACE, TIMEOUTS, Piped, Policy, new_engine, set_up
-from .numbering import Incoming, split_number
+from .engine_process import Memory, Piped, Policy, new_engine, set_up
+from .numbering import Incoming
 from .outgoing import Outgoing
 from .questions import OURS, START, Questions
 from .recording import Recording
-from .replay_log import Memory
-from .requests import PAYLOAD_LIMIT, Request
+from .requests import Request
+from .search_clock import SearchClock
 
-QUEUE_LINES = 256
-QUEUE_BYTES = 256 * 1024
-COMPLAINT_PAUSE = 1.0
-"""Seconds between two complaints of the same kind, at least: a flood is not answered by a flood."""
-FACTS_TIMEOUT = 5.0
 LAST_ANSWERS = 0.5
 """Seconds for which the end of a session waits for what the engine has to say of the last lines."""
 STATEFUL = frozenset(
@@ -45,25 +36,8 @@ STATEFUL = frozenset(
 """Words after which the state is another."""
 
 
-@dataclass(slots=True)
-class Running:
-    """The search that is on: the number and text of its `go`, and how long the engine may take.
-
-    Until `ready` the engine may load and compile what the search needs; no clock runs. `allowed` are the seconds that
-    the `go` grants by itself, None if nothing but a `stop` ends it.
-    """
-
-    number: int
-    line: str
-    allowed: float | None
-    began: float
-    patience: Patience
-    ready: bool = False
-    stopping: bool = False
-
-
 class Session:
-    """Made by `open_session`; ends by `close`, or by itself, and then calls `on_end` with the reason."""
+    """Begun by `start`; ends by `close`, or by itself, and then calls `on_end` with the reason."""
 
     def __init__(
         self, request: Request, sid: str, policy: Policy, link: Link, recording: Recording | None = None
@@ -72,7 +46,6 @@ class Session:
         self.user = request.user
         self.sid = sid
         self.policy = policy
-        self.opened = time.time()
         self.touched = time.monotonic()
         self.on_end: Callable[[Session, str], None] | None = None
         self.on_compiling: Callable[[Progress], None] | None = None
@@ -82,27 +55,16 @@ class Session:
         self.last_bestmove = ""
         self.restarts = 0
         self._recording = recording
-        self._incoming = Incoming()
-        self._queue: deque[tuple[int, str]] = deque()
-        self._queued_bytes = 0
-        self._dropped = 0
-        self._arrived = asyncio.Event()
-        self._complained: dict[str, tuple[int, float]] = {}
-        self._search: Running | None = None
-        self._clock: Mapping[str, int] = {}
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._questions = Questions()
-        self._asked: asyncio.Future[list[str]] | None = None
+        self._writing = asyncio.Lock()
+        self._questions = Questions(self._writing)
+        self._clock = SearchClock(policy.max_search, self._overdue)
         self._reason = ""
         self._queries = True
         self._deaths = 0
-        self._writing = asyncio.Lock()
         self._closing = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._facts_patience: Patience | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.outgoing = Outgoing(link, self.user, sid, numbered=request.seq, facts=self._facts)
+        self._incoming = Incoming(self.outgoing.say)
 
     # Beginning and end
 
@@ -131,8 +93,7 @@ class Session:
     async def close(self, why: str, grace: float = 0.5) -> bool:
         """End the engine, publish what is left and clear the state; False if the state could not be cleared."""
         self._closing = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._clock.rest()
         # A task may close the session it works for.
         others = {task for task in self._tasks if task is not asyncio.current_task()}
         for task in others:
@@ -160,12 +121,13 @@ class Session:
 
     @property
     def searching(self) -> bool:
-        return self._search is not None
+        return self._clock.search is not None
 
     @property
     def answers_soon(self) -> bool:
         """Whether a search runs that a `stop` ends: an engine that compiles hears none."""
-        return self._search is not None and self._search.ready and self.engine.compiling is None
+        search = self._clock.search
+        return search is not None and search.ready and self.engine.compiling is None
 
     @property
     def last_in(self) -> int:
@@ -195,52 +157,12 @@ class Session:
         if self._closing:
             return
         self.touched = time.monotonic()
-        if len(payload) > PAYLOAD_LIMIT:
-            self._complain(
-                "size",
-                f"message of {len(payload)} bytes: expected at most {PAYLOAD_LIMIT}, none of it is used",
-            )
-            return
-        for line in payload.decode("utf-8", "replace").split("\n"):
-            self._receive_line(line.replace("\r", " ").strip())
-
-    def _receive_line(self, line: str) -> None:
-        number, text = split_number(line)
-        if number is not None:
-            verdict = self._incoming.judge(number)
-            if verdict == "gap":
-                self._complain("gap", f"gap: expected #{self._incoming.last + 1}", self._incoming.last)
-            if verdict != "next":
-                return
-        elif not text:
-            return
-        if len(self._queue) >= QUEUE_LINES or self._queued_bytes + len(line) > QUEUE_BYTES:
-            self._dropped += 1
-            self._complain("busy", "busy: line dropped")
-            return
-        if number is not None:
-            self._incoming.take(number)
-        if text:
-            self._queue.append((number or 0, text))
-            self._queued_bytes += len(text)
-            self._arrived.set()
-
-    def _complain(self, kind: str, text: str, about: int = 0) -> None:
-        """An error line, but not the same one again and again."""
-        known = self._complained.get(kind)
-        now = time.monotonic()
-        if known is None or known[0] != about or now - known[1] >= COMPLAINT_PAUSE:
-            self._complained[kind] = (about, now)
-            self.outgoing.say(f"info string error {text}")
+        self._incoming.take(payload)
 
     async def _feed(self) -> None:
         """Hand the lines on, one after the other."""
         while True:
-            while not self._queue:
-                self._arrived.clear()
-                await self._arrived.wait()
-            number, text = self._queue.popleft()
-            self._queued_bytes -= len(text)
+            number, text = await self._incoming.next()
             try:
                 await self._pass_on(number, text)
             except EngineError as error:
@@ -258,75 +180,29 @@ class Session:
         if refusal is not None:
             self.outgoing.say(refusal)
             return
-        search = self._search
+        search = self._clock.search
         if search is not None and search.stopping and not (command and TABLE[command].always):
             # An engine holds back what follows a stop until it has answered; not all engines do.
-            await self._idle.wait()
+            await self._clock.idle.wait()
         is_search = command == "go" and words[1:2] != ["perft"]
-        if is_search and self._search is not None:
+        if is_search and self.searching:
             self.outgoing.say(error_line(text, "a search is running: expected stop before"))
             return
         async with self._writing:
             if is_search:
-                self._begin(number, text, words)
+                self._clock.begin(number, text)
                 # It may have to load or compile something first, which is on nobody's clock.
                 self._questions.before_search()
                 await self.engine.send("isready")
             elif command == "isready":
                 self._questions.client_asks(number)
-            elif command in ("stop", "ponderhit") and self._search is not None:
-                self._hurry(command)
+            elif command in ("stop", "ponderhit") and self.searching:
+                self._clock.hurry(command)
             self.memory.note(words, text)
             await self.engine.send(text)
             await self._record(words)
         if command in STATEFUL:
             self.outgoing.changed(self.last_in)
-
-    def _begin(self, number: int, line: str, words: list[str]) -> None:
-        go = _parsed(words)
-        if go is not None:
-            names = ("atime", "dtime", "ainc", "dinc")
-            numbers = (*go.limits.clock, *go.limits.inc)
-            self._clock = {name: value for name, value in zip(names, numbers, strict=True) if value}
-            if go.limits.movetime is not None:
-                self._clock = {**self._clock, "movetime": go.limits.movetime}
-        held = go is None or go.limits.infinite or go.limits.ponder
-        allowed = None if go is None or held else _allowed(go)
-        self._search = Running(number, line, allowed, time.monotonic(), Patience(TIMEOUTS.ready, TIMEOUTS))
-        self._idle.clear()
-        self._set_timer()
-
-    def _start_clock(self) -> None:
-        """The engine is ready for the search, and from now on in it."""
-        search = self._search
-        if search is None or search.ready:
-            return
-        search.ready = True
-        search.began = time.monotonic()
-        self._give_time()
-
-    def _give_time(self) -> None:
-        """How long a search may take from now on."""
-        search = self._search
-        assert search is not None
-        seconds = self.policy.max_search
-        if search.stopping:
-            seconds = GRACE
-        elif search.allowed is not None:
-            seconds = min(seconds, search.allowed + GRACE)
-        search.patience = Patience(seconds, TIMEOUTS)
-        self._set_timer()
-
-    def _hurry(self, command: str) -> None:
-        search = self._search
-        assert search is not None
-        if command == "stop":
-            search.stopping = True
-        else:
-            go = _parsed(command_of(words_of(search.line.encode()), TABLE))
-            search.allowed = None if go is None or go.limits.infinite else _allowed(go)
-        if search.ready:
-            self._give_time()
 
     def _compiling(self, progress: Progress) -> None:
         """The engine compiles: it is alive, and nobody ends it for being slow."""
@@ -334,17 +210,13 @@ class Session:
         self.outgoing.say(compiling_line(progress))
         if self.on_compiling is not None:
             self.on_compiling(progress)
-        if self._facts_patience is not None:
-            self._facts_patience.put_off()
-        if self._search is not None:
-            self._search.patience.put_off()
-            if self._timer is not None:
-                self._set_timer()
+        self._questions.put_off()
+        self._clock.put_off()
 
     # Lines out
 
     def _heard(self, line: bytes) -> None:
-        if line.startswith(b"info ") and not line.startswith(b"info string") and self._search is not None:
+        if line.startswith(b"info ") and not line.startswith(b"info string") and self.searching:
             self.outgoing.report(line)
             return
         whole = line.decode("utf-8", "replace").rstrip()
@@ -364,23 +236,21 @@ class Session:
             self.outgoing.say(whole)
 
     def _answered(self, text: str) -> None:
-        search = self._search
+        search = self._clock.search
         if search is None or not search.ready:
             return  # an answer to a question that nobody asked
-        self._search = None
+        self._clock.end()
         self._deaths = 0
         self.touched = time.monotonic()
         self.last_bestmove = text.partition(" ")[2]
         self.outgoing.end_reports()
         self.outgoing.say(text, search.number)
-        self._idle.set()
-        self._set_timer()
         self.outgoing.changed(self.last_in)
 
     def _ready(self, text: str) -> None:
         number = self._questions.ready()
         if number == START:
-            self._start_clock()
+            self._clock.start()
         if number not in (OURS, START):
             self.outgoing.say(text, number)
         elif text != "readyok":
@@ -390,7 +260,9 @@ class Session:
 
     async def _facts(self) -> Mapping[str, Any]:
         """The state for late joiners; what the engine does not say is null."""
-        answers = await self._ask("query history", "query turn")
+        answers = (
+            await self._questions.ask(self.engine, "query history", "query turn") if self._queries else []
+        )
         history, side = answers if len(answers) == 2 else ("", "")
         start, _, moves = history.partition(" moves ")
         if start == "startpos":
@@ -402,33 +274,9 @@ class Session:
             "moves": moves.split(),
             "side": side or None,
             "searching": self.searching,
-            "clock": self._clock,
+            "clock": self._clock.times,
             "bestmove": self.last_bestmove or None,
         }
-
-    async def _ask(self, *questions: str) -> list[str]:
-        """The answers of the engine to our own questions, between two marks; none if it does not answer such."""
-        if not self._queries or self._asked is not None or self.engine.failure is not None:
-            return []
-        asked: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
-        try:
-            async with self._writing, asyncio.timeout(FACTS_TIMEOUT):
-                self._asked = asked
-                await self._questions.put(self.engine, questions, self._tell)
-            patience = self._facts_patience = Patience(FACTS_TIMEOUT, TIMEOUTS)
-            while not asked.done() and (left := patience.deadline - time.monotonic()) > 0:
-                await asyncio.wait([asked], timeout=left)
-            return asked.result() if asked.done() else []
-        except (EngineError, TimeoutError):
-            return []
-        finally:
-            self._facts_patience = None
-
-    def _tell(self, answers: list[str]) -> None:
-        """The answers for whoever waits in `_ask`."""
-        asked, self._asked = self._asked, None
-        if asked is not None and not asked.done():
-            asked.set_result(answers)
 
     async def _record(self, words: Sequence[str]) -> None:
         """After a line: what it made of the game goes to the journal; only while `_writing` is held."""
@@ -444,29 +292,19 @@ class Session:
 
     # Time, and what engines do wrong
 
-    def _set_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._search is not None:
-            pause = max(0.0, self._search.patience.deadline - time.monotonic())
-            self._timer = asyncio.get_running_loop().call_later(pause, self._overdue)
-
     def _overdue(self) -> None:
-        search = self._search
+        search = self._clock.search
         if search is None:
             return
         self.engine.look()
-        if self._search is not search:
+        if self._clock.search is not search:
             return
         if time.monotonic() < search.patience.deadline:
             # What lay in the pipe has put it off.
-            self._set_timer()
-        elif (
-            search.ready and not search.stopping and time.monotonic() - search.began >= self.policy.max_search
-        ):
+            self._clock.watch()
+        elif self._clock.too_long:
             self.outgoing.say(f"info string search stopped after {self.policy.max_search:g} s")
-            self._hurry("stop")
+            self._clock.hurry("stop")
             self._spawn(self._stop())
         else:
             self._give_engine_up(f"{self.engine.name} did not answer in time")
@@ -478,8 +316,9 @@ class Session:
 
     async def stop(self) -> None:
         """End the search, if there is one, as a `stop` of the client does."""
-        if self._search is not None and not self._search.stopping:
-            self._hurry("stop")
+        search = self._clock.search
+        if search is not None and not search.stopping:
+            self._clock.hurry("stop")
             await self._stop()
 
     def _give_engine_up(self, why: str) -> None:
@@ -491,10 +330,8 @@ class Session:
         if self._closing or engine is not self.engine:
             return
         engine.heard = engine.ended = None
-        if self._timer is not None:
-            # No clock runs for the next one before it has come so far.
-            self._timer.cancel()
-            self._timer = None
+        # No clock runs for the next one before it has come so far.
+        self._clock.rest()
         why, self._reason = self._reason or f"{engine.name} has ended: {how}", ""
         self._deaths += 1
         if self._deaths > 1 or not self.memory.complete:
@@ -509,7 +346,6 @@ class Session:
         async with self._writing:
             dead.kill()
             open_ones = self._questions.forget()
-            self._tell([])
             try:
                 engine = await new_engine(self.policy, self._compiling)
             except EngineError as error:
@@ -538,35 +374,18 @@ class Session:
                 self._ended(engine, "in its second beginning")
 
     async def _search_again(self) -> None:
-        search = self._search
+        search = self._clock.search
         if search is None:
             return
-        search.ready = False
-        search.patience = Patience(TIMEOUTS.ready, TIMEOUTS)
+        self._clock.begin_again(search)
         self._questions.before_search()
         await self.engine.send("isready")
         await self.engine.send(search.line)
         if search.stopping:
             await self.engine.send("stop")
-        self._set_timer()
+        self._clock.watch()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name=f"session {self.sid}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _parsed(words: list[str]) -> Go | None:
-    """What a `go` says; None if it cannot be understood."""
-    try:
-        return parse_go(words)
-    except SessionError:
-        return None
-
-
-def _allowed(go: Go) -> float | None:
-    """How long the limits of a `go` let it last, in seconds; None if they do not say."""
-    limits = go.limits
-    times = [limits.movetime, *limits.clock]
-    known = [max(0, milliseconds) / 1000 for milliseconds in times if milliseconds is not None]
-    return max(known) if known else None

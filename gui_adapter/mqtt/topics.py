@@ -83,16 +83,8 @@ def arena_meta(run: str) -> str:
     return f"{ROOT}/arena/{run}/meta"
 
 
-def arena_standings(run: str) -> str:
-    return f"{ROOT}/arena/{run}/standings"
-
-
 def arena_state(run: str, game: str) -> str:
     return f"{ROOT}/arena/{run}/game/{game}/state"
-
-
-def arena_info(run: str, game: str, side: str) -> str:
-    return f"{ROOT}/arena/{run}/game/{game}/info/{side}"
 
 
 def owner(topic: str) -> str:

@@ -16,15 +16,21 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, TextIO, TypeGuard
 
+from hnefi.engine import squares
+from hnefi.engine.games import find
+from hnefi.engine.games.base_variant import VariantError
+from hnefi.engine.games.tafl.diagram import diagram
+from hnefi.engine.games.tafl.fen import SetupError, parse_fen
+from hnefi.engine.games.tafl.variant import Variant
+from hnefi.engine.moves_text import MoveTextError, parse_move
 from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED
+from hnefi.protocol.hosts.shutdown import Asked
 from hnefi.protocol.hosts.text_table import clip, safe
 
 from . import topics
-from .arguments import access, add_connection, parser
-from .board import board
 from .client import Access, Link, LinkError, Message
-from .shutdown import Asked
+from .command import access, add_connection, parser
 
 REDRAW = 0.2
 LISTING = 1.0
@@ -33,6 +39,8 @@ GAMES = 4096
 """Games that are known at most: a stranger may publish as many as he likes."""
 ROWS = 12
 """Rows of a table that are shown."""
+BOARD_PLIES = 10_000
+"""The board of a longer game is not drawn."""
 HOME, CLEAR_LINE, CLEAR_REST = "\x1b[H", "\x1b[K", "\x1b[J"
 OTHER_SCREEN, OWN_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
@@ -365,3 +373,31 @@ def main(argv: list[str]) -> int:
     except LinkError as error:
         print(f"hnefi mqtt watch: {error}", file=sys.stderr)
         return FAULTS
+
+
+def board(game: Mapping[str, Any]) -> list[str]:
+    """The rows of the board as it stands, empty if it cannot be known: another game than tafl, or a missing ply.
+
+    It is drawn from the start, moves and captures of a published game; no rule is applied.
+    """
+    fen, name, moves, captures = (game.get(key) for key in ("fen", "variant", "moves", "captures"))
+    if not (isinstance(fen, str) and isinstance(name, str) and isinstance(moves, list)):
+        return []
+    taken = captures if isinstance(captures, list) else []
+    if len(taken) != len(moves) or len(moves) > BOARD_PLIES:
+        return []
+    with suppress(VariantError, SetupError, MoveTextError, ValueError, KeyError):
+        variant = find(name[:64])
+        if not isinstance(variant, Variant):
+            return []
+        size = variant.rules.size
+        pieces = dict(parse_fen(fen, size).pieces)
+        for move, gone in zip(moves, taken, strict=True):
+            if not (isinstance(move, str) and isinstance(gone, list)):
+                return []
+            origin, target, _ = parse_move(move, size)
+            pieces[target] = pieces.pop(origin)
+            for square in gone:
+                pieces.pop(squares.parse(str(square)[:8], size), None)
+        return diagram(variant.rules, pieces).splitlines()
+    return []

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from hnefi.engine.catalogue import GAMES
 from hnefi.engine.sides import Reason
 from hnefi.protocol.client import Answer, EngineError, EngineStartError
 from hnefi.protocol.format import BETTER
 
 from . import panes
-from .opponents import Opponent, plain
-from .positions import SIDES
-from .questions import Question
+from .opponents import Opponent, Question, plain
 from .values import SideLetter
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def tell_hint(session: GameSession, answer: Answer) -> None:
     if thinking is not None and thinking.lines:
         line = thinking.lines[0]
         depth = "" if line.depth is None else f", depth {line.depth}"
-        score = f" ({panes.score_text(line, SIDES[session.variant.game])}{depth})"
+        score = f" ({panes.score_text(line, GAMES[session.variant.game].sides)}{depth})"
     session.say(f"Hint: {answer.move}{score}" if answer.move else "Hint: there is no move here.")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from hnefi.protocol.flags import Help, Parser
+from hnefi.protocol.hosts.argument_types import setting, whole
 from hnefi.protocol.hosts.exit_codes import code_of
 
 if TYPE_CHECKING:
@@ -96,23 +97,32 @@ def _parser() -> argparse.ArgumentParser:
         "--against",
         action=_Rival,
         metavar="NAME",
-        help="one of our players (`hnefi players`), or a player's file",
+        help="one of our players (`hnefi players`), a player's file, or one of `hnefi engines`",
     )
     parser.add_argument(
-        "--engine", action=_Rival, metavar="CMD", help="any engine process; given twice: attackers, defenders"
+        "--engine",
+        action=_Rival,
+        metavar="CMD",
+        help="any engine process, or one of `hnefi engines`; given twice: attackers, defenders",
     )
     parser.add_argument(
         "--option",
         action="append",
         default=[],
+        type=setting,
         metavar="NAME=VALUE",
         help="an option of the engine; repeatable",
     )
     parser.add_argument(
-        "--movetime", type=_milliseconds, metavar="MS", help="how long an engine thinks about a move"
+        "--movetime",
+        type=whole(1, what="milliseconds"),
+        metavar="MS",
+        help="how long an engine thinks about a move",
     )
     parser.add_argument("--clock", metavar="M+S", help="minutes for the game, seconds for each move; or off")
-    parser.add_argument("--seed", type=_seed, metavar="N", help="for players that choose at random")
+    parser.add_argument(
+        "--seed", type=whole(0, 2**32 - 1), metavar="N", help="for players that choose at random"
+    )
     parser.add_argument("--tui", action="store_true", help="the full screen instead of the prompt")
     parser.add_argument("--ascii", action="store_true", help="nothing but ASCII on screen")
     parser.add_argument("--zoom", choices=("1", "2", "3"), help="how large the squares are")
@@ -143,18 +153,6 @@ def _parser() -> argparse.ArgumentParser:
     journal.add_flags(parser)
     trace.add_flag(parser, "every line from and to the engines")
     return parser
-
-
-def _milliseconds(text: str) -> int:
-    if text.isascii() and text.isdigit() and 0 < len(text) < 9 and int(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected milliseconds, at least 1")
-
-
-def _seed(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) < 11 and int(text) < 2**32:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected a whole number below 4294967296")
 
 
 def _overridden(
@@ -206,34 +204,36 @@ def _controller(
     from . import clock
     from .commands.play import SIDES
     from .controller import Controller
-    from .files import Files
+    from .saving import Files
 
     variant = _variant(parser, arguments.variant or settings.variant, arguments.path)
     rivals = _rivals(parser, arguments, variant, settings.level)
-    find = finder(arguments.path)
     if scripted:
         settings = settings.with_value("glyphs", "ascii")
     seed = arguments.seed
     if seed is None:
         seed = SCRIPT_SEED if scripted else secrets.randbelow(2**32)
     files = Files(
-        find, keep=not arguments.no_record, autosave=not scripted, folder=journal.chosen_folder(arguments)
+        finder(arguments.path),
+        keep=not arguments.no_record,
+        autosave=not scripted,
+        folder=journal.chosen_folder(arguments),
     )
     controller = Controller(
         variant,
         settings,
-        find,
-        files=files,
-        rival=rivals[-1],
-        seed=seed,
+        files,
         interactive=not scripted,
         traffic=trace.opened(parser, arguments.trace, stack),
     )
+    session = controller.session
+    session.players.seed = seed
+    session.players.rival = rivals[-1]
     side = arguments.side or settings.side
     for letter, spec in zip("ad", (rivals[0], rivals[-1]), strict=True):
-        controller.assign("a" if letter == "a" else "d", None if letter in SIDES[side] else spec)
+        session.assign("a" if letter == "a" else "d", None if letter in SIDES[side] else spec)
     try:
-        controller.session.set_clock(clock.read(arguments.clock or settings.clock))
+        session.set_clock(clock.read(arguments.clock or settings.clock))
     except ValueError as error:
         parser.error(f"--clock: {error}")
     return controller
@@ -256,12 +256,7 @@ def _rivals(
     """The opponents of the command line; our engine at the level of the settings where none is named."""
     from . import opponents
 
-    options = {}
-    for text in arguments.option:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            parser.error(f"--option {text[:80]!r}: expected NAME=VALUE")
-        options[name.strip()] = value.strip()
+    options = dict(arguments.option)
     specs = []
     for kind, text in arguments.rivals or [("level", str(level))]:
         try:
@@ -270,10 +265,10 @@ def _rivals(
             elif kind == "against":
                 spec = opponents.by_name(text, variant)
             else:
-                spec = opponents.by_command(text)
+                spec = opponents.by_command(text, variant)
         except ValueError as error:
             parser.error(f"--{kind}: {error}")
-        specs.append(replace(spec, options=options, movetime=arguments.movetime))
+        specs.append(replace(spec, options={**spec.options, **options}, movetime=arguments.movetime))
     return specs
 
 
@@ -300,6 +295,7 @@ def _first(
         except WatchError as error:
             parser.error(f"--watch {arguments.watch[:200]!r}: {error}")
         watcher.foresee()
+        watcher.close()
         return f"watch {Path(arguments.watch).expanduser().absolute()}"
     if arguments.go_on:
         unfinished = controller.files.autosave.unfinished()
@@ -338,16 +334,23 @@ async def _play(
 
 
 def _tell_of_compiling(controller: Controller) -> None:
-    """Where nobody sees a screen: one line on standard error says why nothing happens for a while."""
+    """Where nobody sees a screen: a line on standard error says why nothing happens for a while, and one before it why
+    that will be so the next time, too."""
+    from hnefi.protocol.hosts.text_table import safe
+
     told = False
+
+    def say(text: str) -> None:
+        print(f"hnefi play: {safe(text)}", file=sys.stderr, flush=True)
 
     def look() -> None:
         nonlocal told
         text = controller.view.compiling
         if text and not told:
             told = True
-            print(f"hnefi play: {text}", file=sys.stderr, flush=True)
+            say(text)
 
+    controller.session.say_unkept = say
     controller.on_change(look)
 
 

@@ -1,4 +1,7 @@
-"""Every word that may be typed, in one table: what it takes, one sentence, an example. The help is made of it."""
+"""Every word that may be typed, in one table: what it takes, one sentence, an example. The help is made of it.
+
+Also how what stands behind a word is read: numbers, seconds, a side before something else.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from typing import Final
 
 from hnefi.engine.wording import nearest, shorten
 
-from . import strength
+from .opponents import level_lines
+from .values import SideLetter
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "else": "Everything else",
 }
 
-_LEVELS = ("What the levels are:", *strength.level_lines(), "With a clock, time limits every level as well.")
+_LEVELS = ("What the levels are:", *level_lines(), "With a clock, time limits every level as well.")
 
 _ALL: Final = (
     Word("new", "[VARIANT]", "begin a new game, of the same variant or another", ("new", "new brandubh")),
@@ -49,7 +53,7 @@ _ALL: Final = (
     Word(
         "player", "[a|d] NAME", "one of our players, or a player's file, plays the engine's side",
         ("player uct-1k", "player a ./mine.toml"),
-        ("`hnefi players` lists them.",),
+        ("`hnefi players` lists them. Your own engines (`hnefi engines`) can be named, too.",),
     ),
     Word(
         "engine", "[a|d] COMMAND", "any engine program that speaks uti, uci or ugi plays the engine's side",
@@ -142,6 +146,10 @@ class UnknownWord(ValueError):
     """No word, or the beginning of several; the text is a sentence for people."""
 
 
+class WordError(ValueError):
+    """A line that cannot be carried out; the text is the answer."""
+
+
 def find(typed: str) -> Word:
     """The word meant: by its name, another name, or its unique beginning. UnknownWord otherwise."""
     word = typed.lower()
@@ -194,6 +202,42 @@ def shortest(name: str) -> str:
 def beginning_with(text: str, among: Iterable[str]) -> list[str]:
     """The words among some that begin with `text`."""
     return [word for word in among if word.startswith(text.lower())]
+
+
+def whole(text: str, low: int, high: int, what: str) -> int:
+    """A whole number within bounds; WordError that says what was expected."""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+    if not low <= number <= high:
+        raise WordError(f"{what} {shorten(text)}: expected a whole number from {low} to {high}")
+    return number
+
+
+def seconds(text: str, what: str) -> float:
+    """A number of seconds from 0 to 60; WordError that says what was expected."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 60:
+        raise WordError(f"{what} {shorten(text)}: expected seconds from 0 to 60, such as 0.5")
+    return number
+
+
+def side_first(text: str) -> tuple[SideLetter | None, str]:
+    """The side that a text begins with (`d 8`), if it does, and the rest."""
+    first, _, rest = text.partition(" ")
+    word = first.lower()
+    if word in ("a", "attackers"):
+        return "a", rest.strip()
+    if word in ("d", "defenders"):
+        return "d", rest.strip()
+    return None, text
+
+
+def nothing_behind(word: str, rest: str) -> None:
+    """WordError if something stands behind a word that takes nothing."""
+    if rest:
+        raise WordError(f"{word} {shorten(rest)}: expected nothing after {word}")
 
 
 def _usage(word: Word) -> str:

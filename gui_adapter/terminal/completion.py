@@ -9,9 +9,10 @@ from prompt_toolkit.document import Document
 
 from hnefi import players
 from hnefi.engine.catalogue import listed
+from hnefi.protocol.hosts import registry
 
 from . import command_table, settings
-from .strength import LEVELS
+from .opponents import LEVELS
 from .values import Move, View
 
 _SIDES = ("a", "d", "both", "none")
@@ -64,7 +65,9 @@ class WordCompleter(Completer):
         if word == "level":
             return (*map(str, LEVELS), "a", "d")
         if word == "player":
-            return (*players.names(), "a", "d")
+            return (*players.names(), *_registered(), "a", "d")
+        if word == "engine":
+            return (*_registered(), "a", "d")
         if word == "clock":
             return ("off", "1+0", "3+2", "5+3", "15+10")
         if word == "copy":
@@ -111,6 +114,14 @@ def _targets(view: View, source: str, typed: str, *, blank: bool = False) -> Ite
         text = move.target if blank else move.text
         if (not blank or move.source == source) and text.startswith(bare):
             yield Completion(text, -len(typed), display_meta=_takes(move))
+
+
+def _registered() -> tuple[str, ...]:
+    """The user's own engines; none where their file cannot be read, which is said when one is chosen."""
+    try:
+        return tuple(registry.load())
+    except registry.RegistryError:
+        return ()
 
 
 def _takes(move: Move) -> str:

@@ -1,4 +1,4 @@
-"""One task that owns the game: typed lines, what engines say and the ticking of the clock reach it through one queue.
+"""Between a face and the game: lines come in, replies and the view go out.
 
 A face (prompt, full screen, script) submits lines, shows replies, and draws `view` whenever it is told of a change.
 """
@@ -10,35 +10,30 @@ import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from hnefi.engine.games.base_variant import AnyVariant
-from hnefi.engine.records.rule_sets import Find
 from hnefi.protocol.client import EngineError
 from hnefi.protocol.hosts.exit_codes import STORAGE, code_of
 
-from . import command_table, strength
+from . import command_table, opponents
 from . import settings as preferences
-from .commands.arguments import WordError
-from .files import Files
+from .command_table import UnknownWord, WordError
+from .events import Event, Events, Post
 from .game_session import GameSession
-from .opponents import Spec, plain
+from .opponents import plain
 from .positions import typed_move
 from .presenter import compiling_of, view_of
-from .questions import Event
 from .rules_process import IllegalPosition, RulesProcess, Traffic
-from .saving import SavingError
+from .saving import Files, SavingError
 from .settings import Settings
-from .values import LineKind, LogLine, Reply, SideLetter, View
+from .values import Reply, View
 
 if TYPE_CHECKING:
     from .watching import Watcher
 
-LOG_LINES: Final = 2000
 LINE_LIMIT: Final = 64 * 1024
 """Characters of a typed line at most."""
-KEPT_AFTER: Final = 0.5
-"""Seconds after the last change of a setting until the file is written: a key that is held writes it once."""
 GRACE: Final = 0.3
 """Seconds that what was typed before is given when somebody wants to leave or interrupts."""
 WITHOUT_RULES: Final = frozenset(
@@ -47,7 +42,6 @@ WITHOUT_RULES: Final = frozenset(
 """Words that need not wait until the rules are loaded."""
 
 GONE: Final = Reply(("the program ends",), failed=True, quit=True)
-T = TypeVar("T")
 
 
 class Controller:
@@ -57,58 +51,41 @@ class Controller:
         self,
         variant: AnyVariant,
         settings: Settings,
-        find: Find,
-        *,
         files: Files,
-        rival: Spec | None = None,
-        seed: int | None = None,
+        *,
         interactive: bool = True,
         traffic: Traffic | None = None,
         rules: RulesProcess | None = None,
     ) -> None:
         self.settings = settings
-        self.find = find
         self.files = files
+        self.find = files.find
         self.interactive = interactive
         self.flipped = False
         self.interrupted = False
-        self._queue: asyncio.Queue[Event] = asyncio.Queue()
+        self.events = Events()
+        self.say = self.events.say
+        self.on_change = self.events.on_change
         self._held: deque[Event] = deque()
-        self._log: deque[LogLine] = deque(maxlen=LOG_LINES)
-        self._said = 0
+        """Lines that wait for the rules."""
         self._question: tuple[str, Callable[[], Awaitable[Reply]]] | None = None
-        self._listeners: list[Callable[[], None]] = []
         self._view: View | None = None
-        self._dirty = True
-        self._in_event = False
-        self._news = asyncio.Event()
-        self._owner: asyncio.Task[None] | None = None
-        self._loading: asyncio.Task[None] | None = None
-        self._following: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._broken: str | None = None
+        """Why there are no rules."""
         self._told: str | None = None
         self._impatient = False
-        self._unkept: dict[str, str] = {}
-        self._keeping: asyncio.TimerHandle | None = None
+        self.keeper = preferences.Keeper(self.say)
         self.refused: tuple[str, ...] = ()
         """Why what the program was asked to begin with cannot be had; it ends then."""
         self.closed = False
         self.session = GameSession(
-            variant,
-            rules=rules or RulesProcess(traffic=traffic),
-            files=files,
-            post=self._queue.put_nowait,
-            say=self.say,
-            changed=self._changed,
-            compiling=self._tell,
-            seed=seed,
-            traffic=traffic,
-            speed=settings.speed if interactive else 0.0,
+            variant, rules or RulesProcess(traffic=traffic), files, self.events, traffic
         )
-        if rival is not None:
-            self.session.players.rival = rival
-        if not interactive:
-            self.session.limits_of_analysis = strength.ANALYSIS
+        if interactive:
+            self.session.speed = settings.speed
+        else:
+            self.session.limits_of_analysis = opponents.ANALYSIS
         self.waiting = files.autosave.unfinished() if files.autosaves else None
 
     # For faces
@@ -116,56 +93,55 @@ class Controller:
     @property
     def view(self) -> View:
         """Everything that can be seen, as it was when the last event had been dealt with."""
-        if self._view is None or not self._in_event:
-            if self._view is None or self._dirty:
+        if self._view is None or not self.events.running:
+            if self._view is None or self.events.dirty:
                 self._view = self.fresh_view()
-                self._dirty = False
-        elif self._log or self._view.compiling or self.session.compiling:
+                self.events.dirty = False
+        elif self.events.log or self._view.compiling or self.session.compiling:
             # The game is in the middle of something; what is said and waited for meanwhile is seen all the same.
-            self._view = replace(self._view, log=tuple(self._log), compiling=compiling_of(self.session))
+            self._view = replace(self._view, log=tuple(self.events.log), compiling=compiling_of(self.session))
         return self._view
+
+    def _look(self) -> None:
+        """What is seen until an event is over: a game in the middle of something cannot be looked at."""
+        if self.events.dirty:
+            self._view = self.fresh_view()
 
     def fresh_view(self) -> View:
         """Everything that can be seen, in the middle of an event, too."""
         return view_of(
             self.session,
             self.settings,
-            log=self._log,
+            log=self.events.log,
             question=None if self._question is None else self._question[0],
             flipped=self.flipped,
             closed=self.closed or self._broken is not None or bool(self.refused),
             waiting=self.waiting is not None,
         )
 
-    def on_change(self, callback: Callable[[], None]) -> None:
-        """Call `callback` after every change; in the loop, and possibly often."""
-        self._listeners.append(callback)
-
     def start(self) -> None:
         """Begin to work, and to load the rules; the first board can be shown before."""
-        self._owner = asyncio.ensure_future(self._own())
-        self._loading = asyncio.ensure_future(self._load())
+        self._tasks += [
+            asyncio.ensure_future(self._load()),
+            self.events.start(self._look, self.warn_of_files),
+        ]
 
     async def submit(self, line: str) -> Reply:
         """Carry out one line of text; the answer says whether it failed."""
-        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
-        async def event() -> None:
-            reply = self._noted(await self._carry_out(line))
-            if not future.done():
-                future.set_result(reply)
+        async def work() -> Reply:
+            return self._noted(await self._carry_out(line))
 
-        if self.session.ready or self._needs_no_rules(line):
-            self._queue.put_nowait(event)
-        elif self._broken is not None:
-            return Reply((self._broken,), failed=True)
-        else:
-            self._held.append(event)
+        post: Post = self.events.post
+        if not (self.session.ready or self._needs_no_rules(line)):
+            if self._broken is not None:
+                return Reply((self._broken,), failed=True)
+            post = self._held.append
             if self.session.compiling is not None:
                 self.say(f"{line[:40]}: kept until the rules are there.")
         if _leaves(line):
-            return await self._soon(future) or Reply(quit=True)
-        return await self._outlived(future, GONE)
+            return await self._soon(work) or Reply(quit=True)
+        return await self.events.call(work, GONE, post)
 
     async def begin_with(self, line: str) -> Reply:
         """Carry out the line that the program is started with. Where that cannot be done, it ends: nobody who asked for
@@ -173,7 +149,7 @@ class Controller:
         reply = await self.submit(line)
         if reply.failed and not (self.closed or self._broken is not None):
             self.refused = reply.lines
-            self._tell()
+            self.events.tell()
             return replace(reply, quit=True)
         return reply
 
@@ -182,17 +158,11 @@ class Controller:
 
         While something is dealt with that takes its time, a second one leaves all the same.
         """
-        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
-        async def event() -> None:
-            if future.done():
-                return
-            reply = self._noted(await self._interrupted())
-            if not future.done():
-                future.set_result(reply)
+        async def work() -> Reply:
+            return self._noted(await self._interrupted())
 
-        self._queue.put_nowait(event)
-        reply = await self._soon(future)
+        reply = await self._soon(work)
         if reply is not None:
             return reply
         if self._impatient:
@@ -200,35 +170,31 @@ class Controller:
             return Reply(quit=True)
         self._impatient = True
         self.say("Something is still being done. Ctrl-C again leaves; an unfinished game is saved.")
-        self._tell()
+        self.events.tell()
         return Reply()
 
     async def why_not(self, text: str) -> str:
         """Why a move that is being typed is illegal, in the words of the rules; empty if it is not, or not now."""
-        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        session = self.session
 
-        async def event() -> None:
-            why = ""
-            session = self.session
+        async def work() -> str:
             if session.ready and session.legal(text) is None:
                 with contextlib.suppress(EngineError, IllegalPosition):
-                    why = await session.rules.why_not(
+                    return await session.rules.why_not(
                         session.variant, session.game.start, session.game.moves, text
                     )
-            if not future.done():
-                future.set_result(why)
+            return ""
 
-        self._queue.put_nowait(event)
-        return await self._outlived(future, "")
+        return await self.events.call(work, "")
 
     async def settled(self) -> None:
         """Returns when nothing goes on any more that would end by itself."""
         while True:
-            self._news.clear()
-            if await self._is_settled():
+            self.events.news.clear()
+            if await self.events.call(self._is_settled, True):
                 return
-            news = asyncio.ensure_future(self._news.wait())
-            await self._outlived(news, True)
+            news = asyncio.ensure_future(self.events.news.wait())
+            await self.events.outlived(news, True)
             news.cancel()
 
     async def close(self) -> None:
@@ -236,14 +202,11 @@ class Controller:
         if self.closed:
             return
         self.closed = True
-        if self._keeping is not None:
-            self._keeping.cancel()
-        self._keep_now()
-        # The one who owns the game first: what it is about to do would meet engines that are gone.
-        busy = [task for task in (self._loading, self._following, self._owner) if task is not None]
-        for task in busy:
+        self.keeper.close()
+        # The one who owns the game too: what it is about to do would meet engines that are gone.
+        for task in self._tasks:
             task.cancel()
-        ending = asyncio.gather(*busy, return_exceptions=True)
+        ending = asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.wait({ending}, timeout=GRACE)
         with contextlib.suppress(ValueError):
             self.files.put_away(
@@ -251,8 +214,7 @@ class Controller:
             )
         await self.session.close()
         await ending
-        self._dirty = True
-        self._tell()
+        self.events.tell()
 
     @property
     def status(self) -> int:
@@ -266,51 +228,10 @@ class Controller:
 
     # For the words
 
-    def say(self, text: str) -> None:
-        """Tell the person something that nobody has asked for."""
-        self._note(text, "news")
-
     def ask(self, question: str, then: Callable[[], Awaitable[Reply]]) -> Reply:
         """Put a question; `then` happens if the next line is yes."""
         self._question = (question, then)
         return Reply((question,))
-
-    async def post(self, event: Event) -> None:
-        """Let an event happen in its turn; returns when it has."""
-        passed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        async def whole() -> None:
-            await event()
-            if not passed.done():
-                passed.set_result(True)
-
-        self._queue.put_nowait(whole)
-        await self._outlived(passed, False)
-
-    async def watch(self, watcher: Watcher) -> None:
-        """Follow a game that is played elsewhere, until the session is used for something else."""
-        self.session.watcher = watcher
-        if self._following is not None:
-            self._following.cancel()
-        self._following = asyncio.ensure_future(watcher.follow())
-
-    def keep(self, key: str, value: str) -> None:
-        """Write a setting into the person's file, soon; what the command line said for this game alone is not written
-        there."""
-        self._unkept[key] = value
-        if self._keeping is not None:
-            self._keeping.cancel()
-        self._keeping = asyncio.get_running_loop().call_later(KEPT_AFTER, self._keep_now)
-
-    def _keep_now(self) -> None:
-        values, self._unkept = self._unkept, {}
-        if not values:
-            return
-        try:
-            preferences.keep(values)
-        except (OSError, preferences.SettingsError) as error:
-            reason = getattr(error, "strerror", None) or error
-            self.say(f"{preferences.path()}: {reason}: {', '.join(values)} could not be kept.")
 
     def warn_of_files(self) -> None:
         """Say once that games are not kept, and why."""
@@ -319,61 +240,27 @@ class Controller:
             self._told = failure
             self.say(failure)
 
-    def assign(self, side: SideLetter, spec: Spec | None) -> None:
-        """Seat an engine or a person; the game goes on with them."""
-        self.session.assign(side, spec)
+    def watch(self, watcher: Watcher) -> None:
+        """Follow a game that is played elsewhere, until the session is used for something else."""
+        self.session.watcher = watcher
+        self._tasks.append(asyncio.ensure_future(watcher.follow()))
 
     # Inside
 
-    async def _soon(self, future: asyncio.Future[Reply]) -> Reply | None:
-        """What is promised, if it comes soon; otherwise it is not wanted any more, and None."""
-        answer = asyncio.ensure_future(self._outlived(future, GONE))
+    async def _soon(self, work: Callable[[], Awaitable[Reply]]) -> Reply | None:
+        """What `work` answers, if it comes soon; otherwise it is not wanted any more, and None."""
+        answer = asyncio.ensure_future(self.events.call(work, GONE))
         await asyncio.wait({answer}, timeout=GRACE)
         if answer.done():
             self._impatient = False
             return answer.result()
         answer.cancel()
-        future.cancel()
         return None
-
-    async def _outlived(self, future: asyncio.Future[T], otherwise: T) -> T:
-        """What is promised; `otherwise` after the end. If the task that owns the game has died, its error."""
-        waiting: set[asyncio.Future[Any]] = {future}
-        if self._owner is not None:
-            waiting.add(self._owner)
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        if future.done():
-            return future.result()
-        if self._owner is not None and not self._owner.cancelled():
-            self._owner.result()
-        return otherwise
 
     async def _is_settled(self) -> bool:
         """Whether nothing goes on, asked behind everything that is in the queue now."""
-        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        async def event() -> None:
-            quiet = self.session.ready and not self.session.busy and not self._held
-            if not answer.done():
-                answer.set_result(quiet or self.closed or self._broken is not None)
-
-        self._queue.put_nowait(event)
-        return await self._outlived(answer, True)
-
-    async def _own(self) -> None:
-        while True:
-            event = await self._queue.get()
-            if self._dirty:
-                # What is seen until the event is over: a game in the middle of something cannot be looked at.
-                self._view = self.fresh_view()
-            self._in_event = True
-            try:
-                await event()
-                self.warn_of_files()
-            finally:
-                self._in_event = False
-            if self._dirty:
-                self._tell()
+        quiet = self.session.ready and not self.session.busy and not self._held
+        return quiet or self.closed or self._broken is not None
 
     async def _load(self) -> None:
         """Start the rules and the engines behind the first board."""
@@ -388,14 +275,14 @@ class Controller:
                 self.say(text)
                 await self._release()
 
-            self._queue.put_nowait(broken)
+            self.events.post(broken)
             return
 
         async def ready() -> None:
             await self.session.open()
             await self._release()
 
-        self._queue.put_nowait(ready)
+        self.events.post(ready)
 
     async def _release(self) -> None:
         """Lines that were typed before the rules were there."""
@@ -409,7 +296,7 @@ class Controller:
             return True
         try:
             return command_table.find(line.split(maxsplit=1)[0]).name in WITHOUT_RULES
-        except (command_table.UnknownWord, IndexError):
+        except (UnknownWord, IndexError):
             return True
 
     async def _carry_out(self, line: str) -> Reply:
@@ -420,7 +307,7 @@ class Controller:
             return Reply((f"a line of {len(line)} characters: expected at most {LINE_LIMIT}",), failed=True)
         try:
             return await self._answer(text)
-        except (WordError, command_table.UnknownWord, SavingError) as error:
+        except (WordError, UnknownWord, SavingError) as error:
             return Reply((plain(str(error)),), failed=True, unwritten=code_of(error) == STORAGE)
         except IllegalPosition as error:
             return Reply((plain(str(error)),), failed=True)
@@ -464,27 +351,9 @@ class Controller:
 
     def _noted(self, reply: Reply) -> Reply:
         for text in reply.lines:
-            self._note(text, "error" if reply.failed else "reply")
-        self._changed()
+            self.say(text, "error" if reply.failed else "reply")
+        self.events.changed()
         return reply
-
-    def _note(self, text: str, kind: LineKind) -> None:
-        for line in text.split("\n"):
-            self._said += 1
-            self._log.append(LogLine(self._said, "".join(s if s.isprintable() else " " for s in line), kind))
-        self._changed()
-
-    def _changed(self) -> None:
-        """Something can be seen now; whoever listens is told when the event that did it is over."""
-        self._dirty = True
-        self._news.set()
-        if not self._in_event and self._queue.empty():
-            self._queue.put_nowait(_nothing)
-
-    def _tell(self) -> None:
-        self._dirty = True
-        for listener in self._listeners:
-            listener()
 
 
 def _answer_to_question(line: str) -> bool | None:
@@ -497,9 +366,5 @@ def _leaves(line: str) -> bool:
     """Whether a line is `quit`, by any of its names."""
     try:
         return typed_move(line) is None and command_table.find(line.strip()).name == "quit"
-    except command_table.UnknownWord:
+    except UnknownWord:
         return False
-
-
-async def _nothing() -> None:
-    """An event that only lets faces see what has changed."""

@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
-from hnefi.engine.compile.progress import Progress
+from hnefi.engine.catalogue import GAMES
+from hnefi.engine.compile.progress import Progress, unkept_text
 from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.records.record import BY_RULES, GameRecord
 from hnefi.engine.search.types import Limits
@@ -18,16 +19,15 @@ from hnefi.engine.sides import Reason
 from hnefi.protocol.client import Answer, EngineError
 
 from . import answers
-from .clock import GameClock, spell
-from .files import Files
+from .clock import GameClock, Pace, spell
+from .events import Events
 from .game import Game, Node
-from .opponents import Opponent, Spec
+from .opponents import Opponent, Question, Spec
 from .players import PERSON, Players
-from .positions import SIDES, Facts, facts_of, special_squares
-from .questions import Post, Question, Questions
+from .positions import Facts, facts_of, special_squares
+from .questions import Questions
 from .rules_process import IllegalPosition, RulesProcess, Traffic
-from .saving import game_of, record_of
-from .timers import Pace
+from .saving import Files, game_of, record_of
 from .values import End, Mode, Move, Purpose, SideLetter
 
 if TYPE_CHECKING:
@@ -38,42 +38,48 @@ PLAYER_TAGS: Final[tuple[tuple[str, SideLetter], ...]] = (("AttackersSeat", "a")
 
 
 class GameSession:
-    """One game after the other. `say` tells the person what happens by itself; `changed` is called after everything
-    that can be seen, `compiling` when an engine says what it compiles."""
+    """One game after the other; `events` hears what happens by itself and of everything that can be seen."""
 
     def __init__(
         self,
         variant: AnyVariant,
-        *,
         rules: RulesProcess,
         files: Files,
-        post: Post,
-        say: Callable[[str], None],
-        changed: Callable[[], None],
-        compiling: Callable[[], None],
-        seed: int | None = None,
+        events: Events,
         traffic: Traffic | None = None,
-        speed: float = 0.0,
     ) -> None:
         self.rules = rules
-        self.rules.on_compiling = lambda _: compiling()
+        self.rules.on_compiling = self._hear_compiler
         self.files = files
-        self.say = say
-        self.speed = speed
-        self.players = Players(changed, compiling, seed, traffic)
-        self.pace = Pace(post, self._look_at_clock)
+        self.say = events.say
+        self.say_unkept: Callable[[str], object] = events.say
+        """Takes the sentence that says that nothing compiled can be kept; it is said once."""
+        self._unkept = ""
+        self.speed = 0.0
+        self.players = Players(events, traffic, self._hear_compiler)
+        self.pace = Pace(events.post, self._look_at_clock)
         self.paused = False
         self.looking = False
+        """An earlier place is looked at: nobody is asked to move there."""
         self.analysing = 0
+        """How many lines our engine shows of every place; 0 for no analysis."""
         self.replaying: float | None = None
+        """Seconds between two plies of a replay."""
         self.offered: SideLetter | None = None
+        """The side that offers a draw."""
         self.ready = False
+        """Whether the rules have been loaded."""
         self.failure = 0
+        """The exit status that an engine's failure leads to."""
         self.place = 0
+        """Changes with the place that is looked at."""
         self.number = 0
-        self.questions = Questions(post, self._begun, self._answered, self._failed, changed)
-        self._changed = changed
+        """Of the game, from 1."""
+        self.questions = Questions(events, self._begun, self._answered, self._failed)
+        self._changed = events.changed
+        self._tell = events.tell
         self.watcher: Watcher | None = None
+        """Who follows the game where it is played elsewhere, by `guests`."""
         self.guests: tuple[str, str] | None = None
         self.limits_of_analysis = Limits(infinite=True)
         self._take(Game(variant, None, facts_of(variant.startpos)))
@@ -109,6 +115,13 @@ class GameSession:
         told = [progress for progress in engines if progress is not None]
         return min(told, key=lambda progress: progress.elsewhere, default=None)
 
+    def _hear_compiler(self, progress: Progress) -> None:
+        """An engine of ours compiles."""
+        if progress.unkept and not self._unkept:
+            self._unkept = progress.unkept
+            self.say_unkept(unkept_text(progress.unkept))
+        self._tell()
+
     @property
     def mode(self) -> Mode:
         if self.analysing:
@@ -133,7 +146,7 @@ class GameSession:
 
     def side_word(self, side: str) -> str:
         """What a side is called in this game."""
-        return SIDES[self.variant.game]["ad".index(side)]
+        return GAMES[self.variant.game].sides["ad".index(side)]
 
     @property
     def unfinished(self) -> bool:

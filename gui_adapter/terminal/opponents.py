@@ -1,4 +1,9 @@
-"""Who plays a side that no person plays: our engine at a level or as one of its players, or any engine process."""
+"""Who plays a side that no person plays: our engine at a level or as one of its players, or any engine process.
+
+Levels are the engine's own (`SkillLevel`): each sees three times as many positions as the one below, and chooses less
+freely among moves that look almost as good. The tenth has no limit but time. With a clock, the time for the move
+limits every level as well.
+"""
 
 from __future__ import annotations
 
@@ -9,33 +14,76 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Final
 
 from hnefi.engine.compile.progress import Progress
 from hnefi.engine.games.base_variant import AnyVariant
+from hnefi.engine.games.tafl.fen import in_adk
+from hnefi.engine.search.clock import movetime
+from hnefi.engine.search.skill import weakness
 from hnefi.engine.search.types import Limits
 from hnefi.engine.wording import shorten
 from hnefi.players import PlayerError
 from hnefi.players import load as load_player
 from hnefi.protocol.client import Answer, Engine, EngineError, Search, own_command
+from hnefi.protocol.hosts import registry
 
 from .rules_process import Traffic, choose, end
-from .strength import HIGHEST, LEVELS, LOWEST, OPTION
-from .values import SideLetter
+from .values import Purpose, SideLetter
 
 MOVETIME_MS = 1000
 """How long a foreign engine thinks where nothing else limits it."""
 GRACE = 2.0
 """Seconds an engine may be late."""
+LOWEST, HIGHEST = 1, 10
+DEFAULT_LEVEL: Final = 5
+THINKING_MS: Final = 5000
+"""How long a move may take where there is no clock; only the highest level uses it all."""
+OPTION: Final = "SkillLevel"
+
+_LIMITS: Final = Limits(movetime=THINKING_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level in words, and how long it may think."""
+
+    words: str
+    limits: Limits = _LIMITS
+
+
+def _level(number: int) -> Level:
+    weak = weakness(number)
+    if weak is None:
+        return Level(f"the whole engine, {THINKING_MS // 1000} seconds a move")
+    choice = ", often the second-best move" if number < 4 else ", sometimes the second-best move"
+    return Level(f"searches {weak.nodes:,} positions a move{choice if weak.lines > 1 else ''}")
+
+
+LEVELS: Final[dict[int, Level]] = {number: _level(number) for number in range(LOWEST, HIGHEST + 1)}
+
+HINT: Final = Limits(nodes=300_000)
+"""What a hint costs: the same answer on every machine."""
+ANALYSIS: Final = Limits(nodes=1_000_000)
+"""An analysis that nobody will stop, as in a script."""
+
+
+def level_lines() -> list[str]:
+    """Every level in a line, for the help."""
+    return [f"{number:>5}  {level.words}" for number, level in LEVELS.items()]
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """An opponent as it is named. `player` and `level` are of our own engine, `command` is anybody's."""
+    """An opponent as it is named. `player` and `level` are of our own engine, `command` is anybody's; the user may have
+    `registered` it under a name. `clock` and `letters` are as in `registry`."""
 
     player: str = "default"
     level: int | None = None
     command: tuple[str, ...] = ()
+    registered: str = ""
+    clock: str = ""
+    letters: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     movetime: int | None = None
 
@@ -47,7 +95,7 @@ class Spec:
     def name(self) -> str:
         """What it is called on screen."""
         if self.command:
-            return Path(self.command[0]).name
+            return self.registered or Path(self.command[0]).name
         if self.level is not None:
             return f"hnefi level {self.level}"
         return f"hnefi {Path(self.player).stem}"
@@ -56,7 +104,7 @@ class Spec:
     def spelled(self) -> str:
         """The line that chooses it: `level 5`, `player NAME`, `engine COMMAND`."""
         if self.command:
-            return f"engine {shlex.join(self.command)}"
+            return f"engine {self.registered or shlex.join(self.command)}"
         return f"level {self.level}" if self.level is not None else f"player {self.player}"
 
     @property
@@ -81,7 +129,10 @@ def at_level(text: str) -> Spec:
 
 
 def by_name(name: str, variant: AnyVariant) -> Spec:
-    """A shipped player or a player's file; ValueError if there is none, or it does not play this variant."""
+    """A shipped player, a player's file or an engine of the user; ValueError if there is none, or it does not play
+    this variant."""
+    if registry.find(name) is not None:
+        return by_command(name, variant)
     try:
         player = load_player(name)
     except PlayerError as error:
@@ -92,39 +143,53 @@ def by_name(name: str, variant: AnyVariant) -> Spec:
     return Spec(str(Path(name).absolute()) if name.endswith(".toml") else name)
 
 
-def by_command(text: str) -> Spec:
-    """Any engine process; ValueError if the command cannot be read, or names no program."""
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise ValueError(f"engine {shorten(text)}: {error}: expected a program and its arguments") from None
-    if not words:
-        raise ValueError("engine: expected a program and its arguments, as in `engine my-engine --fast`")
+def by_command(text: str, variant: AnyVariant) -> Spec:
+    """Any engine process, by its command or as the user has registered it; ValueError if the command cannot be read,
+    names no program, or does not play this variant."""
+    engine = registry.engine_of(text)
+    words = engine.words
+    misfit = engine.misfit((variant.name, *variant.aliases))
+    if misfit is not None:
+        raise ValueError(misfit)
     if shutil.which(words[0]) is None:
         where = "here" if "/" in words[0] else "in the PATH"
         raise ValueError(f"engine {shorten(words[0])}: no such program {where}: expected one that can be run")
-    return Spec(command=tuple(words))
+    return Spec(
+        command=words,
+        registered=engine.name,
+        clock=engine.clock,
+        letters=engine.letters,
+        options=engine.options,
+    )
 
 
-class Asked(Protocol):
-    """What an opponent has to know of a question."""
+def without_clock(limits: Limits, side: SideLetter) -> Limits:
+    """The same for an engine that knows no clock: a time for this move."""
+    index = "ad".index(side)
+    left = limits.clock[index]
+    if left is None:
+        return limits
+    share = max(1, int(movetime(left, limits.inc[index] or 0, limits.movestogo)))
+    return Limits(limits.depth, limits.nodes, limits.mate, min(share, limits.movetime or share))
 
-    @property
-    def side(self) -> SideLetter: ...
-    @property
-    def variant(self) -> AnyVariant: ...
-    @property
-    def game(self) -> int: ...
-    @property
-    def start(self) -> str | None: ...
-    @property
-    def moves(self) -> Sequence[str]: ...
-    @property
-    def limits(self) -> Limits: ...
-    @property
-    def seed(self) -> int | None: ...
-    @property
-    def lines(self) -> int: ...
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: by whom it is answered, why, about which place, within which limits, with how many lines.
+
+    `game` counts the games of this session: an engine is told when another begins.
+    """
+
+    opponent: Opponent
+    purpose: Purpose
+    side: SideLetter
+    variant: AnyVariant
+    game: int
+    start: str | None
+    moves: Sequence[str]
+    limits: Limits
+    seed: int | None = None
+    lines: int = 1
 
 
 class Opponent:
@@ -149,8 +214,8 @@ class Opponent:
 
     @property
     def name(self) -> str:
-        """What it calls itself, once it has; ours is called by its level."""
-        if self.spec.own or self._engine is None:
+        """What it calls itself, once it has; ours is called by its level, the user's as it is registered."""
+        if self.spec.own or self.spec.registered or self._engine is None:
             return self.spec.name
         return plain(self._engine.name)[:40] or self.spec.name
 
@@ -221,7 +286,7 @@ class Opponent:
             await self._engine.set_option(name, value)
 
     async def think(
-        self, asked: Asked, wanted: Callable[[], bool], begun: Callable[[Search], None]
+        self, asked: Question, wanted: Callable[[], bool], begun: Callable[[Search], None]
     ) -> Answer | None:
         """Ask for a move; `begun` is called when the question has been sent.
 
@@ -236,7 +301,7 @@ class Opponent:
                 raise
 
     async def _think(
-        self, asked: Asked, wanted: Callable[[], bool], begun: Callable[[Search], None]
+        self, asked: Question, wanted: Callable[[], bool], begun: Callable[[Search], None]
     ) -> Answer | None:
         if not wanted():
             return None
@@ -247,8 +312,14 @@ class Opponent:
             await self._set(OPTION, self.spec.level or HIGHEST)
         if not wanted():
             return None
-        engine.position("startpos" if asked.start is None else f"fen {asked.start}", asked.moves)
-        self._search = await engine.go(asked.limits, timeout=_patience(asked.limits))
+        start = asked.start
+        if start is not None and self.spec.letters == "adk":
+            start = in_adk(start)
+        limits = asked.limits
+        if self.spec.clock == "movetime":
+            limits = without_clock(limits, asked.side)
+        engine.position("startpos" if start is None else f"fen {start}", asked.moves)
+        self._search = await engine.go(limits, timeout=_patience(limits))
         if not wanted():
             await self._search.stop()
             return None

@@ -268,7 +268,8 @@ def compiling_text(progress: Progress) -> str:
     """What is being compiled, how long that has taken, and how long it will."""
     done = f"{progress.done}/{progress.total} {progress.part}"
     left = "" if progress.remaining is None else f", about {progress.remaining:.0f} s left"
-    who = "another hnefi compiles" if progress.elsewhere else "compiling for the first start"
+    when = "at each start" if progress.unkept else "for the first start"
+    who = "another hnefi compiles" if progress.elsewhere else f"compiling {when}"
     return f"{who}: {done}, {progress.elapsed:.0f} s{left}"
 
 

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, ItemsView, ValuesView
 from typing import Any, Final
 
+from hnefi.engine.compile.progress import Progress
 from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.protocol.client import EngineError
 
-from . import strength
-from .opponents import Opponent, Spec
+from .events import Events
+from .opponents import DEFAULT_LEVEL, Opponent, Spec
 from .rules_process import Traffic
 from .values import SideLetter
 
@@ -36,16 +37,15 @@ class Players:
 
     def __init__(
         self,
-        changed: Callable[[], None],
-        compiling: Callable[[], None],
-        seed: int | None,
+        events: Events,
         traffic: Traffic | None,
+        on_compiling: Callable[[Progress], None],
     ) -> None:
-        self.seed = seed
-        self.rival = Spec(player="default", level=strength.DEFAULT)
-        self._changed = changed
-        self._compiling = compiling
+        self.seed: int | None = None
+        self.rival = Spec(player="default", level=DEFAULT_LEVEL)
+        self._events = events
         self._traffic = traffic
+        self._on_compiling = on_compiling
         self.helper = self._opponent(Spec())
         self.substitute = self._opponent(self.rival)
         self._players: dict[SideLetter, Player] = {"a": Player(), "d": Player()}
@@ -88,7 +88,7 @@ class Players:
         player.opponent = None if spec is None else self._opponent(spec)
 
     def _opponent(self, spec: Spec) -> Opponent:
-        return Opponent(spec, self._traffic, lambda _: self._compiling())
+        return Opponent(spec, self._traffic, self._on_compiling)
 
     @property
     def everybody(self) -> list[Opponent]:
@@ -109,7 +109,7 @@ class Players:
                 await opponent.prepare(variant, game, side, self.seed)
             except (EngineError, ValueError, OSError):
                 await opponent.rest()
-            self._changed()
+            self._events.changed()
 
         for side, player in self._players.items():
             if player.opponent is not None:

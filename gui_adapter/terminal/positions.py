@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 from hnefi.engine import squares
+from hnefi.engine.catalogue import GAMES
 from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.moves_text import MoveTextError, parse_move_word
 
@@ -21,13 +22,6 @@ _TERRAINS: Final = (
     ("corners", "corner"),
     ("throne", "throne"),
 )
-_OWNERS: Final = {"tafl": ("tcnmg", "TCNMGK"), "hex": ("x", "o"), "hexapawn": ("P", "p")}
-SIDES: Final[Mapping[str, tuple[str, str]]] = {
-    "tafl": ("attackers", "defenders"),
-    "hex": ("x", "o"),
-    "hexapawn": ("white", "black"),
-}
-"""What the two sides of each game are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +69,7 @@ def board_of(
     taken: tuple[str, ...] = (),
 ) -> Board:
     """The board of a place that was reached by the ply `last`, which took the men on `taken`."""
-    ours, theirs = _OWNERS[variant.game]
+    ours, theirs = GAMES[variant.game].letters
     cells = "".join(facts.rows)
     move = read_move(last, ()) if last else None
     touched = () if move is None or not move.source else tuple(dict.fromkeys((move.source, move.target)))
@@ -116,7 +110,7 @@ def read_legal(words: list[str]) -> tuple[Move, ...]:
 
 def owner(game: str, letter: str) -> SideLetter:
     """The side whose man a letter of a FEN is."""
-    return "a" if letter in _OWNERS[game][0] else "d"
+    return "a" if letter in GAMES[game].letters[0] else "d"
 
 
 def typed_move(line: str) -> str | None:
@@ -130,10 +124,3 @@ def typed_move(line: str) -> str | None:
         return squares.move_name(parse_move_word(word, squares.MAX_SIZE)[0])
     except MoveTextError:
         return None
-
-
-def side_letter(text: str) -> SideLetter:
-    """`a` or `d`; ValueError otherwise."""
-    if text not in ("a", "d"):
-        raise ValueError(f"side {text!r}: expected a or d")
-    return cast(SideLetter, text)

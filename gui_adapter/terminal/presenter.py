@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from hnefi.engine.catalogue import GAMES
+
 from .game_session import GameSession
 from .panes import compiling_text
-from .positions import SIDES, board_of
+from .positions import board_of
 from .settings import Settings
 from .values import LogLine, SeatKind, SideLetter, View
 
@@ -47,7 +49,7 @@ def view_of(
         game=variant.game,
         board=board_of(variant, session.special, session.facts, node.text, node.captures or ()),
         settings=settings,
-        sides=SIDES[variant.game],
+        sides=GAMES[variant.game].sides,
         names=session.names,
         kinds=kinds,
         legal=session.facts.legal if session.end is None else (),

@@ -7,38 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from hnefi.engine.games.base_variant import AnyVariant
-from hnefi.engine.search.types import Limits
 from hnefi.protocol.answers import InfoLine
 from hnefi.protocol.client import Answer, EngineError, Search
 
-from .opponents import Opponent
+from .events import Events
+from .opponents import Question
 from .values import Line, Purpose, SideLetter, Thinking
 
-Event = Callable[[], Awaitable[None]]
-Post = Callable[[Event], None]
 _LINES_KEPT = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked: by whom it is answered, why, about which place, within which limits, with how many lines.
-
-    `game` counts the games of this session: an engine is told when another begins.
-    """
-
-    opponent: Opponent
-    purpose: Purpose
-    side: SideLetter
-    variant: AnyVariant
-    game: int
-    start: str | None
-    moves: Sequence[str]
-    limits: Limits
-    seed: int | None = None
-    lines: int = 1
 
 
 class Questions:
@@ -46,17 +24,15 @@ class Questions:
 
     def __init__(
         self,
-        post: Post,
+        events: Events,
         begun: Callable[[Question], Awaitable[None]],
         answered: Callable[[Question, Answer], Awaitable[None]],
         failed: Callable[[Question, EngineError], Awaitable[None]],
-        reported: Callable[[], None],
     ) -> None:
-        self._post = post
+        self._events = events
         self._begun = begun
         self._answered = answered
         self._failed = failed
-        self._reported = reported
         self._ticket = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self.asked: Question | None = None
@@ -115,7 +91,7 @@ class Questions:
                 if ticket == self._ticket:
                     await self._begun(question)
 
-            self._post(event)
+            self._events.post(event)
 
         try:
             answer = await question.opponent.think(question, lambda: ticket == self._ticket, begun)
@@ -143,7 +119,7 @@ class Questions:
                 self._rest()
                 await self._answered(question, outcome)
 
-        self._post(event)
+        self._events.post(event)
 
     async def _read(self, search: Search, question: Question, ticket: int) -> None:
         """Take reports as they come; the newest of each line counts."""
@@ -152,7 +128,7 @@ class Questions:
                 if ticket != self._ticket:
                     return
                 self._note(question, (info,))
-                self._reported()
+                self._events.changed()
         except EngineError:
             pass  # whoever awaits the answer is told
 

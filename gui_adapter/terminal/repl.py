@@ -17,6 +17,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
+from hnefi.engine.catalogue import GAMES
 from hnefi.protocol.hosts.text_table import clip
 
 from . import command_table, drawing, panes, screen, theme
@@ -300,8 +301,7 @@ def _picture(view: View) -> object:
 
 def _welcome(view: View) -> str:
     """The first thing that is said."""
-    example = {"tafl": "d1d3", "hex": "c3", "hexapawn": "a1a2"}[view.game]
-    return _WELCOME.format(move=example)
+    return _WELCOME.format(move=GAMES[view.game].example)
 
 
 async def run(controller: Controller, first: str | None = None) -> int:

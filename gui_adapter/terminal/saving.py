@@ -1,12 +1,12 @@
-"""Games as files: records in every format, the game that is saved by itself, and text from a clipboard."""
+"""Games as files: records in every format, text from a clipboard, and what a game leaves on disk while it is played."""
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from hnefi.engine.records.rule_sets import Find, played_by, variant_of
 from hnefi.engine.records.text import Losses, RecordError
 from hnefi.engine.regular import open_regular
 from hnefi.engine.sides import Outcome, Reason, Side
+from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts import journal
 
 from .game import Game, Node, next_side
@@ -32,6 +33,7 @@ SUFFIX: Final = ".tafl"
 KEPT: Final = 20
 """Games saved by themselves that are kept."""
 _AUTOMATIC: Final = "game-"
+ADAPTER: Final = "terminal"
 
 
 class SavingError(ValueError):
@@ -152,8 +154,16 @@ def _node(ply: Ply, parent: Node) -> Node:
 
 
 def target(name: str) -> Path:
-    """The file that a person means by `name`: our own format where the name has no ending."""
-    path = Path(name).expanduser()
+    """The file that a person means by `name`: our own format where the name has no ending. SavingError if it can be
+    no file."""
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError:
+        raise SavingError(f"{shorten(name)}: there is no such user: expected a file name") from None
+    if not path.name or path.is_dir():
+        raise SavingError(f"{shorten(name)}: a folder: expected the name of a file in it")
+    if path.exists() and not path.is_file():
+        raise SavingError(f"{shorten(name)}: no regular file: expected another name")
     return path if path.suffix else path.with_name(path.name + SUFFIX)
 
 
@@ -265,7 +275,7 @@ class Autosave:
     """One file for the running game of this process, written again after each ply and taken away at its end."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or journal.data_folder() / "terminal"
+        self._folder = folder or journal.data_folder() / ADAPTER
         self.path: Path | None = None
         self.failure: str | None = None
 
@@ -322,6 +332,76 @@ class Autosave:
             if not _alive(path):
                 with suppress(OSError):
                     path.unlink()
+
+
+class Files:
+    """A journal, ply by ply, and the file from which a game can be resumed, for one game after the other.
+
+    `keep` says whether anything is written, `autosave` whether an unfinished game can be resumed later. The folders are
+    the user's own where none are given.
+    """
+
+    def __init__(
+        self,
+        find: Find,
+        *,
+        keep: bool = True,
+        autosave: bool = True,
+        folder: Path | None = None,
+        unfinished: Path | None = None,
+    ) -> None:
+        self.find = find
+        self.keep = keep
+        self.autosaves = keep and autosave
+        self.autosave = Autosave(unfinished)
+        self.journal = journal.Journal(ADAPTER, folder)
+        self._log: journal.GameLog | None = None
+
+    @property
+    def saved(self) -> bool:
+        """Whether the game played is in a file from which it can be gone on with."""
+        return self.autosave.path is not None and self.autosave.failure is None
+
+    @property
+    def failure(self) -> str | None:
+        """Why nothing is kept, if something went wrong."""
+        return self.journal.failure or self.autosave.failure
+
+    def played(self, record: Callable[[], GameRecord], node: Node) -> None:
+        """A ply was played."""
+        if not self.keep:
+            return
+        whole = record()
+        if self._log is None:
+            self._log = self.journal.begin(replace(whole, plies=(), outcome=None, comment=""))
+        self._log.follow(
+            [journal.Entry(ply.text, tuple(ply.captures or ()), ply.clock, ply.time) for ply in node.line()]
+        )
+        if self.autosaves:
+            self.autosave.write(whole, self.find)
+
+    def noted(self, record: Callable[[], GameRecord]) -> None:
+        """A comment was written: a game that is being saved by itself is saved again."""
+        if self.autosave.path is not None:
+            self.autosave.write(record(), self.find)
+
+    def over(self, result: str, reason: str) -> None:
+        """The game has ended."""
+        if self._log is not None:
+            self._log.end(result, reason)
+            self._log = None
+        self.autosave.forget()
+
+    def put_away(self, unfinished: GameRecord | None, why: str = "another game was begun") -> None:
+        """The game is left; an unfinished one stays to be gone on with."""
+        if self._log is not None:
+            self._log.end(None, "interrupted", why)
+            self._log = None
+        if unfinished is not None and self.autosave.path is not None:
+            self.autosave.write(unfinished, self.find)
+            self.autosave.leave()
+        else:
+            self.autosave.forget()
 
 
 def _alive(path: Path) -> bool:

@@ -11,15 +11,21 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hnefi.engine.regular import open_regular
 from hnefi.engine.toml_text import read_toml
 from hnefi.engine.wording import nearest, shorten
+from hnefi.protocol.hosts.registry import config_folder
+
+if TYPE_CHECKING:
+    from asyncio import TimerHandle
 
 FILE: Final = "terminal.toml"
 LIMIT: Final = 64 * 1024
 """Bytes of the file at most."""
+KEPT_AFTER: Final = 0.5
+"""Seconds after the last change of a setting until the file is written: a key that is held writes it once."""
 
 
 class SettingsError(ValueError):
@@ -164,12 +170,8 @@ def describe(settings: Settings) -> list[str]:
 
 
 def path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the file is, or would be. A relative XDG_CONFIG_HOME is ignored, as its specification wants."""
-    base = environment.get("XDG_CONFIG_HOME", "")
-    folder = (
-        Path(base) if base.startswith("/") else Path(environment.get("HOME") or "~").expanduser() / ".config"
-    )
-    return folder / "hnefi" / FILE
+    """Where the file is, or would be."""
+    return config_folder(environment) / FILE
 
 
 def load(file: Path | None = None) -> tuple[Settings, list[str]]:
@@ -212,6 +214,37 @@ def keep(values: Mapping[str, str], file: Path | None = None) -> Path:
     for key, text in values.items():
         kept = kept.with_value(key, text)
     return save(kept, file)
+
+
+class Keeper:
+    """Writes what is set into the person's file, once it has not changed for a while; `say` hears why it cannot."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._values: dict[str, str] = {}
+        self._timer: TimerHandle | None = None
+
+    def keep(self, key: str, value: str) -> None:
+        """Write a setting, soon; what the command line said for this game alone is not written there."""
+        from asyncio import get_running_loop
+
+        self._values[key] = value
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = get_running_loop().call_later(KEPT_AFTER, self.close)
+
+    def close(self) -> None:
+        """Write what waits to be written."""
+        if self._timer is not None:
+            self._timer.cancel()
+        values, self._values = self._values, {}
+        if not values:
+            return
+        try:
+            keep(values)
+        except (OSError, SettingsError) as error:
+            reason = getattr(error, "strerror", None) or error
+            self._say(f"{path()}: {reason}: {', '.join(values)} could not be kept.")
 
 
 def save(settings: Settings, file: Path | None = None) -> Path:

@@ -18,6 +18,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, DummyCompleter
 from prompt_toolkit.filters import Condition, FilterOrBool
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.formatted_text.utils import fragment_list_width
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import (
     ConditionalContainer,
@@ -34,6 +35,7 @@ from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import BaseStyle, DynamicStyle, Style
+from prompt_toolkit.utils import get_cwidth
 
 from hnefi.protocol.hosts.text_table import safe
 
@@ -127,7 +129,8 @@ class FullScreen:
         self._control = _ScreenControl(self._lines_of_screen, self._click, self._turn_page)
         hint = Window(FormattedTextControl(self._hint), width=len(HINT), height=1)
         roomy = Condition(lambda: not self._buffer.text and self._columns() >= 2 * len(HINT))
-        line = VSplit([Window(typed, height=1), ConditionalContainer(hint, roomy)], height=1)
+        input_line = Window(typed, height=1, get_horizontal_scroll=self._scroll)
+        line = VSplit([input_line, ConditionalContainer(hint, roomy)], height=1)
         menu = Float(CompletionsMenu(max_height=8, scroll_offset=1), xcursor=True, ycursor=True)
         body = HSplit([Window(self._control, always_hide_cursor=True), line])
         colours = colourful(controller.view.settings)
@@ -253,6 +256,11 @@ class FullScreen:
 
     def _prompt(self) -> StyleAndTextTuples:
         return [("class:prompt", f"{safe(self._controller.view.prompt)}> ")]
+
+    def _scroll(self, window: Window) -> int:
+        """How far the typed line is scrolled: prompt_toolkit would leave it so where a narrow window has grown."""
+        line = fragment_list_width(self._prompt()) + get_cwidth(self._buffer.text) + 1
+        return min(window.horizontal_scroll, max(0, line - self._columns()))
 
     def _hint(self) -> StyleAndTextTuples:
         return [("class:dim", HINT)]

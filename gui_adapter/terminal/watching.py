@@ -7,17 +7,16 @@ that begins is followed.
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 from collections import deque
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hnefi.engine.games.base_variant import VariantError
-from hnefi.engine.regular import open_regular
 from hnefi.engine.sides import Reason
+from hnefi.protocol.hosts.tail import Tail
 
 from .opponents import plain
 from .rules_process import IllegalPosition
@@ -30,7 +29,6 @@ FILE: Final = "live.jsonl"
 LOG: Final = "log.jsonl"
 POLL: Final = 0.2
 """Seconds between two looks at the file."""
-LINE_LIMIT: Final = 1 << 20
 GAMES_KEPT: Final = 1000
 
 
@@ -38,7 +36,7 @@ GAMES_KEPT: Final = 1000
 class Running:
     """A game that has begun and not ended, as far as the file says."""
 
-    facts: dict[str, Any]
+    facts: Mapping[str, Any]
     moves: list[str]
     end: tuple[str | None, str] | None = None
     """Winner and reason, once it is over."""
@@ -52,13 +50,9 @@ class Boards:
     last: Running | None = None
     """The game that ended last."""
 
-    def take(self, line: bytes) -> None:
-        """Take note of a line; what is not understood is passed over."""
-        try:
-            event = json.loads(line)
-            kind, name = event["event"], event["id"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            return
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take note of an event; what is not understood is passed over."""
+        kind, name = event.get("event"), event.get("id")
         if not isinstance(name, str):
             return
         game = self.running.get(name)
@@ -79,35 +73,11 @@ class Boards:
         return next(reversed(self.running.values()), None)
 
 
-def _is_start(event: dict[str, Any]) -> bool:
+def _is_start(event: Mapping[str, Any]) -> bool:
     lists = [event.get("opening"), event.get("moves")]
     return isinstance(event.get("variant"), str) and all(
         isinstance(moves, list) and all(isinstance(move, str) for move in moves) for moves in lists
     )
-
-
-class Tail:
-    """The lines of a file that grows, and that may be replaced by a new one."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._rest = b""
-        self._identity: tuple[int, int] | None = None
-        self._at = 0
-
-    def read(self) -> list[bytes]:
-        """The whole lines that were added since; OSError if there is no such file."""
-        with open_regular(self._path) as stream:
-            found = os.fstat(stream.fileno())
-            if (found.st_dev, found.st_ino) != self._identity or found.st_size < self._at:
-                self._identity, self._at, self._rest = (found.st_dev, found.st_ino), 0, b""
-            stream.seek(self._at)
-            data = self._rest + stream.read(LINE_LIMIT)
-            self._at = stream.tell()
-        *lines, self._rest = data.split(b"\n")
-        if len(self._rest) > LINE_LIMIT:
-            self._rest = b""
-        return lines
 
 
 class WatchError(Exception):
@@ -128,15 +98,15 @@ class Watcher:
         self._plies: deque[str] = deque()
 
     def look(self) -> None:
-        """Read what there is; OSError if there is nothing."""
-        while lines := self._tail.read():
-            for line in lines:
-                self._boards.take(line)
+        """Read what there is."""
+        while events := self._tail.read():
+            for event in events:
+                self._boards.take(event)
 
     def open(self) -> None:
         """The first look; WatchError if there is nothing to look at."""
         try:
-            self.look()
+            self._tail.open()
         except FileNotFoundError:
             expected = "expected the folder of a run that was played with `hnefi arena … --live`"
             if not self.run.is_dir():
@@ -148,6 +118,11 @@ class Watcher:
             raise WatchError(f"no {FILE} in it: {expected}{instead}") from None
         except (OSError, ValueError) as error:
             raise WatchError(getattr(error, "strerror", None) or str(error)) from None
+        self.look()
+
+    def close(self) -> None:
+        """Leave the file alone."""
+        self._tail.close()
 
     def foresee(self) -> None:
         """The session has the board of the game that `watch` is going to show."""
@@ -162,11 +137,11 @@ class Watcher:
     async def follow(self) -> None:
         """Look at the file and bring the board up to date, again and again."""
         session = self._controller.session
-        while session.watcher is self:
-            with suppress(OSError):
+        with closing(self):
+            while session.watcher is self:
                 self.look()
-            await self._controller.post(self.catch_up)
-            await asyncio.sleep(POLL)
+                await self._controller.events.call(self.catch_up, None)
+                await asyncio.sleep(POLL)
 
     async def catch_up(self) -> None:
         """The board is as the file says, unless somebody looks at another place."""

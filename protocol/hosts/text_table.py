@@ -94,6 +94,25 @@ def table(
     ]
 
 
+def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] | None = None) -> list[str]:
+    """Rows, their cells below each other and two blanks apart: columns in `left` (None: all) begin together, the others
+    end together."""
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            pad(cell, size, right=left is not None and at not in left)
+            for at, (cell, size) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def markdown_table(rows: Sequence[Sequence[object]]) -> list[str]:
+    """A Markdown table; the first row is its head."""
+    lines = ["| " + " | ".join(map(str, row)) + " |" for row in rows]
+    return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]
+
+
 def flow(parts: Iterable[str], *, between: str = " · ", indent: str = "") -> list[str]:
     """Parts one after another, on as many lines as it takes; each line but the first is indented."""
     lines: list[str] = []

@@ -163,12 +163,12 @@ def test_an_advisory_step_decides_nothing(fault: str, found: str, capsys: pytest
     ("fault", "text"),
     [
         ("hang", "no bestmove within 1.5 s"),
-        ("exit-on-go", "it ended (exit status 3) before bestmove"),
+        ("exit", "it ended (exit status 3) before bestmove"),
         ("segv", "it ended (killed by SIGSEGV) before bestmove"),
         ("close-stdout", "it closed its output before bestmove"),
         ("twice", "`bestmove a1a3` after the first one"),
         ("endless", "no bestmove within 1.5 s"),
-        ("stopped", "no bestmove within 1.5 s"),
+        ("sigstop", "no bestmove within 1.5 s"),
     ],
 )
 def test_an_engine_that_cannot_answer_fails_one_step_and_the_walk_goes_on(
@@ -256,7 +256,7 @@ def test_a_failed_step_shows_expectation_and_transcript_in_80_columns(
 @pytest.mark.process
 def test_a_first_step_s_time_begins_behind_the_greeting(capsys: pytest.CaptureFixture[str]) -> None:
     """Even where the greeting is found by trying."""
-    status = main(["--only", "go", "--timeout", "5", *FAKE, "proto=uci", "exit-on-go"])
+    status = main(["--only", "go", "--timeout", "5", *FAKE, "proto=uci", "exit"])
     lines = capsys.readouterr().out.splitlines()
     assert status == 1
     (asked,) = (line for line in lines if line.endswith("> go depth 1"))

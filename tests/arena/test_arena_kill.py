@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from left_behind import MARK, expect_nobody, marked, wait_until
+from leftover_processes import MARK, expect_nobody, marked, wait_until
 
 from hnefi.tools.arena.store import Store
 

@@ -21,12 +21,13 @@ import pytest
 from arena_results import facts, game, new_run, pairs, summary
 
 from hnefi.protocol.hosts.text_table import width
-from hnefi.tools.arena.live import REDRAW, Live, LiveLog, duration, live_line, live_view
+from hnefi.tools.arena.live import LiveLog, live_line, live_view
 from hnefi.tools.arena.log import game_line
-from hnefi.tools.arena.run import Loop
+from hnefi.tools.arena.loop import Loop
 from hnefi.tools.arena.screen import Screen
 from hnefi.tools.arena.store import Store
 from hnefi.tools.arena.values import Fault, PlyLog
+from hnefi.tools.common.live import REDRAW, Live, duration
 from hnefi.tools.common.sprt import Sprt
 
 HOSTILE = "evil\x1b[2J\r\n\u202e日本語" * 20
@@ -149,7 +150,7 @@ def test_elsewhere_there_are_plain_lines() -> None:
     stream = io.StringIO()
     live = Live(stream, environment={})
     live.show(lambda: pytest.fail("nobody looks"))
-    live.game(game(1, 1, "a"))
+    live.game(game_line(game(1, 1, "a")))
     live.heading("a heading")
     live.report(["one", HOSTILE])
     live.close()
@@ -165,7 +166,7 @@ def test_plain_terminals(environment: dict[str, str], plain: bool) -> None:
     stream = Terminal()
     live = Live(stream, plain=plain, environment=environment)
     live.show(lambda: ["live"])
-    live.game(game(1, 1, "a", fault=Fault(1, "crash", "x")))
+    live.game(game_line(game(1, 1, "a", fault=Fault(1, "crash", "x"))), fault=True)
     assert "\x1b" not in stream.getvalue()
     assert "live" not in stream.getvalue()
 
@@ -207,8 +208,8 @@ def test_lines_that_stay_stand_above_the_live_part() -> None:
     stream, clock = Terminal(), Clock()
     live = Live(stream, clock=clock, environment={}, columns=30)
     live.show(lambda: ["a table " * 9, "of lines"])
-    live.game(game(1, 1, "a"))
-    live.game(game(1, 2, "a", fault=Fault(1, "crash", "x")))
+    live.game(game_line(game(1, 1, "a")))
+    live.game(game_line(game(1, 2, "a", fault=Fault(1, "crash", "x"))), fault=True)
     clock.now += 1
     live.show(lambda: ["one line"])
     assert screen_of(stream.getvalue(), 200) == [
@@ -223,7 +224,7 @@ def test_colour_is_for_terminals_that_want_it() -> None:
         stream = Terminal()
         live = Live(stream, environment=environment)
         live.heading("x")
-        live.game(game(1, 2, "a", fault=Fault(1, "crash", "x")))
+        live.game(game_line(game(1, 2, "a", fault=Fault(1, "crash", "x"))), fault=True)
         said[name] = stream.getvalue()
     assert said["colour"] == said["empty"] != said["none"]
     assert said["colour"].startswith("\x1b[1mx\x1b[0m\n\x1b[31mgame")

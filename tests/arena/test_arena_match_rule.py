@@ -8,8 +8,7 @@ from typing import Literal
 
 import pytest
 
-from hnefi.tools.arena.images import image, played
-from hnefi.tools.arena.values import GameResult, GameTask, Opening, PlyLog, Winner
+from hnefi.tools.arena.values import GameResult, GameTask, Opening, PlyLog, Winner, image, played
 from hnefi.tools.common.pairs import (
     BUCKETS,
     Ending,

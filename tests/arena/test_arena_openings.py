@@ -19,8 +19,9 @@ from hnefi.engine.records.rule_sets import finder
 from hnefi.engine.records.text import Losses
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Settings
+from hnefi.protocol import client
 from hnefi.protocol.client import Timeouts
-from hnefi.tools.arena import opening_evaluator, openings, resolve
+from hnefi.tools.arena import openings, resolve
 from hnefi.tools.arena.openings import from_lines, list_hash, parse, position, prepare, to_lines
 from hnefi.tools.arena.options import Config, ConfigError
 from hnefi.tools.arena.schedule import opening_text
@@ -165,12 +166,12 @@ def test_a_broken_record_is_named_by_its_line(tmp_path: Path) -> None:
 def test_another_player_judges_openings(tmp_path: Path) -> None:
     variant = games.find("brandubh")
     own = Searcher(Settings(hash_mib=1))
-    with opening_evaluator.judge("default", "brandubh") as judge:
+    with openings.player_judge("default", "brandubh") as judge:
         for moves in ((), ("a4a3",), ("a4a3", "d3c3"), ("a4a3", "d3g3", "b4b3")):
             reached = position(variant, Opening(None, moves))
-            assert judge.value(reached) == _value(own, reached)
+            assert judge(reached) == _value(own, reached)
         lost = games.from_fen(variant, "7/7/7/2K4/7/t6/7 d 0 1")
-        assert judge.value(lost) is _value(own, lost) is None
+        assert judge(lost) is _value(own, lost) is None
     player = tmp_path / "judge.toml"
     player.write_text('description = "Looks one ply ahead."\n[limits]\ndepth = 1\n')
     told = config(eval_by=str(player), plies="4-6", max_eval=60)
@@ -193,8 +194,8 @@ def test_who_gives_no_scores_is_no_judge(
     words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = arena_parts.spec("x", *words).command
-    monkeypatch.setattr(opening_evaluator, "own_command", lambda *_: command)
-    monkeypatch.setattr(opening_evaluator, "Timeouts", partial(Timeouts, start=0.5))
+    monkeypatch.setattr(client, "own_command", lambda *_: command)
+    monkeypatch.setattr(client, "Timeouts", partial(Timeouts, start=0.5))
     with pytest.raises(ConfigError, match=rf"openings\.eval_by 'random-blind': .*{message}"):
         prepare(config(eval_by="random-blind"), 1)
 

@@ -355,3 +355,21 @@ def test_a_test_is_corrected_only_if_that_is_asked_for() -> None:
     for flag, expected in (("--sprt-siegmund", True), ("--sprt", False)):
         told = parse("default", "default", flag)
         assert run.Run(told, (), schedule.make(told), {}).test == Sprt(siegmund=expected)
+
+
+def test_a_command_line_is_a_program_and_its_arguments(tmp_path: Path) -> None:
+    program = tmp_path / "my bot"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    engines = [{"cmd": "sh -c 'a b' --wrap ./x", "args": ["last"]}, {"cmd": str(program)}]
+    wrapped, whole = resolve({"engine": engines}, {}).engines
+    assert (wrapped["cmd"], wrapped["args"]) == ("sh", ["-c", "a b", "--wrap", "./x", "last"])
+    assert (whole["cmd"], whole["args"]) == (str(program), [])
+    (tmp_path / "cup.toml").write_text('engine = [{ cmd = "sh -c ./x" }, { cmd = "./mybot --fast" }]\n')
+    (tmp_path / "mybot").write_text("#!/bin/sh\n")
+    (tmp_path / "mybot").chmod(0o755)
+    first, second = parse("--config", str(tmp_path / "cup.toml")).engines
+    assert (first["cmd"], first["args"]) == ("sh", ["-c", "./x"])
+    assert (second["cmd"], second["args"]) == (str(tmp_path / "mybot"), ["--fast"])
+    with pytest.raises(ConfigError, match="No closing quotation: expected a program and its arguments"):
+        resolve({"engine": [{"cmd": "sh 'x"}, {"player": "simple"}]}, {})

@@ -11,9 +11,8 @@ import pytest
 from arena_results import game, pairs, summary
 
 from hnefi.tools.arena import plots, report
-from hnefi.tools.arena.images import played
 from hnefi.tools.arena.summary import ReportError
-from hnefi.tools.arena.values import GameResult
+from hnefi.tools.arena.values import GameResult, played
 from hnefi.tools.common.pairs import Ending, Played
 from hnefi.tools.common.rating import Model
 

@@ -27,8 +27,9 @@ from patience import PROMPTLY
 from hnefi.protocol.hosts import exit_codes
 from hnefi.tools.arena import command, option_reader, report, run, store
 from hnefi.tools.arena.engine_slot import preflight
+from hnefi.tools.arena.log import LOG
+from hnefi.tools.arena.loop import Loop
 from hnefi.tools.arena.options import ConfigError
-from hnefi.tools.arena.run import Loop
 from hnefi.tools.arena.store import Store
 from hnefi.tools.arena.values import EngineSpec, GameResult, GameTask
 from hnefi.tools.common import compiling, interrupts
@@ -403,13 +404,13 @@ def test_oddities_are_kept_once_for_each_kind_and_engine(
             told = (f"{one}: no score before bestmove (ply 3)", f"{two}: pv a1a2: not so (ply {task.pair})")
             return replace(super()._end(task, ready, aborted=aborted), advisories=told, lateness=task.pair)
 
-    monkeypatch.setattr(run.LOG, "level", logging.DEBUG)
+    monkeypatch.setattr(LOG, "level", logging.DEBUG)
     with caplog.at_level(logging.DEBUG):
-        run.LOG.addHandler(caplog.handler)
+        LOG.addHandler(caplog.handler)
         try:
             play(config(pairs=7), tmp_path / "run", Odd(1))
         finally:
-            run.LOG.removeHandler(caplog.handler)
+            LOG.removeHandler(caplog.handler)
     with Store.read(tmp_path / "run") as opened:
         kept = [data for word, data in opened.notes if word == "advisory"]
     one, two = config().names
@@ -725,3 +726,30 @@ def test_subcommands_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "expected the folder of a run" in capsys.readouterr().err
     assert command.main(["resume", "/no/such/run", "--pears", "3"]) == exit_codes.USAGE
     assert "did you mean --pairs?" in capsys.readouterr().err
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_tables_that_a_disk_did_not_take_are_told(tmp_path: Path) -> None:
+    line = [
+        *ARENA,
+        "random-blind",
+        "random-blind",
+        "--variant",
+        "brandubh",
+        "--pairs",
+        "1",
+        "--nodes",
+        "1",
+        "--plain",
+    ]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*line, "--out", "run"], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == exit_codes.STORAGE
+    assert done.stderr == (
+        "hnefi arena: standard output: No space left on device: all games are stored, and "
+        f"hnefi arena report {tmp_path}/run shows the tables\n"
+    )
+    assert len((tmp_path / "run" / "games.jsonl").read_text().splitlines()) == 2

@@ -134,7 +134,7 @@ def test_a_dry_run_prints_the_schedule_and_starts_nothing(
     out = capsys.readouterr().out
     assert "4 games in 2 pairs: 1 meetings, 2 rounds" in out
     assert "expected pairs: 128 if H0 is true, 128 if H1 is true, 209 midway" in out
-    assert "at most 0:00:16 in 1 slots" in out
+    assert "at most 0:16 in 1 slots" in out
     assert "2.2     random-blind (a) - default (d)  brandubh  opening startpos" in out
     assert not (tmp_path / "run").exists()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 from pathlib import Path
@@ -13,7 +12,6 @@ from hnefi.engine.games.tafl import variant
 from hnefi.engine.search import features
 from hnefi.tools.bench import search as bench_search
 from hnefi.tools.bench.search import Deepening, Row
-from hnefi.tools.common.arguments import many
 
 
 def test_growth_is_the_mean_factor_of_a_ply() -> None:
@@ -86,10 +84,3 @@ def test_a_chart_is_drawn(tmp_path: Path) -> None:
     rows = [Row("all", [Deepening("a", (10, 20, 40), 1.0, 1.0)])]
     bench_search.draw(rows, "nodes", tmp_path / "nodes.svg")
     assert (tmp_path / "nodes.svg").read_text().count("<path")
-
-
-def test_a_thousand_million_nodes_may_be_asked_for() -> None:
-    assert many("1000000000") == 10**9
-    for text in ("1" * 13, "-1", "many", ""):
-        with pytest.raises(argparse.ArgumentTypeError, match="at most twelve digits"):
-            many(text)

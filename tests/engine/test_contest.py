@@ -14,9 +14,9 @@ from hnefi.engine import games
 from hnefi.engine.compile import simd_f64
 from hnefi.engine.compile.jit import entry
 from hnefi.engine.evaluators import network
-from hnefi.engine.evaluators.networks import hingston2007_incremental as incremental
 from hnefi.engine.games import interface as verbs
 from hnefi.engine.games.tafl import random_move
+from hnefi.engine.selfplay import hingston2007_incremental as incremental
 from hnefi.engine.selfplay import match as contest
 from hnefi.engine.selfplay.match import GAME, Contestant
 from hnefi.engine.sides import Reason

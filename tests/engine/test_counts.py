@@ -23,14 +23,14 @@ def text(name: str) -> str:
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        ("README.md", r"\[(\S+) of them\]\(docs/variants\.md\) ship"),
-        ("CHANGELOG.md", r"^- (\S+) variants from 5 x 5"),
-        ("MEASUREMENTS.md", r"(\S+) variants of tafl ship"),
+        ("README.md", r"\[more than (\d+) of them\]\(docs/variants\.md\) ship"),
+        ("CHANGELOG.md", r"^- More than (\d+) variants from 5 x 5"),
     ],
 )
-def test_documents_count_the_variants_that_ship(document: str, said: str) -> None:
+def test_documents_claim_no_more_variants_than_ship(document: str, said: str) -> None:
+    """In round figures, so that a new variant changes no document."""
     (found,) = re.findall(said, text(document), re.MULTILINE)
-    assert found == str(len(variant.names())), "as a figure, so that it can be compared"
+    assert int(found) < len(variant.names()) <= int(found) + 25
 
 
 def test_the_command_lists_as_many(capsys: pytest.CaptureFixture[str]) -> None:

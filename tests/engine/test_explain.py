@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -39,9 +40,8 @@ VALUES: dict[str, tuple[str, ...]] = {
         "c5:K:stop;c6:tT:both",
     ),
     "speed": ("none", "K:1", "K:2", "all:1", "t:2,K:1", "attackers:1", "tT:1,cC:2,K:3"),
+    **{switch.name: ("0", "1", "100") for switch in SWITCHES if switch.kind == "count"},
     "repetition_count": ("2", "3", "4", "5", "11"),
-    "move_limit": ("0", "1", "100"),
-    "quiet_limit": ("0", "1", "100"),
     "material_draw": ("none", "2 1", "2 2", "1 2"),
     **{switch.name: switch.words for switch in SWITCHES if switch.words},
     **{switch.name: SETS for switch in SWITCHES if switch.kind == "pieces"},
@@ -198,6 +198,13 @@ def test_a_whole_explanation() -> None:
 )
 def test_what_players_of_a_variant_must_know(name: str, sentence: str) -> None:
     assert sentence in explain.explain(find(name))
+
+
+def test_a_berserk_turn_as_opentafl_plays_it() -> None:
+    game = find("berserk")
+    said = explain.explain(replace(game, rules=game.rules.replace(opentafl="yes")))
+    assert any(line.endswith("; a move without a capture ends the turn.") for line in said)
+    assert explain.sentence(game.rules, "berserk") not in said
 
 
 def test_what_does_not_matter_is_left_out() -> None:

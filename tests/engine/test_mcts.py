@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import search_parts
-from listing import generate
+from legal_moves import generate
 from numba import config
 from patience import PROMPTLY
 from search_parts import start, wander
@@ -51,8 +51,7 @@ def think(
 
 
 def nodes_of(searcher: Searcher) -> Any:
-    assert searcher._search_tree is not None
-    return searcher._search_tree.nodes
+    return searcher.algorithm.nodes
 
 
 def children(nodes: Any, p: int) -> list[int]:
@@ -62,8 +61,7 @@ def children(nodes: Any, p: int) -> list[int]:
 
 def check_tree(searcher: Searcher) -> int:
     """The tree hangs together and its counts add up; how many nodes it has."""
-    assert searcher._search_tree is not None
-    nodes, used = searcher._search_tree.nodes, int(searcher._search_tree.tree[0]["used"])
+    nodes, used = searcher.algorithm.nodes, int(searcher.algorithm.tree[0]["used"])
     assert used <= len(nodes)
     seen, queue = 0, [ROOT]
     while queue:
@@ -245,7 +243,7 @@ def test_the_tree_is_the_slow_tree(name: str, algorithm: str, leaf: str) -> None
     searcher = grower(algorithm=algorithm, mcts_leaf=leaf)
     think(position, Limits(nodes=number), searcher)
     state = position.new_record()[0]
-    state["random"] = searcher._stream(position).getrandbits(64)
+    state["random"] = searcher.context(position, Limits(), lambda _: None).stream().getrandbits(64)
     params = evaluators.parameters("default", position.variant)[0]
     patience = GAMES if leaf == "playout" else 1
     twin = TwinSearch(state, params, algorithm == "puct", leaf == "evaluator", patience)
@@ -419,7 +417,7 @@ def test_a_full_tree_goes_on() -> None:
     searcher = grower(hash_mib=1, algorithm="puct")
     position = start("copenhagen")
     think(position, Limits(nodes=300), searcher)
-    early = int(searcher._search_tree.tree[0]["used"])  # type: ignore[union-attr]
+    early = int(searcher.algorithm.tree[0]["used"])
     result, infos = think(position, Limits(nodes=150_000), searcher)
     assert nodes_of(searcher).nbytes == 1 << 20
     assert early < infos[-1].hashfull * len(nodes_of(searcher)) / 1000
@@ -434,8 +432,7 @@ def test_a_tree_without_any_room() -> None:
     position = start("brandubh")
     searcher = grower(algorithm="puct")
     think(position, Limits(nodes=1), searcher)
-    forest = searcher._search_tree
-    assert forest is not None
+    forest = searcher.algorithm
     forest.clear()
     forest.nodes = np.zeros(2 + len(position.legal_moves()), NODE).view(np.recarray)
     _, infos = think(position, Limits(nodes=50_000), searcher)
@@ -469,7 +466,7 @@ def test_the_tree_is_kept_between_moves(name: str) -> None:
             assert [move for move, _ in now] == [move for move, _ in kept]
             assert sum(n for _, n in now) == sum(n for _, n in kept) + 1
         # Nothing but what hangs below the new root was kept.
-        assert check_tree(searcher) == int(searcher._search_tree.tree[0]["used"]) - ROOT  # type: ignore[union-attr]
+        assert check_tree(searcher) == int(searcher.algorithm.tree[0]["used"]) - ROOT
 
 
 def test_another_game_begins_another_tree() -> None:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from listing import generate
+from legal_moves import generate
 from patience import PROMPTLY
+from search_parts import wander
 
 from hnefi.engine import evaluators, games
 from hnefi.engine.evaluators import network
@@ -35,22 +36,6 @@ def parameters(evaluator: str, position: Position) -> Any:
     net = network.parse(evaluator)
     genome = np.random.default_rng(5).normal(0, 0.3, net.count(position.variant))
     return net.record(position.variant, genome)[0]
-
-
-def wander(name: str, seed: int, plies: int, **switches: Any) -> Position:
-    """A position after random plies, undecided."""
-    draw = random.Random(seed)
-    variant: Any = games.find(name)
-    if switches:
-        variant = variant.with_switches(**switches)
-    while True:
-        position = games.initial(variant)
-        for _ in range(plies):
-            position = position.play(draw.choice(position.legal_moves()))
-            if position.outcome is not None:
-                break
-        else:
-            return position
 
 
 def under(position: Position, **switches: Any) -> Position:
@@ -82,7 +67,7 @@ def listed(position: Position) -> list[int]:
 
 
 def below(stream: int, n: int) -> tuple[int, int]:
-    """The stream after a draw and the number drawn, as `dice.below` is described: xorshift64*, high half scaled."""
+    """The stream after a draw and the number drawn, as `randbelow` is described: xorshift64*, high half scaled."""
     word = (1 << 64) - 1
     stream ^= stream >> 12
     stream ^= stream << 25 & word

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from walks import walk
+from random_games import positions
 
 from hnefi.engine import evaluators, games
 from hnefi.engine.evaluators import loaded, network
@@ -66,7 +66,7 @@ def test_kernel_equals_the_naive_network(text: str, variant_name: str) -> None:
     genome = genome_of(net, variant)
     arrays, record = net.split(variant, genome), net.record(variant, genome)
     values = set()
-    for position in walk(variant, 60):
+    for position in positions(variant, 60):
         naive = net.naive(variant, arrays, position)
         state = position.new_record()[0]
         value = verbs.value(record[0], state)
@@ -79,7 +79,7 @@ def test_kernel_equals_the_naive_network(text: str, variant_name: str) -> None:
 
 def test_the_walks_see_captures() -> None:
     for name in ("brandubh", "copenhagen"):
-        assert sum(sum(position.taken) > 2 for position in walk(games.find(name), 60)) > 20
+        assert sum(sum(position.taken) > 2 for position in positions(games.find(name), 60)) > 20
 
 
 @pytest.mark.parametrize(("text", "variant_name"), CASES)
@@ -204,7 +204,7 @@ def test_a_search_by_nothing_sees_how_games_end(name: str) -> None:
 
 
 def test_terms_of_data_evaluators_add_up() -> None:
-    position = walk(games.find("brandubh"), 30)[-1]
+    position = positions(games.find("brandubh"), 30)[-1]
     terms = evaluators.terms("simple", position)
     assert [name for name, _ in terms] == ["captures", "distance", "total"]
     assert sum(value for _, value in terms[:-1]) == terms[-1][1]

@@ -86,8 +86,9 @@ opentafl no
 """
 
 
-def test_the_defaults_and_their_order() -> None:
-    assert "\n".join(f"{name} {text}" for name, text in make().lines()) == DEFAULTS.strip()
+def test_the_first_switches_keep_their_order_and_defaults() -> None:
+    """Hashes are made of them."""
+    assert "\n".join(f"{name} {text}" for name, text in make().hashed_lines()) == DEFAULTS.strip()
 
 
 def test_every_switch_is_a_field_of_the_same_name_in_the_same_order() -> None:

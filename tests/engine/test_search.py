@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from search_parts import start, think, wander
+from search_parts import records_of, start, think, wander
 
 from hnefi.engine import bench, evaluators, games
 from hnefi.engine.catalogue import MEASURED
@@ -127,7 +127,7 @@ def test_the_table_is_believed_only_as_far_as_it_goes(bound: int, value: int, de
 
     def searched(poison: bool) -> int:
         searcher = Searcher(Settings(hash_mib=1, features="none"))
-        records = searcher._prepare(position)[0]
+        records = records_of(searcher, position)
         work, table = records[1], records[2]
         moves = position.legal_moves()
         work["root_count"] = len(moves)
@@ -165,9 +165,9 @@ def test_a_search_after_others_repeats_after_clear(hash_mib: int) -> None:
     searcher = Searcher(Settings(hash_mib=hash_mib))
     fresh = think(start("brandubh"), Limits(depth=5), searcher)[1][-1]
     think(wander("brandubh", 1, 4), Limits(depth=4), searcher)
-    table = searcher._table
+    table = searcher.algorithm.table
     searcher.clear()
-    assert (searcher._table is table) == (hash_mib == 1)
+    assert (searcher.algorithm.table is table) == (hash_mib == 1)
     again = think(start("brandubh"), Limits(depth=5), searcher)[1][-1]
     assert (fresh.nodes, fresh.pv) == (again.nodes, again.pv)
 
@@ -442,13 +442,7 @@ def test_threads_that_are_not_wanted_any_more_leave_no_memory_behind(algorithm: 
     many = Settings(hash_mib=1, algorithm=algorithm, threads=8)
     searcher = Searcher(many)
     think(start("brandubh"), Limits(nodes=100), searcher)
-    kept = [
-        weakref.ref(work)
-        for work in (
-            *searcher._threads[1:],
-            *(searcher._search_tree.threads[1:] if searcher._search_tree else ()),
-        )
-    ]
+    kept = [weakref.ref(work) for work in searcher.algorithm.threads[1:]]
     assert len(kept) == 7
     searcher.configure(replace(many, threads=1))
     assert [work() for work in kept] == [None] * 7

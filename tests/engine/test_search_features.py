@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conversation import Conversation
-from search_parts import start, think, wander
+from search_parts import records_of, start, think, wander
 
 from hnefi.engine import evaluators, games, options
 from hnefi.engine.games import interface as verbs
@@ -18,7 +18,8 @@ from hnefi.engine.games.tafl import variant
 from hnefi.engine.score import INFINITE
 from hnefi.engine.search import alphabeta, features, skill
 from hnefi.engine.search.alphabeta import ABDADA_MIN_DEPTH
-from hnefi.engine.search.searcher import Searcher, images
+from hnefi.engine.search.alphabeta_run import images
+from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.table import ABDADA_WORDS, BUCKET
 from hnefi.engine.search.types import Limits, Settings
 
@@ -28,15 +29,16 @@ SMALL = ("brandubh", "tablut-linnaeus", "tablut-bologna", "hingston-original", "
 def test_features_by_name() -> None:
     assert features.read("all") == features.ALL
     assert features.read("none") == 0
-    usual = features.ALL & ~features.NULL_MOVE & ~features.EXTENSIONS
+    usual = features.ALL & ~features.OFF
     assert features.read("default", 9) == features.read("", 9) == usual == features.DEFAULT
     assert features.read("all -lmr") == features.ALL & ~features.LMR
     assert features.read("-LMR") == usual & ~features.LMR
-    assert features.read("default nullmove extensions") == features.ALL
-    # What rungs and levels were measured with depends on the board.
-    small = features.ALL & ~features.NULL_MOVE
+    assert features.read("default nullmove") == usual | features.NULL_MOVE != usual
+    # What rungs and levels were measured with depends on the board, and not on what came later.
+    measured = features.bit("symmetry") * 2 - 1
+    small = measured & ~features.NULL_MOVE
     assert features.read("default-2026.1", 7) == features.read("default-2026.1 -nullmove", 9) == small
-    assert features.read("default-2026.1", 9) == features.ALL
+    assert features.read("default-2026.1", 9) == measured
     assert features.read("mate_in_one, proven") == features.MATE_IN_ONE | features.PROVEN
     assert features.read("none futility -futility iir") == features.IIR
     with pytest.raises(ValueError, match="expected default, all, none, or any of mate_in_one, proven"):
@@ -138,7 +140,7 @@ def test_threads_share_a_table_and_tear_nothing(name: str) -> None:
         result, infos = think(place, Limits(depth=7), searcher)
         assert result.move in place.legal_moves()
         assert infos[-1].depth >= 7 or infos[-1].score.mate is not None
-        works = [works[0] for works in searcher._threads]
+        works = [works[0] for works in searcher.algorithm.threads]
         assert all(int(work["nodes"]) > 0 for work in works)
         assert infos[-1].nodes <= sum(int(work["nodes"]) for work in works)
         # A move of the table that is not legal where it was found would be a torn entry.
@@ -150,15 +152,15 @@ def test_threads_leave_nothing_marked_as_busy(limits: Limits) -> None:
     """A word that is left behind would put off its move for the rest of the game."""
     searcher = Searcher(Settings(hash_mib=1, threads=2))
     think(start("copenhagen"), limits, searcher)
-    table = searcher._table
-    assert len(table) == ABDADA_WORDS + 2 * BUCKET * (int(searcher._threads[0][0]["mask"]) + 1)
+    table = searcher.algorithm.table
+    assert len(table) == ABDADA_WORDS + 2 * BUCKET * (int(searcher.algorithm.threads[0][0]["mask"]) + 1)
     assert not table[-ABDADA_WORDS:].any()
 
 
 def test_what_another_thread_is_busy_with_comes_later() -> None:
     place = start("brandubh")
     searcher = Searcher(Settings(hash_mib=1, threads=2))
-    state, work, table, _ = searcher._prepare(place)[0]
+    state, work, table, _ = records_of(searcher, place)
     moves = place.legal_moves()
     state["moves"][: len(moves)] = moves
     key = np.uint64(12345)
@@ -191,7 +193,7 @@ def test_root_moves_that_others_search_come_in_a_second_round() -> None:
 
     def searched(team: bool, busy: list[int]) -> tuple[int, list[bool]]:
         searcher = Searcher(Settings(hash_mib=1, threads=2, features="none"))
-        records = searcher._prepare(place)[0]
+        records = records_of(searcher, place)
         _, work, table, _ = records
         work["parallel"] = team
         work["node_limit"] = 1 << 40
@@ -253,7 +255,7 @@ def test_images_are_one_in_the_table_below_a_symmetric_root(name: str, depth: in
         searcher = Searcher(Settings(hash_mib=1, features=wanted))
         _, infos = think(games.initial(games.find(name)), Limits(depth=depth), searcher)
         found.append((infos[-1].score, infos[-1].nodes))
-        assert int(searcher._threads[0][0]["illegal_tt_moves"]) == 0
+        assert int(searcher.algorithm.threads[0][0]["illegal_tt_moves"]) == 0
     (value, nodes), (same, fewer) = found
     assert same == value
     assert fewer < nodes
@@ -274,10 +276,10 @@ def test_a_root_without_symmetry_is_searched_as_ever() -> None:
 def test_evaluations_are_remembered_as_they_were() -> None:
     """What is remembered is what the evaluator says, in games whose keys meet in the same places."""
     searcher = Searcher(Settings(hash_mib=1))
-    state, work, _, params = searcher._prepare(start("brandubh"))[0]
+    state, work, _, params = records_of(searcher, start("brandubh"))
     for seed in range(300):
         place = wander("brandubh", seed, 3 + seed % 40)
-        place.load(searcher._record)
+        place.load(searcher.record)
         for _ in range(2):
             assert int(alphabeta.static_eval(state, work, params)) == int(verbs.evaluate(params, state))
     assert np.count_nonzero(work["eval_cache"]) > 250
@@ -286,7 +288,7 @@ def test_evaluations_are_remembered_as_they_were() -> None:
 def test_threads_keep_a_limit_of_nodes() -> None:
     searcher = Searcher(Settings(hash_mib=1, threads=2))
     _, infos = think(start("brandubh"), Limits(nodes=10_001), searcher)
-    spent = [int(works[0]["nodes"]) for works in searcher._threads]
+    spent = [int(works[0]["nodes"]) for works in searcher.algorithm.threads]
     # The first thread spends its half; the other may not have come to run so long.
     assert spent[0] in (5000, 5001)
     assert spent[1] <= 5001
@@ -306,7 +308,7 @@ def test_levels_evaluate_as_they_did_when_they_were_measured() -> None:
     searcher = Searcher(Settings(hash_mib=1, skill=5))
     think(start("brandubh"), Limits(infinite=True, nodes=500), searcher)
     newest = evaluators.parameters("default", start("brandubh").variant)[0]
-    assert searcher._params[0]["lost"].tolist() == newest["lost"].tolist()
+    assert searcher.params[0]["lost"].tolist() == newest["lost"].tolist()
     assert by("default", 5, "hex:4")
 
 

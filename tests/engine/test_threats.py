@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from walks import walk
+from random_games import positions
 
 from hnefi.engine import games
 from hnefi.engine.evaluators import network
@@ -98,7 +98,7 @@ def test_the_kernel_sees_what_the_slow_form_sees(name: str) -> None:
     variant = games.find(name)
     genome = np.random.default_rng(7).normal(0, 0.3, NET.count(variant))
     arrays, record = NET.split(variant, genome), NET.record(variant, genome)[0]
-    for position in walk(variant, 24)[::3]:
+    for position in positions(variant, 24)[::3]:
         value = verbs.value(record, position.new_record()[0])
         assert value == pytest.approx(NET.naive(variant, arrays, position), abs=1e-9)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hnefi.engine import catalogue
-from hnefi.engine.games.tafl import variant
+from hnefi.engine.games.base_variant import rules_hash
+from hnefi.engine.games.tafl import rules, variant
 from hnefi.engine.games.tafl.diagram import diagram
 from hnefi.engine.games.tafl.variant import Variant, VariantError, find, load, names
 
@@ -92,7 +94,7 @@ def test_an_unknown_name(word: str) -> None:
 
 def test_the_hash_covers_switches_and_start_as_printed() -> None:
     found = find("brandubh")
-    lines = "".join(f"{name} {text}\n" for name, text in found.rules_lines())
+    lines = "".join(f"{name} {text}\n" for name, text in found.rules.hashed_lines())
     assert lines.startswith("size 7\nfirst a\nthrone d4\ncorners a1,a7,g1,g7\n")
     text = f"{lines}start {BRANDUBH}\n"
     assert found.hash == hashlib.sha256(text.encode()).hexdigest()
@@ -100,6 +102,16 @@ def test_the_hash_covers_switches_and_start_as_printed() -> None:
     assert renamed.hash == found.hash, "name and source are no part"
     assert found.with_switches(king_sides=4).hash != found.hash
     assert Variant.build("other", "3t3/3t3/3T3/ttTKTtt/3T3/3t3/2t4", found.rules.changes()).hash != found.hash
+
+
+def test_a_switch_that_is_added_later_changes_no_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records name hashes: those of rules that leave a new switch alone must stay."""
+    plain, changed = find("brandubh"), find("brandubh").with_switches(opentafl="yes")
+    said = changed.rules.hashed_lines()
+    without = [line for line in plain.rules.hashed_lines() if line[0] != "opentafl"]
+    monkeypatch.setattr(rules, "LATER", rules.LATER | {"opentafl"})
+    assert replace(plain).hash == rules_hash(without, plain.rows)
+    assert replace(changed).hash == rules_hash(said, changed.rows)
 
 
 def test_who_begins_follows_the_switch() -> None:

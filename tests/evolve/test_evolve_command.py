@@ -20,8 +20,9 @@ from hnefi.engine.games import find, from_fen, initial
 from hnefi.engine.games.tafl.symmetry import symmetries
 from hnefi.engine.selfplay import match as contest
 from hnefi.engine.squares import file_of, rank_of
+from hnefi.tools.common.live import duration
 from hnefi.tools.evolve import command, encoding, options
-from hnefi.tools.evolve.progress import Progress, duration
+from hnefi.tools.evolve.progress import Progress
 from hnefi.tools.evolve.run import plan
 
 
@@ -137,6 +138,19 @@ def test_lines_elsewhere_than_on_a_terminal(tmp_path: Path, capsys: pytest.Captu
     assert drawn == f"curves {tmp_path / 'run/curves.svg'}"
 
 
+@pytest.mark.parametrize("word", ["es", "resume"])
+def test_the_first_line_says_that_a_run_is_continued(
+    word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "run")
+    assert evolve("--generations", "3", "--out", out, "--quiet") == 0
+    again = evolve("--generations", "4", "--out", out) if word == "es" else command.main([word, out])
+    assert again == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    what = "es on brandubh, hingston2007 (871 weights), seed 1"
+    assert first == f"continuing the run in {out} after generation 3: {what}"
+
+
 class Terminal(io.StringIO):
     encoding = "utf-8"
 
@@ -163,9 +177,7 @@ def test_the_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
     shown.step(1, report(1))
     time[0] += 2
     shown.step(1, report(2))
-    line = (
-        "generation 2/10 · best 3.25 median 2.00 · by captures 40 % · drawn 10 % · 100 games/s · ETA 0:00:08"
-    )
+    line = "generation 2/10 · best 3.25 median 2.00 · by captures 40 % · drawn 10 % · 100 games/s · ETA 0:08"
     assert shown.line() == line
     shown.end()
     assert "generation 2/10" in stream.getvalue()

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hnefi.tools.common.streams import Purpose, game_seeds, generator
 from hnefi.tools.evolve import options
-from hnefi.tools.evolve.algorithm import digest
+from hnefi.tools.evolve.algorithm import Purpose, digest, game_seeds, generator
 from hnefi.tools.evolve.es import EvolutionStrategy, learning_rates
 
 N = 50

@@ -18,10 +18,12 @@ from patience import PROMPTLY
 
 from hnefi.engine.evaluators.network import parse
 from hnefi.engine.games import find
-from hnefi.tools.common.streams import Purpose
-from hnefi.tools.evolve import command, executor
+from hnefi.tools.common import workers
+from hnefi.tools.common.matches import Games
+from hnefi.tools.evolve import command, contestants
+from hnefi.tools.evolve.algorithm import Purpose
 from hnefi.tools.evolve.contestants import Contestants
-from hnefi.tools.evolve.fitness import Games, Pairing, schedule
+from hnefi.tools.evolve.fitness import Pairing, schedule
 
 SMALL = ("--variant", "brandubh", "--random-matches", "1", "--quiet")
 
@@ -87,7 +89,7 @@ def test_runs_side_by_side(
     assert digests(tmp_path / "out") == one_after_the_other
 
 
-def generation(hands: executor.Executor) -> Games:
+def generation(hands: contestants.Executor) -> Games:
     variant, network = find("brandubh"), parse("hingston2007")
     weights = np.random.default_rng(1).standard_normal((4, network.count(variant))) * 0.1
     field = Pairing(4, matches=3)
@@ -98,14 +100,14 @@ def generation(hands: executor.Executor) -> Games:
 @pytest.mark.filterwarnings("default")
 def test_games_of_one_generation(cluster: str) -> None:
     """A generation known to take long goes to other processes; what comes back is the same."""
-    expected = generation(executor.Executor(1))
-    hands = executor.Executor(2, cluster)
+    expected = generation(contestants.Executor(1))
+    hands = contestants.Executor(2, cluster)
     hands._seconds_per_match = 1.0
     sent = []
-    real = executor.through_joblib
+    real = workers.through_joblib
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            executor, "through_joblib", lambda jobs, *rest: sent.append(len(jobs)) or real(jobs, *rest)
+            contestants, "through_joblib", lambda jobs, *rest: sent.append(len(jobs)) or real(jobs, *rest)
         )
         found = generation(hands)
     assert sent == [4]
@@ -114,15 +116,15 @@ def test_games_of_one_generation(cluster: str) -> None:
 
 
 def test_short_generations_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, "through_joblib", None)
-    hands = executor.Executor(2, "loky")
+    monkeypatch.setattr(contestants, "through_joblib", None)
+    hands = contestants.Executor(2, "loky")
     assert len(generation(hands).plies) == 18
     assert len(generation(hands).plies) == 18
 
 
 def test_a_worker_that_fails_is_heard_of() -> None:
-    with pytest.raises(executor.WorkerFailed, match="ZeroDivisionError"):
-        list(executor.through_joblib([divide], "loky", 1))
+    with pytest.raises(workers.WorkerFailed, match="ZeroDivisionError"):
+        list(workers.through_joblib([divide], "loky", 1))
 
 
 def divide() -> float:
@@ -173,9 +175,9 @@ def group_lives(group: int) -> bool:
 def test_an_interrupt_finds_joblib_imported_as_a_whole() -> None:
     """Two threads that import it at once both fail: the one that ends the workers must not."""
     code = (
-        "import sys; from hnefi.tools.evolve import executor\n"
+        "import sys; from hnefi.tools.common import workers\n"
         "def send(*words): print('joblib.parallel' in sys.modules); words[-1].put(None)\n"
-        "executor._send = send; list(executor.through_joblib([], 'loky', 1))"
+        "workers._send = send; list(workers.through_joblib([], 'loky', 1))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"

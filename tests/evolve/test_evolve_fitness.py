@@ -12,10 +12,11 @@ import pytest
 from hnefi.engine.evaluators.network import Network
 from hnefi.engine.games import find
 from hnefi.engine.selfplay import match as contest
-from hnefi.tools.common.streams import Purpose
+from hnefi.tools.common.matches import Games, points
 from hnefi.tools.evolve import options
+from hnefi.tools.evolve.algorithm import Purpose
 from hnefi.tools.evolve.contestants import Contestants
-from hnefi.tools.evolve.fitness import Games, Pairing, fitness, points, schedule
+from hnefi.tools.evolve.fitness import Pairing, fitness, schedule
 
 
 def games(*matches: tuple[str, tuple[int, int], str, tuple[int, int]]) -> Games:

@@ -20,11 +20,13 @@ import numpy as np
 import pytest
 from patience import PROMPTLY
 
+from hnefi.engine import durable
 from hnefi.engine.evaluators import files
 from hnefi.engine.games import find
 from hnefi.engine.selfplay import match as contest
+from hnefi.tools.common.workers import in_threads
 from hnefi.tools.evolve import command, folder, run
-from hnefi.tools.evolve.executor import Executor, _parts, in_threads
+from hnefi.tools.evolve.contestants import Executor, _parts
 from hnefi.tools.evolve.options import OptionError
 
 DRIVER = Path(__file__).parents[1] / "support" / "evolve_driver.py"
@@ -191,24 +193,24 @@ def test_killed_between_two_files(
     names = {"champion": "champion", "archive": "gen-", "log": "state", "state": "state"}
     written = []
 
-    def dying(path: Path, data: bytes) -> None:
+    def dying(path: Path, data: bytes, **draft: Path) -> None:
         written.append(path.name)
         if sum(name.startswith(names[moment]) for name in written) == 4:
             if moment == "state":
                 path.with_name(f"{path.name}.new").write_bytes(data[:100])
             raise SystemExit(9)
-        before(path, data)
+        before(path, data, **draft)
 
-    before = folder.replace
+    before = durable.put
     if moment == "champion":
         monkeypatch.setattr(
             folder, "save_champion", lambda path, *rest: (dying(path, b""), saved(path, *rest))[1]
         )
     else:
-        monkeypatch.setattr(folder, "replace", dying)
+        monkeypatch.setattr(durable, "put", dying)
     with pytest.raises(SystemExit):
         evolve(out)
-    monkeypatch.setattr(folder, "replace", before)
+    monkeypatch.setattr(durable, "put", before)
     monkeypatch.setattr(folder, "save_champion", saved)
     assert evolve(out) == 0
     assert archive(out) == undisturbed
@@ -220,17 +222,17 @@ saved = folder.save_champion
 def test_a_disk_that_is_full(
     tmp_path: Path, undisturbed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def full(path: Path, data: bytes) -> None:
+    def full(path: Path, data: bytes, **draft: Path) -> None:
         if path.name == "gen-0005.safetensors":
             raise OSError(errno.ENOSPC, "No space left on device")
-        before(path, data)
+        before(path, data, **draft)
 
-    before, out = folder.replace, tmp_path / "run"
-    monkeypatch.setattr(folder, "replace", full)
+    before, out = durable.put, tmp_path / "run"
+    monkeypatch.setattr(durable, "put", full)
     assert evolve(out) == 4
     assert "No space left on device: expected a folder that can be written to" in capsys.readouterr().err
     assert len(folder.read_log(out)) == 4
-    monkeypatch.setattr(folder, "replace", before)
+    monkeypatch.setattr(durable, "put", before)
     assert evolve(out) == 0
     assert archive(out) == undisturbed
 

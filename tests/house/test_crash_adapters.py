@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from left_behind import MARK, expect_nobody
+from leftover_processes import MARK, expect_nobody
 from mqtt_brokers import TestBroker, running
 from mqtt_parts import Watcher
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 from crash_commands import COMMANDS, Command, words_of
-from left_behind import expect_nobody
+from leftover_processes import expect_nobody
 from patience import PROMPTLY
 
 pytestmark = [

@@ -29,12 +29,17 @@ from hnefi.engine.games.tafl.fen import SetupError, parse_fen
 from hnefi.engine.records import formats, rule_sets
 from hnefi.engine.records.text import Losses, RecordError
 from hnefi.engine.session import SessionError
+from hnefi.gui_adapter.hnefatafl_org import game
+from hnefi.gui_adapter.htp import lines as htp
 from hnefi.gui_adapter.mqtt import requests
 from hnefi.gui_adapter.mqtt.values import Message
+from hnefi.gui_adapter.otep import lines
+from hnefi.gui_adapter.tablut import frames
 from hnefi.protocol import answers, messages
 from hnefi.protocol.commands import TABLE
 from hnefi.protocol.hosts import journal
 from hnefi.protocol.hosts.filter import Filter
+from hnefi.protocol.hosts.hnefatafl_org_notation import NotationError, read_board
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 SECONDS = float(os.environ.get("HNEFI_FUZZ_SECONDS", "30"))
@@ -99,6 +104,36 @@ def _answers(data: bytes, _: Path) -> object:
     )
 
 
+def _frames(data: bytes, _: Path) -> object:
+    """A message of a Tablut server or bot: read as a state, as an action and as a name."""
+    frames.read_name(data)
+    if b'"from"' in data:
+        return frames.read_action(data)
+    return frames.read_state(data)
+
+
+def _otep(data: bytes, _: Path) -> object:
+    """A line of OpenTafl's protocol, from either side."""
+    word, _, rest = lines.without_dump(_text(data)).strip().partition(" ")
+    readers: dict[str, Callable[[str], object]] = {
+        "clock": lines.parse_clock, "opponent-move": lines.parse_played, "play": lines.parse_side,
+        "move": lines.parse_move, "position": lines.parse_rows, "analysis": lines.parse_analysis,
+    }  # fmt: skip
+    return readers.get(word, lines.parse_number)(rest)
+
+
+def _htp(data: bytes, _: Path) -> object:
+    """A line of the Hnefatafl Text Protocol, and what may stand behind its commands."""
+    words = htp.words_of(data)
+    if words[:1] == ["play"]:
+        return htp.read_play(words, 7)
+    if words[:1] == ["time_settings"]:
+        return htp.read_clock(words[1:])
+    if words[:1] == ["board"]:
+        return read_board("".join(words[1:]), 7)
+    return htp.read_size(words[1:])
+
+
 DOORS = {
     "command": Door(_commands, (UnicodeDecodeError, SessionError)),
     "answer": Door(_answers),
@@ -108,6 +143,10 @@ DOORS = {
     "player": Door(_file(players.read), (players.PlayerError,)),
     "evaluator": Door(_file(files.peek), (files.EvaluatorError,)),
     "request": Door(lambda data, _: requests.read(Message("engine/x/do", data), "alice")),
+    "hnefatafl-org": Door(lambda data, _: game.read_game(_text(data)), (game.GameError,)),
+    "otep": Door(_otep, (lines.LineError,)),
+    "htp": Door(_htp, (NotationError,)),
+    "tablut": Door(_frames, (frames.FrameError,)),
     "journal": Door(_file(lambda path: list(journal.read(path))), (RecordError,)),
     **{form: Door(_records(form), (RecordError,)) for form in formats.FORMATS},
 }

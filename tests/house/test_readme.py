@@ -14,11 +14,12 @@ from documents import blocks, looks_like, steps
 
 ROOT = Path(__file__).resolve().parents[2]
 TOUR = (ROOT / "docs" / "tour.md").read_text("utf-8")
-README = (ROOT / "README.md").read_text("utf-8") + TOUR
+UGI = (ROOT / "docs" / "adapters" / "ugi-and-uci.md").read_text("utf-8")
+README = (ROOT / "README.md").read_text("utf-8") + TOUR + UGI
 DOCUMENTS = ["docs/tour.md", "docs/protocol-client.md"]
 WRITTEN = sorted(
     str(path.relative_to(ROOT))
-    for where in (".", "docs", "docs/experiments", "docs/history", "engine", "protocol")
+    for where in (".", "docs", "docs/adapters", "docs/experiments", "docs/history", "engine", "protocol")
     for path in (ROOT / where).glob("*.md")
 )
 TIMEOUT = 240

@@ -14,7 +14,7 @@ from mqtt_brokers import WAIT, TestBroker, free_port, password
 from mqtt_parts import quick, until
 from patience import PROMPTLY
 
-from hnefi.gui_adapter.mqtt import arguments, client, topics
+from hnefi.gui_adapter.mqtt import client, topics
 from hnefi.gui_adapter.mqtt.client import (
     Access,
     Link,
@@ -25,6 +25,7 @@ from hnefi.gui_adapter.mqtt.client import (
     Will,
     parse_url,
 )
+from hnefi.protocol.hosts import connecting
 
 pytest_plugins = ["mqtt_brokers"]
 
@@ -78,14 +79,14 @@ def test_passwords_come_from_a_file_or_the_environment(
     file.write_text("hunter2\nmore\n")
     file.chmod(0o600)
     monkeypatch.setenv("HNEFI_PASSWORD", "other")
-    assert arguments.password(str(file)) == "hunter2"
+    assert connecting.password(str(file)) == "hunter2"
     assert capsys.readouterr().err == ""
-    assert arguments.password(None) == "other"
+    assert connecting.password(None) == "other"
     file.chmod(0o644)
-    assert arguments.password(str(file)) == "hunter2"
+    assert connecting.password(str(file)) == "hunter2"
     assert "chmod 600" in capsys.readouterr().err
     with pytest.raises(ValueError, match="No such file"):
-        arguments.password(str(tmp_path / "none"))
+        connecting.password(str(tmp_path / "none"))
 
 
 @pytest.mark.process

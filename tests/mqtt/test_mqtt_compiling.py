@@ -11,7 +11,7 @@ import pytest
 from mqtt_brokers import TestBroker
 from mqtt_parts import FAKE, Watcher, fake, serving, until
 
-from hnefi.gui_adapter.mqtt import engine_process, topics
+from hnefi.gui_adapter.mqtt import engine_process, questions, search_clock, topics
 from hnefi.gui_adapter.mqtt import remote as remote_module
 from hnefi.gui_adapter.mqtt import session as session_module
 from hnefi.gui_adapter.mqtt.brokers import find_mosquitto
@@ -44,9 +44,10 @@ IMPATIENT = Timeouts(start=60.0, ready=3.0, write=60.0, compiling=3.0)
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_process, "TIMEOUTS", IMPATIENT)
-    monkeypatch.setattr(session_module, "TIMEOUTS", IMPATIENT)
+    for module in (questions, search_clock):
+        monkeypatch.setattr(module, "TIMEOUTS", IMPATIENT)
     # The engine's first search loads what others have loaded by then, which takes a busy machine a while.
-    monkeypatch.setattr(session_module, "GRACE", IMPATIENT.ready)
+    monkeypatch.setattr(search_clock, "GRACE", IMPATIENT.ready)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -221,13 +222,14 @@ def test_who_does_not_wait_for_an_open_leaves_no_session(
 
             async def slow(session: session_module.Session) -> None:
                 started.append(session.sid)
-                await until(lambda: service._unwanted, "the wish to close it")
+                await until(
+                    lambda: any(one.unwanted for one in service._opening.values()), "the wish to close it"
+                )
                 await start(session)
 
             monkeypatch.setattr(session_module.Session, "start", slow)
             with pytest.raises(RemoteError, match="no reply"):
                 await here.open(service.settings.eid)
-            await until(lambda: started and not service._reserved and not service.sessions, "its end")
-            assert not service._unwanted
+            await until(lambda: started and not service._opening and not service.sessions, "its end")
 
     asyncio.run(play())

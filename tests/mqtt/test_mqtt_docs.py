@@ -109,9 +109,22 @@ def test_a_move_from_a_shell(at_the_broker: dict[str, str]) -> None:
 @pytest.mark.process
 def test_a_whole_game_from_a_shell(at_the_broker: dict[str, str]) -> None:
     script = block("#!/bin/sh")
-    found = subprocess.run(
-        ["sh"], input=script, capture_output=True, text=True, env=at_the_broker, timeout=2 * WAIT, check=False
-    )
+
+    def played() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["sh"],
+            input=script,
+            capture_output=True,
+            text=True,
+            env=at_the_broker,
+            timeout=WAIT / 2,
+            check=False,
+        )
+
+    try:
+        found = played()
+    except subprocess.TimeoutExpired:
+        found = played()  # amqtt drops a connection now and then, and the shell's clients do not ask again
     lines = found.stdout.splitlines()
     moves = [line for line in lines if line.startswith("bestmove ")]
     assert len(moves) > 5, found

@@ -194,7 +194,7 @@ def test_what_ignores_hangups_goes_on(broker: TestBroker) -> None:
 
 def test_a_loop_that_is_held_up_ends_too() -> None:
     code = (
-        "import time, sys; from hnefi.gui_adapter.mqtt.shutdown import Asked\n"
+        "import time, sys; from hnefi.protocol.hosts.shutdown import Asked\n"
         "async def hold(asked):\n"
         "    print('held', flush=True)\n"
         "    while True: time.sleep(0.01)\n"
@@ -210,7 +210,7 @@ def test_a_loop_that_is_held_up_ends_too() -> None:
 
 
 def test_afterwards_signals_are_heard_as_before() -> None:
-    from hnefi.gui_adapter.mqtt.shutdown import Asked
+    from hnefi.protocol.hosts.shutdown import Asked
 
     async def nothing(asked: Asked) -> bool:
         assert signal.getsignal(signal.SIGTERM) != before[1]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hnefi.gui_adapter.mqtt.engine_process import PLAYS_LIMIT, Memory
 from hnefi.gui_adapter.mqtt.numbering import Incoming, Ring, parse_numbered, split_number
-from hnefi.gui_adapter.mqtt.replay_log import PLAYS_LIMIT, Memory
 
 
 @pytest.mark.parametrize(
@@ -43,15 +45,18 @@ def test_lines_from_the_engine_name_what_they_answer() -> None:
 
 @given(st.lists(st.integers(0, 12)))
 def test_each_number_is_taken_once_and_in_order(numbers: list[int]) -> None:
-    incoming = Incoming()
-    taken = []
+    complaints: list[str] = []
+    incoming = Incoming(complaints.append)
     for number in numbers:
-        if incoming.judge(number) == "next":
-            incoming.take(number)
-            taken.append(number)
-    assert taken == list(range(1, len(taken) + 1))
-    assert incoming.judge(len(taken)) == "old"
-    assert incoming.judge(len(taken) + 2) == "gap"
+        before, said = incoming.last, len(complaints)
+        incoming.take(f"#{number} go".encode())
+        assert incoming.last == before + (number == before + 1)
+        assert len(complaints) - said <= (number > before + 1)
+
+    async def all_lines() -> list[tuple[int, str]]:
+        return [await incoming.next() for _ in range(incoming.last)]
+
+    assert asyncio.run(all_lines()) == [(number, "go") for number in range(1, incoming.last + 1)]
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(1, 8), st.integers(1, 100))

@@ -13,7 +13,7 @@ from arena_results import game
 from live_events import TABLE, end, info, ply, start
 
 from hnefi.gui_adapter.mqtt.run_state import ENDED_GAMES, Picture
-from hnefi.gui_adapter.mqtt.tail import OPENED, Tail
+from hnefi.protocol.hosts.tail import OPENED, Tail
 from hnefi.tools.arena.live import LiveLog
 from hnefi.tools.arena.values import PlyLog
 

@@ -9,8 +9,7 @@ import pytest
 from mqtt_brokers import TestBroker
 from mqtt_parts import Watcher, fake, serving, until
 
-from hnefi.gui_adapter.mqtt import engine_process, outgoing, topics
-from hnefi.gui_adapter.mqtt import session as session_module
+from hnefi.gui_adapter.mqtt import engine_process, numbering, outgoing, search_clock, topics
 from hnefi.gui_adapter.mqtt.engine_process import Piped, Policy
 from hnefi.protocol.client import FLOOD, own_command
 
@@ -166,7 +165,7 @@ def test_strangers_are_filtered_and_quit_closes(broker: TestBroker) -> None:
 def test_a_flood_is_bounded_and_the_session_lives_on(
     broker: TestBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_module, "COMPLAINT_PAUSE", 3600.0)
+    monkeypatch.setattr(numbering, "COMPLAINT_PAUSE", 3600.0)
 
     async def play() -> None:
         async with serving(broker.url) as service, Watcher(broker.url, service.settings.eid) as client:
@@ -201,7 +200,7 @@ def test_a_slow_engine_drops_what_it_cannot_take_in_order(broker: TestBroker) ->
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("fault", ["segv", "exit-on-go", "close-stdout", "grandchild"])
+@pytest.mark.parametrize("fault", ["segv", "exit", "close-stdout", "grandchild"])
 def test_a_dead_engine_is_started_again_once(broker: TestBroker, fault: str) -> None:
     async def play() -> None:
         async with (
@@ -244,7 +243,7 @@ def test_after_a_death_the_game_goes_on(broker: TestBroker) -> None:
 
 
 def test_a_hung_engine_is_given_up_in_time(broker: TestBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "GRACE", 0.3)
+    monkeypatch.setattr(search_clock, "GRACE", 0.3)
 
     async def play() -> None:
         async with (
@@ -292,7 +291,7 @@ def test_thinking_is_heard_however_many_lines_are_read_at_once() -> None:
 def test_thinking_is_throttled(broker: TestBroker) -> None:
     async def play() -> None:
         async with (
-            serving(broker.url, fake("flood")) as service,
+            serving(broker.url, fake("info-flood")) as service,
             Watcher(broker.url, service.settings.eid) as client,
         ):
             sid = await client.open("info-1")

@@ -24,7 +24,6 @@ from hnefi.engine.games.tafl.diagram import diagram
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.squares import move_name, name
 from hnefi.gui_adapter.mqtt import topics, watch
-from hnefi.gui_adapter.mqtt.board import board
 from hnefi.gui_adapter.mqtt.client import Access, Link, Offline, parse_url
 
 pytest_plugins = ["mqtt_brokers"]
@@ -206,7 +205,7 @@ def test_the_board_is_that_of_the_rules(variant: str) -> None:
         moves.append(move_name(move))
         captures.append([name(square) for square in position.last_captures])
         if position.outcome is None:
-            found = board({"variant": variant, "fen": fen, "moves": moves, "captures": captures})
+            found = watch.board({"variant": variant, "fen": fen, "moves": moves, "captures": captures})
             assert found == diagram(rules.rules, dict(position.pieces())).splitlines()
     assert len(moves) > 5
 
@@ -220,8 +219,8 @@ def test_the_board_is_that_of_the_rules(variant: str) -> None:
     ],
 )  # fmt: skip
 def test_a_board_that_cannot_be_known_is_not_shown(wrong: dict[str, Any]) -> None:
-    assert board(GAME)
-    assert board(GAME | wrong) == []
+    assert watch.board(GAME)
+    assert watch.board(GAME | wrong) == []
 
 
 # Behind a broker

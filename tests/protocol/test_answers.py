@@ -176,6 +176,14 @@ def test_answers_as_values() -> None:
             "info string compiling 3/9 search (a (b)) (12 s, about 0 s left, in another process)",
             Progress(3, 9, "search (a (b))", 12.0, 0.0, True),
         ),
+        (
+            "info string compiling 3/9 search (12 s, about 40 s left, not kept in /a (b), c (Not a directory))",
+            Progress(3, 9, "search", 12.0, 40.0, False, "in /a (b), c (Not a directory)"),
+        ),
+        (
+            "info string compiling 3/9 search (12 s, not kept anywhere (there is no home folder))",
+            Progress(3, 9, "search", 12.0, unkept="anywhere (there is no home folder)"),
+        ),
     ],
 )
 def test_what_is_being_compiled(line: str, progress: Progress) -> None:

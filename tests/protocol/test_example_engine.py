@@ -57,9 +57,10 @@ def _part(text: str) -> str:
     return r"[+-]?\d[\d.,]*" if PARTS.fullmatch(text) else re.escape(text)
 
 
-def environment() -> dict[str, str]:
-    """As if this environment were active."""
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+def environment(folder: Path) -> dict[str, str]:
+    """As if this environment were active; settings are the folder's own."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "XDG_CONFIG_HOME": str(folder / "settings")}
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def run(command: str, folder: Path, *, interrupt: bool) -> str:
     process = subprocess.Popen(
         ["sh", "-c", f"exec {command}" if interrupt else command],
         cwd=folder,
-        env=environment(),
+        env=environment(folder),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -20,7 +20,7 @@ from hnefi.engine.games.tafl.variant import names
 LONG = float(os.environ.get("HNEFI_FUZZ_SECONDS", "0")) > 60
 LINES = 1_000_000 if LONG else 30_000
 BATCH = 100
-PING_LIMIT = 5.0
+PING_LIMIT = 60.0
 """Seconds within which `isready` is answered, behind a whole batch of lines."""
 
 SEED = 20260

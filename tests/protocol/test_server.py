@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -529,9 +530,9 @@ def test_what_needs_more_than_was_made_ready_says_what_it_compiles(line: str, an
 def test_it_ends_at_once_while_it_compiles(word: str, way: str) -> None:
     """At the start, and for a choice that was made later."""
     # At the start the words about the compiler may come before `isready` is taken, and what came before the end of the
-    # input, or `quit`, is still answered; later they come from the command that waits.
+    # input is still answered; later they come from the command that waits.
     later: tuple[str, ...] = ()
-    if word == "go infinite" or way in ("end", "quit"):
+    if word == "go infinite" or way == "end":
         later = ("isready", "setoption name Algorithm value random")
     engine = Slow(*(("0", "60") if later else ("60", "0")))
     try:
@@ -551,6 +552,40 @@ def test_it_ends_at_once_while_it_compiles(word: str, way: str) -> None:
         if way != "end":
             engine.end()
     assert engine.errors == ""
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_quit_that_was_written_later_ends_what_was_taken_after_it_was_read(script: bool) -> None:
+    """As `isready`, a pause and `quit`, both read before the engine took one; a script is answered."""
+    compiled = threading.Event()
+
+    class Waiting:
+        def line(self, line: bytes) -> bool:
+            if line == b"isready":
+                conversation.load(compiled.wait)
+            return line != b"quit"
+
+        def close(self, grace: float) -> None:
+            pass
+
+    inlet, outlet = os.pipe()
+    conversation = server.Server(inlet)
+    conversation._commands = Waiting()  # type: ignore[assignment]
+    written = [b"isready\nquit\n"] if script else [b"isready\n", b"quit\n"]
+    lines = server.read_lines(inlet)
+    for text in written:
+        os.write(outlet, text)
+        conversation.inbox.put(next(lines))
+    os.close(outlet)
+    serving = threading.Thread(target=conversation.run, daemon=True)
+    serving.start()
+    serving.join(server.GRACE * 10 if script else SOON)
+    ended = not serving.is_alive()
+    compiled.set()
+    serving.join(SOON)
+    os.close(inlet)
+    assert ended is not script
+    assert not serving.is_alive()
 
 
 def test_who_is_not_ready_does_not_say_so() -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from hnefi.tools.arena import openings, option_reader
-from hnefi.tools.arena.images import played
 from hnefi.tools.arena.run import Run
 from hnefi.tools.arena.store import CONFIG, FINGERPRINT, OPENINGS, Store
 from hnefi.tools.arena.summary import Counts, RunFacts, State, Summary, sprt_line, summarize
-from hnefi.tools.arena.values import Fault, GameResult, GameTask, Opening, PlyLog, Winner
+from hnefi.tools.arena.values import Fault, GameResult, GameTask, Opening, PlyLog, Winner, played
 from hnefi.tools.common.pairs import Pair
 from hnefi.tools.common.rating import Model
 from hnefi.tools.common.sprt import Sprt, Walk

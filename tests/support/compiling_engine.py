@@ -2,7 +2,8 @@
 
 `python compiling_engine.py GATE` is the engine; with the folder `compiling` in PYTHONPATH, every process of our engine
 is one where `HNEFI_TEST_GATE` names the file. Nothing from `readyok` on passes before GATE exists, and until then it
-hears neither TERM nor `quit`, as a compiler that is busy. Each start is a line in `GATE.starts`.
+hears neither TERM nor `quit`, as a compiler that is busy. Each start is a line in `GATE.starts`. `HNEFI_TEST_UNKEPT` is
+what it says about a cache that cannot be written.
 """
 
 from __future__ import annotations
@@ -44,8 +45,11 @@ def _compile(gate: Path, asked: threading.Event, ready: threading.Event) -> None
     """Say what is compiled, from the first question until there is an answer."""
     asked.wait()
     begun = time.monotonic()
+    unkept = os.environ.get("HNEFI_TEST_UNKEPT", "").encode()
+    more = b", not kept " + unkept if unkept else b""
     while not (ready.is_set() and gate.exists()):
-        _write(b"info string compiling 3/9 search (%d s, about 40 s left)\n" % (time.monotonic() - begun))
+        seconds = time.monotonic() - begun
+        _write(b"info string compiling 3/9 search (%d s, about 40 s left%s)\n" % (seconds, more))
         time.sleep(PAUSE)
 
 

@@ -17,12 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hnefi.tools.arena import run, schedule
+from hnefi.tools.arena import loop, schedule
 from hnefi.tools.arena.log import game_line
+from hnefi.tools.arena.loop import Loop
 from hnefi.tools.arena.options import Config
 from hnefi.tools.arena.progress import Progress
 from hnefi.tools.arena.resolve import resolve
-from hnefi.tools.arena.run import Loop, Run
+from hnefi.tools.arena.run import Run
 from hnefi.tools.arena.schedule import make, seed
 from hnefi.tools.arena.slots import in_pairs
 from hnefi.tools.arena.store import CONFIG, Export, Store
@@ -126,7 +127,7 @@ class FakePlay:
 
 
 def play(
-    settings: Config, folder: Path, fake: FakePlay, screen: run.Screen | None = None
+    settings: Config, folder: Path, fake: FakePlay, screen: loop.Screen | None = None
 ) -> tuple[int, Loop]:
     """Play a run in `folder`, a new one if there is none; the exit code and the loop."""
     ready = prepared(settings)

@@ -1,12 +1,12 @@
-"""An engine that plays nothing and misbehaves on demand: ``python fake_engine.py [--proto P] [FAULT]...``.
+"""An engine that plays nothing and misbehaves on demand: ``python fake_engine.py [proto=P] [FAULT]...``.
 
 Run as a script with ``-I -S`` so that it starts fast. Without a fault it greets, is ready, and answers every `go` with
-`bestmove a1a2 ponder a2a1` after two reports. The faults are the names of the branches below.
+`bestmove a1a2 ponder a2a1` after two reports. The faults are those of `engine_faults.py` and the names of the branches
+below.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -14,24 +14,13 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, os.path.dirname(__file__))  # noqa: PTH120 - pathlib costs more; `-I` leaves the folder out
+
+from engine_faults import hang, misbehave, say, write
+
 FAULTS = frozenset(sys.argv[1:])
 PROTO = next((fault.removeprefix("proto=") for fault in FAULTS if fault.startswith("proto=")), "uti")
 NAME = "Fake 1.0"
-
-
-def say(*lines: str) -> None:
-    write("".join(f"{line}\n" for line in lines).encode())
-
-
-def write(data: bytes) -> None:
-    with contextlib.suppress(BrokenPipeError):
-        while data:
-            data = data[os.write(1, data) :]
-
-
-def hang() -> None:
-    while True:
-        time.sleep(60)
 
 
 def greet(word: str) -> None:
@@ -90,23 +79,9 @@ def search() -> None:
             "bestmove (none)",
         )
         return
-    if "exit-on-go" in FAULTS:
-        sys.exit(3)
-    if "segv" in FAULTS:
-        os.kill(os.getpid(), signal.SIGSEGV)
-        hang()
-    if "hang" in FAULTS:
-        hang()
-    if "stopped" in FAULTS:
-        os.kill(os.getpid(), signal.SIGSTOP)
+    misbehave(FAULTS)
     if "deaf" in FAULTS:
         hang()
-    if "close-stdout" in FAULTS:
-        os.close(1)
-        hang()
-    if "grandchild" in FAULTS:
-        subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"])
-        os._exit(4)
     if "escape" in FAULTS:
         # Out of our group, each the parent of the next; the last one says that all are there.
         program = (
@@ -119,19 +94,6 @@ def search() -> None:
             for _ in range(3):
                 write(b"info string escaped " + first.stdout.readline())
             os._exit(5)
-    if "flood" in FAULTS:
-        block = b"".join(b"info depth %d multipv %d nodes 1 pv a1a2\n" % (d, d % 3 + 1) for d in range(3000))
-        for _ in range(100):
-            write(block)
-    if "errors" in FAULTS:
-        os.write(2, b"x" * 300_000 + b"the last words\n")
-    if "long-line" in FAULTS:
-        write(b"info string " + b"y" * 10 * 1024 * 1024 + b"\n")
-    if "endless" in FAULTS:
-        while True:
-            write(b"z" * 65536)
-    if "garbage-bytes" in FAULTS:
-        write(b"\0\0\xff\xfe\n\xc3\x28 info depth\r\n\r\ninfo score cp x depth y\n")
     if "late" in FAULTS:
         time.sleep(0.5)
     say("info depth 1 multipv 1 score cp 12 nodes 20 nps 1000 hashfull 0 time 1 pv a1a2 a2a1")

@@ -3,38 +3,27 @@
     python -I -S fault_engine.py MOVES [FAULT] [KEY=VALUE]...
 
 MOVES are those of one whole game, with commas: whatever position is sent, it answers with the move of that ply. FAULT
-is one of the branches below and strikes at the second `go` (`at=N`: the N-th). Further keys: `proto`, `name`,
+is one of `engine_faults.py` or of the branches below and strikes at the second `go` (`at=N`: the N-th; `plies=N,N`: at
+any `go` in a position after so many plies). Further keys: `proto`, `name`,
 `score` (`cp 20`, `mate 3`; `none` for no score), `pv` (moves with commas), `talk` (a number to be told), `delay` in
 seconds before each answer.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import subprocess
 import sys
 import time
+
+sys.path.insert(0, os.path.dirname(__file__))  # noqa: PTH120 - pathlib costs more; `-I` leaves the folder out
+
+from engine_faults import hang, misbehave, say
 
 MOVES = sys.argv[1].split(",")
 WORDS = dict(word.partition("=")[::2] for word in sys.argv[2:])
 AT = int(WORDS.get("at", 2))
-
-
-def say(*lines: str) -> None:
-    write("".join(f"{line}\n" for line in lines).encode())
-
-
-def write(data: bytes) -> None:
-    with contextlib.suppress(BrokenPipeError):
-        while data:
-            data = data[os.write(1, data) :]
-
-
-def hang() -> None:
-    while True:
-        time.sleep(60)
+PLIES = WORDS.get("plies", "").split(",")
 
 
 def greet(word: str) -> None:
@@ -66,14 +55,7 @@ def pv(ply: int) -> str:
 
 def go_wrong(ply: int) -> None:
     """The fault of this process, before an answer that may follow."""
-    if "exit" in WORDS:
-        os.write(2, b"a reason\n")
-        os._exit(3)
-    if "segv" in WORDS:
-        os.kill(os.getpid(), signal.SIGSEGV)
-        hang()
-    if "hang" in WORDS:
-        hang()
+    misbehave(WORDS)
     if "illegal" in WORDS:
         say("bestmove " + WORDS["illegal"])
         hang()
@@ -81,29 +63,8 @@ def go_wrong(ply: int) -> None:
         say("info string error search failed: OSError no memory", "bestmove (none)")
     if "late" in WORDS:
         time.sleep(float(WORDS["late"]))
-    if "close-stdout" in WORDS:
-        os.close(1)
-        hang()
-    if "info-flood" in WORDS:
-        block = b"".join(b"info depth %d nodes 1 pv a1a2\n" % depth for depth in range(3000))
-        for _ in range(100):
-            write(block)
-    if "stderr-flood" in WORDS:
-        os.write(2, b"e" * 300_000)
-    if "long-line" in WORDS:
-        write(b"info string " + b"y" * 10 * 1024 * 1024 + b"\n")
-    if "endless" in WORDS:
-        while True:
-            write(b"z" * 65536)
-    if "bytes" in WORDS:
-        write(b"\0\0\xff\xfe\n\xc3\x28 info depth\r\n\r\ninfo score cp x depth y\n")
     if "twice" in WORDS:
         say(f"bestmove {MOVES[ply]}", "bestmove a1a3", "bestmove a1a4")
-    if "grandchild" in WORDS:
-        subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"])
-        os._exit(4)
-    if "sigstop" in WORDS:
-        os.kill(os.getpid(), signal.SIGSTOP)
     if "resign" in WORDS:
         say("bestmove resign")
 
@@ -135,11 +96,12 @@ def main() -> None:
             ply = len(words) - words.index("moves") - 1 if "moves" in words else 0
         elif word == "go":
             asked += 1
-            if asked == AT:
+            strikes = str(ply) in PLIES if "plies" in WORDS else asked == AT
+            if strikes:
                 go_wrong(ply)
-            if not (asked == AT and WORDS.keys() & {"twice", "resign", "no-search"}):
+            if not (strikes and WORDS.keys() & {"twice", "resign", "no-search"}):
                 answer(ply)
-            if asked == AT and "deaf" in WORDS:
+            if strikes and "deaf" in WORDS:
                 hang()
         elif word == "quit" and "stubborn" not in WORDS:
             return

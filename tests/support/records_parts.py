@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import io
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from hnefi.engine import squares as board
 from hnefi.engine.games.tafl import variant
 from hnefi.engine.moves_text import parse_move_word
-from hnefi.engine.records.formats import Reading, read
+from hnefi.engine.records.formats import Reading, read, write
 from hnefi.engine.records.record import DEPTH_LIMIT, PLY_LIMIT, TEXT_LIMIT, GameRecord, Ply
-from hnefi.engine.records.rule_sets import finder, played_by
+from hnefi.engine.records.rule_sets import carried, finder, played_by
 from hnefi.engine.records.text import LINE_LIMIT, Losses
 from hnefi.engine.sides import Outcome, Reason, Side
 
 FIND = finder()
+ESCAPED = Outcome(Side.DEFENDERS, Reason.KING_ESCAPED)
 
 
 def move(text: str) -> int:
@@ -32,6 +34,12 @@ def from_text(text: str, form: str = "tafl", name: str = "x", **how: Any) -> lis
     return [game.record for game in games_of(text, form, name, **how)]
 
 
+def into(form: str, record: GameRecord) -> tuple[str, Losses]:
+    """A record as text, and what the format could not say."""
+    losses = Losses()
+    return write(record, form, FIND, losses), losses
+
+
 def games_of(
     text: str | bytes, form: str, name: str = "x", losses: Losses | None = None, **how: Any
 ) -> list[Any]:
@@ -41,6 +49,7 @@ def games_of(
 
 
 BRANDUBH = played_by(GameRecord("?"), variant.find("brandubh"))
+BIG_RULES = carried(variant.Variant.build("big", "/".join(["9t9"] + ["19"] * 8 + ["9K9"] + ["19"] * 9)))
 
 
 SHORT = replace(
@@ -269,3 +278,16 @@ HOSTILE: list[tuple[str, str | bytes, str]] = [
         r"x:1: ply 1 'a20a21': no square a20 on this 19x19 board",
     ),
 ]
+
+
+class Endless:
+    """A stream that repeats a line for ever."""
+
+    def __init__(self, head: str, line: str) -> None:
+        self.lines: Iterator[bytes] = iter([*head.encode().splitlines(keepends=True)])
+        self.line = line.encode()
+        self.read = 0
+
+    def readline(self, size: int = -1, /) -> bytes:
+        self.read += 1
+        return next(self.lines, self.line)[: size if size >= 0 else None]

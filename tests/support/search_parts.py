@@ -24,11 +24,19 @@ def think(
     return searcher.search(position, limits, infos.append), infos
 
 
-def wander(name: str, seed: int, plies: int) -> Position:
-    """A position after random plies, undecided."""
+def records_of(searcher: Searcher, position: Position) -> tuple[Any, Any, Any, Any]:
+    """What the first thread of an alpha-beta search works on: state, thread data, table, parameters."""
+    return searcher.algorithm.prepare(searcher.context(position, Limits(), lambda _: None))[0]
+
+
+def wander(name: str, seed: int, plies: int, **switches: Any) -> Position:
+    """A position after random plies, undecided; with `switches` by the variant's rules so changed."""
     draw = random.Random(seed)
+    variant: Any = games.find(name)
+    if switches:
+        variant = variant.with_switches(**switches)
     while True:
-        position = start(name)
+        position = games.initial(variant)
         for _ in range(plies):
             position = position.play(draw.choice(position.legal_moves()))
             if position.outcome is not None:

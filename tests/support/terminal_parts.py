@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from hnefi.engine.games import find
 from hnefi.engine.records.rule_sets import finder
 from hnefi.gui_adapter.terminal.controller import Controller
-from hnefi.gui_adapter.terminal.files import Files
 from hnefi.gui_adapter.terminal.opponents import Spec, by_command
 from hnefi.gui_adapter.terminal.rules_process import RulesProcess
+from hnefi.gui_adapter.terminal.saving import Files
 from hnefi.gui_adapter.terminal.settings import Settings
 from hnefi.gui_adapter.terminal.values import Reply, SideLetter, View
 
@@ -95,24 +95,22 @@ class House:
     ) -> Person:
         self.count += 1
         place = folder or self.folder / str(self.count)
-        games = finder()
         controller = Controller(
             find(variant),
             settings or Settings(speed=0.0, replay=0.0),
-            games,
-            files=Files(games, folder=place / "journal", unfinished=place / "unfinished"),
+            Files(finder(), folder=place / "journal", unfinished=place / "unfinished"),
             rules=more.pop("rules", self.rules),
-            seed=1,
             **more,
         )
+        controller.session.players.seed = 1
         person = Person(controller, place)
         if engine is not None:
-            spec = by_command(engine) if isinstance(engine, str) else engine
+            spec = by_command(engine, find(variant)) if isinstance(engine, str) else engine
             controller.session.players.rival = replace(
                 spec, movetime=spec.movetime or (None if spec.own else 200)
             )
             for side in sides:
-                controller.assign("a" if side == "a" else "d", controller.session.players.rival)
+                controller.session.assign("a" if side == "a" else "d", controller.session.players.rival)
         if start:
             controller.start()
         try:

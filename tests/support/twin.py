@@ -414,7 +414,9 @@ class Ground:
     def _opentafl_fort(self, pieces: Pieces, king: int) -> bool:
         inside = self.flood([king], lambda sq: sq not in pieces)
         rim = {sq for inner in inside for sq in self.neighbours(inner)} - inside
-        if not inside & self.edge or any(owner(pieces[sq]) is Side.ATTACKERS for sq in rim):
+        if not inside & self.edge or not self.targets(pieces, king):
+            return False
+        if any(owner(pieces[sq]) is Side.ATTACKERS for sq in rim):
             return False
 
         def loose(sq: int) -> int:
@@ -722,6 +724,10 @@ class Twin:
     def takes_king(self, ply: int) -> bool:
         return self._ground.put(self._state.pieces, origin(ply), target(ply))[2]
 
+    def captures(self, ply: int) -> bool:
+        """Whether a legal move takes a man or the king."""
+        return bool(self.captured_by(ply)) or self.takes_king(ply)
+
     def play(self, ply: int) -> Twin:
         if self.outcome is not None:
             raise IllegalPly(f"{move_name(ply)}: the game is over: {self.outcome.text}")
@@ -773,8 +779,8 @@ class Twin:
         ):
             return []
         found = [move(start, sq) for sq in self._ground.targets(pieces, start)]
-        if going is not None and self.rules.berserk == "capture":
-            found = [ply for ply in found if self.captured_by(ply) or self.takes_king(ply)]
+        if going is not None and self.rules.berserk == "capture" and not self.rules.opentafl:
+            found = [ply for ply in found if self.captures(ply)]
         return found
 
     def _legal(self) -> Iterator[int]:
@@ -821,8 +827,10 @@ class Twin:
             last_captures=captured,
         )
         may_go_on = over is None and captured and self.rules.berserk != "off"
-        if may_go_on and next(Twin._with(self, state)._legal(), None) is not None:
-            return state, None
+        if may_go_on:
+            within = Twin._with(self, state)
+            if any(self.rules.berserk == "any" or within.captures(ply) for ply in within._legal()):
+                return state, None
         side = self.side.other
         state = replace(
             state, side=side, must_go_on=None, move_number=old.move_number + (1 if side is self._first else 0)

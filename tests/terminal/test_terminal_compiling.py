@@ -44,9 +44,9 @@ def slow(gate: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(SUPPORT / "compiling"), "HNEFI_TEST_GATE": str(gate)}
 
 
-def begin(gate: Path, face: str, *words: str) -> Terminal:
+def begin(gate: Path, face: str, *words: str, **environment: str) -> Terminal:
     tui = ["--tui"] if face == "full screen" else []
-    return play(gate.parent, *tui, "--variant", "brandubh", *words, columns=100, **slow(gate))
+    return play(gate.parent, *tui, "--variant", "brandubh", *words, columns=100, **slow(gate), **environment)
 
 
 def starts(gate: Path) -> list[int]:
@@ -87,6 +87,26 @@ def test_moves_typed_while_it_compiles_are_played(face: str, gate: Path) -> None
         seen.asked("attackers")
         seen.wait(lambda: "compiling" not in seen.lines[-1] + seen.lines[0])
         assert len(starts(gate)) == 1
+        seen.enter("quit")
+        assert seen.end() == 0
+
+
+UNKEPT = "in /dev/null/hnefi (Not a directory)"
+SENTENCE = f"machine code cannot be kept {UNKEPT}: each start compiles anew"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("face", FACES)
+def test_a_cache_that_cannot_be_written_is_named_once(face: str, gate: Path) -> None:
+    """By whichever of the engines says so first; with the other one's game it is no news."""
+    with begin(gate, face, "--side", "a", "--level", "1", HNEFI_TEST_UNKEPT=UNKEPT) as seen:
+        seen.wait(SENTENCE)
+        seen.wait_for(r"compiling at each start: 3/9 search, \d+ s, about 40 s left")
+        until(lambda: len(starts(gate)) == 2)
+        gate.touch()
+        seen.enter("a4a2")
+        seen.wait("defenders (hnefi level 1): ")
+        assert seen.text.count(SENTENCE) == 1
         seen.enter("quit")
         assert seen.end() == 0
 
@@ -224,13 +244,14 @@ def test_a_first_start_with_a_real_compiler(tmp_path: Path, monkeypatch: pytest.
     assert games == {"kernels", "alphabeta", "hexapawn"}, "nothing of another game is compiled"
 
 
-def scripted(gate: Path, *words: str) -> subprocess.Popen[str]:
+def scripted(gate: Path, *words: str, **more: str) -> subprocess.Popen[str]:
     folder = gate.parent
     environment = {
         **os.environ,
         "XDG_CONFIG_HOME": str(folder),
         "XDG_DATA_HOME": str(folder),
         **slow(gate),
+        **more,
     }
     return subprocess.Popen(
         [sys.executable, "-m", "hnefi.tools.cli", "play", "--variant", "brandubh", *words],
@@ -251,6 +272,20 @@ def test_a_script_says_it_on_standard_error_once(gate: Path) -> None:
     process.stdin.flush()
     said = process.stderr.readline()
     assert said.startswith("hnefi play: compiling for the first start: 3/9 search, ")
+    gate.touch()
+    out, errors = process.communicate(timeout=PATIENCE)
+    assert (out, errors, process.returncode) == ("d3a3xa2\n", "", 0)
+
+
+@pytest.mark.process
+def test_a_script_names_a_cache_that_cannot_be_written_on_standard_error(gate: Path) -> None:
+    process = scripted(gate, "--side", "both", HNEFI_TEST_UNKEPT=UNKEPT)
+    assert process.stdin is not None
+    assert process.stderr is not None
+    process.stdin.write("a4a2\nd3a3\n")
+    process.stdin.flush()
+    assert process.stderr.readline() == f"hnefi play: {SENTENCE}\n"
+    assert process.stderr.readline().startswith("hnefi play: compiling at each start: 3/9 search, ")
     gate.touch()
     out, errors = process.communicate(timeout=PATIENCE)
     assert (out, errors, process.returncode) == ("d3a3xa2\n", "", 0)
@@ -416,3 +451,6 @@ def test_what_is_said_of_a_compiler() -> None:
         == "compiling for the first start: 3/9 search, 12 s, about 40 s left"
     )
     assert compiling_text(Progress(3, 9, "search", 1.0, None, True)).startswith("another hnefi compiles: 3/9")
+    assert compiling_text(Progress(3, 9, "search", 1.0, unkept="anywhere")).startswith(
+        "compiling at each start: "
+    )

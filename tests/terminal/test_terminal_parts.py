@@ -16,7 +16,7 @@ from hnefi.engine.records.record import GameRecord
 from hnefi.engine.records.rule_sets import finder
 from hnefi.engine.search.types import Limits, Score
 from hnefi.engine.squares import move, square
-from hnefi.gui_adapter.terminal import clock, command_table, opponents, saving, strength
+from hnefi.gui_adapter.terminal import clock, command_table, opponents, saving
 from hnefi.gui_adapter.terminal.commands import HANDLERS
 from hnefi.gui_adapter.terminal.game import Game, Node, next_side
 from hnefi.gui_adapter.terminal.positions import facts_of, special_squares, typed_move
@@ -54,15 +54,15 @@ def test_unique_beginnings() -> None:
 
 
 def test_the_levels_are_those_of_the_engine() -> None:
-    assert sorted(strength.LEVELS) == list(range(1, 11))
-    for number in strength.LEVELS:
+    assert sorted(opponents.LEVELS) == list(range(1, 11))
+    for number in opponents.LEVELS:
         spec = opponents.at_level(str(number))
-        assert (spec.own, spec.level, spec.limits) == (True, number, Limits(movetime=strength.THINKING_MS))
-    option = options.find(strength.OPTION)
+        assert (spec.own, spec.level, spec.limits) == (True, number, Limits(movetime=opponents.THINKING_MS))
+    option = options.find(opponents.OPTION)
     assert option is not None
     assert (option.low, option.high, option.default) == (1, 10, "10")
-    assert strength.level_lines()[0].startswith("    1  searches 10 positions a move, often")
-    assert strength.level_lines()[-1] == "   10  the whole engine, 5 seconds a move"
+    assert opponents.level_lines()[0].startswith("    1  searches 10 positions a move, often")
+    assert opponents.level_lines()[-1] == "   10  the whole engine, 5 seconds a move"
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def test_opponents_by_name() -> None:
     variant = find("hex:5")
     assert opponents.at_level("7").spelled == "level 7"
     assert opponents.by_name("uct-100", variant).name == "hnefi uct-100"
-    assert opponents.by_command("sh 'b c'").command == ("sh", "b c")
+    assert opponents.by_command("sh 'b c'", variant).command == ("sh", "b c")
     with pytest.raises(ValueError, match="no such program"):
-        opponents.by_command("nosuch-program 'b c'")
+        opponents.by_command("nosuch-program 'b c'", variant)
     for text in ("0", "11", "x", "", "1e1"):
         with pytest.raises(ValueError, match="from 1 to 10"):
             opponents.at_level(text)

@@ -356,3 +356,21 @@ def test_a_trace_on_a_full_disk_says_that_it_is_not_whole(home: dict[str, str]) 
     done = play(home, "--variant", "brandubh", "--side", "both", "--trace", "/dev/full", lines="d1c1\n")
     assert done.returncode == 0, done.stderr
     assert "--trace '/dev/full': No space left on device: the trace is not whole" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        (".", "a folder"),
+        ("/", "a folder"),
+        ("..", "a folder"),
+        ("/dev/null", "no regular file"),
+        ("~nobody-here/x", "no such user"),
+    ],
+)
+def test_a_game_is_saved_as_no_folder_and_no_device(home: dict[str, str], name: str, complaint: str) -> None:
+    done = play(home, "--variant", "brandubh", "--side", "both", lines=f"save {name}\nside nobody\n")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    assert f"error: {name!r}: " in done.stdout
+    assert complaint in done.stdout
+    assert "nobody" in done.stdout.splitlines()[-1]  # the game goes on

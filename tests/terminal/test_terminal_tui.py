@@ -466,6 +466,39 @@ def test_another_size() -> None:
     asyncio.run(body())
 
 
+@pytest.mark.parametrize("typed", ["", "moves d2"])
+def test_the_prompt_comes_back_when_a_tiny_window_grows(typed: str) -> None:
+    async def body() -> None:
+        async with session(start()) as seen:
+            seen.keys.send_text(typed)
+            await seen.until(lambda: seen.rows[-1].startswith(f"attackers> {typed}".rstrip()))
+            seen.paper.size = Size(rows=2, columns=5)
+            seen.face.application._on_resize()
+            await seen.until(lambda: seen.rows[-1] == (typed or "rs>")[-4:])
+            seen.paper.size = Size(rows=24, columns=80)
+            seen.face.application._on_resize()
+            await seen.until(lambda: seen.rows[-1].startswith(f"attackers> {typed}".rstrip()))
+
+    asyncio.run(body())
+
+
+def test_a_line_longer_than_the_window_is_scrolled() -> None:
+    """The cursor can go through it, and what is on both sides of the cursor is seen."""
+
+    async def body() -> None:
+        async with session(start(), 40) as seen:
+            seen.keys.send_text("help " + "0123456789" * 5)
+            await seen.until(lambda: seen.rows[-1] == ("0123456789" * 5)[-39:])
+            window = seen.face.application.layout.current_window
+            seen.keys.send_text("\x1b[D" * 10)
+            await seen.until(lambda: window.render_info.cursor_position.x == 29)
+            assert seen.rows[-1] == ("0123456789" * 5)[-39:]
+            seen.keys.send_text("\x01")
+            await seen.until(lambda: seen.rows[-1].startswith("help 01"))
+
+    asyncio.run(body())
+
+
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (10, 2), (300, 90)])
 def test_any_size_is_survived(size: tuple[int, int]) -> None:
     async def body() -> None:

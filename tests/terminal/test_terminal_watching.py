@@ -13,7 +13,7 @@ from terminal_parts import GAME, House, Person, moves_of
 
 from hnefi.gui_adapter.terminal import command
 from hnefi.gui_adapter.terminal.settings import Settings
-from hnefi.gui_adapter.terminal.watching import Boards, Tail, Watcher, WatchError
+from hnefi.gui_adapter.terminal.watching import Boards, Watcher, WatchError
 
 
 @pytest.fixture(scope="module")
@@ -102,22 +102,6 @@ def test_what_cannot_be_followed_is_said(house: House, tmp_path: Path) -> None:
     house.talk(story)
 
 
-def test_a_file_that_is_renewed(tmp_path: Path) -> None:
-    path = tmp_path / "live.jsonl"
-    tail = Tail(path)
-    with pytest.raises(OSError, match="No such file"):
-        tail.read()
-    path.write_bytes(b"one\ntw")
-    assert tail.read() == [b"one"]
-    with path.open("ab") as stream:
-        stream.write(b"o\n")
-    assert tail.read() == [b"two"]
-    path.rename(tmp_path / "live.1.jsonl")
-    path.write_bytes(b"three\n")
-    assert tail.read() == [b"three"]
-    assert tail.read() == []
-
-
 @pytest.mark.parametrize("flag", ["--watch", "--load"])
 def test_the_first_board_is_that_of_the_game_which_is_taken_up(
     flag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -152,16 +136,13 @@ def test_a_run_that_cannot_be_watched_says_what_else_can_be_done(tmp_path: Path)
 def test_lines_that_are_no_events_are_passed_over() -> None:
     boards = Boards()
     for bad in (
-        b"",
-        b"{}",
-        b"[" * 100_000,
-        b'{"event": "start", "id": 3}',
-        b'{"event": "ply", "id": "x"}',
-        b"\xff",
+        {},
+        {"event": "start", "id": 3},
+        {"event": "ply", "id": "x"},
+        {"event": "start", "id": "x", "variant": "brandubh", "opening": [1], "moves": []},
     ):
         boards.take(bad)
-    boards.take(line("start", id="x", variant="brandubh", opening=[1], moves=[]))
     assert boards.newest() is None
     for number in range(1500):
-        boards.take(start(str(number)))
+        boards.take(json.loads(start(str(number))))
     assert len(boards.running) == 1000

@@ -9,6 +9,7 @@ import pytest
 from played_through import walk
 
 from hnefi.engine import games
+from hnefi.engine.catalogue import GAMES
 from hnefi.engine.records.record import GameRecord, Ply
 from hnefi.engine.search.types import Limits, Score
 from hnefi.engine.sides import Outcome, Reason, Side
@@ -58,7 +59,7 @@ def test_only_what_is_certain_is_nothing_or_all(chance: float | None, text: str)
 
 
 def test_scores_name_the_side_that_they_favour() -> None:
-    sides = values.SIDES["tafl"]
+    sides = GAMES["tafl"].sides
     said = [
         values.score_text(line, 1, sides) for line in (cp(0.6, 35), cp(0.4, -35), cp(0.5), mate(2), mate(-2))
     ]
@@ -269,7 +270,7 @@ def test_long_games_have_several_plies_in_a_column() -> None:
 )
 def test_what_a_search_for_a_win_proves(look: PositionAnalysis, limits: Limits, answer: str) -> None:
     assert single.proof(look, limits) == answer
-    assert single.proof_sentence(look, limits, values.SIDES["tafl"]).startswith(f"{answer}: ")
+    assert single.proof_sentence(look, limits, GAMES["tafl"].sides).startswith(f"{answer}: ")
 
 
 # On disk
@@ -356,4 +357,4 @@ def test_progress_is_told_now_and_then_with_the_time_left() -> None:
         now[0] += 6.0
         watch.step(f"game 1, ply {ply}", asked=True)
     watch.end()
-    assert screen.text == "game 1, ply 4 · 5 of 10 positions · 6.0 s each · ETA 0:00:30\n"
+    assert screen.text == "game 1, ply 4 · 5 of 10 positions · 6.0 s each · ETA 0:30\n"

@@ -18,7 +18,7 @@ import pytest
 from hnefi.engine import games
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.squares import move_name
-from hnefi.tools.balance import command, entrants, folder, playing, report, run, starts, strength
+from hnefi.tools.balance import command, entrants, folder, playing, report, run, strength
 from hnefi.tools.balance.entrants import BalanceError, Entrant
 from hnefi.tools.balance.folder import Key, Log, Plan, games_in, prepare, read_plan
 from hnefi.tools.balance.playing import Game
@@ -80,7 +80,7 @@ def test_more_games_begin_with_the_same_ones(whole: folder.Results, tmp_path: Pa
     } == there
 
 
-def slow_game(opening: starts.Opening, number: int) -> Game:
+def slow_game(opening: playing.Opening, number: int) -> Game:
     """A game of a search with nothing but positions and a searcher, and everything counted the slow way."""
     player = strength.parse("default@60")
     position = playing.after(BRANDUBH.variant, opening)
@@ -115,7 +115,7 @@ def test_a_game_is_what_a_plain_loop_plays(lead: int, monkeypatch: pytest.Monkey
     player = strength.parse("default@60")
     searcher = Searcher(player.settings)
     changes = 0
-    for number, opening in enumerate(starts.own(BRANDUBH.variant, 12, 1)):
+    for number, opening in enumerate(playing.own_openings(BRANDUBH.variant, 12, 1)):
         game = playing.play_one(BRANDUBH.variant, opening, player, searcher, number, 5)
         assert game == slow_game(opening, number)
         assert game.lead_changes is not None
@@ -149,27 +149,27 @@ def test_equal_players_that_choose_by_chance_play_different_games(whole: folder.
 
 
 def test_openings_are_distinct_and_begin_alike_however_many() -> None:
-    many = starts.own(BRANDUBH.variant, 60, 1)
+    many = playing.own_openings(BRANDUBH.variant, 60, 1)
     assert len(set(many)) == 60
-    assert many[:7] == starts.own(BRANDUBH.variant, 7, 1)
+    assert many[:7] == playing.own_openings(BRANDUBH.variant, 7, 1)
 
 
 def test_rule_sets_that_are_compared_begin_alike() -> None:
-    shared = starts.own(BRANDUBH.variant, 30, 1)
-    taken = starts.taken_over(WALKER.variant, shared, 1)
+    shared = playing.own_openings(BRANDUBH.variant, 30, 1)
+    taken = playing.shared_openings(WALKER.variant, shared, 1)
     assert sum(one == other for one, other in zip(shared, taken, strict=True)) >= 20
-    assert starts.taken_over(BRANDUBH.variant, shared, 1) == shared
-    assert starts.taken_over(WALKER.variant, shared[:9], 1) == taken[:9]
+    assert playing.shared_openings(BRANDUBH.variant, shared, 1) == shared
+    assert playing.shared_openings(WALKER.variant, shared[:9], 1) == taken[:9]
 
 
 def test_an_opening_that_is_none_there_is_replaced() -> None:
     """Men that move one square at a time cannot follow most openings."""
     slow = Entrant("slow", entrants.changed(BRANDUBH.variant, ["speed=all:1"]), "brandubh")
-    shared = starts.own(BRANDUBH.variant, 12, 1)
-    taken = starts.taken_over(slow.variant, shared, 1)
-    own = starts.own(slow.variant, 12, 1)
+    shared = playing.own_openings(BRANDUBH.variant, 12, 1)
+    taken = playing.shared_openings(slow.variant, shared, 1)
+    own = playing.own_openings(slow.variant, 12, 1)
     searcher = Searcher(strength.parse("default@100").settings)
-    bad = [k for k, opening in enumerate(shared) if not starts.is_open(slow.variant, opening, searcher)]
+    bad = [k for k, opening in enumerate(shared) if not playing.is_open(slow.variant, opening, searcher)]
     assert 6 <= len(bad) < 12
     assert [taken[k] for k in bad] == own[: len(bad)]
     assert all(taken[k] == shared[k] for k in range(12) if k not in bad)
@@ -189,21 +189,21 @@ def test_what_somebody_wins_at_once_is_no_opening() -> None:
         if any(end is not None and end.winner == position.side for end in nexts):
             won += 1
             moves = tuple(map(move_name, position.moves))
-            assert not starts.is_open(BRANDUBH.variant, moves, searcher)
+            assert not playing.is_open(BRANDUBH.variant, moves, searcher)
     assert won > 8
-    assert starts.is_open(BRANDUBH.variant, (), searcher)
+    assert playing.is_open(BRANDUBH.variant, (), searcher)
 
 
 def test_a_won_game_is_no_opening() -> None:
     variant = entrants.changed(BRANDUBH.variant, ["king_sides=4"])
     searcher = Searcher(strength.parse("default@100").settings)
-    assert not starts.is_open(variant, ("d1d9",), searcher)
-    assert not starts.is_open(
+    assert not playing.is_open(variant, ("d1d9",), searcher)
+    assert not playing.is_open(
         entrants.changed(variant, ["escape=edge", "corners=none"]), won_line(), searcher
     )
 
 
-def won_line() -> starts.Opening:
+def won_line() -> playing.Opening:
     """A game in which the king has reached the edge."""
     draw = random.Random(3)
     variant = entrants.changed(BRANDUBH.variant, ["king_sides=4", "escape=edge", "corners=none"])

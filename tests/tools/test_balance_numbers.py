@@ -16,13 +16,13 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hnefi.engine.games.tafl.rules import SWITCH
-from hnefi.tools.balance import correlation, entrants, paper, people, report, searching
+from hnefi.tools.balance import correlation, entrants, people, report, searching
 from hnefi.tools.balance.entrants import Entrant
 from hnefi.tools.balance.folder import Key, Openings, Plan, Results
 from hnefi.tools.balance.measures import Measures, balance, balance_interval, measure, shift
 from hnefi.tools.balance.playing import Game
 from hnefi.tools.balance.searching import Terms
-from hnefi.tools.experiments.paper_hingston import TABLES
+from hnefi.tools.common.paper_hingston import TABLES
 
 
 def game(number: int, winner: str, plies: int = 10, reason: str = "king_escaped") -> Game:
@@ -210,18 +210,18 @@ def test_agreement_is_over_the_rows_that_were_played() -> None:
 
 def test_the_papers_games_by_who_won() -> None:
     """Table 1, Simple at one ply: red won 17 as our player and 6 as Simple; white 69 and 83; 25 of 200 are left."""
-    row = paper.printed("hingston-original", "simple")
+    row = people.printed("hingston-original", "simple")
     assert row == (17 + 6, 25, 69 + 83)
     assert row.score == pytest.approx((23 + 12.5) / 200)
     assert row.interval[0] < row.score < row.interval[1]
     for rules in TABLES:
-        for player, (depth, _) in paper.PLAYERS.items():
-            found = paper.printed(rules, player)
+        for player, (depth, _) in people.PAPER_PLAYERS.items():
+            found = people.printed(rules, player)
             assert found is not None
             assert min(found) >= 0
             assert sum(found) == {1: 200, 2: 40, 3: 20}[depth]
-    assert paper.printed("brandubh", "simple") is None
-    assert paper.printed("hingston-original", "default@100") is None
+    assert people.printed("brandubh", "simple") is None
+    assert people.printed("hingston-original", "default@100") is None
 
 
 # Search

@@ -101,9 +101,10 @@ def test_different_work_is_an_error(
 
 def test_layout_is_checked_by_the_compiler() -> None:
     np = pytest.importorskip("numpy")
-    kind = np.dtype([("a", "u1", (3,)), ("b", "i8"), ("c", "i4", (2, 5))], align=True)
+    kind = np.dtype([("a", "u1", (3,)), ("b", "i8"), ("c", "i4", (2, 5)), ("d", "f8")], align=True)
     text = bench_speed.layout({"Thing": kind})
     assert "uint8_t a[3];" in text
     assert "int32_t c[2][5];" in text
+    assert "double d;" in text
     assert "offsetof(Thing, b) == 8" in text
-    assert "sizeof(Thing) == 56" in text
+    assert "sizeof(Thing) == 64" in text

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -237,6 +238,24 @@ def test_latency_is_measured() -> None:
     lines = json.loads(measured.stdout)
     assert len(lines) == 6
     assert all(line["median"] > 0 for line in lines)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(("words", "status"), [("zzz", 2), ("--version", 0)])
+def test_a_line_is_one_write(words: str, status: int, unbuffered: str) -> None:
+    """Where others write to the same pipe, nothing gets between a line and its end."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with ours, theirs:
+        ours.setblocking(False)
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        ended = subprocess.run([*HNEFI, words], stdout=theirs, stderr=theirs, env=environment, check=False)
+        said = ours.recv(65536)
+        assert said.count(b"\n") == 1
+        assert said.endswith(b"\n")
+        with pytest.raises(BlockingIOError):
+            ours.recv(65536)
+    assert ended.returncode == status
 
 
 @pytest.mark.process

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 
 import pytest
 
-from hnefi.engine.compile import progress
+from hnefi.engine.compile import cache, progress
 from hnefi.engine.compile.progress import Progress
 from hnefi.tools.common import compiling
 
@@ -80,3 +81,17 @@ def test_reports_of_this_process_and_of_engines_are_shown(
     compiling.report(SEARCH)
     assert list(progress._listeners) == before
     assert capsys.readouterr() == ("", "" if quiet else "compiling 3/9 search (12 s, about 40 s left)\n")
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_that_nothing_can_be_kept_is_said_once(
+    *, quiet: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "tell_unkept", cache._Notice())
+    told = replace(SEARCH, unkept="in /\x1b[2J (Not a directory)")
+    with compiling.shown_on_stderr(quiet=quiet):
+        for _ in range(3):
+            compiling.report(told)
+    sentence = "hnefi: machine code cannot be kept in /?[2J (Not a directory): each start compiles anew\n"
+    line = "compiling 3/9 search (12 s, about 40 s left)\n"
+    assert capsys.readouterr().err == ("" if quiet else sentence + line)

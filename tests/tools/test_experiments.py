@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hnefi.tools.experiments import command, hingston, hingston_report, measuring, paper_hingston, studies
+from hnefi.tools.common import paper_hingston
+from hnefi.tools.common.matches import Count, Tally, count, seed, total
+from hnefi.tools.experiments import command, hingston, hingston_report, measuring, studies
 from hnefi.tools.experiments.hingston import Plan
 from hnefi.tools.experiments.measuring import Cell, ExperimentError, Log, prepare
 from hnefi.tools.experiments.spread import bootstrap, foreseen
-from hnefi.tools.experiments.tally import Count, Tally, count, seed, total
 
 GAME = np.dtype([("outcome", "i4"), ("plies", "i4"), ("taken", "i4", (2,)), ("evaluations", "i8")])
 

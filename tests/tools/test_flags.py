@@ -30,8 +30,9 @@ HELPS = (
     "bench speed", "convert", "evaluator match", "evaluator verify", "evolve es", "evolve cma", "evolve rank",
     "evolve curves", "evolve resume", "experiments", "arena rate", "ladder show",
     "ladder place", "ladder run", "ladder report", "ladder publish", "ladder games",
+    "completion", "engines", "engines add", "engines check",
     "perft", "play", "players", "rules", "tactics run", "tactics find", "tactics verify", "tune games", "verify",
-    "tune fit", "mqtt serve", "mqtt connect", "mqtt watch", "engine",
+    "tune fit", "mqtt serve", "mqtt connect", "mqtt watch", "htp", "otep", "tablut", "hnefatafl-org", "engine",
 )  # fmt: skip
 
 
@@ -110,7 +111,7 @@ def test_analyze(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--output is called --out now" in said
     with pytest.raises(SystemExit):
         analyze._parser().parse_args(["game.tafl", "--time", "soon"])
-    assert "argument --time: 'soon': expected seconds above 0" in capsys.readouterr().err
+    assert "argument --time: 'soon': expected seconds from 0.001 to 1000000" in capsys.readouterr().err
 
 
 def test_the_arena(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,11 +21,11 @@ STUCK = [sys.executable, str(Path(__file__).parents[1] / "support" / "stuck.py")
 GAME = Path(__file__).parents[2] / "docs/analyze/afternoon.tafl"
 BALANCE = "balance brandubh --players random-terminal --games 4 --jobs 1 --out run"
 KEEP = {
-    "balance": ("hnefi.tools.balance.starts:own", BALANCE),
+    "balance": ("hnefi.tools.balance.playing:own_openings", BALANCE),
     "balance, games": ("hnefi.tools.balance.playing:play", BALANCE),
     "evolve": ("hnefi.tools.evolve.run:contest", "evolve es --variant brandubh --generations 9 --out run"),
     "experiments": (
-        "hnefi.tools.evolve.executor:at_tables",
+        "hnefi.tools.evolve.contestants:at_tables",
         "experiments hingston --quick --jobs 1 --out run",
     ),
     "tune": ("hnefi.tools.tune.parts:play", "tune games brandubh --games 4 --nodes 5 --out run"),
@@ -35,7 +35,7 @@ KEEP = {
         f"analyze {GAME} --game 1 --nodes 1 -o out.tafl",
     ),
     "evaluator match": (
-        "hnefi.tools.experiments.tally:play",
+        "hnefi.tools.common.matches:play",
         "evaluator match zero simple --variant brandubh --matches 2",
     ),
     "warmup": ("hnefi.engine.warmup:warm", "warmup --quiet"),
@@ -179,6 +179,21 @@ def test_two_at_once_are_one() -> None:
     process.send_signal(signal.SIGINT)
     os.killpg(process.pid, signal.SIGINT)
     assert expect_end(process, 7) == "kept\n"
+
+
+def test_what_fails_because_an_interrupt_undoes_it_says_nothing() -> None:
+    process = script(
+        "import threading\n"
+        "undoing, failed = threading.Event(), threading.Event()\n"
+        "def undo():\n"
+        "    undoing.set(); failed.wait(); time.sleep(0.2)\n"
+        "with interrupts.undone(undo):\n"
+        "    print('ready', flush=True)\n"
+        "    undoing.wait(); failed.set()\n"
+        "    raise ValueError('the child has gone')\n"
+    )
+    process.send_signal(signal.SIGINT)
+    assert expect_end(process, 130) == ""
 
 
 def test_the_end_of_the_terminal_is_ignored_under_nohup() -> None:

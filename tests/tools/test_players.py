@@ -19,7 +19,7 @@ from hnefi.engine.session import Session
 from hnefi.tools.arena import resolve as arena
 from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.cli import main
-from hnefi.tools.experiments.tally import play
+from hnefi.tools.common.matches import play
 
 GAMES = ("brandubh", "hex:4", "hexapawn:3x3")
 

@@ -12,7 +12,7 @@ import pytest
 from hnefi.engine import games
 from hnefi.engine.evaluators import tafl
 from hnefi.engine.games.tafl.variant import Variant
-from hnefi.tools.tune import command, files, parts, regression, selfplay
+from hnefi.tools.tune import command, parts, regression, selfplay
 
 NODES = (40, 80)
 SERIES = parts.Series(7, NODES)
@@ -45,13 +45,13 @@ def test_rows_hold_what_the_evaluator_sees(rows: Any) -> None:
     men = rows["posts"].sum(axis=2)
     assert (men[:, 0] + rows["counts"][:, 0] == variant.attackers).all()
     assert (men[:, 1] + rows["counts"][:, 1] == variant.defenders).all()
-    seen = x @ files.in_force(variant)
+    seen = x @ regression.in_force(variant)
     params = tafl.parameters(variant)[0]
     position = games.initial(variant)
     state = position.new_record()[0]
     total = int(tafl.terms(params, state))
     start = np.array([selfplay._row(state, params, variant, 0, 0)], selfplay.ROW)
-    value = float(regression.design(start, variant)[0] @ files.in_force(variant))
+    value = float(regression.design(start, variant)[0] @ regression.in_force(variant))
     # Every term is rounded down.
     assert total <= value < total + len(tafl.TERMS)
     assert len(set(np.round(seen).tolist())) > 20
@@ -74,9 +74,9 @@ def test_a_series_goes_on_where_it_was_cut_short(
     assert command.main(["fit", str(tmp_path), "--out", str(out), "--blend", "0.5"]) == 0
     assert "brandubh" in capsys.readouterr().out
     text = (out / "brandubh.toml").read_text()
-    assert text.startswith("# 0 2 7 8 4\n")
+    assert text.startswith("family = { edge = false, king_sides = 2, size = 7,")
     document = tomllib.loads(text)
-    assert list(document) == [name for name, _ in tafl.WEIGHTS]
+    assert list(document) == ["family", *(name for name, _ in tafl.WEIGHTS)]
     for name, shape in tafl.WEIGHTS:
         assert np.array(document[name]).shape == shape
     assert command.main(["check", str(tmp_path)]) == 0

@@ -1,16 +1,16 @@
-"""The engine that is asked: one process that keeps its table between positions, started anew after a failure."""
+"""The engine that is asked: one process that keeps its table between positions, started again after a failure."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import shlex
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
+from hnefi.engine.games.tafl.fen import in_adk
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.records.rule_sets import carried
 from hnefi.engine.search.types import Limits
@@ -56,7 +56,7 @@ class Source:
     """Which engine is asked, and how: `command` None means ours; `options` are set in their order.
 
     `patience` is how many seconds one position may take where no time limits it; `independent` has the engine forget
-    before every position.
+    before every position. `letters` is `adk` for an engine whose FENs call the men so.
     """
 
     limits: Limits
@@ -66,6 +66,7 @@ class Source:
     options: tuple[tuple[str, str], ...] = ()
     patience: float = 3600.0
     independent: bool = False
+    letters: str = ""
 
     @property
     def own(self) -> bool:
@@ -102,7 +103,8 @@ class Analyser:
         await self._ready(variant)
 
     async def new_game(self, variant: AnyVariant) -> None:
-        """Another game begins: the engine forgets. What fails here fails again, and is told, at the next position."""
+        """Another game begins: the engine forgets. A failure here will come again at the next position, and is
+        reported there."""
         try:
             await (await self._ready(variant)).new_game()
         except EngineStartError:
@@ -152,7 +154,9 @@ class Analyser:
 
     def _start(self, position: Position) -> str:
         knows = self._told[1] and position.start_fen == position.variant.startpos
-        return "startpos" if knows else f"fen {position.start_fen}"
+        if knows:
+            return "startpos"
+        return f"fen {in_adk(position.start_fen) if self.source.letters == 'adk' else position.start_fen}"
 
     async def breakdown(self, position: Position) -> list[tuple[str, int]]:
         """The terms of the engine's evaluation in centipawns for the first side, `total` last; empty if it has none."""
@@ -202,16 +206,19 @@ class Analyser:
         return self._engine
 
     def _options(self, engine: Engine) -> list[tuple[str, str]]:
-        """What this engine is told before everything else."""
+        """What this engine is sent first."""
         options = list(self.source.options)
         if self.source.lines > 1:
-            options.append(("MultiPV", str(self.source.lines)))
+            if "multipv" in engine.options:
+                options.append(("MultiPV", str(self.source.lines)))
+            else:
+                self.complain(f"{engine.name} has no option MultiPV: it gives one line")
         if "uci_showwdl" in engine.options:
             options.append(("UCI_ShowWDL", "true"))
         return options
 
     async def _choose(self, engine: Engine, variant: AnyVariant) -> None:
-        """Tell the engine what is played. Rules that no name stands for are a file to ours, OTN to others."""
+        """Tell the engine what is played. Rules without a name are a file for our engine, OTN for others."""
         rules = carried(variant)
         if rules is None:
             line = await set_variant(engine, variant.name)
@@ -289,14 +296,6 @@ def _term(line: str) -> tuple[str, int] | None:
         return words[3], int(words[5])
     except ValueError:
         return None
-
-
-def command_words(text: str) -> tuple[str, ...]:
-    """The words of a command; ValueError if there are none."""
-    words = tuple(shlex.split(text))
-    if not words:
-        raise ValueError("expected a program and its arguments, as in --engine 'my-engine --fast'")
-    return words
 
 
 # How an analysis ends

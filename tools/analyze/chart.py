@@ -152,7 +152,7 @@ def _proven(sheet: Sheet, panel: Panel, game: Analysed) -> None:
 
 
 class Notes:
-    """Words along both edges, in rows, none over another: what finds no room is left out."""
+    """Words along both edges, in rows, none over another: words without room are left out."""
 
     def __init__(self, sheet: Sheet, panel: Panel) -> None:
         self._sheet, self._panel = sheet, panel
@@ -206,7 +206,7 @@ def _chance(game: Analysed, ply: int) -> float | None:
 
 
 def _axes(sheet: Sheet, panel: Panel, game: Analysed) -> float:
-    """Moves below, chances left, and whose they are right; where free paper begins below."""
+    """Labels: moves below, chances on the left, the sides they favour on the right; where free paper begins below."""
     walk = game.walk
     plies = max(1, len(game.looks) - 1)
     panel.ticks_left([(share, f"{share} %") for share in range(0, 101, 25)], grid=False)

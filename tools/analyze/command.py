@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hnefi.protocol.hosts.argument_types import number, setting
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED
 
 from ..common import interrupts
@@ -24,6 +24,7 @@ OF_GAMES = (
     "opentafl", "quiet",
 )  # fmt: skip
 """Options that say nothing about a position."""
+seconds = number(0.001, 1_000_000, "seconds")
 
 
 def main(argv: list[str]) -> int:
@@ -38,7 +39,7 @@ def main(argv: list[str]) -> int:
     goes_on = "; the same command continues" if arguments.output else ""
     with interrupts.caught(lambda: [f"hnefi analyze: interrupted{goes_on}"]):
         if path is None:
-            from .positions import analyse_position
+            from .single import analyse_position
 
             _expect_none(options, arguments, "position", *OF_GAMES)
             return analyse_position(options, arguments, target, source)
@@ -83,16 +84,19 @@ def _expect_none(options: argparse.ArgumentParser, given: argparse.Namespace, wh
 def _source(options: argparse.ArgumentParser, arguments: argparse.Namespace, lines: int) -> Source:
     """Which engine is asked, and how; `lines` is how many lines where nothing is said about it."""
     from hnefi.engine.search.types import Limits
-    from hnefi.engine.wording import shorten
+    from hnefi.protocol.hosts import registry
 
-    from .analyser import Source, command_words
+    from .analyser import Source
 
     command = None
+    preset: list[tuple[str, str]] = []
+    letters = ""
     if arguments.engine is not None:
         try:
-            command = command_words(arguments.engine)
+            engine = registry.engine_of(arguments.engine)
         except ValueError as error:
-            options.error(f"--engine {shorten(arguments.engine)}: {error}")
+            options.error(f"--engine: {error}")
+        command, preset, letters = engine.words, [*engine.options.items()], engine.letters
     limits = Limits(arguments.depth, arguments.nodes, arguments.mate, arguments.movetime)
     if not limits.bounded:
         limits = Limits(nodes=NODES)
@@ -112,32 +116,14 @@ def _source(options: argparse.ArgumentParser, arguments: argparse.Namespace, lin
         arguments.lines or lines,
         command,
         arguments.proto,
-        (*settings, *arguments.option),
+        (*preset, *settings, *arguments.option),
         arguments.patience,
         arguments.independent,
+        letters,
     )
 
 
 # The command line
-
-
-def seconds(text: str) -> float:
-    """Seconds above 0, as the type of an argument."""
-    try:
-        number = float(text) if len(text) <= 12 else math.nan
-    except ValueError:
-        number = math.nan
-    if not 0.0 < number <= 1e6:
-        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected seconds above 0, such as 0.5")
-    return number
-
-
-def setting(text: str) -> tuple[str, str]:
-    """`NAME=VALUE`, as the type of an argument."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected NAME=VALUE")
-    return name.strip(), value.strip()
 
 
 def thresholds(text: str) -> Thresholds:
@@ -202,7 +188,7 @@ def _parser() -> argparse.ArgumentParser:
     engine.add_argument("--hash", type=positive, metavar="MIB", help="memory of its table")
     engine.add_argument("--algorithm", metavar="A", help="alphabeta, mcts, puct, minimax")
     engine.add_argument("--evaluator", metavar="E", help="a name, or a .safetensors file")
-    engine.add_argument("--engine", metavar="CMD", help="another program that speaks the protocol")
+    engine.add_argument("--engine", metavar="CMD", help="another program, or one of `hnefi engines`")
     engine.add_argument(
         "--proto", choices=("auto", "uti", "uci", "ugi"), default="auto", help="its dialect (auto)"
     )

@@ -152,7 +152,7 @@ class Task:
             try:
                 await work.game(played)
             finally:
-                # Also what was found before an end that nobody wished.
+                # Also what was found before an engine failed.
                 self._take(work.result(played))
 
     def _store(self, watch: Watch) -> Progress | None:
@@ -191,7 +191,7 @@ class Task:
         unwritten = [problem for step in (self._write, self._draw) if (problem := _problem(step))]
         unknown = sum(len(game.unknown) for game in self.done)
         if self.store is not None:
-            # What stayed unknown is asked again by the same command.
+            # Positions without an answer are asked again by the same command.
             complete = len(self.done) + self.broken == len(self.games)
             complete = complete and all(game.complete for game in self.done) and not unknown
             self.store.close(done=complete and not unwritten)

@@ -7,20 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ..arena.live import Live
-from ..evolve.progress import duration
+from ..common.live import Live, duration
 from .analyser import Analyser
 from .store import Progress
 from .values import Analysed, PlayedThrough, PositionAnalysis
 from .verdicts import Thresholds, analysed
 
 if TYPE_CHECKING:
-    from ..arena.live import Stream
+    from ..common.live import Stream
 
 SPEAK: Final = 10.0
-"""Seconds between two lines about progress, where nobody sees a live one."""
+"""Seconds between two lines about progress, where there is no live line."""
 GIVE_UP: Final = 3
-"""So many positions in a row that nothing is known of, and the engine is not asked any more."""
+"""After so many positions in a row without an answer the engine is not asked any more."""
 
 
 class GaveUp(Exception):

@@ -58,7 +58,7 @@ def _cell(height: int | None, row: int, blocks: str) -> str:
 
 
 def _marks(game: Analysed, side: int, per: int, count: int) -> str:
-    """One sign a column: the worst that a side did there."""
+    """One character a column: the worst that a side did there."""
     signs = [" "] * count
     worst = [(-1, -1.0)] * count
     for judged in game.judged:
@@ -71,7 +71,7 @@ def _marks(game: Analysed, side: int, per: int, count: int) -> str:
 
 
 def mark(judged: MoveAssessment) -> str:
-    """The sign of a noted move."""
+    """The character of a noted move."""
     return TURNS[judged.turn] if judged.turn is not None else MARKS.get(judged.verdict, " ")
 
 

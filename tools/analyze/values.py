@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from hnefi.engine.catalogue import GAMES
 from hnefi.engine.sides import Outcome
 
 if TYPE_CHECKING:
@@ -18,12 +19,6 @@ if TYPE_CHECKING:
     from hnefi.engine.records.record import GameRecord
     from hnefi.protocol.answers import InfoLine
 
-SIDES: Final[Mapping[str, tuple[str, str]]] = {
-    "tafl": ("attackers", "defenders"),
-    "hex": ("x", "o"),
-    "hexapawn": ("white", "black"),
-}
-"""What the two sides of each game are called."""
 CP_OF_TEN: Final = 400
 """Centipawns at which the better side may expect ten times as much as the other: 100 are 64 %."""
 MOST: Final = 0.999
@@ -107,7 +102,7 @@ class TurningPoint(StrEnum):
     """What a move did to a proven win."""
 
     MISSED = "missed win"
-    """The mover had a proven win, and has none any more; the chances are still his."""
+    """The mover had a proven win and has none any more, but still the better chances."""
     THROWN = "thrown win"
     """The mover had a proven win, and the other side now has the better chances."""
     ALLOWED = "allowed win"
@@ -162,7 +157,7 @@ class PlayedThrough:
     @property
     def sides(self) -> tuple[str, str]:
         """What the sides are called."""
-        return SIDES[self.variant.game]
+        return GAMES[self.variant.game].sides
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ def _ray(address: str, jobs: int) -> Cluster:
     if address:
         host, _, port = address.rpartition("://")[2].rpartition(":")
         if host:
-            # Where nobody answers, ray itself would wait for minutes.
+            # Without an answer ray itself would wait for minutes.
             socket.create_connection((host, int(port)), CONNECT).close()
         ray.init(address, **quiet)
     else:

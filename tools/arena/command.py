@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -169,7 +170,7 @@ def _leaving() -> bool:
 
 
 def _guarded(action: Callable[[], int]) -> int:
-    """What cannot be done is one sentence on standard error and an exit code."""
+    """Errors are one sentence on standard error and an exit code."""
     try:
         return action()
     except ConfigError as error:
@@ -234,7 +235,7 @@ def _play(prepared: Run, store: Store) -> int:
     import asyncio
 
     from ..common import interrupts
-    from . import log, records, run
+    from . import log, loop, records, run
     from .screen import Screen
 
     _State.last = f"interrupted; continue with\n{run.resume_command(store)}"
@@ -243,9 +244,9 @@ def _play(prepared: Run, store: Store) -> int:
     screen = Screen(quiet=output["quiet"], plain=output["plain"], as_json=output["json"])
 
     async def everything() -> int:
-        loop = run.Loop(prepared, store, run.player_of(prepared, store.folder), screen)
-        code = await loop.play_on()
-        if loop.hurried:
+        playing = loop.Loop(prepared, store, loop.player_of(prepared, store.folder), screen)
+        code = await playing.play_on()
+        if playing.hurried:
             # All is stored and said, and no engine lives; whatever else the event loop waits for is not waited for.
             end_log()
             sys.stdout.flush()
@@ -254,11 +255,20 @@ def _play(prepared: Run, store: Store) -> int:
         return code
 
     with log.recording(store.folder, output["log"], screen.warn) as end_log, _left_to_the_loop():
-        return asyncio.run(everything())
+        code = asyncio.run(everything())
+    if screen.unwritten is None:
+        return code
+    print(
+        f"hnefi arena: standard output: {screen.unwritten.strerror}: all games are stored, and "
+        f"hnefi arena report {shlex.quote(str(store.folder))} shows the tables",
+        file=sys.stderr,
+    )
+    return code or STORAGE
 
 
 def dry_run(config: Config) -> int:
     """Start nothing; say what would be played, and what cannot be known before an engine was asked."""
+    from ..common.live import duration
     from . import openings, schedule
 
     specs = resolve.specs(config)
@@ -279,7 +289,7 @@ def dry_run(config: Config) -> int:
     if longest is not None:
         slots = max(1, config["run.concurrency"])
         print(
-            f"at most {_duration(longest)} in {slots} slots, if no game is longer than {schedule.PLIES} plies"
+            f"at most {duration(longest)} in {slots} slots, if no game is longer than {schedule.PLIES} plies"
         )
     if unknown:
         print(f"{plan.openings} for every variant are needed; {unknown}")
@@ -287,12 +297,6 @@ def dry_run(config: Config) -> int:
     for line in schedule.listing(plan, config.names, lists):
         print(line)
     return 0
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}"
 
 
 def program(argv: Sequence[str] | None = None) -> int:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from hnefi.engine import games
 from hnefi.engine.games.base_position import Position
+from hnefi.engine.games.tafl.fen import from_adk, in_adk
 from hnefi.engine.squares import move_name
 from hnefi.engine.wording import shorten
 from hnefi.protocol.client import Engine, EngineError
@@ -28,15 +29,12 @@ ALL = 3.0
 SHOWN = 300
 """Characters of an answer that are repeated."""
 
-_FROM_ADK = str.maketrans("adk", "tTK")
-_TO_ADK = str.maketrans("tTK", "adk")
-
 
 async def compare(game: Game, result: GameResult, every: int = 0) -> GameResult:
     """The result with an advisory for every kind of difference and engine.
 
-    Compared is the final position, and, if `every` is given, each that so many plies lead to. Whose fault ended the
-    game is not asked.
+    Compared is the final position, and, if `every` is given, each that so many plies lead to. It does not matter
+    whose fault ended the game.
     """
     sides = [side for side in (0, 1) if result.fault is None or side != result.fault.side]
     positions = list(_positions(game, every))
@@ -80,16 +78,11 @@ async def _ask(slot: EngineSlot, positions: list[Position]) -> dict[str, str]:
 
 
 def _line(slot: EngineSlot, position: Position) -> str:
-    fen = _letters(position.start_fen, _TO_ADK) if slot.spec.letters == "adk" else position.start_fen
+    fen = in_adk(position.start_fen) if slot.spec.letters == "adk" else position.start_fen
     known = slot.knows_start and position.start_fen == games.initial(position.variant).fen()
     head = "position startpos" if known else f"position fen {fen}"
     moves = " ".join(map(move_name, position.moves))
     return f"{head} moves {moves}" if moves else head
-
-
-def _letters(fen: str, table: dict[int, int]) -> str:
-    board, blank, rest = fen.partition(" ")
-    return board.translate(table) + blank + rest
 
 
 async def _compare(engine: Engine, slot: EngineSlot, position: Position, found: dict[str, str]) -> bool:
@@ -147,7 +140,7 @@ def _same(kind: str, position: Position, ours: str, theirs: str, letters: str) -
     if kind != "fen":
         return ours == theirs
     if letters == "adk":
-        theirs = _letters(theirs, _FROM_ADK)
+        theirs = from_adk(theirs)
     # Fields at the end may be left out.
     return f"{ours} ".startswith(f"{theirs} ") or ours == _read(position, theirs)
 

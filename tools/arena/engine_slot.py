@@ -39,8 +39,6 @@ COMPILING = 900.0
 WRITE = 10.0
 """How long a process may leave a command of ours unread."""
 
-_VARIANT_OPTIONS = ("uci_variant", "variant")
-
 
 class StartFailure(EngineStartError):
     """An engine cannot be started, through no move of its own: no game can be played."""
@@ -124,20 +122,17 @@ def _errors(spec: EngineSpec) -> contextlib.AbstractContextManager[IO[bytes] | N
 
 
 async def set_variant(engine: Engine, text: str) -> VariantLine | None:
-    """Have `engine` play this variant; what it says about it. An engine that knows of no variants is left alone."""
-    rules = is_rules(text)
+    """Have `engine` play this variant; what it says about it. An engine without variants is not asked."""
+    if not is_rules(text):
+        return await engine.set_variant(text)
     if engine.proto == "uti":
-        if not rules:
-            return await engine.set_variant(text)
         lines = await engine.ask(f"rules {text}", engine.timeouts.ready)
         for line in lines:
             if line.startswith("info string error "):
                 raise EngineProtocolError(f"{engine.name}: {line.removeprefix('info string error ')}")
         return None
-    if rules and "rules" in engine.options:
+    if "rules" in engine.options:
         await engine.set_option("Rules", text)
-    elif not rules and any(option in engine.options for option in _VARIANT_OPTIONS):
-        return await engine.set_variant(text)
     return None
 
 

@@ -47,7 +47,7 @@ WAVE = 3
 TRIES = 3
 """A wave that brings nothing is sent again so many times."""
 CHECK = 0.25
-"""Seconds between two looks whether there is still somebody to play for."""
+"""Seconds between two looks whether the result is still wanted."""
 TRACKED = "ignore:resource_tracker:UserWarning"
 """joblib's tracker clears up when we end at once; its warning about that is suppressed."""
 ENDING = 5.0
@@ -140,7 +140,7 @@ def _at_home(job: Job) -> tuple[EngineSpec, ...]:
 
 
 _scales: dict[float, float] = {}
-"""By what times are multiplied on this host, for every reference speed."""
+"""The factor for times on this host, for every reference speed."""
 
 
 @contextlib.contextmanager
@@ -341,7 +341,7 @@ def _break_off(run: str, cluster: Cluster, sending: threading.Thread) -> None:
 
 
 def _hush() -> None:
-    """From now on threads of libraries may fail, whose workers were taken away: nobody wants to read how."""
+    """From now on threads of libraries may fail because their workers are gone: their messages are suppressed."""
     threading.excepthook = lambda told: LOG.debug("%s: %r", told.thread and told.thread.name, told.exc_value)
     sys.unraisablehook = lambda told: LOG.debug("%r: %r", told.object, told.exc_value)
 

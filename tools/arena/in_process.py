@@ -1,6 +1,6 @@
 """Games between our own players inside this process: no engine processes, no lines, no clocks; the same games.
 
-A process takes a second to start, and most players need a millisecond a move. A chair searches with the settings that
+A process takes a second to start, and most players need a millisecond a move. Searches here have the settings that
 an engine process would have, from the same positions with the same seeds, so moves and results, and with them the
 result digest of a run, are those of processes at fixed nodes or depth.
 """
@@ -85,7 +85,7 @@ class InProcessEngine:
         self._searcher = Searcher(self._session.settings)
         self._last: Info | None = None
 
-    def sit(self, variant: str, seed: int) -> None:
+    def new_game(self, variant: str, seed: int) -> None:
         """Ready for a new game."""
         self._session.use_variant(find_variant(variant))
         self._session.set_option("Seed", str(seed))
@@ -111,7 +111,7 @@ class InProcessEngine:
 
 def play_game(
     task: GameTask,
-    chairs: tuple[InProcessEngine, InProcessEngine],
+    engines: tuple[InProcessEngine, InProcessEngine],
     rule: Adjudication = NONE,
     *,
     broken_off: threading.Event | None = None,
@@ -124,14 +124,14 @@ def play_game(
     position: Position = games.initial(variant) if start is None else games.from_fen(variant, start)
     for text in task.opening.moves:
         position = position.play(position.parse_move(text))
-    for chair, seed in zip(chairs, task.seeds, strict=True):
-        chair.sit(task.variant, seed)
+    for engine, seed in zip(engines, task.seeds, strict=True):
+        engine.new_game(task.variant, seed)
     scores = Scores(rule)
     plies: list[PlyLog] = []
     length = len(task.opening.moves)
     while (end := over(position, length, scores, rule)) is None:
         side = int(position.side)
-        move, info = chairs[side].move(position)
+        move, info = engines[side].move(position)
         if broken_off is not None and broken_off.is_set():
             end = End(None, Reason.INTERRUPTED)
             break
@@ -143,7 +143,7 @@ def play_game(
             on_ply(task, length, plies[-1])
     return GameResult(
         task=task,
-        names=(chairs[0].name, chairs[1].name),
+        names=(engines[0].name, engines[1].name),
         winner=end.winner,
         reason=end.reason.value,
         plies=tuple(plies),
@@ -158,7 +158,7 @@ def play_game(
 
 
 def _ply(move: int, position: Position, info: Info | None) -> PlyLog:
-    """A ply that led to `position`, without times: nobody measured them."""
+    """A ply that led to `position`, without times, which are not measured."""
     captures = tuple(squares.name(sq) for sq in position.last_captures)
     ply = PlyLog(squares.move_name(move), captures)
     if info is None:
@@ -228,13 +228,13 @@ class _Slot:
         self._rule = rule
         self._on_event = on_event
         self._broken_off = threading.Event()
-        self._chairs: dict[tuple[int, int], InProcessEngine] = {}
+        self._engines: dict[tuple[int, int], InProcessEngine] = {}
 
     def break_off(self) -> None:
         """Have the running game end soon."""
         self._broken_off.set()
-        for chair in list(self._chairs.values()):
-            chair.stop()
+        for engine in list(self._engines.values()):
+            engine.stop()
 
     async def next_game(self) -> GameResult:
         task = self.open.pop(0)
@@ -257,13 +257,13 @@ class _Slot:
 
     def _play(self, task: GameTask, on_ply: WatchPly | None) -> GameResult:
         one, two = task.engines
-        # A player that meets himself sits on two chairs.
+        # A player that meets himself needs two engines.
         keys = ((one, 0), (two, int(one == two)))
         for key in keys:
-            if key not in self._chairs:
-                self._chairs[key] = InProcessEngine(self._specs[key[0]])
-        chairs = (self._chairs[keys[0]], self._chairs[keys[1]])
-        return play_game(task, chairs, self._rule, broken_off=self._broken_off, on_ply=on_ply)
+            if key not in self._engines:
+                self._engines[key] = InProcessEngine(self._specs[key[0]])
+        engines = (self._engines[keys[0]], self._engines[keys[1]])
+        return play_game(task, engines, self._rule, broken_off=self._broken_off, on_ply=on_ply)
 
     def _tell(self, event: str, **facts: object) -> None:
         if self._on_event is not None:

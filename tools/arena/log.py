@@ -2,7 +2,7 @@
 
     LOG.warning("game %s: the arena was late by %.1f ms", game, late)
 
-Whoever calls only leaves a note: a thread writes, and a disk that cannot be written keeps nobody waiting.
+A call only leaves a note: a thread writes, and a disk that cannot be written blocks no caller.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOG.setLevel(logging.CRITICAL + 1)
 
 class _File(logging.FileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
-        """A log that cannot be written is no reason to stop, or to say so at every line."""
+        """A log that cannot be written does not stop the run, and is reported once."""
 
 
 class _Show(logging.Handler):

@@ -12,13 +12,14 @@ import json
 import random
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.regular import open_regular, read_regular
+from hnefi.engine.search.types import Limits
 from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 FILE_LIMIT = 64 << 20
 LINE_LIMIT = 64 << 10
 POLL = 0.02
+LOOK = Limits(depth=2, nodes=100_000)
+"""How far a player looks who judges openings: far enough to see a win of either side in the next two plies."""
 
 
 def find_variant(text: str) -> AnyVariant:
@@ -138,12 +141,41 @@ def _random(config: Config, name: str, wanted: int) -> Iterator[Opening]:
     with ExitStack() as stack:
         judge = None
         if table["eval_by"] != "default":
-            from . import opening_evaluator
-
-            judge = stack.enter_context(opening_evaluator.judge(table["eval_by"], name)).value
+            judge = stack.enter_context(player_judge(table["eval_by"], name))
         variant = find_variant(name)
         for position in generate(variant, wanted, table["seed"], plies, table["max_eval"], judge):
             yield Opening(None, tuple(map(move_name, position.moves)))
+
+
+@contextmanager
+def player_judge(player: str, name: str) -> Iterator[Callable[[Position], int | None]]:
+    """What another player than our default thinks of positions of a variant: centipawns for the attackers, None where
+    one side wins soon. Its process ends with the context; ConfigError if it does not say."""
+    from hnefi.engine.squares import move_name
+    from hnefi.protocol.client import Engine, EngineError, Timeouts, own_command
+
+    from .engine_slot import set_variant
+
+    what = f"openings.eval_by {shorten(player)}"
+
+    async def ask(position: Position) -> int | None:
+        engine.position(f"fen {position.start_fen}", list(map(move_name, position.moves)))
+        info = (await (await engine.go(LOOK))).info
+        if info is None or info.score is None:
+            raise ConfigError(f"{what}: gives no score: expected a player who does")
+        cp = info.score.cp
+        return cp if cp is None or position.side == 0 else -cp
+
+    with asyncio.Runner() as runner:
+        try:
+            engine = runner.run(Engine.start(own_command("--player", player), "uti", timeouts=Timeouts()))
+            try:
+                runner.run(set_variant(engine, name))
+                yield lambda position: runner.run(ask(position))
+            finally:
+                runner.run(engine.quit())
+        except EngineError as error:
+            raise ConfigError(f"{what}: {error}") from None
 
 
 def _ordered(config: Config, found: list[Opening]) -> list[Opening]:
@@ -171,7 +203,7 @@ def read_file(path: Path, variant: AnyVariant, cut: int) -> Iterator[Line]:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: byte {error.start}: expected UTF-8") from None
     for number, line in enumerate(lines, 1):
-        # A FEN holds neither sign.
+        # A FEN has neither character.
         text = line.partition("#")[0].partition(";")[0].strip()
         if len(text) > LINE_LIMIT:
             raise ConfigError(f"{path}:{number}: expected at most {LINE_LIMIT} characters")
@@ -227,6 +259,8 @@ RECORDS = (".tafl", ".otg", ".csv", ".jsonl")
 async def ask(spec: EngineSpec, name: str, wanted: int, config: Config) -> list[Line]:
     """The positions that an engine proposes; ConfigError if it proposes none within `ready` seconds of the last."""
     from hnefi.protocol.client import Engine, EngineError, Timeouts
+    from hnefi.protocol.format import genfens_line
+    from hnefi.protocol.messages import Genfens
 
     from .engine_slot import set_variant
 
@@ -248,9 +282,8 @@ async def ask(spec: EngineSpec, name: str, wanted: int, config: Config) -> list[
         ) as engine:
             await set_variant(engine, name)
             await engine.is_ready()
-            await engine.send(
-                f"genfens {wanted} seed {config['openings.seed']} plies {config['openings.plies']}"
-            )
+            plies = option_types.parse_plies(config["openings.plies"])
+            await engine.send(genfens_line(Genfens(wanted, config["openings.seed"], plies)))
             known, since = 0, time.monotonic()
             while len(proposed) < wanted and engine.failure is None and time.monotonic() - since < spec.ready:
                 await asyncio.sleep(POLL)

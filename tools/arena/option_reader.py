@@ -90,7 +90,7 @@ def _placed(option: Option, value: Any, folder: Path) -> Any:
     """Files seen from where they were named."""
     if option.kind is FILE and value:
         return str(Path(os.path.abspath(folder / Path(value).expanduser())))  # noqa: PTH100 - keeps links as named
-    local = option.key == "cmd" and os.sep in value
+    local = option.key == "cmd" and os.sep in value.partition(" ")[0]
     if local or (option.key in ("player", "eval_by") and value.endswith(".toml")):
         return str(Path(os.path.abspath(folder / Path(value).expanduser())))  # noqa: PTH100
     return value
@@ -104,7 +104,7 @@ def read_engine(text: str, where: str, folder: Path) -> dict[str, Any]:
 
 
 def _as_said(word: str, folder: Path) -> str:
-    """How `--engine` names the player or the program that somebody calls `word`; empty if there is none."""
+    """How `--engine` names the player or the program called `word`; empty if there is none."""
     from hnefi import players
 
     if word in players.names() or word.endswith(players.SUFFIX):
@@ -183,7 +183,7 @@ def parser() -> Parser:
         action=_Listed,
         default=None,
         metavar="PLAYER",
-        help="shipped players, or players' files",
+        help="shipped players, players' files, or `hnefi engines`",
     )
     made.add_argument("--config", metavar="FILE", help="a configuration (TOML); flags override it")
     made.add_argument(
@@ -303,9 +303,18 @@ def parse(made: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.N
 
 def _player(word: str, folder: Path) -> dict[str, Any]:
     said = _as_said(word, folder)
-    if said.startswith("cmd="):
+    if said.startswith("cmd=") and not _is_registered(word):
         raise ConfigError(f"player {shorten(word)}: a file: expected a player, or --engine {said}")
     return _judge_table({"player": word}, "engine", "PLAYER", folder)
+
+
+def _is_registered(word: str) -> bool:
+    from hnefi.protocol.hosts import registry
+
+    try:
+        return registry.find(word) is not None
+    except registry.RegistryError as error:
+        raise ConfigError(f"player {shorten(word)}: {error}") from None
 
 
 def unknown_flag(flag: str, made: argparse.ArgumentParser) -> str:

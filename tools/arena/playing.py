@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.wording import shorten
 
 from . import option_types, schedule
+from .log import LOG
 from .options import Config, ConfigError
+from .traffic import FOLDER as TRAFFIC
+from .traffic import Thinking, Traffic, joined
 from .values import EngineSpec, GameResult, GameTask
+
+if TYPE_CHECKING:
+    from .run import Run
 
 Watch = Callable[[str, dict[str, Any]], None]
 """Hears events of games: their kind and what they say."""
@@ -48,6 +56,13 @@ def slots_of(config: Config, specs: Sequence[EngineSpec]) -> tuple[int, list[tup
         if affinity != "auto":
             raise ConfigError(f"run.affinity {shorten(affinity)}: {error}") from None
         return concurrency, []
+
+
+def elsewhere(config: Config, specs: Sequence[EngineSpec]) -> bool:
+    """Whether other processes play the games."""
+    from .slots import LIMIT
+
+    return bool(config["run.backend"]) or slots_of(config, specs)[0] > LIMIT
 
 
 def play_with(
@@ -94,6 +109,40 @@ def play_with(
     )
     assert isinstance(games, AsyncGenerator)
     return games
+
+
+async def play_in_slots(
+    tasks: Iterable[GameTask],
+    run: Run,
+    *,
+    abort: asyncio.Event,
+    on_event: Watch | None = None,
+    folder: Path | None = None,
+) -> AsyncGenerator[GameResult, None]:
+    """Play in this process, on this machine. With a run's `folder`, lines are kept there if the run wants that."""
+    concurrency, cores = slots_of(run.config, run.specs)
+    thinking = Thinking(on_event) if on_event is not None else None
+    traffic = None
+    if folder is not None and run.config["output.traffic"]:
+        traffic = Traffic(folder / TRAFFIC, run.config.names, LOG.warning)
+    told = [watcher for watcher in (thinking, traffic) if watcher is not None]
+    games = play_with(
+        tasks,
+        run.config,
+        run.specs,
+        concurrency,
+        cores,
+        abort=abort,
+        on_event=joined(on_event, *(watcher.on_event for watcher in told)),
+        on_traffic=joined(*(watcher.on_traffic for watcher in told)),
+    )
+    try:
+        async with contextlib.aclosing(games):
+            async for result in games:
+                yield result
+    finally:
+        if traffic is not None:
+            await asyncio.to_thread(traffic.close)
 
 
 def adjudication(config: Config) -> Any:

@@ -165,7 +165,7 @@ def _cross_table(summary: Summary) -> Figure:
         text = f"{100 * score:.0f} %\n{meeting.record.games}"
         ink = "white" if score > 0.6 else "black"
         axes.text(column, row, text, ha="center", va="center", fontsize=7, color=ink)
-    # Where nobody met there is no score, which is not a score of nothing.
+    # Without games there is no score, which is not a score of 0.
     axes.patch.set_hatch("////")
     axes.patch.set_edgecolor("0.8")
     image = axes.imshow(scores, cmap="Greys", vmin=0.0, vmax=1.0)

@@ -164,7 +164,7 @@ def _positions(result: GameResult) -> Iterator[Position]:
 
 
 def _opening(result: GameResult) -> Iterator[Ply]:
-    """The plies of the opening: nobody thought about them, but they captured what they captured."""
+    """The plies of the opening took no time, but they have captures."""
     moves = result.task.opening.moves
     captures: list[tuple[int, ...] | None] = [None] * len(moves)
     if moves:

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hnefi.engine import games, squares
 from hnefi.engine.games.base_position import IllegalMove, Position
+from hnefi.engine.games.tafl.fen import in_adk
+from hnefi.engine.search.clock import movetime
 from hnefi.engine.search.types import Limits
 from hnefi.engine.sides import Outcome, Reason
 from hnefi.engine.wording import shorten
@@ -45,9 +47,6 @@ DECISIVE = 1_000_000
 
 PV_BREATH = 4
 """After so many moves of a line are looked at, clocks of other games may be read."""
-
-MOVES_LEFT = 25
-"""For engines without a clock: a clock without periods is spread over so many more moves."""
 
 ERROR_TAIL = 4_000
 
@@ -166,9 +165,9 @@ class Clock:
         self._allow()
 
     def movetime(self) -> int:
-        """A time for the next move, for an engine that is told no clock: never so long that the clock runs out."""
-        share = self._exact / ((self._moves or MOVES_LEFT) + 1) + self.limits.increment * 0.8
-        return max(1, int(min(share, self._exact - 50, self.limits.movetime or share)))
+        """A time for the next move, for an engine that gets no clock: never so long that the clock runs out."""
+        share = movetime(self._exact, self.limits.increment, self._moves)
+        return max(1, int(min(share, self.limits.movetime or share)))
 
     def limits_of_go(self, side: int, other: Clock) -> Limits:
         """What a `go` says: this side's limits, and both clocks."""
@@ -304,8 +303,7 @@ class Game:
         await slot.prepare(self.task.variant, side, self.task.seeds[side])
         fen = self._start_fen
         if slot.spec.letters == "adk":
-            board, blank, rest = fen.partition(" ")
-            fen = board.translate(_ADK) + blank + rest
+            fen = in_adk(fen)
         known = self.task.opening.start is None and slot.knows_start
         head = "position startpos" if known else f"position fen {fen}"
         self._heads[side] = f"{head} moves" if self._moves else head
@@ -321,7 +319,7 @@ class Game:
     # One ply
 
     def _next(self) -> None:
-        """Ask whoever is to move, unless the game is over."""
+        """Ask the side to move, unless the game is over."""
         end = self._over()
         if end is None:
             side = int(self.position.side)
@@ -440,7 +438,7 @@ class Game:
         if isinstance(error, EngineCrashed):
             return self._fault(side, Reason.CRASH, error.exit.text)
         if isinstance(error, (EngineFault, EngineUnready)):
-            # Its process lives on, but by its own word it can play no more.
+            # Its process is alive, but says that it cannot play any more.
             return self._fault(side, Reason.CRASH, str(error))
         if isinstance(error, EngineDisconnected):
             return self._fault(side, Reason.DISCONNECT, str(error))
@@ -507,7 +505,7 @@ class Game:
             self._oddity(side, "both win", f"both sides announce a win: mate {other}, then mate {mate}")
 
     def _walk(self, side: int, position: Position, pv: tuple[str, ...]) -> Iterator[None]:
-        """Play an engine's line on the board, nobody's clock running in this game; yields to those of other games."""
+        """Play an engine's line on the board while no clock runs in this game; yields to those of other games."""
         for index, text in enumerate(pv):
             try:
                 _, position = _played(position, text)
@@ -524,7 +522,6 @@ class Game:
             self._advisories[side, kind] = f"{name}: {text} (ply {self.length})"
 
 
-_ADK = str.maketrans("tTK", "adk")
 _NOTHING = InfoLine()
 _SEEN = object()
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import nearest, shorten
+from hnefi.protocol.hosts.argument_types import whole
 from hnefi.protocol.hosts.exit_codes import code_of, unwritten
 from hnefi.protocol.hosts.text_table import clip, flow, safe, table
 
@@ -236,7 +237,7 @@ def faults_table(summary: Summary) -> list[str]:
 
 
 def cross_table(summary: Summary) -> list[str]:
-    """Points of games against each opponent, who is named by his rank."""
+    """Points of games against each opponent, by rank."""
     found = {(meeting.engine, meeting.opponent): meeting for meeting in summary.meetings}
     lines: list[str] = []
     for start in range(0, len(summary.engines), CROSS):
@@ -313,7 +314,7 @@ def lengths(summary: Summary) -> list[str]:
 
 
 def notes(summary: Summary) -> list[str]:
-    """What a reader of the tables has to know besides."""
+    """What else a reader of the tables has to know."""
     state = summary.state
     said = []
     if state.surplus:
@@ -424,7 +425,7 @@ def _openings_text(table: Mapping[str, Any]) -> str:
 
 
 def state_of(run: Run, store: Store, progress: Progress, ending: str = "") -> State:
-    """Where a stored run stands; `ending` if somebody knows better than the log."""
+    """Where a stored run stands; `ending` if the caller knows better than the log."""
     from .store import run_digest
 
     known = "complete" if progress.complete else "incomplete"
@@ -478,7 +479,7 @@ class Stored:
 
 
 def main_report(argv: list[str]) -> int:
-    """`hnefi arena report`: the tables of a run, anew from its log."""
+    """`hnefi arena report`: the tables of a run, made from its log."""
     from ..common.arguments import add_plain, parser
 
     options = parser(
@@ -535,9 +536,9 @@ def main_rate(argv: list[str]) -> int:
     )
     options.add_argument("--no-side", action="store_true", help="fit no advantage of the attackers")
     options.add_argument(
-        "--bootstrap", metavar="N", type=_resamples, default=1000, help="resamplings for the errors"
+        "--bootstrap", metavar="N", type=whole(0, 999_999), default=1000, help="resamplings for the errors"
     )
-    options.add_argument("--seed", metavar="N", type=_resamples, default=1, help="their seed")
+    options.add_argument("--seed", metavar="N", type=whole(0, 999_999), default=1, help="their seed")
     options.add_argument("--json", action="store_true", help="the summary as JSON")
     add_plain(options)
     arguments = options.parse_args(argv)
@@ -602,14 +603,6 @@ def _anchor(text: str, engines: Sequence[str]) -> tuple[str, float]:
     return name, elo
 
 
-def _resamples(text: str) -> int:
-    from argparse import ArgumentTypeError
-
-    if not (text.isascii() and text.isdigit() and len(text) <= 6):
-        raise ArgumentTypeError(f"{shorten(text)}: expected a whole number from 0 to 999999")
-    return int(text)
-
-
 def _print_summary(summary: Summary, as_json: bool, *, plain: bool) -> None:
     from hnefi.protocol.hosts.text_table import encodable
 
@@ -651,7 +644,7 @@ def _show_game(stored: Stored, word: str) -> int:
 
 
 def _guarded(command: str, action: Any) -> int:
-    """What cannot be done is one sentence on standard error, and 2; 4 for a file that cannot be written."""
+    """Errors are one sentence on standard error, and 2; 4 for a file that cannot be written."""
     from .options import ConfigError
     from .store import StoreError
 

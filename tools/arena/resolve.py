@@ -7,6 +7,7 @@ What holds for an engine is, in this order: a flag, what `--engine` or `[[engine
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from .options import ENGINE, GROUPS, MARGIN, NODES, Config, ConfigError, Documen
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_variant import AnyVariant
+    from hnefi.protocol.hosts.registry import RegisteredEngine
 
     from .values import EngineSpec, SideLimits
 
@@ -42,16 +44,20 @@ def resolve(base: Document, flags: Document) -> Config:
     flagged = over(over(flags.get("engine", {}), flags.get("limits", {})), flags.get("margins", {}))
     if "name" in each:
         raise ConfigError(f"each.name {shorten(each['name'])}: expected a name for each engine of its own")
-    engines = [_engine(over(over(each, engine), flagged)) for engine in base.get("engine", [])]
+    given = [over(over(each, engine), flagged) for engine in base.get("engine", [])]
+    registered = [_registered(engine) for engine in given]
+    engines = [_engine(_as_command(engine, by)) for engine, by in zip(given, registered, strict=True)]
     unnamed = tuple(
-        index for index, engine in enumerate(engines) if "cmd" in engine and not engine.get("name")
+        index
+        for index, engine in enumerate(engines)
+        if "cmd" in engine and not engine.get("name") and registered[index] is None
     )
     for engine in engines:
         if not any(engine.get(key) for key in (*LIMITS, "limits_a", "limits_d")):
             engine["nodes"] = NODES
             note = f"no limit was given: nodes = {NODES} for every move, because fixed nodes repeat"
             notes += [note] * (note not in notes)
-    _name(engines)
+    _name(engines, registered)
     if not 2 <= len(engines) <= 1000:
         raise ConfigError(
             f"engines: {len(engines)} given: expected at least two (players by name, or --engine)"
@@ -60,7 +66,7 @@ def resolve(base: Document, flags: Document) -> Config:
     run["format"] = run["format"] or ("match" if len(engines) == 2 else "round-robin")
     if run["format"] == "ladder" and run["others"] is None:
         run["others"] = 1
-    _settle_variants(run, engines)
+    _settle_variants(run, engines, registered)
     _judge_whole(tables, engines)
     if tables["openings"]["seed"] is None:
         tables["openings"]["seed"] = run["seed"]
@@ -75,6 +81,27 @@ def over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def _registered(given: Mapping[str, Any]) -> RegisteredEngine | None:
+    """The user's own engine that a table names as its player, if it does."""
+    from hnefi.protocol.hosts import registry
+
+    try:
+        return registry.find(given["player"]) if "player" in given else None
+    except ValueError as error:
+        raise ConfigError(f"player {shorten(given['player'])}: {error}") from None
+
+
+def _as_command(given: dict[str, Any], engine: RegisteredEngine | None) -> dict[str, Any]:
+    """The table with the command and the options of a registered engine where it named one."""
+    if engine is None:
+        return given
+    table = {key: value for key, value in given.items() if key != "player"}
+    program, *arguments = engine.words
+    table |= {"cmd": program, "args": [*arguments, *given.get("args", ())]}
+    table = {key: text for key in ("clock", "letters") if (text := getattr(engine, key))} | table
+    return table | {"options": {**engine.options, **given.get("options", {})}}
+
+
 def _engine(given: dict[str, Any]) -> dict[str, Any]:
     """An engine's table with every default in its place; ConfigError if it could not be started."""
     said = given.get("name") or given.get("player") or given.get("cmd")
@@ -84,6 +111,8 @@ def _engine(given: dict[str, Any]) -> dict[str, Any]:
         raise ConfigError(
             f"engine {shorten(said)}: args {shorten(given['args'])}: expected none with a player"
         )
+    if "cmd" in given:
+        given = _split(given)
     defaults = {key: option.default for key, option in keys(*ENGINE).items() if option.default is not None}
     engine = defaults | given
     if "player" in engine:
@@ -91,6 +120,18 @@ def _engine(given: dict[str, Any]) -> dict[str, Any]:
     else:
         _judge_command(engine)
     return engine
+
+
+def _split(given: dict[str, Any]) -> dict[str, Any]:
+    """The table with the words behind the program, where `cmd` is a command line, among its arguments."""
+    command = given["cmd"]
+    if " " not in command or Path(command).is_file():
+        return given
+    try:
+        program, *arguments = shlex.split(command) or [""]
+    except ValueError as error:
+        raise ConfigError(f"cmd {shorten(command)}: {error}: expected a program and its arguments") from None
+    return given | {"cmd": program, "args": [*arguments, *given.get("args", ())]}
 
 
 def _judge_player(engine: Mapping[str, Any]) -> None:
@@ -140,7 +181,7 @@ def _judge_command(engine: Mapping[str, Any]) -> None:
         raise ConfigError(f"cwd {shorten(cwd)}: expected a folder")
 
 
-def _name(engines: list[dict[str, Any]]) -> None:
+def _name(engines: list[dict[str, Any]], registered: Sequence[RegisteredEngine | None]) -> None:
     """Give every engine a name of its own; those that chose one keep it."""
     chosen = [engine["name"] for engine in engines if engine.get("name")]
     for name in chosen:
@@ -151,11 +192,10 @@ def _name(engines: list[dict[str, Any]]) -> None:
         if not name.isprintable() or len(name) > 60:
             raise ConfigError(f"engine name {shorten(name)}: expected at most 60 printable characters")
     taken = set(chosen)
-    for engine in engines:
+    for engine, by in zip(engines, registered, strict=True):
         if not engine.get("name"):
-            engine["name"] = unique(
-                Path(engine.get("player") or engine["cmd"]).name.removesuffix(".toml"), taken
-            )
+            usual = Path(engine.get("player") or engine["cmd"]).name.removesuffix(".toml")
+            engine["name"] = unique(usual if by is None else by.name, taken)
             taken.add(engine["name"])
 
 
@@ -179,18 +219,21 @@ def named(config: Config, ids: Sequence[str]) -> Config:
     return Config(config.tables, tuple(engines), (), config.notes)
 
 
-def _settle_variants(run: dict[str, Any], engines: Sequence[Mapping[str, Any]]) -> None:
+def _settle_variants(
+    run: dict[str, Any],
+    engines: Sequence[Mapping[str, Any]],
+    registered: Sequence[RegisteredEngine | None],
+) -> None:
     """Which rule sets are played: those that were named, else what the players are made for."""
     from hnefi import players
     from hnefi.engine.catalogue import DEFAULT
     from hnefi.engine.games import find
     from hnefi.engine.games.base_variant import VariantError
 
-    own = {}
-    for engine in engines:
+    own: list[str] = []
+    for engine, by in zip(engines, registered, strict=True):
         variant = players.load(engine["player"]).variant if "player" in engine else None
-        if variant:
-            own[engine["name"]] = variant
+        own += [variant] if variant else by.variants if by else ()
     if run["rules"]:
         if run["variants"]:
             raise ConfigError(f"run.rules {shorten(run['rules'])}: expected rules or variants, not both")
@@ -202,33 +245,36 @@ def _settle_variants(run: dict[str, Any], engines: Sequence[Mapping[str, Any]]) 
             raise ConfigError(f"run.rules {shorten(run['rules'])}: {error}") from None
         if problems:
             raise ConfigError(f"run.rules: {problems[0]}")
-        _demand_fit(engines, custom)
+        _demand_fit(engines, registered, custom)
         run["variants"] = []
         return
     if not run["variants"]:
-        run["variants"] = list(dict.fromkeys(own.values())) or [DEFAULT]
+        run["variants"] = list(dict.fromkeys(own)) or [DEFAULT]
     try:
         named = [find(name).name for name in run["variants"]]
     except VariantError as error:
         raise ConfigError(f"run.variants {shorten(run['variants'])}: {error}") from None
     run["variants"] = list(dict.fromkeys(named))
     for played in run["variants"]:
-        _demand_fit(engines, find(played))
+        _demand_fit(engines, registered, find(played))
 
 
-def _demand_fit(engines: Sequence[Mapping[str, Any]], variant: AnyVariant) -> None:
-    """ConfigError if one of our players cannot play the variant: its file, or its evaluator, is for something else."""
+def _demand_fit(
+    engines: Sequence[Mapping[str, Any]], registered: Sequence[RegisteredEngine | None], variant: AnyVariant
+) -> None:
+    """ConfigError if an engine cannot play the variant: its file, or its evaluator, is for something else."""
     from hnefi import players
     from hnefi.engine.evaluators import misfit
 
-    for engine in engines:
+    for engine, by in zip(engines, registered, strict=True):
+        reason = by.misfit((variant.name, *variant.aliases)) if by else None
         if "player" in engine:
             player = players.load(engine["player"])
             reason = player.misfit(variant) or misfit(player.evaluator, variant)
-            if reason:
-                raise ConfigError(
-                    f"run.variants {shorten(variant.name)}: engine {shorten(engine['name'])}: {reason}"
-                )
+        if reason:
+            raise ConfigError(
+                f"run.variants {shorten(variant.name)}: engine {shorten(engine['name'])}: {reason}"
+            )
 
 
 def _judge_whole(tables: Mapping[str, Mapping[str, Any]], engines: Sequence[Mapping[str, Any]]) -> None:

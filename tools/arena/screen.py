@@ -1,4 +1,4 @@
-"""Who tells people how a run goes: from the run's events to live line, tables, `summary.json`, plots and `live.jsonl`.
+"""Reports how a run goes: from the run's events to live line, tables, `summary.json`, plots and `live.jsonl`.
 
 The run's loop reads clocks, so its calls only leave a note; a thread that owns counts and stream does the work, in the
 order of the notes.
@@ -6,6 +6,7 @@ order of the notes.
 
 from __future__ import annotations
 
+import errno
 import json
 import queue
 import shlex
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.hosts.text_table import encodable, safe
 
-from .live import REDRAW, Live, LiveLog, is_terminal, live_view
+from ..common.live import REDRAW, Live, is_terminal
+from .live import LiveLog, live_view
 from .log import game_line
 from .report import block, count_rows, facts_of, final, state_of
 from .summary import Counts, ReportError, RunFacts, SprtLine, Summary, document, sprt_line, summarize
@@ -57,6 +59,8 @@ class Screen:
         self._live = Live(self._err if as_json else self._out, plain=plain)
         self._quiet = quiet
         self._as_json = as_json
+        self.unwritten: OSError | None = None
+        """A disk took no more of the output."""
         self._clock = clock
         self._notes: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._thread = threading.Thread(target=self._work, name="screen", daemon=True)
@@ -104,7 +108,7 @@ class Screen:
             self._note(lambda: self._tell(line, hint, due))
 
     def say(self, text: str) -> None:
-        """Something happened that is worth a line."""
+        """Report an event in a line."""
         if self._thread.ident is None:
             self._live.report(text.split("\n"))
         else:
@@ -153,9 +157,12 @@ class Screen:
                 job = self._live.tick
             if job is None:
                 return
-            # Whoever read the stream may have gone; the run goes on without him.
-            with suppress(OSError):
+            # The reader of the stream may have gone, or its disk be full; the run goes on without it.
+            try:
                 job()
+            except OSError as error:
+                if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                    self.unwritten = error
 
     def _introduce(self, stored: int) -> None:
         if self._quiet:
@@ -176,7 +183,7 @@ class Screen:
         self._played += played
 
     def _tell(self, line: str, hint: str, due: bool) -> None:
-        self._live.game_text(line, hint)
+        self._live.game(line, hint)
         self._live.tick()
         if due:
             summary = self._summary()

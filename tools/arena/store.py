@@ -29,9 +29,8 @@ from hnefi.engine.regular import replaceable
 from hnefi.engine.wording import shorten
 
 from ..common.pairs import Winner
-from .images import image
 from .schedule import opening_text
-from .values import GameResult, from_json, to_json
+from .values import GameResult, from_json, image, to_json
 
 FORMAT = 1
 LOG = "log.jsonl"
@@ -341,7 +340,7 @@ class Store:
             raise StoreError(f"{self.folder / LOG}:{number}: damaged: expected a line as it was written")
 
     def _mend(self, export: Export) -> None:
-        """Cut off what the log does not know of; write anew what it knows and the file does not."""
+        """Cut off what the log does not have; write again what it has and the file does not."""
         end = self._ends.setdefault(export.name, 0)
         size = export.path.stat().st_size if export.path.exists() else -1
         place = within(self.folder, export.path)
@@ -501,7 +500,7 @@ class Store:
         return from_json(json.loads(data))
 
     def rebuild(self, export: Export) -> int:
-        """Write an export anew from the log; its length in bytes."""
+        """Write an export again from the log; its length in bytes."""
         length = 0
         place = replaceable(export.path)
         made = place.with_name(f"{place.name}.new-{os.getpid()}")

@@ -21,8 +21,7 @@ from ..common.pairs import BUCKETS, DOUBLED, Bucket, Played, Record, Tally, buck
 from ..common.rating import Fitted, Model, Table, rate
 from ..common.sprt import Sprt, Walk
 from ..common.statistics import Estimate, estimate
-from .images import played
-from .values import EngineSpec, GameResult, SideLimits
+from .values import EngineSpec, GameResult, SideLimits, played
 
 SCHEMA = 1
 """Grows whenever a reader of older documents would misunderstand a newer one; new keys alone do not count."""
@@ -80,7 +79,7 @@ class Advisory:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where a run stands. `ending`: `running`, `incomplete` (nobody plays it), or why it ended:
+    """Where a run stands. `ending`: `running`, `incomplete` (not being played), or why it ended:
     `complete`, `interrupted`, `faults`, `storage`; `withdrawn` are
     engines with the game that was the last straw; `surplus` games are stored but do not count; `forced` are the
     differences to its beginning that somebody went on in spite of; `advisories` one oddity of each kind and engine."""

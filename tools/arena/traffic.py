@@ -144,7 +144,7 @@ class Traffic:
             if len(batch) == BATCH:
                 stream.write("".join(batch).encode())
                 batch = []
-                # Whoever reads clocks may want the interpreter.
+                # The thread that reads clocks may need the interpreter.
                 time.sleep(0)
         stream.write("".join(batch).encode())
 
@@ -167,7 +167,7 @@ def _text(line: Line, began: float, names: Sequence[str]) -> str:
 
 
 def printable(data: bytes) -> str:
-    """Bytes that anybody may have written, as text without control characters."""
+    """Bytes from an unknown source, as text without control characters."""
     text = data.decode("utf-8", "backslashreplace")
     if text.isprintable():
         return text

@@ -1,4 +1,4 @@
-"""What the arena's rooms hand to each other: engines, games to be played, games that were played.
+"""What the arena's modules pass to each other: engines, games to be played, games that were played.
 
 Everything is a frozen value that JSON can hold, so that a game may be played here, in another process or on another
 machine, and its result is the same.
@@ -6,13 +6,20 @@ machine, and its result is the same.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from itertools import product
 from typing import Any, Literal
 
-from ..common.pairs import Winner
+from hnefi.engine.squares import FILES
+
+from ..common.pairs import Ending, Played, Winner
 
 LATE = 5.0
-"""From so many ms on, the arena's own lateness is worth a word."""
+"""From so many ms on, the arena's own lateness is reported."""
+_SQUARE = re.compile(r"([a-s])([1-9][0-9]?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,3 +212,47 @@ def from_json(document: dict[str, Any]) -> GameResult:
 def _ply(ply: dict[str, Any]) -> PlyLog:
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in ply.items()}
     return PlyLog(**fields)
+
+
+def played(result: GameResult) -> Played | None:
+    """What a tally needs of a result; None if it is no result (interrupted, failed to start)."""
+    if result.winner is None:
+        return None
+    return Played(
+        result.task.pair,
+        result.task.game,
+        Ending(result.task.variant, *result.names, result.winner),
+        result.reason,
+        result.captured,
+        len(result.plies),
+        image(result),
+    )
+
+
+def image(result: GameResult) -> str:
+    """A word that is equal for games that are images of each other: all moves turned alike, and the same end.
+
+    The symmetries are those of the board. A variant whose rules do not keep one of them does not give a game and its
+    image the same end. Games from a given position must begin in the very same one.
+    """
+    moves = " ".join((*result.task.opening.moves, *(ply.move for ply in result.plies)))
+    ranks = result.final.partition(" ")[0].split("/")
+    files = sum(int(run) if run.isdigit() else 1 for run in re.findall(r"[0-9]{1,2}|[a-z]", ranks[0].lower()))
+    squares = [(FILES.index(file), int(rank) - 1) for file, rank in _SQUARE.findall(moves)]
+    turned = min([turn[at] for at in squares] for turn in _turns(files, len(ranks)))
+    task = result.task
+    said = (task.variant, task.opening.start, result.winner, result.reason, _SQUARE.sub("*", moves), turned)
+    return sha256(repr(said).encode()).hexdigest()[:32]
+
+
+@lru_cache(maxsize=32)
+def _turns(files: int, ranks: int) -> list[dict[tuple[int, int], tuple[int, int]]]:
+    """Where squares go under each symmetry of a board: mirrored files (1), mirrored ranks (2), diagonal (4)."""
+    turns: list[dict[tuple[int, int], tuple[int, int]]] = []
+    for turn in range(8 if files == ranks else 4):
+        to = {}
+        for file, rank in product(range(len(FILES)), range(99)):
+            at = files - 1 - file if turn & 1 else file, ranks - 1 - rank if turn & 2 else rank
+            to[file, rank] = at[::-1] if turn & 4 else at
+        turns.append(to)
+    return turns

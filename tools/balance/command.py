@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, USAGE, code_of
 
 from ..common import arguments, interrupts
-from ..evolve.progress import duration
+from ..common.live import duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..arena.live import Live
+    from ..common.live import Live
     from .entrants import Entrant
     from .folder import Plan
     from .run import Runner
@@ -30,7 +30,7 @@ PAUSE = 10.0
 GAMES = {"table": 200, "diff": 600, "search": 0}
 """Games of each rule set and player where nothing is said."""
 SEARCHER = "default@400"
-"""Who plays a search where nothing is said."""
+"""The players of a search where none are named."""
 EXAMPLES = (
     "brandubh tablut-linnaeus --games 100 --out fair",
     "all --players random-terminal,simple,default@400 --jobs 2 --out everything",
@@ -73,7 +73,7 @@ def main(argv: list[str]) -> int:
         print(f"hnefi balance: {error}", file=sys.stderr)
         return code_of(error)
     except Exception as error:
-        from ..evolve.executor import WorkerFailed
+        from ..common.workers import WorkerFailed
 
         if not isinstance(error, WorkerFailed):
             raise
@@ -243,7 +243,7 @@ def _report(argv: list[str]) -> int:
 
 def _conduct(folder: Path, plan: Plan, given: argparse.Namespace) -> int:
     """Everything that is missing, then the report."""
-    from ..arena.live import Live
+    from ..common.live import Live
     from . import searching
     from .run import Runner, cells, cores, measured, terms_of
 
@@ -291,7 +291,7 @@ def _tell(folder: Path, plan: Plan, runner: Runner, found: Found | None, given: 
 
 
 def _sayable() -> bool:
-    """Whether standard output takes the signs of a bar."""
+    """Whether standard output can encode the characters of a bar."""
     from hnefi.protocol.hosts.text_table import encodable
 
     from .report import PLAIN_SIGNS

@@ -16,11 +16,9 @@ from typing import Any, NamedTuple
 
 from hnefi.engine import durable
 
-from ..evolve.folder import replace
 from . import strength
 from .entrants import BalanceError, Entrant
-from .playing import MOST_PLIES, Game, read
-from .starts import Opening
+from .playing import MOST_PLIES, Game, Opening, read
 from .strength import Strength
 
 PLAN, GAMES, OPENINGS = "plan.json", "games.jsonl", "openings.jsonl"
@@ -107,7 +105,7 @@ def prepare(folder: Path, plan: Plan) -> None:
         if not path.exists():
             if any(entry.suffix != ".new" for entry in folder.iterdir()):  # what a crash left of a first try
                 raise BalanceError(f"{folder}: expected an empty folder, or one of hnefi balance: --out")
-            replace(path, (json.dumps(plan.as_json(), indent=1) + "\n").encode())
+            durable.put(path, (json.dumps(plan.as_json(), indent=1) + "\n").encode())
             return
     except OSError as error:
         raise BalanceError(

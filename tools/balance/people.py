@@ -1,6 +1,9 @@
-"""How often each side wins when people play, beside equal players of ours: `people.toml` and rank correlations.
+"""How often each side wins when others play, beside equal players of ours.
 
-Nothing is fitted to that table. Rows whose rules or start position no source gives are listed as not compared.
+`people.toml` and rank correlations are about games of people; nothing is fitted to that table, and rows whose rules or
+start position no source gives are listed as not compared. Tables 1 and 2 of P. Hingston, "Evolving Players for an
+Ancient Game: Hnefatafl" (2007), hold games of an evolved player against another, as many on each side, so that both
+sides together say what the rules favour.
 """
 
 from __future__ import annotations
@@ -9,7 +12,10 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from ..common.paper_hingston import MATCHES, TABLES
+from ..common.statistics import wilson
 from . import correlation
 from .entrants import Entrant, parse
 from .measures import Measures
@@ -114,3 +120,43 @@ def agreement(player: str, measured: Mapping[str, Measures], *, counted: bool) -
 def without(measured: Mapping[str, Measures]) -> Sequence[Row]:
     """Rows that the games say nothing of."""
     return [row for row in table() if row.rules not in measured]
+
+
+PAPER_PLAYERS = {
+    "random-terminal": (1, "random"),
+    "random-terminal-d2": (2, "random"),
+    "random-terminal-d3": (3, "random"),
+    "simple": (1, "simple"),
+    "simple-d2": (2, "simple"),
+    "simple-d3": (3, "simple"),
+}
+"""Which of its rows is set beside which player of ours: who looks so far, and knows what its opponent knew."""
+
+
+class Printed(NamedTuple):
+    """Games of one row of the paper by who won, the attackers first."""
+
+    attackers: int
+    draws: int
+    defenders: int
+
+    @property
+    def score(self) -> float:
+        return (self.attackers + self.draws / 2) / sum(self)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        found = wilson(self.score * sum(self), sum(self))
+        assert found is not None
+        return found
+
+
+def printed(rules: str, player: str) -> Printed | None:
+    """The row beside which a player of ours stands; None where there is none."""
+    if rules not in TABLES or player not in PAPER_PLAYERS:
+        return None
+    depth, opponent = PAPER_PLAYERS[player]
+    row = TABLES[rules][depth, opponent]
+    attackers = row.won_red + row.lost_white
+    defenders = row.won_white + row.lost_red
+    return Printed(attackers, 2 * MATCHES[depth] - attackers - defenders, defenders)

@@ -1,4 +1,9 @@
-"""Games between equal players from given openings, in this process; everything a game depends on is an argument."""
+"""Openings of a rule set, and games between equal players from them; everything a game depends on is an argument.
+
+The k-th opening of a rule set is the same however many are asked for. One that is compared with another takes over
+the other's openings, so that game k begins alike in both; where an opening cannot be played, or decides the game at
+once, it has one of its own.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hnefi.engine import games
+from hnefi.engine.openings import generate
 from hnefi.engine.search.searcher import Searcher
-from hnefi.engine.search.types import Info
+from hnefi.engine.search.types import Info, Limits, Settings
 from hnefi.engine.sides import Reason
+from hnefi.engine.squares import move_name
 
-from ..experiments.tally import seed as stream
+from ..common.matches import seed as stream
 from .entrants import Entrant
 from .strength import Strength
 
@@ -24,6 +31,9 @@ MOST_PLIES = 400
 LEAD = 100
 """Centipawns from which a side is in the lead: less is level."""
 SEEDS = 1 << 32
+Opening = tuple[str, ...]
+AHEAD = 2
+"""Plies within which nobody may have won by force, where an opening is taken over."""
 WINNERS = "ad="
 REASONS = frozenset(reason.value for reason in Reason)
 
@@ -142,3 +152,31 @@ def _ahead(info: Info, side: int) -> int:
     else:
         good = (score.mate or 0) > 0
     return side if good else 1 - side
+
+
+def own_openings(variant: Variant, count: int, seed: int) -> list[Opening]:
+    """Up to `count` distinct openings of a rule set, as moves; fewer only where it has no more."""
+    return [tuple(map(move_name, position.moves)) for position in generate(variant, count, seed)]
+
+
+def shared_openings(variant: Variant, openings: list[Opening], seed: int) -> list[Opening]:
+    """The same openings for another rule set, with one of its own in place of each that is none there."""
+    searcher = Searcher(Settings(hash_mib=1, features="none"))
+    good = [is_open(variant, opening, searcher) for opening in openings]
+    spare = iter(own_openings(variant, good.count(False), seed) if not all(good) else [])
+    found = [opening if fits else next(spare, None) for opening, fits in zip(openings, good, strict=True)]
+    return [opening for opening in found if opening is not None]
+
+
+def is_open(variant: Variant, opening: Opening, searcher: Searcher) -> bool:
+    """Whether an opening can be played and leaves a game without a win within two plies."""
+    try:
+        position = after(variant, opening)
+    except ValueError:
+        return False
+    if position.outcome is not None:
+        return False
+    infos: list[Info] = []
+    searcher.begin()
+    searcher.search(position, Limits(depth=AHEAD), infos.append)
+    return infos[-1].score.cp is not None

@@ -1,6 +1,6 @@
 """Figures of a run: the attackers' score against strength for every rule set, and beside people.
 
-SVG, and PNG if wanted. Nothing is told by colour alone.
+SVG, and PNG if wanted. Colour never is the only difference.
 """
 
 from __future__ import annotations

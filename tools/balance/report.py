@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from hnefi.engine import durable
+from hnefi.protocol.hosts.text_table import markdown_table
 from hnefi.protocol.hosts.text_table import table as columns
-from hnefi.tools.experiments.spread import as_columns
 
-from ..evolve.folder import replace
-from ..experiments.paper_hingston import TABLES
-from . import paper, people, searching
+from ..common.paper_hingston import TABLES
+from . import people, searching
 from .entrants import Entrant, differences
 from .folder import Key, Openings, Plan, Results, games_in
 from .measures import Interval, Measures, Shift, measure, shift
@@ -120,7 +120,7 @@ def _halves(
 
 
 def command_of(plan: Plan, folder: str) -> str:
-    """The command that plays a plan anew."""
+    """The command that plays a plan again."""
     words = ["hnefi", "balance"]
     labels = [entrant.label for entrant in plan.entrants]
     if plan.kind == "search":
@@ -234,7 +234,7 @@ def _below_headings(table: Sequence[str], headings: Sequence[str]) -> list[str]:
 
 
 def _shares(found: Measures) -> tuple[float, float, float]:
-    """The shares of games that attackers, defenders and nobody won."""
+    """The shares of games that attackers won, that defenders won, and that were drawn."""
     return found.advantage, found.defenders / found.games, found.draws / found.games
 
 
@@ -317,12 +317,12 @@ def agreement_rows(outcome: Outcome) -> list[list[str]]:
 
 def write(folder: Path, outcome: Outcome, drawn: Sequence[Path]) -> Path:
     """Write report.md, report.json and cells.csv; the report's path. OSError if it cannot be."""
-    replace(folder / DATA, (json.dumps(as_json(outcome), indent=1) + "\n").encode())
+    durable.put(folder / DATA, (json.dumps(as_json(outcome), indent=1) + "\n").encode())
     rows = io.StringIO(newline="")
     csv.writer(rows).writerows(cell_rows(outcome))
-    replace(folder / CELLS, rows.getvalue().encode())
+    durable.put(folder / CELLS, rows.getvalue().encode())
     path = folder / REPORT
-    replace(path, ("\n".join(markdown(outcome, [p.relative_to(folder) for p in drawn])) + "\n").encode())
+    durable.put(path, ("\n".join(markdown(outcome, [p.relative_to(folder) for p in drawn])) + "\n").encode())
     return path
 
 
@@ -436,7 +436,7 @@ def markdown(outcome: Outcome, figures: Sequence[Path]) -> list[str]:
         sections += [("Beside people", people_rows(outcome)), ("The same order?", agreement_rows(outcome))]
         sections += [("Rows of people that are not compared", other_rows(outcome))]
     for title, rows in sections:
-        lines += ["", f"## {title}", "", *as_columns(rows)]
+        lines += ["", f"## {title}", "", *markdown_table(rows)]
     if outcome.misfits:
         lines += ["", "## Not played", "", *(f"- {misfit}" for misfit in outcome.misfits)]
     if figures:
@@ -598,7 +598,7 @@ def paper_rows(outcome: Outcome) -> list[list[str]]:
     for cell in outcome.cells:
         if cell.entrant.label not in TABLES:
             continue
-        row, m = paper.printed(cell.entrant.label, cell.player), cell.measures
+        row, m = people.printed(cell.entrant.label, cell.player), cell.measures
         theirs = ["-"] * 4
         if row is not None:
             wins = f"{row.attackers} / {row.defenders} / {row.draws}"
@@ -686,7 +686,7 @@ def _markdown_search(outcome: Outcome, found: Found) -> list[str]:
         "",
         f"{found.tried} rule sets were tried. {LUCK}",
         "",
-        *as_columns(rows),
+        *markdown_table(rows),
         "",
-        *as_columns(screened),
+        *markdown_table(screened),
     ]

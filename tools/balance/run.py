@@ -10,14 +10,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..evolve.executor import Job, in_threads, through_joblib
-from . import playing, searching, starts
+from ..common.workers import Job, in_threads, through_joblib
+from . import playing, searching
 from .entrants import Entrant
 from .folder import Key, Log, Openings, Plan, Results, games_in
 from .measures import Measures, measure
-from .playing import Task
+from .playing import Opening, Task
 from .searching import Found, Terms
-from .starts import Opening
 from .strength import Strength
 
 JOB_MILLISECONDS = 1000.0
@@ -55,7 +54,7 @@ def version() -> str:
 
 
 class Runner:
-    """Plays games of a plan into its folder. What was once finished is never played again."""
+    """Plays games of a plan into its folder. Finished games are never played again."""
 
     def __init__(self, folder: Path, plan: Plan, jobs: int, watch: Watch) -> None:
         self._plan = plan
@@ -148,15 +147,15 @@ class Runner:
     def _seeking(self, entrant: Entrant, pool: int, count: int) -> Job:
         seed = self._plan.seed + 1_000_003 * pool
         if not entrant.base:
-            return partial(starts.own, entrant.variant, count, seed)
+            return partial(playing.own_openings, entrant.variant, count, seed)
         shared: list[Opening] | None = self.openings.get(entrant.base, pool, count)
         assert shared is not None
-        return partial(starts.taken_over, entrant.variant, shared, seed)
+        return partial(playing.shared_openings, entrant.variant, shared, seed)
 
     def _carried_out(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Any]]:
         """Numbers and results of jobs as they come."""
         if self._jobs == 1 or len(jobs) < 2:
-            # In a thread, though it is one only: who waits for it can be interrupted.
+            # In a thread, although there is only one: waiting for it can be interrupted.
             yield from in_threads(jobs, 1)
         else:
             yield from through_joblib(jobs, "loky", self._jobs)

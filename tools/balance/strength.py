@@ -37,7 +37,7 @@ DRAWN = ("minimax", "random", "mcts", "puct")
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """Who plays both sides: `label` names him in tables and is part of every game's random stream."""
+    """The player of both sides: `label` is its name in tables and part of every game's random stream."""
 
     label: str
     settings: Settings

@@ -100,7 +100,7 @@ def here() -> State:
 def checkout(folder: Path, place: Path) -> State:
     """The checkout in `folder`, by the Python of its own `.venv` or else by ours; StartError if it is no checkout.
 
-    What makes its rooms one package is written to `place`.
+    The links that make its folders one package are written to `place`.
     """
     missing = [room for room in ROOMS if not (folder / room / "__init__.py").is_file()]
     if missing:
@@ -115,7 +115,7 @@ def checkout(folder: Path, place: Path) -> State:
 
 
 def _environment(**more: str) -> dict[str, str]:
-    """As for a user who has set nothing: byte code is kept, kernels are compiled our way for this processor."""
+    """As for a user without settings: byte code is kept, kernels are compiled our way for this processor."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith(("NUMBA_", "HNEFI_"))}
     kept.pop("PYTHONDONTWRITEBYTECODE", None)
     return {**kept, **more}
@@ -334,6 +334,7 @@ def main(argv: list[str]) -> int:
     parts = arguments.parts or list(PARTS)
     place = Path(mkdtemp(prefix="hnefi-coldstart-"))
     taken: Taken = {}
+    failure = ""
     with undone(lambda: clear(place)):
         try:
             states = [here()]
@@ -349,7 +350,9 @@ def main(argv: list[str]) -> int:
                         file=sys.stderr,
                     )
         except (OSError, StartError) as error:
-            options.error(str(error))
+            failure = str(error)
+    if failure:
+        options.error(failure)
     found = ratios(taken, states)
     if arguments.json:
         measured = [

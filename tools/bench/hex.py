@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 from typing import Any
 
-from ..common.arguments import let_interrupt_end_us, natural, parser, positive
+from hnefi.protocol.hosts.argument_types import whole
+
+from ..common.arguments import let_interrupt_end_us, parser, positive
 
 KNOWN = {
     2: ".W/W.",
@@ -18,6 +19,7 @@ KNOWN = {
 }
 """Winning first moves (`W`), rows from the top; the first player joins top and bottom."""
 LARGEST = 6
+board_size = whole(2, LARGEST)
 
 
 def main(argv: list[str]) -> int:
@@ -29,7 +31,10 @@ def main(argv: list[str]) -> int:
         ["", "--size 4", "--hash 1024 --json"],
     )
     options.add_argument(
-        "--size", type=_size, default=5, help=f"files, 2 to {LARGEST} (default 5, minutes; 6 takes very long)"
+        "--size",
+        type=board_size,
+        default=5,
+        help=f"files, 2 to {LARGEST} (default 5, minutes; 6 takes very long)",
     )
     options.add_argument("--hash", type=positive, default=256, metavar="MIB", help="table size (default 256)")
     options.add_argument("--json", action="store_true", help="one JSON document")
@@ -72,13 +77,6 @@ def main(argv: list[str]) -> int:
         print(f"{whole}  {verdict}")
         print(f"{len(openings)} openings, {nodes:,} nodes, {seconds:.1f} s")
     return int(known is not None and whole != known)
-
-
-def _size(text: str) -> int:
-    size = natural(text)
-    if not 2 <= size <= LARGEST:
-        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected 2 to {LARGEST}")
-    return size
 
 
 def _solve(size: int, row: int, column: int, mebibytes: int) -> dict[str, Any]:

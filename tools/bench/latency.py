@@ -18,6 +18,7 @@ from random import Random
 from statistics import median
 
 from hnefi.protocol.client import own_command
+from hnefi.protocol.hosts.registry import engine_of
 
 from ..common.arguments import parser, positive
 
@@ -207,7 +208,10 @@ def main(argv: list[str]) -> int:
     )
     options.add_argument("--json", action="store_true", help="a JSON list instead of the table")
     arguments = options.parse_args(argv)
-    command = shlex.split(arguments.engine) if arguments.engine else own_command()
+    try:
+        command = list(engine_of(arguments.engine).words) if arguments.engine else own_command()
+    except ValueError as error:
+        options.error(f"--engine: {error}")
     found = []
     if not arguments.json:
         print(f"{'':<22} {'tries':>5} {'median':>9} {'max':>9}      target")

@@ -185,10 +185,10 @@ def disagreements(variant: Any, player: Any, positions: int, seed: int) -> int:
     import numpy as np
 
     from hnefi.engine import games
-    from hnefi.engine.evaluators.networks import hingston2007_incremental as incremental
     from hnefi.engine.games import interface as verbs
     from hnefi.engine.games.tafl.state import CORE
     from hnefi.engine.search import minimax
+    from hnefi.engine.selfplay import hingston2007_incremental as incremental
     from hnefi.engine.selfplay import one_ply
 
     params, numbers = player.params[0], np.random.default_rng(seed)
@@ -220,7 +220,7 @@ def disagreements(variant: Any, player: Any, positions: int, seed: int) -> int:
 
 
 def verify(positions: int, say: Callable[[str], None]) -> int:
-    """Disagreements over so many positions of all tafl variants and all flood_reaches_edge of weights."""
+    """Disagreements over so many positions of all tafl variants and all spreads of weights."""
     from hnefi.engine import games
 
     variants = [variant for variant in games.everything() if variant.game == "tafl"]

@@ -4,7 +4,7 @@
  * for undoing, and rules that are tables in the state, not code. A difference of speed is then one of compilers.
  *
  * `layout.h` is written by tools/bench/speed.py from the record types of the kernels (engine/games/tafl/state.py,
- * engine/search/alphabeta.py, engine/evaluators/tafl.py): the types State, Search and Weights. The files named on
+ * engine/search/alphabeta.py, engine/evaluators/loaded.py): the types State, Search and Weights. The files named on
  * the command line are such records, so both programs start from the very same bytes. What the rules mean is said
  * there, beside the kernels; names are the same here.
  *
@@ -98,7 +98,7 @@ static int piece_moves(State *s, int o, int top)
     return s->limited ? slides_limited(s, o, top) : slides(s, o, top);
 }
 
-static int generate(State *s, int top)
+static int generate_pseudo_legal(State *s, int top)
 {
     const uint16_t *pieces = s->pieces[s->side];
     int n = (int)s->count[s->side];
@@ -113,7 +113,7 @@ static int generate(State *s, int top)
 }
 
 /* Whether the piece on o can walk to t, a different square of the board. */
-static bool goes(const State *s, int o, int t)
+static bool can_reach(const State *s, int o, int t)
 {
     int c = s->board[t];
     if (c & 15)
@@ -138,7 +138,7 @@ static bool goes(const State *s, int o, int t)
     return c == 0 || (may_step(s, o, t, bit) && (s->stop[t] & bit));
 }
 
-static bool can_move(State *s)
+static bool has_pseudo_legal_move(State *s)
 {
     enum { SCRATCH = LENGTH(s->moves) - 512 };
     for (int i = 0; i < s->count[s->side]; i++) {
@@ -157,7 +157,7 @@ static bool can_move(State *s)
 /* ---- Ends that need a look at the whole board ---------------------------------------------------------------- */
 
 /* Whether a flood from start over unmarked squares without attackers reaches an edge square. */
-static bool spreads(State *s, int start)
+static bool flood_reaches_edge(State *s, int start)
 {
     int64_t stamp = s->stamp;
     int n = 1;
@@ -179,7 +179,7 @@ static bool spreads(State *s, int start)
 }
 
 /* Whether a straight line from start to the edge is free of attackers. */
-static inline bool runs_out(const State *s, int start)
+static inline bool has_line_to_edge(const State *s, int start)
 {
     for (int k = 0; k < 4; k++)
         for (int q = start; !is_attacker(s, q); q += DIRECTIONS[k])
@@ -192,10 +192,10 @@ static bool is_surrounded(State *s)
 {
     int n = (int)s->count[1];
     if (s->encirclement == 2) {
-        if (s->king == 0 || runs_out(s, (int)s->king))
+        if (s->king == 0 || has_line_to_edge(s, (int)s->king))
             return false;
         s->stamp++;
-        if (spreads(s, (int)s->king))
+        if (flood_reaches_edge(s, (int)s->king))
             return false;
         for (int i = 0; i < n; i++)
             if (s->mark[s->pieces[1][i]] != s->stamp)
@@ -203,12 +203,12 @@ static bool is_surrounded(State *s)
         return true;
     }
     for (int i = 0; i < n; i++)
-        if (runs_out(s, s->pieces[1][i]))
+        if (has_line_to_edge(s, s->pieces[1][i]))
             return false;
     s->stamp++;
     for (int i = 0; i < n; i++) {
         int q = s->pieces[1][i];
-        if (s->mark[q] != s->stamp && spreads(s, q))
+        if (s->mark[q] != s->stamp && flood_reaches_edge(s, q))
             return false;
     }
     return n > 0;
@@ -293,7 +293,7 @@ static bool fort_holds(State *s)
 
 static inline bool helps_take(const State *s, int sq, int q) { return s->hostile[s->board[sq]] >> q & 1; }
 
-static inline int unlist(State *s, int sq, int q)
+static inline int list_remove(State *s, int sq, int q)
 {
     int side = q >> 3, place = s->slot[sq], n = (int)--s->count[side];
     uint16_t last = s->pieces[side][n];
@@ -303,7 +303,7 @@ static inline int unlist(State *s, int sq, int q)
     return place;
 }
 
-static inline void relist(State *s, int sq, int q, int place)
+static inline void list_insert(State *s, int sq, int q, int place)
 {
     int side = q >> 3, n = (int)s->count[side]++;
     uint16_t moved = s->pieces[side][place];
@@ -314,9 +314,9 @@ static inline void relist(State *s, int sq, int q, int place)
 }
 
 /* Remove a man, or turn a mercenary's coat, and remember it. */
-static inline void take(State *s, int sq)
+static inline void remove_piece(State *s, int sq)
 {
-    int c = s->board[sq], q = c & 15, place = unlist(s, sq, q);
+    int c = s->board[sq], q = c & 15, place = list_remove(s, sq, q);
     s->key ^= s->zobrist[q][sq];
     s->caught[s->caught_top++] = (uint32_t)(sq | q << 9 | place << 13);
     if (MERCENARIES >> q & 1) {
@@ -330,13 +330,13 @@ static inline void take(State *s, int sq)
     }
 }
 
-static inline void give_back(State *s)
+static inline void restore_piece(State *s)
 {
     int entry = (int)s->caught[--s->caught_top], sq = entry & 511, q = entry >> 9 & 15;
     if (MERCENARIES >> q & 1)
         s->count[(q ^ 8) >> 3]--;
     s->board[sq] = (uint16_t)((s->board[sq] & ~15) | q);
-    relist(s, sq, q, entry >> 13);
+    list_insert(s, sq, q, entry >> 13);
 }
 
 static inline int add_once(State *s, int n, int sq)
@@ -468,7 +468,7 @@ static bool pair_falls(const State *s, int t)
 }
 
 /* Lift and place the piece, find every victim on that board, remove them; whether the king falls. */
-static inline bool strike(State *s, int o, int t)
+static inline bool apply(State *s, int o, int t)
 {
     int c = s->board[o], p = c & 15, side = p >> 3, n = 0;
     s->board[o] = (uint16_t)(c ^ p);
@@ -496,7 +496,7 @@ static inline bool strike(State *s, int o, int t)
     if (s->shieldwall && s->edge[t])
         n = wall_victims(s, t, n);
     for (int i = 0; i < n; i++)
-        take(s, s->flood[i]);
+        remove_piece(s, s->flood[i]);
     if (side == 0 && s->king && p != 5) {
         int away = abs((int)s->king - t);
         if ((away == 1 || away == STRIDE) && king_falls(s, t, p))
@@ -519,7 +519,7 @@ static void make(State *s, int move)
     s->u_caught[ply] = (int32_t)caught;
     s->u_side[ply] = (int8_t)side;
     s->played++;
-    bool fell = strike(s, o, t);
+    bool fell = apply(s, o, t);
     int n = (int)(s->caught_top - caught);
     if (n) {
         s->quiet = 0;
@@ -554,7 +554,7 @@ static void undo(State *s)
     s->side = side;
     s->taken[side] -= s->caught_top - caught;
     while (s->caught_top > caught)
-        give_back(s);
+        restore_piece(s);
     int c = s->board[t], p = c & 15;
     s->board[t] = (uint16_t)(c ^ p);
     s->board[o] |= (uint16_t)p;
@@ -587,7 +587,7 @@ static int occurrences(const State *s, int64_t root)
     return count;
 }
 
-static int stuck(const State *s)
+static int no_move_outcome(const State *s)
 {
     if (s->no_move == 0)
         return NO_LEGAL_MOVE | (s->side ? ATTACKERS_WIN : DEFENDERS_WIN);
@@ -619,11 +619,11 @@ static int adjudicate(State *s, int64_t root)
         verdict = QUIET_LIMIT | DRAW;
     else if (s->move_limit && s->played >= s->move_limit)
         verdict = MOVE_LIMIT | DRAW;
-    return verdict && !can_move(s) ? stuck(s) : verdict;
+    return verdict && !has_pseudo_legal_move(s) ? no_move_outcome(s) : verdict;
 }
 
 /* 0 unless a limit is so near that a search's values depend on the plies left to it. */
-static uint64_t horizon(const State *s)
+static uint64_t limit_salt(const State *s)
 {
     int64_t salt = 0;
     if (s->move_limit && s->move_limit - s->played < 64)
@@ -637,7 +637,7 @@ static uint64_t horizon(const State *s)
 
 static int64_t perft(State *s, int depth, int top)
 {
-    int end = generate(s, top);
+    int end = generate_pseudo_legal(s, top);
     int64_t leaves = 0;
     if (depth == 1)
         return end - top;
@@ -668,10 +668,10 @@ static int random_move(State *s)
     for (int i = 0; i < (n ? 256 : 0); i++) {
         int r = below(s, n), k = r % spread, o = s->pieces[s->side][r / spread];
         int t = k < size ? o - o % STRIDE + 1 + k : (k - size + 1) * STRIDE + o % STRIDE;
-        if (t != o && goes(s, o, t))
+        if (t != o && can_reach(s, o, t))
             return o | t << 9;
     }
-    int end = generate(s, 0);
+    int end = generate_pseudo_legal(s, 0);
     return end ? s->moves[below(s, end)] : 0;
 }
 
@@ -680,7 +680,7 @@ static int playout(State *s, int most)
     for (int i = 0; i < most && s->outcome == 0; i++) {
         int move = random_move(s);
         if (move == 0) {
-            s->outcome = stuck(s);
+            s->outcome = no_move_outcome(s);
             break;
         }
         make(s, move);
@@ -726,7 +726,7 @@ static bool king_pressed(const State *s, int t, int o)
 }
 
 /* A guess what a move is worth looking at: 255 escapes, 254 takes the king, else 32 per man taken. */
-static int weight(const State *s, int move)
+static int order_score(const State *s, int move)
 {
     int o = move & 511, t = move >> 9, p = piece_on(s, o), side = p >> 3, value = 0;
     if (p == KING && s->goal[t])
@@ -761,7 +761,7 @@ static inline int arrivals(State *s, int e, int side, int mask, int top, int beg
         int p = c & 15, move = o | e << 9;
         if (p == WALL || p >> 3 != side || !(mask >> p & 1))
             continue;
-        if ((special || !clear || s->limited) && !goes(s, o, e))
+        if ((special || !clear || s->limited) && !can_reach(s, o, e))
             continue;
         bool known = false;
         for (int i = begin; i < top; i++)
@@ -776,16 +776,16 @@ static int generate_noisy(State *s, int top)
 {
     int begin = top, side = (int)s->side, enemy = 1 - side, king = (int)s->king;
     if (s->uncommon) {
-        int end = generate(s, top);
+        int end = generate_pseudo_legal(s, top);
         for (int i = begin; i < end; i++)
-            if (weight(s, s->moves[i]))
+            if (order_score(s, s->moves[i]))
                 s->moves[top++] = s->moves[i];
         return top;
     }
     if (side == 1 && king)
         for (int k = 0; k < 4; k++)
             for (int d = DIRECTIONS[k], t = king + d; piece_on(s, t) == 0; t += d)
-                if (s->goal[t] && goes(s, king, t)) {
+                if (s->goal[t] && can_reach(s, king, t)) {
                     s->moves[top++] = king | t << 9;
                     break;
                 }
@@ -811,294 +811,11 @@ static int generate_noisy(State *s, int top)
 
 /* ---- Evaluation ---------------------------------------------------------------------------------------------- */
 
-enum { ROWS = 24 };
-
-/* What engine/evaluators/tafl_features.py counts, under the names it has there. */
-typedef struct {
-    int attackers_lost, defenders_lost, roads, ways, far_ways, goals, edges, region, room, pressure;
-    int near_attackers, far_attackers, beside_defenders, near_defenders, far_defenders, thin, empty;
-    int attackers_reach, defenders_reach;
-} Seen;
-
-static inline int ones(int32_t word) { return __builtin_popcount((uint32_t)word); }
-
-/* Where pieces of one row slide to within it. */
-static inline int32_t along(int32_t word, int32_t clear)
+/* Captures and the king's way home in centipawns for the side to move (engine/evaluators/networks/simple.py). */
+static int evaluate(const Weights *p, const State *s)
 {
-    int32_t left = word, right = word, p = clear, q = clear;
-    /* Written out: compilers make vector instructions of it only so. */
-    left |= p & left << 1, p &= p << 1, right |= q & right >> 1, q &= q >> 1;
-    left |= p & left << 2, p &= p << 2, right |= q & right >> 2, q &= q >> 2;
-    left |= p & left << 4, p &= p << 4, right |= q & right >> 4, q &= q >> 4;
-    left |= p & left << 8, p &= p << 8, right |= q & right >> 8, q &= q >> 8;
-    left |= p & left << 16, right |= q & right >> 16;
-    return (left | right) & clear;
-}
-
-/* As along, for pieces that go at most `reach` steps. */
-static inline int32_t along_limited(int32_t word, int32_t clear, int reach)
-{
-    int32_t left = word, right = word;
-    for (int k = 0; k < reach; k++) {
-        left |= clear & left << 1;
-        right |= clear & right >> 1;
-    }
-    return (left | right) & clear;
-}
-
-/* Add to `to` the squares of `clear` that pieces on `start` slide to along their columns. */
-static inline void climb(const int32_t *restrict start, const int32_t *restrict clear, int32_t *restrict to, int n)
-{
-    int32_t up = 0, down = 0;
-    for (int i = 3; i < n + 3; i++)
-        to[i] |= up = clear[i] & (up | start[i - 1]);
-    for (int i = n + 2; i > 2; i--)
-        to[i] |= down = clear[i] & (down | start[i + 1]);
-}
-
-/* As climb, for pieces that go at most `reach` steps. */
-static void climb_limited(const int32_t *start, const int32_t *clear, int32_t *to, int n, int reach)
-{
-    for (int i = 3; i < n + 3; i++) {
-        int32_t up = 0, down = 0, p = clear[i], q = p;
-        for (int k = 1; k <= reach; k++) {
-            if (i - k > 1) {
-                up |= p & start[i - k];
-                p &= clear[i - k];
-            }
-            if (i + k < n + 4) {
-                down |= q & start[i + k];
-                q &= clear[i + k];
-            }
-        }
-        to[i] |= up | down;
-    }
-}
-
-/* Set `to`: the squares of `clear` that pieces on `start` slide to, however far. */
-static void slide_set(const int32_t *restrict start, const int32_t *restrict clear, int32_t *restrict to, int n)
-{
-    for (int i = 0; i < ROWS; i++)
-        to[i] = along(start[i], clear[i]);
-    climb(start, clear, to, n);
-}
-
-/* As slide_set, for pieces that go at most `reach` steps. */
-static void step_set(const int32_t *start, const int32_t *clear, int32_t *to, int n, int reach)
-{
-    for (int i = 0; i < ROWS; i++)
-        to[i] = along_limited(start[i], clear[i], reach);
-    climb_limited(start, clear, to, n, reach);
-}
-
-/* Let a set grow, square by square, as far as `clear` goes. */
-static void flood_set(int32_t *restrict grown, const int32_t *restrict clear, int n)
-{
-    for (bool first = true;; first = false) {
-        int32_t more = 0;
-        for (int i = 0; i < ROWS; i++) {
-            int32_t new = grown[i] | along(grown[i], clear[i]);
-            more |= grown[i] ^ new;
-            grown[i] = new;
-        }
-        if (more == 0 && !first)
-            return;
-        more = 0;
-        for (int i = 3; i < n + 3; i++) {
-            int32_t new = clear[i] & grown[i - 1] & ~grown[i];
-            more |= new;
-            grown[i] |= new;
-        }
-        for (int i = n + 2; i > 2; i--) {
-            int32_t new = clear[i] & grown[i + 1] & ~grown[i];
-            more |= new;
-            grown[i] |= new;
-        }
-        if (more == 0)
-            return;
-    }
-}
-
-static void go_set(const int32_t *start, const int32_t *clear, int32_t *to, int n, int reach)
-{
-    if (reach >= n)
-        slide_set(start, clear, to, n);
-    else
-        step_set(start, clear, to, n, reach);
-}
-
-static int size_of(const int32_t *set, int n)
-{
-    int total = 0;
-    for (int i = 3; i < n + 3; i++)
-        total += ones(set[i]);
-    return total;
-}
-
-static inline void place(const State *s, int side, int32_t *set)
-{
-    for (int i = 0; i < s->count[side]; i++)
-        set[s->pieces[side][i] / STRIDE + 2] |= 1 << s->pieces[side][i] % STRIDE;
-}
-
-/* Where the king slides to, who stands on the square `bit` of a row. */
-static inline void king_lines(const int32_t *open, int32_t *to, int row, int32_t bit)
-{
-    memset(to, 0, ROWS * sizeof *to);
-    to[row] = along(bit, open[row]);
-    for (int i = row + 1; open[i] & bit; i++)
-        to[i] = bit;
-    for (int i = row - 1; open[i] & bit; i--)
-        to[i] = bit;
-}
-
-/* How far one side's pieces could go at once, along rows and along columns, in 32nds of the board. */
-static int reach_of(const int32_t *ours, const int32_t *open, int n, int reach)
-{
-    int32_t one[ROWS], two[ROWS] = {0};
-    if (reach >= n) {
-        for (int i = 0; i < ROWS; i++)
-            one[i] = along(ours[i], open[i]);
-        climb(ours, open, two, n);
-    } else {
-        for (int i = 0; i < ROWS; i++)
-            one[i] = along_limited(ours[i], open[i], reach);
-        climb_limited(ours, open, two, n, reach);
-    }
-    return 32 * (size_of(one, n) + size_of(two, n)) / (n * n);
-}
-
-static void look(const Weights *p, const State *s, Seen *seen)
-{
-    int32_t attackers[ROWS] = {0}, defenders[ROWS] = {0};
-    int32_t open[ROWS], one[ROWS], two[ROWS], goalward[ROWS], net[ROWS] = {0};
-    int n = (int)s->width, king = (int)s->king, row = king / STRIDE + 2, column = king % STRIDE;
-    memset(seen, 0, sizeof *seen);
-    seen->attackers_lost = (int)(p->attackers - s->count[0]);
-    seen->defenders_lost = (int)(p->defenders + 1 - s->count[1]);
-    if (king == 0)
-        return;
-    place(s, 0, attackers);
-    place(s, 1, defenders);
-    /* Roads, ways of two and three moves, and room. */
-    for (int i = 0; i < ROWS; i++)
-        open[i] = p->inside[i] & ~(attackers[i] | defenders[i]);
-    net[row] = 1 << column;
-    if (s->reach[KING] >= n)
-        king_lines(open, one, row, net[row]);
-    else
-        step_set(net, open, one, n, s->reach[KING]);
-    go_set(p->goals, open, goalward, n, s->reach[KING]);
-    for (int i = 3; i < n + 3; i++)
-        seen->roads += ones(one[i] & p->goals[i]);
-    for (int i = 0; i < ROWS; i++) {
-        one[i] &= ~p->goals[i];
-        goalward[i] &= ~p->goals[i];
-    }
-    if (seen->roads == 0) {
-        go_set(one, open, two, n, s->reach[KING]);
-        for (int i = 3; i < n + 3; i++) {
-            seen->ways += ones(one[i] & goalward[i]);
-            seen->far_ways += ones(two[i] & ~one[i] & goalward[i]);
-        }
-    }
-    seen->roads = least(seen->roads, 3);
-    seen->ways = least(seen->ways, 5);
-    seen->far_ways = least(seen->far_ways, 16);
-    seen->room = least(size_of(one, n), 14);
-    /* Where the king could go if all attackers stood still for ever and his own men made way. */
-    for (int i = 0; i < ROWS; i++) {
-        net[i] |= one[i];
-        open[i] = p->inside[i] & ~attackers[i];
-    }
-    flood_set(net, open, n);
-    int goals = 0;
-    for (int i = 3; i < n + 3; i++)
-        goals += ones(net[i] & p->goals[i]);
-    seen->goals = s->escape ? (goals ? 4 : 0) : least(goals, 4);
-    seen->edges = s->escape ? 32 * goals / most_of((int)p->goal_squares, 1) : 0;
-    seen->region = 32 * size_of(net, n) / (n * n);
-    /* Who stands around the king. */
-    int beside_attackers = 0;
-    for (int k = 0; k < 4; k++) {
-        int q = piece_on(s, king + DIRECTIONS[k]);
-        seen->pressure += helps_take(s, king + DIRECTIONS[k], KING);
-        beside_attackers += 1 <= q && q <= 5;
-        seen->beside_defenders += 9 <= q && q <= 13;
-    }
-    int near_attackers = 0, near_defenders = 0, far_attackers = 0, far_defenders = 0;
-    for (int i = row - 2; i <= row + 2; i++) {
-        int a = attackers[i] << 2 >> column & 31, d = defenders[i] << 2 >> column & 31;
-        far_attackers += ones(a);
-        far_defenders += ones(d);
-        if (abs(i - row) < 2) {
-            near_attackers += ones(a & 14);
-            near_defenders += ones(d & 14);
-        }
-    }
-    seen->near_attackers = near_attackers - beside_attackers;
-    seen->far_attackers = far_attackers - near_attackers;
-    seen->near_defenders = near_defenders - seen->beside_defenders - 1;
-    seen->far_defenders = far_defenders - near_defenders;
-    int below = 0, above = 0, left = 0, right = 0;
-    for (int i = 3; i < n + 3; i++) {
-        int here = ones(attackers[i]);
-        below += i < row ? here : 0;
-        above += i > row ? here : 0;
-        left += ones(attackers[i] & ((1 << column) - 1));
-        right += ones(attackers[i] >> (column + 1));
-    }
-    seen->thin = least(least(least(below, above), least(left, right)), 8);
-    seen->empty = (below == 0) + (above == 0) + (left == 0) + (right == 0);
-    for (int i = 0; i < ROWS; i++)
-        open[i] = p->free[i] & ~(attackers[i] | defenders[i]);
-    seen->attackers_reach = reach_of(attackers, open, n, s->reach[1]);
-    seen->defenders_reach = reach_of(defenders, open, n, s->reach[9]);
-}
-
-static int terms(Weights *p, const State *s)
-{
-    int64_t *out = p->terms, total = 0;
-    int side = (int)s->side, king = (int)s->king;
-    int half_a = (int)p->attackers / 2, half_d = (int)p->defenders / 2;
-    Seen seen;
-    look(p, s, &seen);
-    memset(out, 0, sizeof p->terms);
-    out[0] = (p->lost[0][0] * least(seen.attackers_lost, half_a) +
-              p->lost[0][1] * most_of(seen.attackers_lost - half_a, 0) +
-              p->lost[1][0] * least(seen.defenders_lost, half_d) +
-              p->lost[1][1] * most_of(seen.defenders_lost - half_d, 0)) >> 4;
-    if (king == 0)
-        return (int)out[0];
-    int64_t posts = -p->square[1][king], roads = p->road[side][seen.roads], company = 0;
-    for (int k = 0; k < 2; k++)
-        for (int i = 0; i < s->count[k]; i++)
-            posts += p->square[k][s->pieces[k][i]];
-    out[1] = posts >> 4;
-    out[2] = p->square[2][king] >> 4;
-    if (seen.ways)
-        roads += p->way[side][0] + p->way[side][1] * (seen.ways - 1);
-    if (seen.far_ways)
-        roads += p->far_way[side][0] + p->far_way[side][1] * seen.far_ways;
-    out[3] = roads >> 4;
-    out[4] = (p->goal[seen.goals] + p->edge * seen.edges + p->region * seen.region) >> 4;
-    out[5] = p->pressure[seen.pressure] >> 4;
-    const int around[5] = {seen.near_attackers, seen.far_attackers, seen.beside_defenders, seen.near_defenders,
-                           seen.far_defenders};
-    for (int i = 0; i < 5; i++)
-        company += p->near[i] * around[i];
-    out[6] = company >> 4;
-    out[7] = (p->thin * seen.thin + p->empty * seen.empty) >> 4;
-    out[8] = (p->room * seen.room + p->reach[0] * seen.attackers_reach + p->reach[1] * seen.defenders_reach) >> 4;
-    out[9] = (p->level + (side ? -p->tempo : p->tempo)) >> 4;
-    for (int i = 0; i < 10; i++)
-        total += out[i];
-    return (int)total;
-}
-
-static int evaluate(Weights *p, const State *s)
-{
-    int value = least(most_of(terms(p, s), -9000), 9000);
+    double units = (double)(10 * (s->taken[0] - s->taken[1]) + s->goal_distance[s->king]);
+    int value = least(most_of((int)(units * p->scale), -9000), 9000);
     return s->side == 0 ? value : -value;
 }
 
@@ -1111,26 +828,26 @@ enum { EXACT = 1, LOWER, UPPER, TABLE_MOVE = (1 << 18) - 1 };
 /* The data: move | value << 18 | depth << 34 | bound << 42 | generation << 44. */
 typedef struct { uint64_t key, data; } Entry;
 
-static inline Entry *bucket_of(const Search *w, Entry *table, uint64_t key)
+static inline Entry *bucket_of(const Search *td, Entry *table, uint64_t key)
 {
-    return table + (key & (uint64_t)w->mask) * BUCKET;
+    return table + (key & (uint64_t)td->mask) * BUCKET;
 }
 
-static inline int64_t probe(const Search *w, Entry *table, uint64_t key)
+static inline int64_t probe(const Search *td, Entry *table, uint64_t key)
 {
-    const Entry *entry = bucket_of(w, table, key);
+    const Entry *entry = bucket_of(td, table, key);
     for (int i = 0; i < BUCKET; i++)
         if (entry[i].key == key)
             return (int64_t)entry[i].data;
     return 0;
 }
 
-static inline void store(const Search *w, Entry *table, uint64_t key, int move, int value, int depth, int bound)
+static inline void store(const Search *td, Entry *table, uint64_t key, int move, int value, int depth, int bound)
 {
-    Entry *entry = bucket_of(w, table, key), *worst = entry;
+    Entry *entry = bucket_of(td, table, key), *worst = entry;
     int64_t worst_worth = 1LL << 40;
     for (int i = 0; i < BUCKET; i++) {
-        int64_t data = (int64_t)entry[i].data, age = (w->generation - (data >> 44)) & 63;
+        int64_t data = (int64_t)entry[i].data, age = (td->generation - (data >> 44)) & 63;
         if (entry[i].key == key) {
             if (move == 0)
                 move = (int)(data & TABLE_MOVE);
@@ -1145,7 +862,7 @@ static inline void store(const Search *w, Entry *table, uint64_t key, int move, 
     }
     worst->key = key;
     worst->data = (uint64_t)((int64_t)move | (int64_t)(value + 32768) << 18 | (int64_t)depth << 34 |
-                             (int64_t)bound << 42 | w->generation << 44);
+                             (int64_t)bound << 42 | td->generation << 44);
 }
 
 static inline int to_table(int value, int ply)
@@ -1155,52 +872,52 @@ static inline int to_table(int value, int ply)
 
 static inline int from_table(int value, int ply) { return to_table(value, -ply); }
 
-static inline int settled(int outcome, int side, int ply)
+static inline int terminal_value(int outcome, int side, int ply)
 {
     int winner = outcome >> 8;
     return winner == 3 ? 0 : winner == side + 1 ? MATE - ply : ply - MATE;
 }
 
-static inline bool tick(Search *w)
+static inline bool tick(Search *td)
 {
-    w->nodes++;
-    if (w->nodes >= w->node_limit || w->stop)
-        w->aborted = 1;
-    return w->aborted != 0;
+    td->nodes++;
+    if (td->nodes >= td->node_limit || td->stop)
+        td->aborted = 1;
+    return td->aborted != 0;
 }
 
-static inline void remember_line(Search *w, int ply, int move)
+static inline void update_pv(Search *td, int ply, int move)
 {
-    int length = w->pv_length[ply + 1];
-    w->pv[ply][ply] = move;
+    int length = td->pv_length[ply + 1];
+    td->pv[ply][ply] = move;
     for (int i = ply + 1; i < length; i++)
-        w->pv[ply][i] = w->pv[ply + 1][i];
-    w->pv_length[ply] = length;
+        td->pv[ply][i] = td->pv[ply + 1][i];
+    td->pv_length[ply] = length;
 }
 
 /* Bring the move with the highest order among the rest to place i. */
-static inline int next_best(State *s, Search *w, int i, int end)
+static inline int pick_move(State *s, Search *td, int i, int end)
 {
-    int best = i, order = w->order[i];
+    int best = i, order = td->order[i];
     for (int j = i + 1; j < end; j++)
-        if (w->order[j] > order) {
+        if (td->order[j] > order) {
             best = j;
-            order = w->order[j];
+            order = td->order[j];
         }
     int move = s->moves[best];
     if (best != i) {
         s->moves[best] = s->moves[i];
-        w->order[best] = w->order[i];
+        td->order[best] = td->order[i];
         s->moves[i] = move;
-        w->order[i] = order;
+        td->order[i] = order;
     }
     return move;
 }
 
 /* What was evaluated before is remembered: 48 bits of the key, 16 of the value. */
-static int assess(const State *s, Search *w, Weights *p)
+static int static_eval(const State *s, Search *td, Weights *p)
 {
-    uint64_t *word = &w->eval_cache[s->key >> (64 - __builtin_ctz(LENGTH(w->eval_cache)))], mark = s->key << 16;
+    uint64_t *word = &td->eval_cache[s->key >> (64 - __builtin_ctz(LENGTH(td->eval_cache)))], mark = s->key << 16;
     if (*word && *word >> 16 << 16 == mark)
         return (int)(*word & 65535) - 32768;
     int value = evaluate(p, s);
@@ -1208,38 +925,38 @@ static int assess(const State *s, Search *w, Weights *p)
     return value;
 }
 
-static int quiesce(State *s, Search *w, Weights *p, int alpha, int beta, int ply, int bottom, int top)
+static int quiesce(State *s, Search *td, Weights *p, int alpha, int beta, int ply, int bottom, int top)
 {
-    if (tick(w))
+    if (tick(td))
         return 0;
-    w->pv_length[ply] = ply;
-    if (ply > w->seldepth)
-        w->seldepth = ply;
-    int best = assess(s, w, p), side = (int)s->side;
+    td->pv_length[ply] = ply;
+    if (ply > td->seldepth)
+        td->seldepth = ply;
+    int best = static_eval(s, td, p), side = (int)s->side;
     if (best >= beta || ply >= bottom || top > ROOM)
         return best;
     alpha = most_of(alpha, best);
     int end = generate_noisy(s, top);
     for (int i = top; i < end; i++)
-        w->order[i] = weight(s, s->moves[i]);
+        td->order[i] = order_score(s, s->moves[i]);
     for (int i = top; i < end; i++) {
-        int move = next_best(s, w, i, end), value;
+        int move = pick_move(s, td, i, end), value;
         make(s, move);
-        int outcome = s->outcome ? (int)s->outcome : adjudicate(s, w->root);
+        int outcome = s->outcome ? (int)s->outcome : adjudicate(s, td->root);
         if (outcome) {
-            w->pv_length[ply + 1] = ply + 1;
-            value = settled(outcome, side, ply + 1);
+            td->pv_length[ply + 1] = ply + 1;
+            value = terminal_value(outcome, side, ply + 1);
         } else {
-            value = -quiesce(s, w, p, -beta, -alpha, ply + 1, bottom, end);
+            value = -quiesce(s, td, p, -beta, -alpha, ply + 1, bottom, end);
         }
         undo(s);
-        if (w->aborted)
+        if (td->aborted)
             return 0;
         if (value > best) {
             best = value;
             if (value > alpha) {
                 alpha = value;
-                remember_line(w, ply, move);
+                update_pv(td, ply, move);
                 if (value >= beta)
                     break;
             }
@@ -1249,63 +966,63 @@ static int quiesce(State *s, Search *w, Weights *p, int alpha, int beta, int ply
 }
 
 /* Move a history counter towards the bonus; it can never leave +-16384. Shifts round down, as the kernel does. */
-static inline void reward(Search *w, int side, int move, int bonus)
+static inline void update_history(Search *td, int side, int move, int bonus)
 {
-    int16_t *counter = &w->history[side][move];
+    int16_t *counter = &td->history[side][move];
     *counter = (int16_t)(*counter + bonus - (*counter * abs(bonus) >> 14));
 }
 
-static int search(State *s, Search *w, Entry *table, Weights *p, int depth, int alpha, int beta, int ply, int top)
+static int search(State *s, Search *td, Entry *table, Weights *p, int depth, int alpha, int beta, int ply, int top)
 {
     if (depth <= 0 || ply >= MAX_PLY - QUIET_PLIES - 1 || top > ROOM)
-        return quiesce(s, w, p, alpha, beta, ply, ply + QUIET_PLIES, top);
-    if (tick(w))
+        return quiesce(s, td, p, alpha, beta, ply, ply + QUIET_PLIES, top);
+    if (tick(td))
         return 0;
-    w->pv_length[ply] = ply;
-    if (ply > w->seldepth)
-        w->seldepth = ply;
+    td->pv_length[ply] = ply;
+    if (ply > td->seldepth)
+        td->seldepth = ply;
     alpha = most_of(alpha, ply - MATE);
     beta = least(beta, MATE - ply - 1);
     if (alpha >= beta)
         return alpha;
-    uint64_t key = s->key ^ horizon(s) * 0x9E3779B97F4A7C15ULL;
-    int64_t data = probe(w, table, key);
+    uint64_t key = s->key ^ limit_salt(s) * 0x9E3779B97F4A7C15ULL;
+    int64_t data = probe(td, table, key);
     int table_move = (int)(data & TABLE_MOVE), side = (int)s->side;
     if (data && beta - alpha == 1 && (data >> 34 & 255) >= depth) {
         int value = from_table((int)(data >> 18 & 65535) - 32768, ply), bound = (int)(data >> 42) & 3;
         if (bound == EXACT || (bound == LOWER && value >= beta) || (bound == UPPER && value <= alpha))
             return value;
     }
-    int end = generate(s, top);
+    int end = generate_pseudo_legal(s, top);
     if (end == top)
-        return settled(stuck(s), side, ply);
-    int first_killer = w->killers[ply][0], second_killer = w->killers[ply][1];
+        return terminal_value(no_move_outcome(s), side, ply);
+    int first_killer = td->killers[ply][0], second_killer = td->killers[ply][1];
     for (int i = top; i < end; i++) {
         int move = s->moves[i];
         if (move == table_move)
-            w->order[i] = 1 << 24;
+            td->order[i] = 1 << 24;
         else
-            w->order[i] = (weight(s, move) << 16) + (move == first_killer    ? 60001
-                                                     : move == second_killer ? 60000
-                                                                             : 20000 + w->history[side][move]);
+            td->order[i] = (order_score(s, move) << 16) + (move == first_killer    ? 60001
+                                                           : move == second_killer ? 60000
+                                                                                   : 20000 + td->history[side][move]);
     }
     int best = -INFINITE, best_move = 0, old_alpha = alpha;
     for (int i = top; i < end; i++) {
-        int move = next_best(s, w, i, end), value;
+        int move = pick_move(s, td, i, end), value;
         make(s, move);
-        int outcome = s->outcome ? (int)s->outcome : adjudicate(s, w->root);
+        int outcome = s->outcome ? (int)s->outcome : adjudicate(s, td->root);
         if (outcome) {
-            w->pv_length[ply + 1] = ply + 1;
-            value = settled(outcome, side, ply + 1);
+            td->pv_length[ply + 1] = ply + 1;
+            value = terminal_value(outcome, side, ply + 1);
         } else if (i == top) {
-            value = -search(s, w, table, p, depth - 1, -beta, -alpha, ply + 1, end);
+            value = -search(s, td, table, p, depth - 1, -beta, -alpha, ply + 1, end);
         } else {
-            value = -search(s, w, table, p, depth - 1, -alpha - 1, -alpha, ply + 1, end);
+            value = -search(s, td, table, p, depth - 1, -alpha - 1, -alpha, ply + 1, end);
             if (alpha < value && value < beta)
-                value = -search(s, w, table, p, depth - 1, -beta, -alpha, ply + 1, end);
+                value = -search(s, td, table, p, depth - 1, -beta, -alpha, ply + 1, end);
         }
         undo(s);
-        if (w->aborted)
+        if (td->aborted)
             return 0;
         if (value <= best)
             continue;
@@ -1314,68 +1031,68 @@ static int search(State *s, Search *w, Entry *table, Weights *p, int depth, int 
         if (value <= alpha)
             continue;
         alpha = value;
-        remember_line(w, ply, move);
+        update_pv(td, ply, move);
         if (value < beta)
             continue;
-        if (weight(s, move) == 0) {
-            if (w->killers[ply][0] != move) {
-                w->killers[ply][1] = w->killers[ply][0];
-                w->killers[ply][0] = move;
+        if (order_score(s, move) == 0) {
+            if (td->killers[ply][0] != move) {
+                td->killers[ply][1] = td->killers[ply][0];
+                td->killers[ply][0] = move;
             }
             int bonus = least(32 * depth * depth, 4096);
-            reward(w, side, move, bonus);
+            update_history(td, side, move, bonus);
             for (int j = top; j < i; j++)
-                reward(w, side, s->moves[j], -bonus);
+                update_history(td, side, s->moves[j], -bonus);
         }
         break;
     }
     int bound = best >= beta ? LOWER : best <= old_alpha ? UPPER : EXACT;
-    store(w, table, key, bound == UPPER ? 0 : best_move, to_table(best, ply), depth, bound);
+    store(td, table, key, bound == UPPER ? 0 : best_move, to_table(best, ply), depth, bound);
     return best;
 }
 
-static int search_root(State *s, Search *w, Entry *table, Weights *p, int depth)
+static int search_root(State *s, Search *td, Entry *table, Weights *p, int depth)
 {
     int alpha = -INFINITE, beta = INFINITE, side = (int)s->side;
-    w->root_best = -1;
-    w->pv_length[0] = 0;
-    for (int i = 0; i < w->root_count; i++) {
-        int move = w->root_moves[i], value;
+    td->root_best = -1;
+    td->pv_length[0] = 0;
+    for (int i = 0; i < td->root_count; i++) {
+        int move = td->root_moves[i], value;
         make(s, move);
-        int outcome = s->outcome ? (int)s->outcome : adjudicate(s, w->root);
+        int outcome = s->outcome ? (int)s->outcome : adjudicate(s, td->root);
         if (outcome) {
-            w->nodes++;
-            w->pv_length[1] = 1;
-            value = settled(outcome, side, 1);
+            td->nodes++;
+            td->pv_length[1] = 1;
+            value = terminal_value(outcome, side, 1);
         } else if (i == 0) {
-            value = -search(s, w, table, p, depth - 1, -beta, -alpha, 1, 0);
+            value = -search(s, td, table, p, depth - 1, -beta, -alpha, 1, 0);
         } else {
-            value = -search(s, w, table, p, depth - 1, -alpha - 1, -alpha, 1, 0);
-            if (value > alpha && !w->aborted)
-                value = -search(s, w, table, p, depth - 1, -beta, -alpha, 1, 0);
+            value = -search(s, td, table, p, depth - 1, -alpha - 1, -alpha, 1, 0);
+            if (value > alpha && !td->aborted)
+                value = -search(s, td, table, p, depth - 1, -beta, -alpha, 1, 0);
         }
         undo(s);
-        if (w->aborted)
+        if (td->aborted)
             break;
-        w->root_values[i] = value;
+        td->root_values[i] = value;
         if (value > alpha) {
             alpha = value;
-            w->root_best = i;
-            w->root_value = value;
-            remember_line(w, 0, move);
+            td->root_best = i;
+            td->root_value = value;
+            update_pv(td, 0, move);
         }
     }
     return alpha;
 }
 
 /* Iterative deepening to a depth; the best move of one iteration is the first of the next. */
-static void deepen(State *s, Search *w, Entry *table, Weights *p, int depth)
+static void deepen(State *s, Search *td, Entry *table, Weights *p, int depth)
 {
     for (int d = 1; d <= depth; d++) {
-        int value = search_root(s, w, table, p, d), best = (int)w->root_best, move = w->root_moves[best];
-        memmove(w->root_moves + 1, w->root_moves, (size_t)best * sizeof *w->root_moves);
-        w->root_moves[0] = move;
-        printf("depth %d %lld %d %d\n", d, (long long)w->nodes, value, move);
+        int value = search_root(s, td, table, p, d), best = (int)td->root_best, move = td->root_moves[best];
+        memmove(td->root_moves + 1, td->root_moves, (size_t)best * sizeof *td->root_moves);
+        td->root_moves[0] = move;
+        printf("depth %d %lld %d %d\n", d, (long long)td->nodes, value, move);
     }
 }
 
@@ -1436,11 +1153,11 @@ int main(int argc, char **argv)
         printf("results %lld %lld %lld %lld\n", (long long)s->tally[1], (long long)s->tally[2],
                (long long)s->tally[3], (long long)s->tally[4]);
     } else if (!strcmp(work, "search") && argc == 6) {
-        Search *w = record(argv[4], sizeof(Search));
+        Search *td = record(argv[4], sizeof(Search));
         Weights *p = record(argv[5], sizeof(Weights));
-        Entry *table = room_for((size_t)(w->mask + 1) * BUCKET * sizeof(Entry));
+        Entry *table = room_for((size_t)(td->mask + 1) * BUCKET * sizeof(Entry));
         start = clock();
-        deepen(s, w, table, p, number);
+        deepen(s, td, table, p, number);
     } else {
         fail("no such work", work);
         return 2;

@@ -16,11 +16,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hnefi.protocol.hosts.argument_types import whole
+
 from ..common.arguments import (
     add_variant_path,
     find_tafl_variant,
     let_interrupt_end_us,
-    many,
     parser,
     positive,
 )
@@ -185,10 +186,10 @@ def stability(
             last.clear()
             searcher.begin()
             searcher.search(position, Limits(nodes=min(20_000_000, nodes)), last.append)
-            record = searcher._record
+            record, tds = searcher.record, [td[0] for td in searcher.algorithm.threads]
             found["searches"] += 1
-            found["nodes"] += sum(int(td[0]["nodes"]) for td in searcher._threads)
-            found["strays"] += sum(int(td[0]["illegal_tt_moves"]) for td in searcher._threads)
+            found["nodes"] += sum(int(td["nodes"]) for td in tds)
+            found["strays"] += sum(int(td["illegal_tt_moves"]) for td in tds)
             found["changed"] += record.tobytes()[CORE] != position.new_record().tobytes()[CORE]
             found["wrong keys"] += int(setup.whole_key(record[0])) != int(record[0]["key"])
             found["bad lines"] += not _playable(position, last[-1].pv)
@@ -293,7 +294,7 @@ def main(argv: list[str]) -> int:
     )
     options.add_argument("--threads", metavar="A,B", help="compare these numbers of threads instead")
     options.add_argument(
-        "--stability", metavar="NODES", type=many, default=0, help="search N nodes and check"
+        "--stability", metavar="NODES", type=whole(0, 10**12 - 1), default=0, help="search N nodes and check"
     )
     options.add_argument("--chart", metavar="FILE", type=Path, help="nodes by depth, as .svg or .png")
     options.add_argument("--json", action="store_true", help="the figures as one JSON document")

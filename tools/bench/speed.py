@@ -3,6 +3,9 @@
 Wall time and absolute figures say more about the machine and its other guests than about the code. So the C
 reference, compiled here and now for this very processor, does the same work on the same records in the same run,
 turn and turn about; the best of several rounds counts, and what is reported is the ratio.
+
+The reference knows the rules, random games, and alpha-beta without any feature over the evaluator `simple`. What makes
+the search selective and what the engine's own evaluator counts change too often to be written twice.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hnefi.engine.games.tafl.variant import Variant
+from hnefi.protocol.hosts.text_table import aligned
 
 from ..common.arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, parser, positive
 
@@ -28,6 +32,13 @@ REFERENCE = Path(__file__).with_name("reference.c")
 FLAGS = ("-std=gnu11", "-O3", "-march=native")
 COMPILERS = ("cc", "gcc", "clang")
 
+C_TYPES = {"f8": "double"} | {
+    f"{kind}{size}": f"{word}{8 * size}_t"
+    for kind, word in (("i", "int"), ("u", "uint"))
+    for size in (1, 2, 4, 8)
+}
+"""What numpy's scalars are called in C."""
+EVALUATOR = "simple"
 HASH_MIB = 16
 MIDDLE_PLIES = 2
 """The position from the middle of a game stands after so many random plies for each file of the board."""
@@ -103,9 +114,8 @@ def layout(types: dict[str, Any]) -> str:
         lines.append("typedef struct {")
         for key, kind, _ in fields:
             scalar, shape = kind.subdtype or (kind, ())
-            integer = {"u": "uint", "i": "int"}[scalar.kind]
             lengths = "".join(f"[{length}]" for length in shape)
-            lines.append(f"    {integer}{8 * scalar.itemsize}_t {key}{lengths};")
+            lines.append(f"    {C_TYPES[scalar.str[1:]]} {key}{lengths};")
         lines.append(f"}} {name};")
         lines += [
             f'_Static_assert(offsetof({name}, {key}) == {offset}, "{key}");' for key, _, offset in fields
@@ -147,11 +157,11 @@ def run_reference(program: Path, command: Sequence[str]) -> tuple[float, tuple[s
 
 def record_types() -> dict[str, Any]:
     """The types of the records both programs work on, by their names in C."""
-    from hnefi.engine.evaluators.tafl import DEFAULT
+    from hnefi.engine.evaluators.loaded import LOADED
     from hnefi.engine.games.tafl.state import TAFL
     from hnefi.engine.search.alphabeta import SEARCH
 
-    return {"State": TAFL, "Search": SEARCH, "Weights": DEFAULT}
+    return {"State": TAFL, "Search": SEARCH, "Weights": LOADED}
 
 
 class _Bench:
@@ -248,7 +258,7 @@ class _Bench:
         from hnefi.engine.search.table import BUCKET
 
         state = record[0]
-        weights = evaluators.parameters("default", self._variant)
+        weights = evaluators.parameters(EVALUATOR, self._variant)
         entries = HASH_MIB * (1 << 20) // 16
         table = np.zeros(entries * 2, np.uint64)
         fresh = np.zeros(1, alphabeta.SEARCH).view(np.recarray)
@@ -296,8 +306,8 @@ class _Bench:
 
 def compile_kernels() -> None:
     """Compile in another process what the cache lacks: one that has just compiled runs its kernels a tenth slower."""
-    command = [sys.executable, "-c", "from hnefi.engine.warmup import load, warm; load() or warm()"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    code = "from hnefi.engine import warmup as w; [w.warm_portion(f'tafl {what}') for what in ('alphabeta', 'others')]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     if done.returncode:
         raise BenchError(f"the kernels do not compile:\n{done.stderr.rstrip()}")
 
@@ -352,14 +362,7 @@ def table_of(timings: Sequence[Timing]) -> str:
                 f"{row['target']:.2f}",
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if i else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
+    return "\n".join(aligned(rows, left=(0,)))
 
 
 def main(argv: list[str]) -> int:

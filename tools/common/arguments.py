@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.flags import Help, Parser
+from hnefi.protocol.hosts.argument_types import whole
 
 from .interrupts import let_them_end_us
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_variant import AnyVariant
     from hnefi.engine.games.tafl.variant import Variant
+
+natural = whole(0)
+positive = whole(1)
 
 
 def parser(command: str, description: str, examples: Sequence[str] = ()) -> Parser:
@@ -93,27 +97,3 @@ def find_tafl_variant(options: argparse.ArgumentParser, word: str, path: str | N
 def let_interrupt_end_us() -> None:
     """Ctrl-C ends the program at once, without a word: compiled kernels never look at Python's own handler."""
     let_them_end_us()
-
-
-def natural(text: str) -> int:
-    """A whole number from 0 on, as the type of an argument."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected a whole number from 0 on")
-    return int(text)
-
-
-def many(text: str) -> int:
-    """A whole number from 0 on of up to twelve digits, as the type of an argument: nodes, for one."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 12):
-        raise argparse.ArgumentTypeError(
-            f"{text[:80]!r}: expected a whole number from 0 on, of at most twelve digits"
-        )
-    return int(text)
-
-
-def positive(text: str) -> int:
-    """A whole number from 1 on, as the type of an argument."""
-    number = natural(text)
-    if number == 0:
-        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected a whole number from 1 on")
-    return number

@@ -20,7 +20,7 @@ from hnefi.engine.compile.progress import Progress, listening
 PAUSE = 10.0
 """Seconds between two plain lines, at least."""
 STALE = 2.5
-"""Seconds after the last report when nobody compiles any more."""
+"""Seconds after the last report when compiling counts as over."""
 BAR = 20
 
 
@@ -100,8 +100,14 @@ class _State:
 
 
 def report(progress: Progress) -> None:
-    """Show what an engine or a worker says about its compiling, where such lines are shown."""
+    """Show what an engine or a worker says about its compiling, where such lines are shown; once, that nothing can be
+    kept."""
     if _State.line is not None:
+        if progress.unkept:
+            from hnefi.engine.compile.cache import tell_unkept
+            from hnefi.protocol.hosts.text_table import safe
+
+            tell_unkept(safe(progress.unkept))
         _State.line(progress)
 
 

@@ -30,8 +30,10 @@ TWICE = 0.2
 """Interrupts so near to each other are one: `timeout`, and shells, signal a process and then its whole group."""
 BY_SIGNAL = 128
 """A shell adds this to the number of the signal that ended a command."""
-SAYING = 0.2
-"""Seconds in which the last words must be out."""
+SAYING = 0.5
+"""Seconds in which the last words must be out, counted from when the system lets the thread that says them run."""
+SCHEDULED = 10.0
+"""Seconds in which it does so, however busy it is."""
 
 Words = Callable[[], Sequence[str]]
 
@@ -56,7 +58,7 @@ class Caught:
         self._changed = threading.Condition()
 
     def check(self) -> None:
-        """Interrupted if somebody asked for an end."""
+        """Interrupted if a signal asked for an end."""
         if self.asked.is_set():
             raise Interrupted
 
@@ -132,10 +134,17 @@ class Caught:
 
     def leave(self) -> None:
         """End the process and its children at once, after the last words."""
-        # Whoever reads standard error may have stopped, or the main thread may hold the stream's lock.
-        words = threading.Thread(target=self.say, daemon=True)
+        # The reader of standard error may have stopped, or the main thread may hold the stream's lock.
+        running = threading.Event()
+
+        def say() -> None:
+            running.set()
+            self.say()
+
+        words = threading.Thread(target=say, daemon=True)
         words.start()
         kill_children()
+        running.wait(SCHEDULED)
         words.join(SAYING)
         _exit(INTERRUPTED)
 
@@ -192,7 +201,7 @@ class caught:  # noqa: N801 - used as a function
 
 
 def check() -> None:
-    """Interrupted if somebody asked the running command to end."""
+    """Interrupted if a signal asked the running command to end."""
     if _State.caught is not None:
         _State.caught.check()
 
@@ -232,14 +241,22 @@ def let_them_end_us() -> None:
 def undone(undo: Callable[[], object]) -> Iterator[None]:
     """Call `undo` at the end of the block, also where interrupts end the process (`let_them_end_us`) in it."""
 
+    ending = threading.Event()
+
     def end(number: int) -> None:
-        undo()
-        _exit(BY_SIGNAL + number)
+        ending.set()
+        try:
+            undo()
+        finally:
+            _exit(BY_SIGNAL + number)
 
     release = _catch(end)
     try:
         yield
     finally:
+        if ending.is_set():
+            # What went wrong in the block did so because of `undo`: there is nothing to be said about it.
+            threading.Event().wait()
         undo()
         release()
 
@@ -255,7 +272,8 @@ def is_program() -> None:
 
 
 def ended(status: int) -> int:
-    """The exit status of a command that is over. After an interrupt nobody waits for what still runs in threads."""
+    """The exit status of a command that is over. After an interrupt it does not wait for work that still runs in
+    threads."""
     if _State.interrupted is not None:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):

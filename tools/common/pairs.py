@@ -15,7 +15,7 @@ from .statistics import wilson
 
 Side = Literal[0, 1]
 Winner = Literal["a", "d", "draw"]
-"""Attackers, defenders or nobody."""
+"""Won by the attackers, won by the defenders, or drawn."""
 Bucket = Literal["LL", "LD", "WL", "DD", "WD", "WW"]
 """A pair as one engine sees it. WL: the same side won twice; this and DD share the middle of the five counts."""
 BUCKETS: tuple[Bucket, ...] = ("LL", "LD", "WL", "DD", "WD", "WW")

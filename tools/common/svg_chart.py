@@ -19,7 +19,7 @@ from xml.sax.saxutils import escape
 
 INK, SOFT, RULE, PAPER = "#24222a", "#66616e", "#dcd8e0", "#ffffff"
 COLOURS: Final = ("#0a64a4", "#c8500a", "#0b7a58", "#8a3a8f", "#9a6c00", "#3b3b44", "#b02035", "#2d7f93")
-"""Of curves beside each other: told apart by those who see few colours, and dark enough on white."""
+"""Colours of curves: distinguishable for colour-blind readers, and dark enough on white."""
 SHAPES: Final = ("circle", "square", "triangle", "diamond", "down", "cross", "plus", "star")
 DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "12 3", "4 2 1 2")
 SIZE: Final = 12
@@ -57,7 +57,7 @@ def _width(sign: str) -> float:
 
 
 def wrapped(text: str, width: float, size: float = SIZE) -> list[str]:
-    """`text` in lines of at most `width`, broken between words, behind a sign between words, else anywhere."""
+    """`text` in lines of at most `width`, broken between words, behind punctuation between words, else anywhere."""
     lines: list[str] = []
     line = ""
     for word in text.split(" "):

@@ -380,7 +380,8 @@ async def fen_short(engine: EngineUnderTest) -> str:
 
 @step()
 async def bad_fen(engine: EngineUnderTest) -> str:
-    """What is no position is refused with an error line (after `uti`); the engine lives and the position stays."""
+    """A text that is no position is refused with an error line (after `uti`); the engine lives and the position
+    stays."""
     transport = await engine.ready()
     before = await transport.ask("query fen") if engine.uti else []
     for text in BAD_POSITIONS:

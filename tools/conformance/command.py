@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.wording import nearest, shorten
+from hnefi.protocol.hosts.argument_types import number
 
 from ..common.arguments import find_variant, parser
 
@@ -116,7 +117,7 @@ def build_parser() -> argparse.ArgumentParser:
             "--list",
         ],
     )
-    options.add_argument("engine", metavar="ENGINE", nargs="?", help="the program")
+    options.add_argument("engine", metavar="ENGINE", nargs="?", help="the program, or one of `hnefi engines`")
     options.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its own arguments")
     options.add_argument(
         "--player", metavar="NAME", help="our own engine with this player, or with a player's file"
@@ -141,7 +142,7 @@ def build_parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--timeout",
         metavar="SECONDS",
-        type=_seconds,
+        type=number(0.05, 3600, "seconds"),
         help="how long one answer may take at most (10; six times as long before the first readyok)",
     )
     options.add_argument(
@@ -149,16 +150,6 @@ def build_parser() -> argparse.ArgumentParser:
     )
     options.add_argument("--json", action="store_true", help="the results as one JSON object at the end")
     return options
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.05 <= value <= 3600:
-        raise argparse.ArgumentTypeError(f"{shorten(text)}: expected seconds from 0.05 to 3600")
-    return value
 
 
 def all_steps() -> list[Step]:
@@ -185,6 +176,7 @@ def engine_command(options: argparse.ArgumentParser, arguments: argparse.Namespa
     if (arguments.engine is None) == (arguments.player is None):
         options.error("expected the program of an engine, or --player NAME")
     from hnefi import players
+    from hnefi.protocol.hosts import registry
 
     if arguments.player is not None:
         from hnefi.protocol.client import own_command
@@ -196,6 +188,14 @@ def engine_command(options: argparse.ArgumentParser, arguments: argparse.Namespa
         if player.variant and not arguments.variant:
             arguments.variant = player.variant
         return own_command("--player", arguments.player)
+    try:
+        engine = registry.find(arguments.engine)
+    except ValueError as error:
+        options.error(str(error))
+    if engine is not None:
+        if engine.variants and not arguments.variant:
+            arguments.variant = engine.variants[0]
+        return [*engine.words, *arguments.arguments]
     if shutil.which(arguments.engine) is None:
         hint = f" (did you mean --player {arguments.engine}?)" if arguments.engine in players.names() else ""
         options.error(f"{shorten(arguments.engine)}: no program that can be run{hint}")

@@ -159,7 +159,7 @@ async def end_of_input_search(engine: EngineUnderTest) -> str:
 
 @step(needs="go-infinite")
 async def closed_output(engine: EngineUnderTest) -> str:
-    """When nobody can read its output any more, the process ends within {end} s of its next words."""
+    """When its output is closed, the process ends within {end} s of its next words."""
     transport = await engine.ready()
     await transport.send("go infinite")
     transport.hang_up()

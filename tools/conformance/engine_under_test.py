@@ -1,4 +1,4 @@
-"""The state of a check: the engine under test, started anew whenever it is needed, and the game it plays.
+"""The state of a check: the engine under test, started again whenever it is needed, and the game it plays.
 
 Positions are reached by moves from the variant's start, because not every engine reads every FEN.
 """
@@ -42,7 +42,7 @@ REPETITIONS = 12
 
 
 class EngineUnderTest:
-    """The engine under test, started anew whenever a step has used it up, and what is known about it."""
+    """The engine under test, started again whenever a step has used it up, and what is known about it."""
 
     def __init__(
         self,
@@ -239,7 +239,7 @@ class EngineUnderTest:
         return self._winning
 
     def finished(self) -> Position:
-        """A game that somebody has won by the last move."""
+        """A game that was won by the last move."""
         position, wins = self.winning()
         return played(position, [min(wins)])
 

@@ -30,7 +30,7 @@ class Slow(Failed):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: an `act` that returns what is worth telling about a good engine, raises `Failed` for a bad one and
+    """One step: an `act` that returns what is worth reporting of a good engine, raises `Failed` for a bad one and
     `Skipped` where the engine does not offer what it asks for. It begins by asking the walk for the state it needs
     and leaves no search running; `expected` is its docstring, in which the names of `Patience` stand for numbers.
 

@@ -22,7 +22,7 @@ from hnefi.protocol.process import Exit, Listener, Process
 from hnefi.protocol.search import Patience as Waiting
 
 UNREAD_LIMIT = 32 * 1024 * 1024
-"""So many bytes of lines nobody has looked at are kept; what comes beyond is dropped."""
+"""So many bytes of unread lines are kept; the rest is dropped."""
 OVERHEAD = 100
 """What a line costs besides its bytes."""
 NOTED_WIDTH = 400
@@ -73,7 +73,7 @@ class Wire(Process):
     orphans: int | None = None
 
     def hang_up(self) -> None:
-        """Close our end of its standard output: whatever it writes from now on, nobody can read."""
+        """Close our end of its standard output: it can write no more from now on."""
         self._forget(self._stdout)
         self._stdout = None
 
@@ -83,7 +83,7 @@ class Wire(Process):
 
 
 def group_members(leader: int) -> int | None:
-    """How many living processes, without `leader`, are in the group it founded; None where nobody tells."""
+    """How many living processes, without `leader`, are in the group it founded; None where the system does not say."""
     if sys.platform != "linux":
         return None
     members = 0
@@ -139,7 +139,7 @@ class Transport(Listener):
         return self._wire.error_tail()
 
     async def ended(self, seconds: float) -> Exit | None:
-        """How the process ended, None if it lives on for so long."""
+        """How the process ended, None if it is still alive after that time."""
         return await self._wire.wait(seconds)
 
     def close_input(self) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hnefi.protocol.hosts.text_table import aligned
+
 from ..common.arguments import add_variant_path, find_variant, natural, parser, positive
 
 if TYPE_CHECKING:
@@ -113,34 +115,27 @@ def _whole(evaluator: Evaluator) -> dict[str, Any]:
 def _described(file: str, evaluator: Evaluator, path: str | None) -> Iterator[str]:
     output = evaluator.output
     count = sum(array.size for array in evaluator.arrays.values())
-    yield from _columns(
-        {
-            "architecture": evaluator.network.text,
-            "source": evaluator.network.module.SOURCE,
-            "inputs": evaluator.network.encoding,
-            "output": f"{output['meaning']} for the attackers, {output['scale']:g} centipawns per unit",
-            "rules": f"{evaluator.variant} ({evaluator.game}), {_known(evaluator, path)}",
-            "weights": f"{count}, SHA-256 {evaluator.sha256}",
-            "players": ", ".join(_players(file)) or "no shipped player uses this file",
-            **{
-                key: value if isinstance(value, str) and value.isprintable() else json.dumps(value)
-                for key, value in evaluator.document.items()
-                if key != "output"
-            },
-        }
-    )
+    facts = {
+        "architecture": evaluator.network.text,
+        "source": evaluator.network.module.SOURCE,
+        "inputs": evaluator.network.encoding,
+        "output": f"{output['meaning']} for the attackers, {output['scale']:g} centipawns per unit",
+        "rules": f"{evaluator.variant} ({evaluator.game}), {_known(evaluator, path)}",
+        "weights": f"{count}, SHA-256 {evaluator.sha256}",
+        "players": ", ".join(_players(file)) or "no shipped player uses this file",
+        **{
+            key: value if isinstance(value, str) and value.isprintable() else json.dumps(value)
+            for key, value in evaluator.document.items()
+            if key != "output"
+        },
+    }
+    yield from (f"  {line}" for line in aligned([*facts.items()]))
     if evaluator.arrays:
         yield f"  {'array':<18}{'shape':<16}{'mean':>11}{'deviation':>11}{'least':>11}{'most':>11}"
     for name, array in evaluator.arrays.items():
         shape = " x ".join(map(str, array.shape))
         numbers = (array.mean(), array.std(), array.min(), array.max()) if array.size else ()
         yield f"  {name:<18}{shape:<16}" + "".join(f"{float(number):>11.4g}" for number in numbers)
-
-
-def _columns(pairs: dict[str, str]) -> Iterator[str]:
-    width = max(map(len, pairs))
-    for name, text in pairs.items():
-        yield f"  {name:<{width}}  {text}"
 
 
 def _known(evaluator: Evaluator, path: str | None) -> str:
@@ -241,7 +236,7 @@ def verify(argv: list[str]) -> int:
 
 
 def verified(file: str, variant: AnyVariant | None, arguments: argparse.Namespace) -> str:
-    """What was found in a file that is all right; ValueError if it is not."""
+    """What a correct file contains; ValueError if it is not."""
     from hnefi.engine.evaluators import files
     from hnefi.engine.games import find
 

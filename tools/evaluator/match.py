@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED
+from hnefi.protocol.hosts.text_table import aligned
 
 from ..common import interrupts
 from ..common.arguments import add_variant_path, find_tafl_variant, natural, parser, positive
@@ -19,10 +20,10 @@ from ..common.arguments import add_variant_path, find_tafl_variant, natural, par
 if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
 
-    from ..experiments.tally import Tally
+    from ..common.matches import Tally
 
 WORDS = ("random", "simple", "zero", "default")
-"""Who can be named besides files: a blind random mover, two without weights, and the hand-written terms."""
+"""Players that can be named besides files: a blind random mover, two without weights, and the hand-written terms."""
 CHUNK = 5
 """Matches that are played in one piece."""
 HEAD = (
@@ -121,7 +122,11 @@ def main(argv: list[str]) -> int:
             key = f"match {given.seed} {depth}"
             tally = _play(variant, sides, depth, given.pairs, key, given.jobs or len(os.sched_getaffinity(0)))
             rows.append(Row(depth, tally))
-    print("\n".join(_aligned([HEAD, *(row.cells() for row in rows)])) if rows else "no depth was finished")
+    print(
+        "\n".join(aligned([HEAD, *(row.cells() for row in rows)], left=()))
+        if rows
+        else "no depth was finished"
+    )
     if caught.ended:
         return INTERRUPTED
     if given.note:
@@ -175,9 +180,9 @@ def _side(name: str, variant: Variant) -> Any:
 def _play(variant: Variant, sides: Sequence[Any], depth: int, matches: int, key: str, jobs: int) -> Tally:
     from hnefi.engine.selfplay.match import Contestant
 
-    from ..evolve.executor import in_threads
-    from ..evolve.progress import duration
-    from ..experiments.tally import play, total
+    from ..common.live import duration
+    from ..common.matches import play, total
+    from ..common.workers import in_threads
 
     ours, theirs = (
         Contestant("random") if params is None else Contestant("minimax", depth, params) for params in sides
@@ -200,9 +205,3 @@ def _play(variant: Variant, sides: Sequence[Any], depth: int, matches: int, key:
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     return total([done[number] for number in sorted(done)])
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -23,7 +23,7 @@ from . import options
 from .options import OptionError
 
 if TYPE_CHECKING:
-    from .executor import Executor
+    from .contestants import Executor
     from .folder import Folder
     from .progress import Progress
     from .run import Checkpoint, Plan, Step
@@ -74,13 +74,13 @@ def _overview() -> str:
 
 
 def _guarded(action: Callable[[], int]) -> int:
-    """What cannot be done is one sentence on standard error and an exit code."""
+    """Errors are one sentence on standard error and an exit code."""
     try:
         return action()
     except OptionError as error:
         print(f"hnefi evolve: {error}", file=sys.stderr)
     except Exception as error:
-        from .executor import WorkerFailed
+        from ..common.workers import WorkerFailed
         from .folder import FolderError
 
         if not isinstance(error, (FolderError, WorkerFailed)):
@@ -100,7 +100,7 @@ def _parser(command: str, description: str) -> Parser:
 
 
 def _add_common(to: argparse.ArgumentParser) -> None:
-    """What is no part of a run's results."""
+    """Options that do not affect a run's results."""
     _add_hands(to)
     to.add_argument(
         "--save-player", metavar="NAME", help="write the champion as NAME.toml and NAME.safetensors"
@@ -232,13 +232,12 @@ def _run(
     variant_path: str,
 ) -> int:
     """Evolve until every run is complete; exit code 1 if interrupted."""
-    from .executor import cores
-    from .folder import Folder, config_of
-    from .players import expect_name
+    from ..common.workers import cores
+    from .folder import Folder, config_of, expect_player
     from .progress import Progress
 
     if given.save_player:
-        expect_name(given.save_player)
+        expect_player(given.save_player)
         if len(plans) > 1:
             raise OptionError(f"--save-player with {len(plans)} runs: expected one run")
     jobs = given.jobs or cores()
@@ -251,9 +250,7 @@ def _run(
         }
         start = {seed: folder.checkpoint.generation for seed, folder in folders.items()}
         progress = Progress(sys.stdout, start, first.generations, quiet=given.quiet, plain=given.plain)
-        progress.say(_heading(first, len(plans), out))
-        if any(start.values()):
-            progress.say(f"continues after generation {min(start.values())}")
+        progress.say(_heading(first, len(plans), out, min(start.values()) if any(start.values()) else None))
 
         def words() -> list[str]:
             progress.end()
@@ -282,31 +279,33 @@ def _run(
             (drawn,) = curves.write(out, list(paths.values()))
             progress.say(f"curves {drawn}")
         if given.save_player:
-            from .folder import CHAMPION
-            from .players import save
+            from .folder import CHAMPION, save_player
 
             (folder,) = folders.values()
-            made = save(given.save_player, first, folder.path / CHAMPION, folder.checkpoint.generation)
+            made = save_player(given.save_player, first, folder.path / CHAMPION, folder.checkpoint.generation)
             progress.say(f"player {made}")
     return 0
 
 
-def _heading(plan: Plan, runs: int, out: Path) -> str:
+def _heading(plan: Plan, runs: int, out: Path, after: int | None) -> str:
+    """What is evolved, and where; `after` is the generation from which it goes on, of several runs the earliest."""
     weights = f"{plan.encoding.size:,} weights"
     count = plan.network.count(plan.variant)
     if count != plan.encoding.size:
         weights = f"{plan.encoding.size:,} free of {count:,} weights"
     seeds = f"seed {plan.seed}" if runs == 1 else f"{runs} seeds from {plan.seed}"
-    return (
-        f"{plan.algorithm} on {plan.variant.name}, {plan.values['network']} ({weights}), {seeds}, into {out}"
-    )
+    what = f"{plan.algorithm} on {plan.variant.name}, {plan.values['network']} ({weights}), {seeds}"
+    if after is None:
+        return f"{what}, into {out}"
+    found = "the run" if runs == 1 else "the runs"
+    return f"continuing {found} in {out} after generation {after}: {what}"
 
 
 def _evolve_all(
     plans: Mapping[int, Plan], folders: Mapping[int, Folder], progress: Progress, jobs: int, backend: str
 ) -> None:
     """Runs side by side in processes; or one after the other, their games in threads."""
-    from .executor import Executor
+    from .contestants import Executor
 
     if len(plans) == 1 or (jobs == 1 and not backend):
         for seed, plan in plans.items():
@@ -342,7 +341,7 @@ def _wave(
     backend: str,
 ) -> None:
     """Every unfinished run a piece further: each process has some runs, and the same time for all of them together."""
-    from .executor import through_joblib
+    from ..common.workers import through_joblib
     from .run import code_version
 
     groups = _groups(sorted(unfinished, key=lambda seed: folders[seed].checkpoint.generation), jobs)
@@ -376,7 +375,7 @@ def _advance(
     """A job in another process: some generations of each of some runs."""
     import socket
 
-    from .executor import WorkerFailed
+    from ..common.workers import WorkerFailed
     from .run import advance, code_version
 
     if code_version() != code:
@@ -434,10 +433,12 @@ def _old_rank(algorithm: str, argv: Sequence[str]) -> list[str] | None:
 
 
 def _rank(argv: Sequence[str]) -> int:
+    from hnefi.protocol.hosts.text_table import table
+
+    from ..common.workers import cores
     from . import rank
-    from .executor import Executor, cores
+    from .contestants import Executor
     from .folder import Folder, config_of
-    from .progress import table
 
     parser = _rank_parser()
     given = parser.parse_args(argv)
@@ -460,7 +461,7 @@ def _rank(argv: Sequence[str]) -> int:
         for name, one in report["confirmed"].items()
     ]
     head = (f"generation {report['generation']}", "won", "drawn", "lost", "95 % of won", "by captures")
-    for line in table(head, rows):
+    for line in table(head, rows, left=(0,), free=0):
         say(line)
     say(f"{out / rank.FOLDER / rank.CHAMPION}")
     return 0

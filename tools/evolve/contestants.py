@@ -1,11 +1,16 @@
-"""Who plays: networks by their weights, and the fixed opponents; whole games between them inside kernels."""
+"""The players: networks by their weights, and the fixed opponents; whole games between them inside kernels.
+
+Kernels release the interpreter's lock, so one run on one machine wants threads: a generation may take no more than a
+tenth of a second.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +18,15 @@ import numpy as np
 from hnefi.engine.evaluators.network import Network
 from hnefi.engine.games.base_variant import AnyVariant
 
-from ..common.streams import Purpose
-from .fitness import Games
+from ..common.matches import Games, finished
+from ..common.workers import in_threads, through_joblib
+from .algorithm import Purpose
+from .fitness import Schedule
+
+JOB_SECONDS = 1.0
+"""What a job in another process takes at least."""
+PARTS = 8
+"""Parts of a generation for each thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +64,7 @@ class Contestants:
         return Table(self.variant, seated)
 
     def _params(self, place: int) -> Any:
-        """The parameters of whoever is in a place of the first row."""
+        """The parameters of the player in a place of the first row."""
         if place < len(self.weights):
             return self.network.record(self.variant, self.weights[place])
         if self.fixed[place - len(self.weights)] == Purpose.SIMPLE:
@@ -87,7 +99,36 @@ def _play(table: Any, attackers: Any, defenders: Any, seeds: Any) -> Any:
     return games
 
 
-def finished(games: Any) -> Games:
-    """The results of games (matches x 2). An outcome is the reason plus 256 times (winner + 1), 0 if nobody won."""
-    winner = np.where(games["outcome"] == 0, 2, (games["outcome"] >> 8) - 1)
-    return Games(winner, games["taken"].astype(np.int64), games["plies"], games["evaluations"])
+@dataclass(slots=True)
+class Executor:
+    """Plays the schedules of one run with `jobs` threads, or processes of a `backend` where that pays."""
+
+    jobs: int = 1
+    backend: str = ""
+    _seconds_per_match: float = field(default=0.0, init=False)
+
+    def __call__(self, contestants: Contestants, schedule: Schedule) -> Games:
+        """The results of all games; they depend on neither `jobs` nor `backend`."""
+        began = time.monotonic()
+        count = len(schedule)
+        seconds = self._seconds_per_match * count
+        remote = bool(self.backend) and seconds > 2 * JOB_SECONDS
+        # Local parts cost nothing, so there are enough that no worker waits long for the last.
+        number = 2 * min(self.jobs, int(seconds / JOB_SECONDS)) if remote else PARTS * self.jobs
+        parts = _parts(count, number if self.jobs > 1 else 1)
+        pairs = [column.reshape(-1, 2) for column in schedule.games]
+        carry_out = partial(play, contestants) if remote else at_tables(contestants)
+        jobs = [partial(carry_out, *(column[part].ravel() for column in pairs)) for part in parts]
+        found = None
+        results = through_joblib(jobs, self.backend, self.jobs) if remote else in_threads(jobs, self.jobs)
+        for number, games in results:
+            if found is None:
+                found = np.zeros((count, 2), games.dtype)
+            found[parts[number]] = games.reshape(-1, 2)
+        self._seconds_per_match = (time.monotonic() - began) * self.jobs / max(1, count)
+        return finished(found)
+
+
+def _parts(matches: int, number: int) -> list[Any]:
+    """The numbers of the matches of each part. Neighbours are much alike, so every part has some of all kinds."""
+    return [np.arange(part, matches, number) for part in range(max(1, min(number, matches)))]

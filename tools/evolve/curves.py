@@ -7,8 +7,10 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from hnefi.engine import durable
+
 from ..common.svg_chart import MARGIN, Curve, Panel, Scale, Sheet, curve_of, steps
-from .folder import FolderError, read_config, read_log, replace
+from .folder import FolderError, read_config, read_log
 
 CURVES = "curves.svg"
 LEFT, GAP, WIDE, HEIGHT = 54, 66, 430, 300
@@ -33,7 +35,7 @@ def write(out: Path, runs: Sequence[Path], *, png: bool = False) -> list[Path]:
         raise FolderError(f"{out}: expected logs as hnefi evolve writes them") from None
     made = [out / CURVES]
     try:
-        replace(made[0], sheet.svg(height).encode())
+        durable.put(made[0], sheet.svg(height).encode())
         if png:
             made.append(made[0].with_suffix(".png"))
             sheet.png(made[1], height)

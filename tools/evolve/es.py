@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..common.streams import Purpose, generator
-from .algorithm import Population, State, digest
+from .algorithm import Population, Purpose, State, digest, generator
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,19 @@
-"""Who meets whom in a generation, and what each match is worth.
+"""Which players meet in a generation, and what each match is worth.
 
-A match is two games with sides swapped. More game wins decide, else the larger total of captures of both games, else it
-is drawn: 2, 1 or 0 points (P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl", 2007). Fitness is the mean
-of the points against the other individuals and past champions, plus the mean against the fixed opponents: 0 to 4.
+Fitness is the mean of the points (`common.matches`) against the other individuals and past champions, plus the mean
+against the fixed opponents: 0 to 4.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..common.streams import Purpose, game_seeds
-
-ATTACKERS, DEFENDERS, DRAW = 0, 1, 2
+from ..common.matches import Points
+from .algorithm import Purpose, game_seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +38,6 @@ class Schedule:
         level by level."""
         pairs = np.stack([self.first, self.second], axis=1) + (self.level * self.contestants)[:, None]
         return pairs.ravel(), pairs[:, ::-1].ravel(), self.seeds.ravel()
-
-
-class Games(NamedTuple):
-    """Finished games of a schedule, each (matches x 2): who won (0 attackers, 1 defenders, 2 nobody), men taken
-    (matches x 2 x 2: by attackers, by defenders), plies and evaluations."""
-
-    winner: Any
-    taken: Any
-    plies: Any
-    evaluations: Any
-
-
-class Points(NamedTuple):
-    """Of each match: the points of the one who is named first, and whether captures decided it."""
-
-    first: Any
-    by_captures: Any
-
-    @property
-    def second(self) -> Any:
-        return 2 - self.first
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +86,6 @@ def _opponents(field: Pairing) -> Iterator[tuple[int, Purpose, int, int]]:
     for level in range(field.levels):
         for number, purpose in enumerate(field.fixed, start=field.past):
             yield number, purpose, field.matches, level
-
-
-def points(games: Games) -> Points:
-    """What each match is worth to the one named first."""
-    winner, taken = games.winner, games.taken
-    won = (winner[:, 0] == ATTACKERS).astype(int) + (winner[:, 1] == DEFENDERS)
-    lost = (winner[:, 0] == DEFENDERS).astype(int) + (winner[:, 1] == ATTACKERS)
-    captures = (taken[:, 0, 0] + taken[:, 1, 1]) - (taken[:, 0, 1] + taken[:, 1, 0])
-    level = won == lost
-    decided = np.where(level, captures, won - lost)
-    return Points(np.sign(decided) + 1, level & (captures != 0))
 
 
 def fitness(field: Pairing, matches: Schedule, result: Points, known: Any = None) -> Any:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -139,7 +140,7 @@ class Folder:
                 raise FolderError("\n  ".join([f"{self.path}: the folder of another run:", *unlike]))
         elif any((self.path / name).exists() for name in (LOG, STATE)):
             raise FolderError(f"{self.path / CONFIG}: missing: expected it beside {LOG} and {STATE}")
-        replace(self.path / CONFIG, config_text({**config, "generations": generations}).encode())
+        durable.put(self.path / CONFIG, config_text({**config, "generations": generations}).encode())
         if not (self.path / STATE).exists():
             if (self.path / LOG).exists() and (self.path / LOG).read_bytes().count(b"\n") > 1:
                 raise FolderError(
@@ -178,12 +179,12 @@ class Folder:
             if champion.generation % self._plan.values["archive_every"] == 0:
                 data = (self.path / CHAMPION).read_bytes()
                 name = f"{ARCHIVE}/gen-{champion.generation:04}.safetensors"
-                replace(self.path / name, data)
+                durable.put(self.path / name, data)
                 files[name] = hashlib.sha256(data).hexdigest()
         self._log.write(json.dumps({**step.report, "files": files}) + "\n")
         self._log.flush()
         os.fsync(self._log.fileno())
-        replace(self.path / STATE, state_bytes(step.checkpoint, self._plan))
+        durable.put(self.path / STATE, state_bytes(step.checkpoint, self._plan))
         self.checkpoint = step.checkpoint
 
     def close(self) -> None:
@@ -198,11 +199,6 @@ class Folder:
         with suppress(OSError):  # what a full disk did not take has been told
             self._log.close()
         self.close()
-
-
-def replace(path: Path, data: bytes) -> None:
-    """Put `data` in place of a file in one step that survives a power failure."""
-    durable.put(path, data, draft=path.with_name(f"{path.name}.new"))
 
 
 def _locked(folder: Path) -> int:
@@ -264,7 +260,7 @@ def _cut_log(path: Path, lines: int) -> IO[str]:
     data = path.read_bytes() if path.exists() else b""
     kept = b"".join(line + b"\n" for line in data.split(b"\n")[:lines])
     if kept != data:
-        replace(path, kept)
+        durable.put(path, kept)
     return path.open("a", encoding="utf-8")
 
 
@@ -371,3 +367,35 @@ def save_champion(
         return files.save(path, evaluator)
     except files.EvaluatorError as error:
         raise FolderError(str(error)) from None
+
+
+def expect_player(name: str) -> Path:
+    """Where the player called `name` would lie: a file name, perhaps behind a folder. OptionError if it cannot be."""
+    path = Path(name)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", path.name) or path.suffix in (
+        ".toml",
+        ".safetensors",
+    ):
+        raise options.OptionError(
+            f"--save-player {name[:80]!r}: expected letters, digits, - _ or ., without a suffix"
+        )
+    if not path.parent.is_dir():
+        raise options.OptionError(f"--save-player {name[:80]!r}: expected a folder that is there")
+    return path
+
+
+def save_player(name: str, plan: Plan, champion: Path, generation: int) -> Path:
+    """A champion as a player: a TOML file, and the evaluator file beside it; the path of the first."""
+    path = expect_player(name)
+    evaluator, file = path.with_name(f"{path.name}.safetensors"), path.with_name(f"{path.name}.toml")
+    how = f"Evolved ({plan.algorithm}) on {plan.variant.name}, seed {plan.seed}, generation {generation}."
+    text = (
+        f"description = {json.dumps(how)}\n"
+        'algorithm = "minimax"\n'
+        f"evaluator = {json.dumps(evaluator.name)}\n"
+        f"variant = {json.dumps(plan.variant.name)}\n"
+        f"\n[limits]\ndepth = {plan.values['depth']}\n"
+    )
+    durable.put(evaluator, champion.read_bytes())
+    durable.put(file, text.encode())
+    return file

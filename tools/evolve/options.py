@@ -1,4 +1,4 @@
-"""Every option of a run in one table: what it may be, what it is where nothing is said, for which algorithms it is."""
+"""Every option of a run in one table: its values, its default, and its algorithms."""
 
 from __future__ import annotations
 

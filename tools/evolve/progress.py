@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..arena.live import Live, Stream
+from ..common.live import PAUSE, Live, Stream, duration
 
-PAUSE = 2.0
-"""Seconds between two plain lines, at least."""
 WINDOW = 20.0
 """Seconds over which speed is averaged."""
 
@@ -89,22 +87,3 @@ class Progress:
             seconds = left * (now - began) / (generations_now - generations)
             parts += [f"{(games_now - games) / (now - began):,.0f} games/s", f"ETA {duration(seconds)}"]
         return " · ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """`1:02:03`"""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows below a head, the first column to the left, the others to the right."""
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-    return [
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [head, *rows]
-    ]

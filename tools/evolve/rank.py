@@ -14,11 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hnefi.engine import durable
+
+from ..common.matches import points
 from ..common.statistics import wilson
-from ..common.streams import Purpose, game_seeds
+from .algorithm import Purpose, game_seeds
 from .contestants import Contestants
-from .fitness import Pairing, points, schedule
-from .folder import ARCHIVE, Folder, FolderError, replace
+from .fitness import Pairing, schedule
+from .folder import ARCHIVE, Folder, FolderError
 from .run import Plan, Play
 
 FOLDER, REPORT, CHAMPION = "rank", "report.json", "champion.safetensors"
@@ -29,7 +32,7 @@ BATCH = 50
 
 
 class Opponent(NamedTuple):
-    """One of the field: what he is called, and how he plays."""
+    """One player of the field: its name, and how it plays."""
 
     name: str
     purpose: Purpose
@@ -139,6 +142,6 @@ def rank(
         "scores": {str(generation): score for generation, score in zip(generations, first, strict=True)},
     }
     (folder.path / FOLDER).mkdir(exist_ok=True)
-    replace(folder.path / FOLDER / REPORT, (json.dumps(report, indent=1) + "\n").encode())
-    replace(folder.path / FOLDER / CHAMPION, names[winner].read_bytes())
+    durable.put(folder.path / FOLDER / REPORT, (json.dumps(report, indent=1) + "\n").encode())
+    durable.put(folder.path / FOLDER / CHAMPION, names[winner].read_bytes())
     return report

@@ -17,12 +17,11 @@ from hnefi.engine.evaluators import network as networks
 from hnefi.engine.evaluators.network import Network
 from hnefi.engine.games.base_variant import AnyVariant
 
-from ..common.streams import Purpose, generator
-from . import encoding, options, starts
-from .algorithm import Algorithm, State, digest
-from .contestants import Contestants
-from .executor import Executor
-from .fitness import Games, Pairing, Schedule, fitness, points, schedule
+from ..common.matches import Games, points
+from . import encoding, options
+from .algorithm import Algorithm, Purpose, State, digest, generator
+from .contestants import Contestants, Executor
+from .fitness import Pairing, Schedule, fitness, schedule
 from .options import OptionError
 
 PLY_LIMIT = 200
@@ -52,7 +51,7 @@ class Plan:
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """How far everybody looks ahead; against fixed opponents also the further ones."""
+        """How many plies players look ahead; against fixed opponents also the further ones."""
         return options.depths(self.values)
 
     @property
@@ -101,7 +100,7 @@ def plan(algorithm: str, variant: AnyVariant, seed: int, said: Mapping[str, Any]
     values["network"] = network.text
     start = 0.0
     if values["start"]:
-        values["start"], start = starts.read(values["start"], network, variant, code)
+        values["start"], start = encoding.starting_weights(values["start"], network, variant, code)
     return Plan(
         algorithm, variant, _limited(variant, values["ply_limit"]), network, code, seed, values, start
     )

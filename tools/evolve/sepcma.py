@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..common.streams import Purpose, generator
-from .algorithm import Population, State
+from .algorithm import Population, Purpose, State, generator
 
 
 @dataclass(slots=True)

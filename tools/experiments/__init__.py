@@ -1,1 +1,1 @@
-"""Experiments of the literature, run anew with error bars: each a plan of runs and tests, and a report."""
+"""Experiments of the literature, repeated with error bars: each a plan of runs and tests, and a report."""

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, USAGE, code_of
 
-from ..arena.live import Live
 from ..common import arguments, interrupts
-from ..evolve.progress import PAUSE, duration
+from ..common.live import PAUSE, Live, duration
 from . import hingston, hingston_report, measuring, studies, studies_report
 from .hingston import Plan
 from .measuring import ExperimentError
@@ -74,7 +73,7 @@ def main(argv: list[str]) -> int:
         print(f"hnefi experiments: {error}", file=sys.stderr)
         return code_of(error)
     except Exception as error:
-        from ..evolve.executor import WorkerFailed
+        from ..common.workers import WorkerFailed
 
         if not isinstance(error, WorkerFailed):
             raise

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import paper_hingston as paper
+from ..common import paper_hingston as paper
 from .measuring import Cell, ExperimentError, read_json
 
 OPPONENTS = ("random-blind", "random-terminal", "simple")
@@ -47,7 +47,7 @@ class Plan:
         return tuple(range(0, self.generations + 1, self.every))
 
     def cells(self) -> Iterator[Cell]:
-        """Every test. Players trained with Simple meet him at the end: the paper says no more of them."""
+        """Every test. Players trained with Simple meet it at the end: the paper gives no other result of theirs."""
         for run in self.runs():
             papers = run.trained == self.trained[0]
             for generation in self.tested() if papers else (self.generations,):

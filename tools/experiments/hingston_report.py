@@ -8,12 +8,14 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
+from hnefi.protocol.hosts.text_table import markdown_table
+
+from ..common import paper_hingston as paper
+from ..common.matches import Tally, total
 from . import figures
-from . import paper_hingston as paper
 from .hingston import OPPONENTS, Plan, Run
 from .measuring import Cell, Results
-from .spread import as_columns, foreseen
-from .tally import Tally, total
+from .spread import foreseen
 
 READINGS = {"random": ("random-blind", "random-terminal"), "simple": ("simple",)}
 """What the paper's opponents may have been."""
@@ -255,16 +257,16 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
         if rules in plan.rules:
             lines += _table(folder, number, rules, table(plan, results, rules))
             lines += [f"Matches of the last generation under {rules}, all seeds together:", ""]
-            lines += [*as_columns(tie_breaks(plan, results, rules)), ""]
+            lines += [*markdown_table(tie_breaks(plan, results, rules)), ""]
     lines += ["## Claims", ""]
     if set(paper.RULES) <= set(plan.rules):
         rows = [["the paper", "here", "verdict"], *claims(plan, results)]
-        lines += [*as_columns(rows), ""]
+        lines += [*markdown_table(rows), ""]
     lines += ["## Figures", ""]
     for path in drawn:
         if path.suffix == ".svg":
             lines += [f"![{path.stem}]({path.relative_to(folder).as_posix()})", ""]
-    lines += ["## Text and choices", "", *as_columns(CHOICES), ""]
+    lines += ["## Text and choices", "", *markdown_table(CHOICES), ""]
     path = folder / "report.md"
     path.write_text("\n".join(lines))
     return path
@@ -295,7 +297,7 @@ def _table(folder: Path, number: int, rules: str, held: Sequence[Held]) -> list[
     return [
         f"## Table {number}: {rules}",
         "",
-        *as_columns(rows),
+        *markdown_table(rows),
         "",
         f"{inside} of {len(held)} numbers are inside.",
         "",

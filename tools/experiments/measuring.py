@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from hnefi.engine import durable
 
-from .tally import Tally, play
+from ..common.matches import Tally, play
 
 
 class ExperimentError(ValueError):
@@ -105,14 +105,13 @@ class Log:
 
 def prepare(folder: Path, plan: Plan) -> None:
     """Make the folder, or find in it the same plan; ExperimentError names what differs."""
-    from hnefi.tools.evolve.folder import replace
 
     durable.make_folder(folder)
     path = folder / "plan.json"
     if not path.exists():
         if any(entry.suffix != ".new" for entry in folder.iterdir()):  # what a crash left of a first try
             raise ExperimentError(f"{folder}: expected an empty folder, or that of this experiment")
-        replace(path, (json.dumps(plan.as_json(), indent=1) + "\n").encode())
+        durable.put(path, (json.dumps(plan.as_json(), indent=1) + "\n").encode())
         return
     there, ours = read_json(folder), plan.as_json()
     for key in ours:
@@ -150,7 +149,7 @@ COST = {1: 1, 2: 40, 3: 500}
 
 
 def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
-    """Play every test that is missing; all results. What is finished is kept whatever happens."""
+    """Play every test that is missing; all results. Finished tests are kept whatever happens."""
     log = Log(folder / "tests.jsonl")
     results = log.read(plan)
     work = [(cell, plan.matches(cell)) for cell in pending(plan, results)]
@@ -167,7 +166,7 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
 
 def in_parallel(folder: Path, work: Sequence[tuple[Cell, int]], jobs: int) -> Iterator[tuple[Cell, Tally]]:
     """The tests as they end, on `jobs` processes."""
-    from ..evolve.executor import in_threads, through_joblib
+    from ..common.workers import in_threads, through_joblib
 
     tasks = [partial(test, folder, cell, matches) for cell, matches in work]
     found = in_threads(tasks, 1) if jobs == 1 else through_joblib(tasks, "loky", jobs)

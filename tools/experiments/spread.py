@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb
-from typing import Any
 
 SAMPLES = 4000
 
@@ -53,10 +52,3 @@ def foreseen(shares: Sequence[float], n: int, coverage: float = 0.95) -> tuple[i
 
 def _binomial(n: int, k: int, p: float) -> float:
     return float(comb(n, k) * p**k * (1 - p) ** (n - k))
-
-
-def as_columns(rows: Sequence[Sequence[Any]]) -> list[str]:
-    """A Markdown table; the first row is its heading."""
-    texts = [[str(cell) for cell in row] for row in rows]
-    lines = ["| " + " | ".join(row) + " |" for row in texts]
-    return [lines[0], "|" + "---|" * len(texts[0]), *lines[1:]]

@@ -8,9 +8,11 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from hnefi.protocol.hosts.text_table import markdown_table
+
 from . import figures
 from .measuring import Cell, Results
-from .spread import as_columns, difference
+from .spread import difference
 from .studies import OPPONENTS, Run, Study, games_a_generation
 
 
@@ -59,7 +61,7 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
             "with its 95 % interval over seeds."
         ),
         "",
-        *as_columns(rows),
+        *markdown_table(rows),
         "",
         "| way | options |",
         "|---|---|",

@@ -20,7 +20,7 @@ from .pool import Pool
 
 BOOTSTRAP = 1000
 LARGE = 3.0
-"""Standard errors from which on a result is worth a word."""
+"""Standard errors from which on a result is mentioned."""
 
 
 @dataclass(frozen=True, slots=True)

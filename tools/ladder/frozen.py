@@ -1,4 +1,4 @@
-"""What a ladder's rungs are, as hashes: whoever plays differently is not that rung any more.
+"""What a ladder's rungs are, as hashes: a player that plays differently is not that rung any more.
 
 Three things are frozen beside a ladder, in `NAME.frozen.json`:
 
@@ -22,7 +22,7 @@ ASKED = 4
 """So many openings of every variant are put to every rung."""
 SEED = 2026
 SOURCES = ("search", "evaluators", "games")
-"""Rooms of the engine that moves follow from."""
+"""Packages of the engine that decide about moves."""
 
 
 def file_of(ladder: Ladder) -> Path:
@@ -143,20 +143,20 @@ def answers(one: Contestant, ladder: Ladder, lists: Mapping[str, Any]) -> str:
     from ..arena.values import EngineSpec, SideLimits
 
     limits = SideLimits(nodes=one.nodes, depth=one.depth)
-    chair = InProcessEngine(
+    engine = InProcessEngine(
         EngineSpec(one.name, (), one.player, options=tuple(one.options.items()), limits=(limits, limits))
     )
     said = []
     for name in ladder.variants:
         for number, opening in enumerate(lists[name][:ASKED]):
-            chair.sit(name, SEED + number)
-            move, _ = chair.move(position(find_variant(name), opening))
+            engine.new_game(name, SEED + number)
+            move, _ = engine.move(position(find_variant(name), opening))
             said.append(f"{name} {number} {squares.move_name(move)}")
     return sha256("\n".join(said).encode()).hexdigest()
 
 
 def source() -> str:
-    """SHA-256 over the rooms of the engine that moves follow from."""
+    """SHA-256 over the packages of the engine that decide about moves."""
     from hnefi.engine import about
 
     engine = Path(about.__file__).resolve().parent

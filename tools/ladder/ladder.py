@@ -38,7 +38,7 @@ _KEYS = ("name", "variants", "pairs", "others", "max_plies", "openings", "anchor
 _RUNG = ("name", "player", "nodes", "depth", "options")
 _LIMIT = 10**9
 UNLIMITED = _LIMIT
-"""Nodes that limit nobody: for players whose own limits end every move."""
+"""So many nodes are no limit: for players whose own limits end every move."""
 
 
 class LadderError(ValueError):
@@ -47,7 +47,7 @@ class LadderError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """Who plays: a player under a name, its limits (nodes or depth) and options."""
+    """A player under a name, with its limits (nodes or depth) and options."""
 
     name: str
     player: str
@@ -222,9 +222,9 @@ def limited(
 
 
 def contestant(word: str, ladder: Ladder) -> Contestant:
-    """Who is meant by a word: a rung, `PLAYER`, `PLAYER:NODES`, `PLAYER+EVALUATOR:NODES`, `level-N`, `elo-N`.
+    """The player meant by a word: a rung, `PLAYER`, `PLAYER:NODES`, `PLAYER+EVALUATOR:NODES`, `level-N`, `elo-N`.
 
-    LadderError for who does not exist, or whose moves nothing would end.
+    LadderError for a player that does not exist, or whose moves nothing would end.
     """
     rung = ladder.rung(word)
     if rung is not None:

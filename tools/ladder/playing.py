@@ -1,7 +1,7 @@
 """Playing on a ladder: its rungs against each other, others against its rungs. Each is a run of the arena, in a folder.
 
-All players sit in this process (`arena.inside`), so a run needs no engine processes. The same command goes on with a
-folder that is there; `hnefi arena resume FOLDER` and `hnefi arena report FOLDER` know it as well.
+All players are in this process (`arena.in_process`), so a run needs no engine processes. The same command goes on
+with a folder that is there; `hnefi arena resume FOLDER` and `hnefi arena report FOLDER` know it as well.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..arena.live import Live, is_terminal
 from ..arena.options import Config
 from ..common import interrupts
+from ..common.live import Live, duration, is_terminal
 from .ladder import Contestant, Ladder, LadderError
 
 if TYPE_CHECKING:
@@ -151,10 +151,10 @@ def _at(prepared: Run, folder: Path) -> Run:
 
 
 def _loop(prepared: Run, store: Store, screen: Screen) -> int:
-    from ..arena import run
+    from ..arena.loop import Loop, player_of
 
     async def everything() -> int:
-        return await run.Loop(prepared, store, run.player_of(prepared, store.folder), screen).play_on()
+        return await Loop(prepared, store, player_of(prepared, store.folder), screen).play_on()
 
     code = asyncio.run(everything())
     interrupts.check()
@@ -199,8 +199,6 @@ class Screen:
             self._live.report(self._line())
 
     def _line(self) -> list[str]:
-        from ..evolve.progress import duration
-
         spent = max(1e-3, time.monotonic() - self._began)
         done = self._stored + self._played
         line = f"{self._title}: games {done:,}/{self._games:,}"
@@ -210,7 +208,7 @@ class Screen:
         return [line]
 
     def say(self, text: str) -> None:
-        """Something happened that is worth a line."""
+        """Report an event in a line."""
         self._live.report(text.split("\n"))
 
     def end(self, words: str, ending: str) -> None:

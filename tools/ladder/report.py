@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+from hnefi.protocol.hosts.text_table import markdown_table
 
 from ..common.rating import Fitted, Table
 from . import charts, fitting, published
@@ -76,8 +78,8 @@ def facts(ladder: Ladder, pool: Pool) -> Iterator[str]:
         yield f"Pairs that repeat an earlier one and do not count: {repeated}."
     main = [run for run in pool.runs if run.name.startswith(ladder.name)]
     yield ""
-    yield from table(
-        ("run", "seed", "result digest"), [(r.name, str(r.seed), f"`{r.digest[:16]}`") for r in main]
+    yield from markdown_table(
+        [("run", "seed", "result digest"), *((r.name, r.seed, f"`{r.digest[:16]}`") for r in main)]
     )
 
 
@@ -95,7 +97,7 @@ def _rated(ladder: Ladder, fit: Fit, names: Sequence[str], *, bold: bool) -> Ite
         cells = [_plus_minus(fitted.ratings.get(name)) for fitted in fit.alone.values()]
         record = fit.tally.record(engine=name)
         rows.append((shown, _plus_minus(fit.whole.ratings[name]), *cells, f"{record.games:,}"))
-    yield from table(("player", "all", *fit.alone, "games"), rows)
+    yield from markdown_table([("player", "all", *fit.alone, "games"), *rows])
 
 
 def neighbours(ladder: Ladder, fit: Fit) -> Iterator[str]:
@@ -112,13 +114,13 @@ def neighbours(ladder: Ladder, fit: Fit) -> Iterator[str]:
         error = math.hypot(one.error or 0.0, two.error or 0.0)
         rows.append((lower, upper, f"{gap:+.0f} ± {error:.0f}", _score(cell), f"{cell.record.games:,}", word))
     if rows:
-        yield from table(("rung", "next", "difference", "score of the upper", "games", ""), rows)
+        yield from markdown_table([("rung", "next", "difference", "score of the upper", "games", ""), *rows])
         yield ""
         yield "The interval of a difference takes the two errors for independent, which makes it wide."
 
 
 def placed(ladder: Ladder, fit: Fit) -> Iterator[str]:
-    """Who is no rung: where it stands."""
+    """A player that is no rung: where it stands."""
     names = [name for name in fit.whole.ratings if name not in ladder.names]
     if not names:
         return
@@ -134,7 +136,7 @@ def placed(ladder: Ladder, fit: Fit) -> Iterator[str]:
         variants = [variant for variant, alone in fit.alone.items() if name in alone.ratings]
         plays = "all" if len(variants) == len(fit.alone) else ", ".join(variants)
         rows.append((name, _plus_minus(rating), where, plays, f"{fit.tally.record(engine=name).games:,}"))
-    yield from table(("player", "rating", "where", "on", "games"), rows)
+    yield from markdown_table([("player", "rating", "where", "on", "games"), *rows])
 
 
 def tournament(fit: Fit) -> Iterator[str]:
@@ -149,7 +151,9 @@ def tournament(fit: Fit) -> Iterator[str]:
                 _percent(record.score), _percent(attacking.score), _percent(defending.score),
             )
         )  # fmt: skip
-    yield from table(("player", "games", "won", "drawn", "lost", "score", "attacking", "defending"), rows)
+    yield from markdown_table(
+        [("player", "games", "won", "drawn", "lost", "score", "attacking", "defending"), *rows]
+    )
 
 
 def sides(fit: Fit) -> Iterator[str]:
@@ -173,16 +177,22 @@ def sides(fit: Fit) -> Iterator[str]:
             (variant, f"{record.games:,}", shown, _percent(record.draws / record.games),
              _plus_minus(fit.whole.sides.get(variant), signed=True), f"{plies:.0f}", common)
         )  # fmt: skip
-    yield from table(
-        ("variant", "games", "attackers' score (95 %)", "drawn", "advantage", "plies", "ends most often by"),
-        rows,
+    head = (
+        "variant",
+        "games",
+        "attackers' score (95 %)",
+        "drawn",
+        "advantage",
+        "plies",
+        "ends most often by",
     )
+    yield from markdown_table([head, *rows])
     yield ""
     yield "Advantage of the attackers in Elo, fitted with all ratings; plies without those of the opening."
 
 
 def profile_tables(ladder: Ladder, fit: Fit) -> Iterator[str]:
-    """The score of everybody against every rung, in percent: all variants, then each."""
+    """The score of all players against every rung, in percent: all variants, then each."""
     for variant in (None, *fit.alone):
         yield f"### {variant or 'All variants'}"
         yield ""
@@ -199,7 +209,7 @@ def _profiles(
     for name in names:
         cells = ["·" if name == rung else _score(found.get((name, rung))) for rung in rungs]
         rows.append((name, *cells))
-    yield from table(("", *rungs), rows)
+    yield from markdown_table([("", *rungs), *rows])
 
 
 def by_nodes(pool: Pool, fit: Fit) -> dict[str, list[tuple[int, str]]]:
@@ -236,7 +246,7 @@ def growth(pool: Pool, fit: Fit) -> Iterator[str]:
             alone = [_plus_minus(one.ratings.get(name)) for one in fit.alone.values()]
             rows.append((name, f"{nodes:,}", _plus_minus(rating), gain, *alone))
             before = (nodes, rating.value)
-        yield from table((kind, "nodes", "all", "Elo per doubling", *fit.alone), rows)
+        yield from markdown_table([(kind, "nodes", "all", "Elo per doubling", *fit.alone), *rows])
         yield ""
 
 
@@ -249,7 +259,7 @@ def levels(pool: Pool, fit: Fit) -> Iterator[str]:
     for level, rating in found.items():
         alone = [_plus_minus(one.ratings.get(f"level-{level}")) for one in fit.alone.values()]
         rows.append((str(level), _plus_minus(rating), *alone))
-    yield from table(("level", "all", *fit.alone), rows)
+    yield from markdown_table([("level", "all", *fit.alone), *rows])
     yield ""
     numbers = fitting.rising([(rating.value, rating.error or 1.0) for rating in found.values()])
     pairs = ", ".join(f"({level}, {number})" for level, number in zip(found, numbers, strict=True))
@@ -279,7 +289,7 @@ def labels(pool: Pool, fit: Fit) -> Iterator[str]:
         rows.append((int(label), (label, _plus_minus(rating), f"{off:+.0f}", word)))
     if rows:
         lines = [line for _, line in sorted(rows)]
-        yield from table(("UCI_Elo", "measured", "measured - label", f"within {LABEL:g}"), lines)
+        yield from markdown_table([("UCI_Elo", "measured", "measured - label", f"within {LABEL:g}"), *lines])
 
 
 def oddities(fit: Fit) -> Iterator[str]:
@@ -322,7 +332,9 @@ def oddities(fit: Fit) -> Iterator[str]:
         rows = [
             _odd(cell if cell.residual > 0 else found[cell.opponent, cell.player]) for cell in large[:SHOWN]
         ]
-        yield from table(("better than expected", "against", "score", "expected", "games", "off by"), rows)
+        yield from markdown_table(
+            [("better than expected", "against", "score", "expected", "games", "off by"), *rows]
+        )
     yield ""
     yield from _circles("All variants", found)
     for variant in fit.alone:
@@ -368,7 +380,7 @@ def agreement(one: Fit, two: Fit) -> Iterator[str]:
             )
             for difference in found
         ]  # fmt: skip
-        yield from table(("player", "first", "second", "difference", ""), rows)
+        yield from markdown_table([("player", "first", "second", "difference", ""), *rows])
         yield ""
         yield f"{outside} of {len(found)} differences lie outside of their joint 95 % interval."
         yield ""
@@ -425,14 +437,6 @@ def drawings(ladder: Ladder, pool: Pool, fit: Fit) -> dict[str, str]:
 
 
 # Words
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A Markdown table."""
-    yield "| " + " | ".join(head) + " |"
-    yield "|" + "---|" * len(head)
-    for row in rows:
-        yield "| " + " | ".join(row) + " |"
 
 
 def _plus_minus(fitted: Fitted | None, *, signed: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hnefi.protocol.hosts.text_table import table
+from hnefi.protocol.hosts.text_table import aligned, table
 
 
 def rating(entry: Mapping[str, Any]) -> str:
@@ -40,8 +40,6 @@ def portrait(entry: Mapping[str, Any]) -> list[str]:
         (variant, f"{rating(found)}, {found['games']:,} games")
         for variant, found in entry["variants"].items()
     ]
-    width = max(len(name) for name, _ in facts)
-    lines = [f"  {name:<{width}}  {text}" for name, text in facts]
     variants = list(entry["variants"])
     rows: list[Sequence[str]] = [("against", "score%", "95 %", "expected", "games", *variants)]
     for rung, cell in entry["profile"].items():
@@ -59,23 +57,7 @@ def portrait(entry: Mapping[str, Any]) -> list[str]:
                 *alone,
             )
         )
-    return [*lines, "", *(f"  {line}" for line in columns(rows))]
-
-
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows with their cells below each other: words to the left, numbers to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    words = [
-        not any(letter.isdigit() for row in rows[1:2] for letter in row[column][:1])
-        for column in range(len(widths))
-    ]
-    return [
-        "  ".join(
-            f"{cell:<{width}}" if word else f"{cell:>{width}}"
-            for cell, width, word in zip(row, widths, words, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
+    return [f"  {line}".rstrip() for line in (*aligned(facts), "", *aligned(rows, left=(0,)))]
 
 
 def _variants(document: Mapping[str, Any]) -> list[str]:

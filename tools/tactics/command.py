@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shlex
 import sys
 import time
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hnefi.protocol.flags import Parser
+from hnefi.protocol.hosts.argument_types import setting
 
 from ..common.arguments import add_out, find_tafl_variant, let_interrupt_end_us, natural, parser, positive
 from .suite import SHIPPED, Entry, SuiteError, read, write
@@ -72,7 +72,7 @@ def _add_suite(options: Parser) -> None:
 
 
 def _progress(text: str, *, last: bool = False) -> None:
-    """One line that is written over, where somebody looks."""
+    """One line that is written over, at a terminal."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="\n" if last else "", file=sys.stderr, flush=True)
 
@@ -168,13 +168,6 @@ def _verify(argv: list[str]) -> int:
     return FOUND_FAULT if faults else 0
 
 
-def _option(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise ArgumentTypeError(f"{text[:80]!r}: expected NAME=VALUE")
-    return name, value
-
-
 def _run(argv: list[str]) -> int:
     options = parser(
         "tactics run",
@@ -195,7 +188,7 @@ def _run(argv: list[str]) -> int:
     limit.add_argument("--depth", metavar="N", type=positive, help="plies")
     options.add_argument("--engine", metavar="CMD", help="the engine's command (default: ours)")
     options.add_argument(
-        "--option", metavar="NAME=VALUE", type=_option, action="append", default=[], help="may be repeated"
+        "--option", metavar="NAME=VALUE", type=setting, action="append", default=[], help="may be repeated"
     )
     options.add_argument("--threads", metavar="N", type=positive, help="the same as --option Threads=N")
     options.add_argument("--json", action="store_true", help="every answer and the sums as one JSON document")
@@ -205,18 +198,20 @@ def _run(argv: list[str]) -> int:
     from hnefi.engine.search.types import Limits
     from hnefi.protocol.client import own_command
     from hnefi.protocol.errors import EngineError
+    from hnefi.protocol.hosts import registry
 
     from .solve import solve
 
     nodes = NODES if (arguments.movetime or arguments.depth) is None else None
     limits = Limits(nodes=arguments.nodes or nodes, movetime=arguments.movetime, depth=arguments.depth)
     settings = [*arguments.option, *([("Threads", str(arguments.threads))] if arguments.threads else [])]
-    try:
-        command = own_command() if arguments.engine is None else shlex.split(arguments.engine)
-    except ValueError as error:
-        options.error(f"--engine {arguments.engine[:80]!r}: {error}")
-    if not command:
-        options.error("--engine: expected a command")
+    command = tuple(own_command())
+    if arguments.engine is not None:
+        try:
+            engine = registry.engine_of(arguments.engine)
+        except ValueError as error:
+            options.error(f"--engine: {error}")
+        command, settings = engine.words, [*engine.options.items(), *settings]
     begun = time.monotonic()
     done: list[Result] = []
 

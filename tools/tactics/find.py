@@ -1,6 +1,6 @@
 """Positions for a suite: from recorded games or games of the engine with itself, backwards from the end.
 
-Near the end of a decided game somebody has a forced win. From there each game is gone back ply by ply as long as the
+Near the end of a decided game one side has a forced win. From there each game is gone back ply by ply as long as the
 prover finds one; of its positions at most two are kept, the longest first.
 """
 

@@ -170,7 +170,7 @@ def forced(s, td, table, winner, depth, ply, top):
         if td.aborted:
             return False
         if won == chooses:
-            # This one move settles it: a way to win for who wants it, a way out for who does not.
+            # This one move settles it: a win for the one side, a defence for the other.
             if td.killers[ply, 0] != move:
                 td.killers[ply, 1] = td.killers[ply, 0]
                 td.killers[ply, 0] = move

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hnefi.engine import durable
 from hnefi.engine.catalogue import MEASURED
 from hnefi.protocol.flags import filled
+from hnefi.protocol.hosts.argument_types import number
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, USAGE
 
 from ..common import arguments, interrupts
@@ -97,13 +98,13 @@ def _parser(word: str) -> argparse.ArgumentParser:
     else:
         options.add_argument(
             "--blend",
-            type=_fraction,
+            type=number(0, 1),
             metavar="B",
             help="how much of the target is the search's score, 0 to 1 (default 0.75)",
         )
         options.add_argument(
             "--ridge",
-            type=_ridge,
+            type=number(1e-6, 1),
             metavar="R",
             help="pull towards the weights to begin with, per squared centipawn (default 0.002); more for fewer games",
         )
@@ -111,7 +112,7 @@ def _parser(word: str) -> argparse.ArgumentParser:
         arguments.add_out(options, "FOLDER", "where the files of weights go", required=True)
         options.add_argument(
             "--stretch",
-            type=_factor,
+            type=number(0.01, 100),
             default=1.0,
             metavar="K",
             help="multiply all weights: what `hnefi bench scale` found (default 1)",
@@ -121,28 +122,6 @@ def _parser(word: str) -> argparse.ArgumentParser:
 
 def _budgets(text: str) -> tuple[int, ...]:
     return tuple(arguments.positive(word) for word in text.split(","))
-
-
-def _fraction(text: str) -> float:
-    return _number(text, 0.0, 1.0)
-
-
-def _ridge(text: str) -> float:
-    return _number(text, 1e-6, 1.0)
-
-
-def _factor(text: str) -> float:
-    return _number(text, 0.01, 100.0)
-
-
-def _number(text: str, least: float, most: float) -> float:
-    try:
-        number = float(text[:40])
-    except ValueError:
-        number = -1.0
-    if not least <= number <= most:
-        raise argparse.ArgumentTypeError(f"{text[:80]!r}: expected a number from {least:g} to {most:g}")
-    return number
 
 
 # Games
@@ -190,7 +169,7 @@ def _played(
     todo: list[tuple[Variant, int, int]], folder: Path, series: Any, jobs: int
 ) -> Iterator[tuple[str, int, int]]:
     """Variant, games and positions of each part as it is finished."""
-    from ..evolve.executor import in_threads, through_joblib
+    from ..common.workers import in_threads, through_joblib
     from . import parts
 
     work = [
@@ -227,20 +206,20 @@ def _chosen_rows(
 
 
 def _fit(options: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
-    from . import files, regression
+    from . import regression
 
     folder = Path(chosen.out)
     blend = regression.BLEND if chosen.blend is None else chosen.blend
     ridge = regression.RIDGE if chosen.ridge is None else chosen.ridge
     folder_name = Path(chosen.folder).name
     for variant, rows in _chosen_rows(options, chosen):
-        found = regression.fit(rows, variant, files.in_force(variant), blend, ridge)
+        found = regression.fit(rows, variant, regression.in_force(variant), blend, ridge)
         command = f"hnefi tune fit {folder_name} {variant.name} --blend {blend:g} --ridge {ridge:g}"
         if chosen.stretch != 1:
             command += f" --stretch {chosen.stretch:g}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            files.write(folder, variant, found, chosen.stretch, command)
+            regression.write(folder, variant, found, chosen.stretch, command)
         except OSError as error:
             print(f"hnefi tune fit: {folder}: {error.strerror}", file=sys.stderr)
             return STORAGE
@@ -249,12 +228,12 @@ def _fit(options: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
-    from . import files, regression
+    from . import regression
 
     blend = regression.BLEND if chosen.blend is None else chosen.blend
     ridge = regression.RIDGE if chosen.ridge is None else chosen.ridge
     for variant, rows in _chosen_rows(options, chosen):
-        _say(variant, regression.fit(rows, variant, files.in_force(variant), blend, ridge))
+        _say(variant, regression.fit(rows, variant, regression.in_force(variant), blend, ridge))
     return 0
 
 

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hnefi.engine.evaluators import tafl
 from hnefi.engine.evaluators.king_features import hand_weights
 from hnefi.engine.evaluators.tafl import WEIGHTS
 from hnefi.engine.evaluators.tafl_features import FEATURE_NAMES
-from hnefi.engine.evaluators.tafl_weights import KINDS
+from hnefi.engine.evaluators.tafl_weights import KINDS, family
 from hnefi.engine.score import WON
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hnefi.engine.games.tafl.variant import Variant
 
 UNIT = math.log(10) / 400
@@ -34,6 +37,8 @@ CLIP = 1500
 """Scores beyond so many centipawns tell nothing about their scale."""
 UNHINDERED = -2000
 """Centipawns of a road where the king is to move: the search sees him escape."""
+MOST = 2000
+"""Centipawns that no weight exceeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ def design(rows: Any, variant: Variant) -> Any:
     put("reach", 1, seen["defenders_reach"])
     put("tempo", 0, 1 - 2 * side)
     put("level", 0, 1)
-    # What is always so is the level's business: no road, all goals in reach, nobody beside the king.
+    # Counts that most positions have belong to the level: no road, all goals in reach, no men beside the king.
     for name, offset in (("road", 0), ("road", 4), ("goal", 4), ("pressure", 0)):
         x[:, COLUMNS[name].start + offset] = 0
     return x
@@ -252,3 +257,43 @@ def centred(weights: Any, x: Any) -> Any:
     weights[COLUMNS["king"]] -= np.where(often > 0, mean, 0)
     weights[level] += mean
     return weights
+
+
+def in_force(variant: Variant) -> Any:
+    """The weights that a variant has now, flattened, in centipawns."""
+    record = tafl.parameters(variant)[0]
+    weights = np.zeros(WIDTH)
+    for name, _ in WEIGHTS:
+        weights[COLUMNS[name]] = np.asarray(record[name], float).ravel() / SIXTEENTHS
+    return weights
+
+
+def write(folder: Path, variant: Variant, found: Fit, stretch: float, command: str) -> None:
+    """Write one file of weights, as `engine/evaluators/tafl_weights.py` reads them; OSError if it cannot be."""
+    said = [f"{key} = {str(value).lower()}" for key, value in family(variant)._asdict().items()]
+    lines = [
+        f"family = {{ {', '.join(said)} }}",
+        f"# {command}",
+        f"# {found.positions} quiet positions of {found.games} games; loss on held out games {found.loss:.4f}, of no",
+        f"# evaluation {found.loss_of_nothing:.4f}. Sixteenths of a centipawn, for the attackers; tafl.py names them.",
+    ]
+    for name, shape in WEIGHTS:
+        values = found.weights[COLUMNS[name]] * stretch
+        if name == "road":
+            # Where the king is to move there is nothing to fit: he escapes.
+            values = np.concatenate([values[:4], [0, UNHINDERED, UNHINDERED, UNHINDERED]])
+        whole = np.clip(np.rint(values * SIXTEENTHS), -MOST * SIXTEENTHS, MOST * SIXTEENTHS).astype(int)
+        lines.append(f"{name} = {_text(whole.reshape(shape).tolist())}")
+    (folder / f"{variant.name}.toml").write_text("\n".join(lines) + "\n", "ascii")
+
+
+def _text(values: Any) -> str:
+    """A whole number, a list of them, or a list of such lists with one in each line."""
+    if (
+        isinstance(values, list)
+        and values
+        and isinstance(values[0], list)
+        and math.prod(map(len, values)) > 16
+    ):
+        return "[\n" + "".join(f"  {_text(line)},\n" for line in values) + "]"
+    return str(values)

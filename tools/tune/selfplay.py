@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hnefi.engine import evaluators
-from hnefi.engine.evaluators.tafl_features import FEATURE_NAMES, FEATURES
+from hnefi.engine.evaluators.tafl_features import FEATURE_NAMES
 from hnefi.engine.evaluators.tafl_weights import KINDS, squares_alike
 from hnefi.engine.games import interface as verbs
 from hnefi.engine.openings import generate
@@ -102,8 +102,7 @@ def _row(state: Any, params: Any, variant: Any, number: int, value: int) -> tupl
         for sq in state["pieces"][side][: int(state["count"][side])].tolist():
             if sq != king:
                 posts[side, kinds[sq]] += 1
-    counts = state["moves"][FEATURES : FEATURES + len(FEATURE_NAMES)].copy()
-    return (number, 0, value, counts, posts, kinds[king])
+    return (number, 0, value, params["features"].tolist(), posts, kinds[king])
 
 
 def _quiet(state: Any, params: Any) -> bool:

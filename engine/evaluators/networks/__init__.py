@@ -12,5 +12,5 @@ Every file here shows
     naive(variant, options, arrays, position)    the value for the attackers, float64, slow and obvious
     value(params, state)        the same, as a kernel
 
-and is entered in `network.NAMES`.
+The name of an architecture is that of its file, with `-` for `_`.
 """

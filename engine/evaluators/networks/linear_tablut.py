@@ -23,6 +23,7 @@ from typing import Any
 from ...compile.jit import inline, kernel
 from ...games.tafl.codes import KING
 from ...games.tafl.movegen import DIRECTIONS, piece_moves
+from ...games.tafl.state import SCRATCH_PIECE
 
 NUMBER = 6
 SOURCE = '"Tablut Game AI with Temporal Difference Learning": the evaluation function by the text'
@@ -134,7 +135,6 @@ def side_features(p, s, side, at):
     to_enemy = 0.0
     to_corner = 0.0
     moves = 0
-    bottom = s.moves.size - 512
     for i in range(s.count[side]):
         sq = int(s.pieces[side, i])
         if s.board[sq] & 15 != KING:
@@ -148,7 +148,7 @@ def side_features(p, s, side, at):
         file = sq % 21 - 1
         rank = sq // 21 - 1
         to_corner += 1.0 / max(1, min(file, last - file) + min(rank, last - rank))
-        moves += piece_moves(s, sq, bottom) - bottom
+        moves += piece_moves(s, sq, SCRATCH_PIECE) - SCRATCH_PIECE
     captured = 0.0
     for i in range(s.caught_top):
         if (int(s.caught[i]) >> 12) & 1 != side:

@@ -1,4 +1,4 @@
-"""Every position is worth the same: what a search plays by it are won and lost games alone.
+"""Every position is worth the same, so a search sees only won and lost games.
 
 Source: P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl" (2007): the player called Random, read as one
 that sees wins and losses as far as it searches.
@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ... import catalogue
+
 NUMBER = 0
 SOURCE = (
     'P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl", 2007: Random that sees how games end'
 )
-GAMES = ("tafl", "hex", "hexapawn")
+GAMES = tuple(catalogue.GAMES)
 SCALE = 1.0
 OUTPUT = "value"
 OPTIONS: Mapping[str, int] = {}

@@ -1,7 +1,7 @@
 """Making, undoing and finding moves in Hex (kernels).
 
-A stone learns of each edge once, from the stone that brings the news; the stone that learns of both wins. The news
-is one flood, and every stone hears it at most once: a whole game costs no more than its board.
+Each stone is marked as joined with an edge at most once, by a flood from the stone that made the connection; a stone
+joined with both wins. So a whole game costs no more than one flood of its board.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def put(s, sq, side):
         head = s.told
         while True:
             for d in NEIGHBOURS:
-                # Only stones that know of no edge: the frame does, and who knows of the other one makes `edges` 3.
+                # Only stones without an edge so far: the frame has one, and a stone with the other edge makes
+                # `edges` 3.
                 if s.board[sq + d] == owner:
                     s.board[sq + d] = owner | edges
                     s.news[s.told] = sq + d
@@ -145,8 +146,8 @@ def generate_noisy(s, top):
 
 @entry
 def order_score(s, move):
-    """255 for a move that wins, 254 for one in whose place the other side would; else the more the shorter the ways
-    of either side through the cell are, one's own a little before the opponent's."""
+    """255 for a move that wins, 254 for one in whose place the other side would; else more the shorter the ways of
+    either side through the cell are; the mover's own count a little more."""
     if move == SWAP:
         return 0
     sq = move >> TARGET
@@ -230,7 +231,7 @@ def threat_level(s, top):
 
 @inline
 def make_null(s):
-    """Whoever passes gives a stone away: nothing is learnt from it."""
+    """A pass gives a stone away: a search would learn nothing from it."""
     return 0
 
 

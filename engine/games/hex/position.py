@@ -1,4 +1,4 @@
-"""The Hex position as the rest of the house sees it: immutable values over the kernels' records."""
+"""The Hex position for the rest of the program: immutable values over the kernels' records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Records(threading.local):
         self.record: Any = None
 
     def get(self, variant: Variant) -> Any:
-        """A one-element recarray for this variant; its position is anybody's."""
+        """A one-element recarray for this variant; its position is left over from other use."""
         if variant != self.variant:
             self.variant, self.record = variant, new_record(variant.size, variant.swap)
         return self.record

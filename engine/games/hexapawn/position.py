@@ -1,4 +1,4 @@
-"""The hexapawn position as the rest of the house sees it: immutable values over the kernels' record."""
+"""The hexapawn position for the rest of the program: immutable values over the kernels' record."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ...compile.jit import entry, inline, kernel
 from ...squares import ORIGIN, TARGET
-from ..interface import MOST_MOVES
 from .codes import (
     ATTACKERS,
     BERSERK_CAPTURE,
@@ -32,6 +31,7 @@ from .codes import (
 )
 from .make import is_capture, make, undo
 from .movegen import generate_pseudo_legal, has_pseudo_legal_move
+from .state import SCRATCH_ALL
 
 DRAW = (DRAWN + 1) << WINNER
 NEAR_LIMIT = 64
@@ -45,7 +45,8 @@ def win(side):
 
 @entry
 def occurrences(s, root):
-    """How often the position after the last turn has stood, itself included; many if since stack index `root`."""
+    """How often the position after the last turn has occurred, this time included; many if it has since stack index
+    `root`."""
     ply = s.ply
     key = s.keys[ply]
     since = s.since
@@ -71,7 +72,8 @@ def forbids(s, side):
 @kernel
 def legal_after(s, move):
     """Whether a move of `generate_pseudo_legal` is allowed by the rules that look at what comes after it."""
-    if s.must_go and s.berserk == BERSERK_CAPTURE and not is_capture(s, move & ORIGIN, move >> TARGET):
+    capturing = s.must_go and s.berserk == BERSERK_CAPTURE and not s.opentafl
+    if capturing and not is_capture(s, move & ORIGIN, move >> TARGET):
         return False
     if forbids(s, s.side):
         make(s, move)
@@ -113,8 +115,7 @@ def can_move(s):
     if not has_pseudo_legal_move(s):
         return False
     if s.repetition >= REPETITION_FORBIDDEN or s.must_go:
-        top = s.moves.size - 2 * MOST_MOVES
-        return generate(s, top) > top
+        return generate(s, SCRATCH_ALL) > SCRATCH_ALL
     return True
 
 
@@ -122,7 +123,7 @@ def can_move(s):
 def no_move_outcome(s):
     """The outcome for a side to move that has no legal move."""
     if s.opentafl and s.side == ATTACKERS:
-        # There attackers never lose so; somebody has to stop a game that cannot go on.
+        # There attackers never lose in this way; a game that cannot go on has to end somehow.
         return NO_LEGAL_MOVE | DRAW
     if s.no_move == NO_MOVE_LOSE:
         return NO_LEGAL_MOVE | win(1 - s.side)
@@ -133,7 +134,7 @@ def no_move_outcome(s):
 
 @kernel
 def repeated(s, mover):
-    """The outcome of a position that has stood often enough."""
+    """The outcome of a position that has occurred often enough."""
     r = s.repetition
     if r == REPETITION_DRAW:
         return REPETITION | DRAW
@@ -166,7 +167,7 @@ def fort_repeated(s):
         return False
     count = 1
     for i in range(max(s.since, ply - s.quiet), ply):
-        # Inside a turn (key 0) no arrangement was noted: what lies there is left from another line.
+        # Inside a turn (key 0) no arrangement is stored: the value is left over from another line.
         if s.u_side[i] == DEFENDERS and s.keys[i] and s.fort_keys[i] == key:
             count += 1
     return count >= 3

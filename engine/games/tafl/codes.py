@@ -14,7 +14,7 @@ DRAWN = 2
 """In the place of a winner."""
 
 # Cells: 16 bits, piece code (bits 0-3), terrain (bits 4-6), and a bit for squares that lie in a zone (bit 7).
-# 0 is an empty plain square where everybody may walk, so that sliding tests one number.
+# 0 is an empty plain square that every piece may cross, so that sliding tests one number.
 
 PIECE = 15
 """The bits of a cell that say what stands there."""
@@ -115,7 +115,7 @@ def code(switch: str, word: str) -> int:
 
 
 def _check() -> None:
-    """A word that was added to a switch, or moved in it, must not change what kernels take the others for."""
+    """A word that was added to a switch, or moved in it, must not change the numbers of the others."""
     for prefix, switch in [("JUMP", "king_jump"), *((name.upper(), name) for name in CODED)]:
         for number, word in enumerate(SWITCH[switch].words):
             if globals().get(f"{prefix}_{word.upper()}") != number:

@@ -11,7 +11,8 @@ LEGEND = "+ throne   x corner   : attackers' camp   ; defenders' camp"
 
 
 def diagram(rules: Rules, pieces: Mapping[int, str]) -> str:
-    """Rows from the top rank down with coordinates on all four sides; empty special squares have a sign each."""
+    """Rows from the top rank down with coordinates on all four sides; each kind of empty special square has its
+    character."""
     signs = {
         **dict.fromkeys(rules.throne, "+"),
         **dict.fromkeys(rules.corners, "x"),

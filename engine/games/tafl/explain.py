@@ -185,6 +185,10 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "no": "Rules mean what their documents say, whatever OpenTafl's program does.",
     },
 }
+_OPENTAFL_BERSERK: Final = (
+    "After a capture the same piece must move again if it could capture again; "
+    "a move without a capture ends the turn."
+)
 _REPETITIONS: Final = {
     "draw": "is a draw",
     "mover_loses": "loses for the side that brings it about",
@@ -200,7 +204,7 @@ _REPETITIONS: Final = {
 def pieces_in_words(pieces: str, present: str = PIECES) -> str:
     """A piece set as people say it: `only the king`, `all pieces`, `nobody`, `only defending soldiers and the king`.
 
-    Pieces that are not `present` are not spoken of.
+    Pieces that are not `present` are left out.
     """
     here = {
         name: "".join(letter for letter in letters if letter in present)
@@ -332,8 +336,8 @@ def _speeds(rules: Rules, present: str) -> list[str]:
 def explain(variant: Variant) -> list[str]:
     """The rules in sentences, in the order in which a player asks: sides, aim, moves, captures, king, ends, draws.
 
-    What has no effect in this variant (camps where there are none, jumps of absent pieces) is left out, and so is
-    what nobody expects (the shieldwall that does not exist, the second turn that nobody has).
+    What has no effect in this variant (camps where there are none, jumps of absent pieces) is left out, and so are
+    rules that a player would not expect anyway (no shieldwall, no second turn).
     """
     rules = variant.rules
     standing = {letter for _, letter in variant.start.pieces}
@@ -352,7 +356,7 @@ def explain(variant: Variant) -> list[str]:
 
 
 def _only(rules: Rules, switch: str, *expected: str) -> list[str]:
-    """The sentence on a switch, unless it has one of the values that go without saying."""
+    """The sentence on a switch, unless its value is one of those `expected`."""
     return [] if rules.switch_text(switch) in expected else [sentence(rules, switch)]
 
 
@@ -394,10 +398,12 @@ def _movement(rules: Rules, present: str) -> list[str]:
     sentences += _zones(rules, present)
     for switch, (_, letters) in _JUMPERS.items():
         if not set(letters).isdisjoint(present):
-            # Knights and commanders are known for their jumps: that they may not is worth a word.
+            # Knights and commanders usually jump: it is said where they may not.
             sentences += _only(
                 rules, switch, *([] if switch in ("knight_jump", "commander_jump") else ["none"])
             )
+    if rules.opentafl and rules.berserk == "capture":
+        return [*sentences, _OPENTAFL_BERSERK]
     return sentences + _only(rules, "berserk", "off")
 
 

@@ -25,6 +25,8 @@ _TEXT_LIMIT: Final = 4096
 
 _LOWER: Final = {"a": "t", "d": "T", "k": "K"}
 _UPPER: Final = {"A": "t", "D": "T", "K": "K"}
+_FROM_ADK: Final = str.maketrans(_LOWER)
+_TO_ADK: Final = str.maketrans({ours: theirs for theirs, ours in _LOWER.items()})
 _OWN: Final = {letter: letter for letter in PIECES}
 
 
@@ -114,6 +116,18 @@ def rows_to_pieces(rows: Sequence[str], size: int | None = None) -> tuple[int, t
             )
     pieces.sort()
     return side_length, tuple(pieces)
+
+
+def in_adk(fen: str) -> str:
+    """A FEN of attackers, defenders and king in the letters `a d k`, for programs that know no others."""
+    board, blank, rest = fen.partition(" ")
+    return board.translate(_TO_ADK) + blank + rest
+
+
+def from_adk(fen: str) -> str:
+    """What `in_adk` wrote, in our letters."""
+    board, blank, rest = fen.partition(" ")
+    return board.translate(_FROM_ADK) + blank + rest
 
 
 def _alphabet(rows: Sequence[str]) -> dict[str, str]:

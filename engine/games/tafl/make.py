@@ -43,15 +43,13 @@ from .codes import (
     WALL,
 )
 from .movegen import DIRECTIONS, RIGHT, UP, piece_moves, terrain
+from .state import SCRATCH_CAPTURES
 from .win_conditions import fort_holds, opentafl_end, sealed, surrounded
-
-TRY = 1024
-"""The last entries of the move stack are scratch for looking one move ahead."""
 
 
 @inline
 def helps_take(s, sq, q):
-    """Whether what lies or stands on `sq` helps to capture the piece with code `q`."""
+    """Whether the terrain or the piece on `sq` helps to capture the piece with code `q`."""
     return (s.hostile[s.board[sq]] >> q) & 1
 
 
@@ -74,7 +72,7 @@ def list_insert(s, sq, q, place):
     side = q >> SIDE
     n = s.count[side]
     if place < n:
-        # Behind the end may lie a mercenary that has gone back to the other side: its slot is not ours.
+        # The entry behind the end may be a mercenary that has gone back to the other side: its slot must stay.
         moved = s.pieces[side, place]
         s.pieces[side, n] = moved
         s.slot[moved] = n
@@ -164,7 +162,7 @@ def run_victims(s, t, n):
 
 @inline
 def holds_wall(s, sq, side, mover):
-    """Whether a piece of `side` that may help stands on `sq`; who has just moved there helps as a mover does."""
+    """Whether a piece of `side` that may help stands on `sq`; a piece that has just moved there counts as the mover."""
     p = s.board[sq] & PIECE
     helpers = s.active_captors if sq == mover else s.passive_captors
     return p != 0 and p != WALL and p >> SIDE == side and (helpers >> p) & 1 != 0
@@ -365,7 +363,7 @@ def uncommon_victims(s, o, t, p, n):
 def apply(s, o, t):
     """Lift and place the piece, find every victim on that board, remove the union; 1 if the king falls.
 
-    The side to move, counters and stacks of `make` are the caller's business.
+    The caller updates the side to move, counters and stacks.
     """
     c = int(s.board[o])
     p = c & PIECE
@@ -447,11 +445,10 @@ def is_capture(s, o, t):
 @kernel
 def must_continue(s, t):
     """Whether the berserk piece on `t`, which has just captured, must move again."""
-    top = s.moves.size - TRY
-    end = piece_moves(s, t, top)
+    end = piece_moves(s, t, SCRATCH_CAPTURES)
     if s.berserk == BERSERK_ANY:
-        return end > top
-    for i in range(top, end):
+        return end > SCRATCH_CAPTURES
+    for i in range(SCRATCH_CAPTURES, end):
         m = int(s.moves[i])
         if is_capture(s, m & ORIGIN, m >> TARGET):
             return True
@@ -462,7 +459,7 @@ def must_continue(s, t):
 def make(s, move):
     """Play a move of `generate_pseudo_legal`. Sets `s.outcome` if it decides the game on the board.
 
-    Repetition, limits and the lack of a move are judged by `judge.py` afterwards.
+    Repetition, limits and the lack of a move are judged by `adjudication.py` afterwards.
     """
     o = move & ORIGIN
     t = move >> TARGET

@@ -5,11 +5,10 @@ from __future__ import annotations
 from ...compile.jit import inline, kernel
 from ...squares import STRIDE, TARGET
 from .codes import JUMP_NONE, JUMP_RESTRICTED, PIECE, SIDE, TERRAIN, TERRAINS
+from .state import SCRATCH_PIECE
 
 UP, RIGHT = STRIDE, 1
 DIRECTIONS = (UP, RIGHT, -UP, -RIGHT)
-ONE_PIECE = 512
-"""Entries at the end of the move stack that hold all moves of one piece: scratch."""
 
 
 @inline
@@ -26,7 +25,7 @@ def may_step(s, o, t, bit):
 
 @inline
 def slides(s, o, top):
-    """All slides of the piece on `o`. A cell of 0 is free for everybody: the common loop reads nothing else."""
+    """All slides of the piece on `o`. A cell of 0 is free for every piece: the common loop reads nothing else."""
     bit = 1 << (s.board[o] & PIECE)
     for d in DIRECTIONS:
         t = o + d
@@ -97,7 +96,7 @@ def jumps(s, o, top):
 
 @kernel
 def piece_moves(s, o, top):
-    """All moves of one piece, before rules that forbid a move for what comes after it."""
+    """All moves of one piece, before rules that forbid a move because of the position after it."""
     if s.limited:
         top = slides_limited(s, o, top)
     else:
@@ -109,7 +108,7 @@ def piece_moves(s, o, top):
 
 @kernel
 def generate_pseudo_legal(s, top):
-    """All moves of the side to move, before rules that forbid a move for what comes after it."""
+    """All moves of the side to move, before rules that forbid a move because of the position after it."""
     if s.must_go:
         return piece_moves(s, s.must_go, top)
     side = s.side
@@ -160,7 +159,7 @@ def can_reach(s, o, t):
 def has_pseudo_legal_move(s):
     """Whether the side to move has any move of `generate_pseudo_legal`."""
     if s.must_go:
-        return piece_moves(s, s.must_go, s.moves.size - ONE_PIECE) > s.moves.size - ONE_PIECE
+        return piece_moves(s, s.must_go, SCRATCH_PIECE) > SCRATCH_PIECE
     side = s.side
     for i in range(s.count[side]):
         o = int(s.pieces[side, i])
@@ -169,8 +168,6 @@ def has_pseudo_legal_move(s):
             if c == 0:
                 return True
             # A held neighbour may be jumped, a special square crossed: only then look closer.
-            if (c & PIECE == 0 or s.jumpers) and piece_moves(
-                s, o, s.moves.size - ONE_PIECE
-            ) > s.moves.size - ONE_PIECE:
+            if (c & PIECE == 0 or s.jumpers) and piece_moves(s, o, SCRATCH_PIECE) > SCRATCH_PIECE:
                 return True
     return False

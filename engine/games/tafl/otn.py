@@ -1,8 +1,9 @@
 """OpenTafl notation: rules strings, board records and moves, in both directions.
 
-A rules string is `key:value` words: `dim` first, `start` (rank 1 first) or `starti` (top rank first) last. What a
-string does not say has its default, and our switches have the same defaults. What cannot be understood is reported
-and never fatal, as long as there is a board; what OTN cannot say is reported as lost and never dropped in silence.
+A rules string is `key:value` words: `dim` first, `start` (rank 1 first) or `starti` (top rank first) last. A switch
+that a string leaves out has its default, and our switches have the same defaults. What cannot be understood is
+reported and never fatal, as long as there is a board; what OTN cannot say is reported as lost and never dropped in
+silence.
 
 OpenTafl itself reads some keys in its own way. With `opentafl` on, strings are read as that program reads them:
 the letters of `tfr` are turned round, only `t` and `T` of a hostility list count, a piece stops only where it may
@@ -17,7 +18,7 @@ from typing import Any, Final
 from ... import squares as board
 from ...sides import Side
 from ...wording import shorten
-from .fen import Setup, SetupError, format_fen, parse_fen, parse_rows
+from .fen import Setup, SetupError, parse_fen, parse_rows
 from .rules import (
     ATTACKER_PIECES,
     DEFENDER_PIECES,
@@ -343,11 +344,6 @@ def parse_board(text: str, size: int | None = None) -> Setup:
     Raises SetupError. (The letters A and D mean another program, whose boards begin at the top rank.)
     """
     return parse_fen(text, size, order="bottom")
-
-
-def record_to_fen(text: str, variant: Variant) -> str:
-    """The FEN of a board record on this variant's board; SetupError if it cannot be read."""
-    return format_fen(parse_board(text, variant.size))
 
 
 def format_board(setup: Setup) -> str:

@@ -1,4 +1,4 @@
-"""The tafl position as the rest of the house sees it: immutable values over the kernels' records."""
+"""The tafl position for the rest of the program: immutable values over the kernels' records."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _HEAD = np.dtype([field for field in POSITION if field[0] not in ("board", "slot
 _SIDES = tuple(Side)
 _STATES_KEPT = 8
 REBASE = 2048
-"""A line drops dead history every so many plies: the stacks hold four times as much."""
+"""A line drops history that no longer counts every so many plies: the stacks hold four times as much."""
 
 
 class _Cells:
     """A record and plain arrays over the parts of it that make a position: what record arrays have is looked up in
-    Python. `held` is the core of the position that it holds, None where nobody knows."""
+    Python. `held` is the core of the position that it holds, None if unknown."""
 
     def __init__(self, record: Any) -> None:
         states = np.asarray(record)
@@ -86,8 +86,8 @@ class _States(threading.local):
         self.by_rules: OrderedDict[tuple[str, str], _Cells] = OrderedDict()
 
     def get(self, variant: Variant, letters: str) -> _Cells:
-        """A record with this rule part; its position is anybody's."""
-        # Not the rules themselves: a value of seventy fields is hashed anew at every look.
+        """A record with this rule part; its position is left over from other use."""
+        # Not the rules themselves: a value of seventy fields would be hashed at every lookup.
         key = (variant.hash, letters)
         cells = self.by_rules.get(key)
         if cells is None:
@@ -301,7 +301,7 @@ class Position:
         cells = self._state()["board"] & PIECE
         standing = (cells != 0) & (cells != 15)
         if self.outcome is not None and self.outcome.reason is Reason.KING_CAPTURED:
-            # Kernels leave a captured king where he fell; for everybody else he is gone.
+            # Kernels leave a captured king on his square; outside of them he is gone.
             standing &= cells != KING
         return {int(sq): LETTERS[cells[sq]] for sq in np.flatnonzero(standing)}
 

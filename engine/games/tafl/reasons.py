@@ -52,7 +52,7 @@ def why_illegal(position: Position, origin: int, target: int) -> str | None:
     found = _walk(position, letter, origin, path)
     if found is not None:
         return found
-    if position.berserk is not None and rules.berserk == "capture":
+    if position.berserk is not None and rules.berserk == "capture" and not rules.opentafl:
         if not position.captures(move(origin, target)):
             return f"{name(origin)} must capture"
     return "would repeat the position"

@@ -315,6 +315,9 @@ SWITCHES: Final[tuple[Switch, ...]] = (
 )
 
 SWITCH: Final[Mapping[str, Switch]] = {switch.name: switch for switch in SWITCHES}
+LATER: Final[frozenset[str]] = frozenset()
+"""Switches that were added after 0.1.0. Hashes leave them out where they have their defaults, so that rule sets which
+records know keep their hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,6 +455,11 @@ class Rules:
     def lines(self) -> tuple[tuple[str, str], ...]:
         """Every switch and its value as text, in the order of `SWITCHES`."""
         return tuple((switch.name, self.switch_text(switch.name)) for switch in SWITCHES)
+
+    def hashed_lines(self) -> tuple[tuple[str, str], ...]:
+        """The `lines` that make up the hash of a variant."""
+        changed = self.changes() if LATER else {}
+        return tuple((name, text) for name, text in self.lines() if name not in LATER or name in changed)
 
     def changes(self) -> dict[str, str]:
         """The switches (but not the size) that differ from their defaults, as text."""

@@ -1,4 +1,4 @@
-"""Setting a position up and looking it over (kernels used once per position, not once per node)."""
+"""Setting a position up and judging it (kernels used once per position, not once per node)."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ def advance(states, o, t):
     """Play a move and judge it by all the rules; how many men it took, -1 (and nothing played) if it is illegal.
 
     The entries of the men taken are the first on `caught`: what was there is forgotten, so nothing before this move
-    can be undone. `states` is an array of one: that is handed over in a fraction of the time that a record takes.
+    can be undone. `states` is an array of one element, because passing it takes a fraction of the time of passing a
+    record.
     """
     s = states[0]
     if s.outcome or not lawful(s, o, t):

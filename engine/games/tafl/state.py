@@ -3,7 +3,7 @@
 One record is one pointer for the kernels, whatever the board's size. It has three parts: the rule tables, written
 once per variant (`tables.py`); the position, `CORE` bytes that `make` changes and `undo` restores; and stacks and
 scratch, whose content beyond their fill mark means nothing.
-What its numbers mean stands in `codes.py`.
+`codes.py` says what its numbers mean.
 """
 
 from __future__ import annotations
@@ -13,14 +13,24 @@ from typing import Any
 import numpy as np
 
 from ...squares import CELLS
-from ..interface import MOVES
+from ..interface import MOST_MOVES, MOVES
 from .codes import CODED, NUMBERS
 
 PLIES = 8192
 """Depth of the undo stack: game plies kept for repetition, and the search above them."""
 KEPT = 4096
-"""At most so many plies of history enter a state; more quiet plies than this never repeat in practice."""
+"""At most so many plies of history are copied into a state; repetitions over more quiet plies do not occur in
+practice."""
 CAUGHT = 1 << 14
+
+# Lists of moves that are thrown away at once. They stand at the end of the move stack, where no list of a search comes,
+# and may be in use at the same time.
+SCRATCH_ALL = MOVES - 2 * MOST_MOVES
+"""All moves, to see whether there is one."""
+SCRATCH_CAPTURES = MOVES - 1024
+"""Moves of one piece, each of which is tried for captures."""
+SCRATCH_PIECE = MOVES - 512
+"""Moves of one piece, to count them."""
 
 _i = "i8"
 

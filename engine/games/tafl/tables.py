@@ -239,7 +239,7 @@ def _sealed(rules: Rules) -> int:
 def template(rules: Rules, letters: str) -> bytes:
     """The rule part of a state record for games in which only these piece letters can appear.
 
-    Flags of uncommon rules are set only where a piece can use them, so that the rest pays nothing for them.
+    Flags of uncommon rules are set only where a piece can use them, so that other games pay nothing for them.
     """
     record = np.zeros(1, TAFL)
     state = record[0]

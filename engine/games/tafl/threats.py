@@ -1,8 +1,8 @@
 """What the next move may decide: wins at once, and those the other side threatens (kernels).
 
-A search that knows these needs no tree for them: who can escape or take the king now has won, and attackers who face
-two open ways to a goal have lost. Only what is certain is said; rule sets whose kings fall in other ways than by
-men around them get fewer answers, never wrong ones.
+A search that knows these needs no tree for them: a side that can escape or take the king now has won, and attackers
+who face two open ways to a goal have lost. Only what is certain is said; rule sets whose kings fall in other ways
+than by men around them get fewer answers, never wrong ones.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class Variant:
     @cached_property
     def hash(self) -> str:
         """The rules hash: equal hashes mean the same game, whatever it is called."""
-        return rules_hash(self.rules_lines(), self.rows)
+        return rules_hash(self.rules.hashed_lines(), self.rows)
 
 
 def is_name(word: object) -> bool:

@@ -28,7 +28,8 @@ from .codes import (
     SURROUNDED,
     WALL,
 )
-from .movegen import DIRECTIONS, ONE_PIECE, RIGHT, UP, piece_moves, terrain
+from .movegen import DIRECTIONS, RIGHT, UP, piece_moves, terrain
+from .state import SCRATCH_PIECE
 
 ROUND = (UP, UP + RIGHT, RIGHT, RIGHT - UP, -UP, -UP - RIGHT, -RIGHT, UP - RIGHT)
 
@@ -123,8 +124,7 @@ def surrounded(s, t, captured):
 @kernel
 def king_can_move(s):
     """Whether the king has a move, whoever is to move."""
-    top = s.moves.size - ONE_PIECE
-    return piece_moves(s, s.king, top) > top
+    return piece_moves(s, s.king, SCRATCH_PIECE) > SCRATCH_PIECE
 
 
 @kernel
@@ -233,10 +233,10 @@ def is_locked(s):
 
 @kernel
 def opentafl_fort(s):
-    """OpenTafl's exit fort: the king can reach the edge, and attackers touch neither him nor what he can reach.
+    """OpenTafl's exit fort: the king can move and reach the edge; attackers touch neither him nor what he can reach.
 
     Each man who touches that inside has at most two neighbour squares that are neither inside nor held by a
-    defender. Whether such a man could be captured, and whether the king can move, is not asked.
+    defender. Whether such a man could be captured is not asked.
     """
     king = s.king
     s.stamp += 1
@@ -261,7 +261,7 @@ def opentafl_fort(s):
                     top += 1
             elif c <= GUARD:
                 return False
-    if not at_edge:
+    if not at_edge or not king_can_move(s):
         return False
     for i in range(done):
         q = int(s.flood[i])

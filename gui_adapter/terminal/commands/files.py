@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hnefi.engine.sides import Side
 from hnefi.engine.wording import shorten
 
-from .. import clipboard, command_table, opponents, saving
 from .. import clock as clocks
+from .. import command_table, opponents, saving
 from .. import settings as preferences
+from ..command_table import WordError, nothing_behind
 from ..game_session import PLAYER_TAGS
 from ..opponents import Spec
 from ..positions import typed_move
 from ..values import Reply
-from .arguments import WordError, nothing_behind
 
 if TYPE_CHECKING:
     from ..controller import Controller
 
 COPIES = ("fen", "otn", "moves", "record")
+_SECONDS = 2.0
+_LIMIT = 1 << 20
+_Commands = tuple[tuple[str, tuple[str, ...]], ...]
+_PUT: _Commands = (
+    ("WAYLAND_DISPLAY", ("wl-copy",)),
+    ("DISPLAY", ("xclip", "-selection", "clipboard")),
+    ("", ("pbcopy",)),
+)
+_GET: _Commands = (
+    ("WAYLAND_DISPLAY", ("wl-paste", "--no-newline")),
+    ("DISPLAY", ("xclip", "-selection", "clipboard", "-o")),
+    ("", ("pbpaste",)),
+)
 
 
 async def save(c: Controller, rest: str) -> Reply:
@@ -103,7 +119,7 @@ def _players(c: Controller, loaded: saving.Loaded) -> list[str]:
                 lines.append(f"The {who} were played by another program: `{text}` brings it back.")
         except ValueError as error:
             lines.append(str(error))
-        c.assign(letter, spec)
+        c.session.assign(letter, spec)
         if spec is not None:
             c.session.players.rival = spec
     return lines
@@ -130,7 +146,7 @@ async def copy(c: Controller, rest: str) -> Reply:
     text = _text(c, form)
     if not text:
         raise WordError("copy: nothing has been played")
-    if c.interactive and clipboard.put(text):
+    if c.interactive and _to_clipboard(text):
         return Reply((f"Copied: {text.splitlines()[0][:60]}{'…' if len(text) > 60 else ''}",))
     return Reply(tuple(text.rstrip("\n").split("\n")))
 
@@ -155,7 +171,7 @@ def _text(c: Controller, form: str) -> str:
 
 async def paste(c: Controller, rest: str) -> Reply:
     """A FEN, moves, or a recorded game."""
-    text = rest or clipboard.get() if c.interactive else rest
+    text = rest or _from_clipboard() if c.interactive else rest
     if not text or not text.strip():
         raise WordError("paste: no clipboard can be read here: expected the text after `paste`")
     text = text.strip()
@@ -177,6 +193,41 @@ def _pasted(c: Controller, said: str) -> Reply:
         c.session.paused = True
         said += " The engine waits for `go`."
     return Reply((said,), show=True)
+
+
+def _to_clipboard(text: str) -> bool:
+    """Put a text there; False if there is no clipboard."""
+    return _run(_PUT, text.encode("utf-8", "replace")) is not None
+
+
+def _from_clipboard() -> str | None:
+    """The text that lies there, at most a mebibyte of it; None if there is no clipboard."""
+    data = _run(_GET, b"")
+    return None if data is None else data[:_LIMIT].decode("utf-8", "replace")
+
+
+def _run(commands: _Commands, data: bytes) -> bytes | None:
+    """What the first usable command writes when it is given `data`; None if there is none, or it fails."""
+    command = _usable(commands)
+    if command is None:
+        return None
+    # A program that stays to serve the clipboard keeps its output open: only what is asked for is read.
+    output = subprocess.PIPE if not data else subprocess.DEVNULL
+    try:
+        done = subprocess.run(
+            command, input=data, stdout=output, stderr=subprocess.DEVNULL, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return (done.stdout or b"") if done.returncode == 0 else None
+
+
+def _usable(commands: _Commands) -> list[str] | None:
+    """The first command that is installed and has a desktop to talk to."""
+    for variable, (program, *rest) in commands:
+        if (not variable or os.environ.get(variable)) and shutil.which(program):
+            return [program, *rest]
+    return None
 
 
 async def variants(c: Controller, rest: str) -> Reply:
@@ -220,7 +271,7 @@ async def set_value(c: Controller, rest: str) -> Reply:
         c.session.speed = c.settings.speed
     kept = ""
     if c.interactive:
-        c.keep(name, c.settings.spelled(name))
+        c.keeper.keep(name, c.settings.spelled(name))
         kept = f" Kept in {preferences.path()}."
     return Reply(
         (f"{name} {c.settings.spelled(name)}.{kept}",), show=name in ("theme", "glyphs", "zoom", "colour")

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hnefi.engine.catalogue import GAMES
 from hnefi.engine.games.base_variant import VariantError
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import shorten
 
-from .. import answers, opponents, positions, strength
+from .. import answers, opponents
 from .. import clock as clocks
+from ..command_table import WordError, nothing_behind, side_first, whole
 from ..game import Node
 from ..opponents import Spec
 from ..values import Reply, SideLetter
-from .arguments import WordError, nothing_behind, side_first, whole
 
 if TYPE_CHECKING:
     from ..controller import Controller
@@ -88,7 +89,7 @@ def _check_players(c: Controller, name: str, rest: str) -> None:
 async def side(c: Controller, rest: str) -> Reply:
     """Which sides persons play."""
     session = c.session
-    called = dict(zip(positions.SIDES[session.variant.game], "ad", strict=True))
+    called = dict(zip(GAMES[session.variant.game].sides, "ad", strict=True))
     word = called.get(rest.lower(), rest.lower())
     if word not in SIDES:
         names = " or ".join(f"{letter} ({name})" for name, letter in called.items())
@@ -96,9 +97,9 @@ async def side(c: Controller, rest: str) -> Reply:
     for letter in ("a", "d"):
         wanted = letter not in SIDES[word]
         if wanted and session.players[letter].opponent is None:
-            c.assign(letter, session.players.rival)
+            c.session.assign(letter, session.players.rival)
         elif not wanted and session.players[letter].opponent is not None:
-            c.assign(letter, None)
+            c.session.assign(letter, None)
     return await _seated(c)
 
 
@@ -134,7 +135,7 @@ async def _assign_engine(c: Controller, rest: str, read: Callable[[str], Spec]) 
     c.session.players.rival = spec
     sides = _engine_sides(c, given)
     for letter in sides:
-        c.assign(letter, spec)
+        c.session.assign(letter, spec)
     if not sides:
         return Reply(
             (f"{spec.name} plays as soon as you leave it a side: `side a`, `side d` or `side none`",)
@@ -146,7 +147,7 @@ async def level(c: Controller, rest: str) -> Reply:
     """Our engine at a level."""
     if not side_first(rest)[1]:
         engines = [opponent.name for opponent in c.session.players.engines]
-        return Reply((f"Engines here: {', '.join(engines) or 'none'}.", *strength.level_lines()))
+        return Reply((f"Engines here: {', '.join(engines) or 'none'}.", *opponents.level_lines()))
     return await _assign_engine(c, rest, opponents.at_level)
 
 
@@ -157,7 +158,7 @@ async def player(c: Controller, rest: str) -> Reply:
 
 async def engine(c: Controller, rest: str) -> Reply:
     """Any engine process."""
-    return await _assign_engine(c, rest, opponents.by_command)
+    return await _assign_engine(c, rest, lambda text: opponents.by_command(text, c.session.variant))
 
 
 async def clock(c: Controller, rest: str) -> Reply:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.wording import shorten
 
-from .. import panes, strength
+from .. import opponents, panes
+from ..command_table import WordError, nothing_behind, seconds, whole
 from ..game import Node
 from ..positions import owner
 from ..values import Entry, Reply
 from ..watching import Watcher, WatchError
-from .arguments import WordError, nothing_behind, seconds, whole
 
 if TYPE_CHECKING:
     from ..controller import Controller
@@ -80,7 +80,7 @@ async def hint(c: Controller, rest: str) -> Reply:
     asked = session.questions.asked
     if asked is not None and asked.purpose == "move":
         raise WordError(f"hint: {asked.opponent.name} is to move, and thinks")
-    session.hint(strength.HINT)
+    session.hint(opponents.HINT)
     return Reply()
 
 
@@ -265,7 +265,7 @@ async def watch(c: Controller, rest: str) -> Reply:
         watcher.open()
     except WatchError as error:
         raise WordError(f"watch {rest[:200]}: {error}") from None
-    await c.watch(watcher)
+    c.watch(watcher)
     await watcher.catch_up()
     if c.session.guests is None:
         return Reply(("No game runs there now; the next one is followed. `stop` ends it.",))

@@ -1,0 +1,339 @@
+"""Alpha-beta in Python around the kernels: the table between searches, lines, aspiration windows and threads."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..games.base_position import Position
+from ..score import INFINITE, NO_LIMIT, WON
+from ..squares import CELLS
+from . import alphabeta, features, skill
+from .alphabeta import SEARCH
+from .deepening import MAX_DEPTH, Algorithm, Run, SearchContext, new_table
+from .table import ABDADA_WORDS, BUCKET
+from .types import SearchResult
+
+ASPIRATION_WINDOW = 24
+"""Centipawns on either side of the last depth's value, in which the next one begins."""
+ASPIRATION_MIN_DEPTH = 4
+"""The first depth that begins so."""
+FALLING_EVAL = 30
+"""Centipawns that make a position worse than it seemed: worth more time."""
+_SELDOM = 64
+"""A table of more than so many words for each node searched is thrown away rather than emptied."""
+_WORD = 16  # bytes of a table entry
+
+
+class AlphaBeta(Algorithm):
+    """What lives from search to search: the transposition table, and each thread's histories and killers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads = [new_thread()]
+        self.table: Any = None
+        self._written = 0
+        """Nodes of all searches since the table was empty, but for the last one."""
+        self._generation = 0
+        self._images: Any = None
+        """The symmetries of the game, as `images` has them."""
+
+    def search(self, context: SearchContext) -> SearchResult:
+        return _AlphaBetaRun(self, context).result()
+
+    def clear(self) -> None:
+        used = self._written + self._last_nodes()
+        if self.table is not None and used * _SELDOM < len(self.table):
+            # Its pages were hardly touched: emptying it would make them all real.
+            self.table = None
+        elif self.table is not None:
+            # In place: the next game's first searches need not wait for new pages of memory.
+            self.table.fill(0)
+        self._written = 0
+        self._generation = 0
+        self._images = None
+        for record in self.threads:
+            td = record[0]
+            td["nodes"] = 0
+            td["history"] = 0
+            td["continuation_history"] = 0
+            td["killers"] = 0
+
+    def prepare(
+        self, context: SearchContext, without: int = 0, evaluator: str = "", parts: str = ""
+    ) -> list[tuple[Any, Any, Any, Any]]:
+        """What each thread of a search works on: state, td, table and parameters.
+
+        The table is one for all. `without` are bits of features that this search must do without; `evaluator` and
+        `parts`, the features, are others than those of the settings.
+        """
+        settings, position = context.settings, context.position
+        record, params = context.load(evaluator or settings.evaluator)
+        if self.table is None:
+            buckets = 1 << max(4, (settings.hash_mib * 1024 * 1024 // (_WORD * BUCKET)).bit_length() - 1)
+            self.table = new_table(buckets * BUCKET * _WORD + ABDADA_WORDS * 8)
+        self._generation = (self._generation + 1) & 63
+        while len(self.threads) < settings.threads:
+            self.threads.append(new_thread())
+        state = record[0]
+        records = [(state, self.threads[0][0], self.table, params[0])]
+        # Evaluators leave their terms in their record: each thread has one of its own.
+        records += [
+            (record.copy()[0], td[0], self.table, params.copy()[0])
+            for td in self.threads[1 : settings.threads]
+        ]
+        wanted = features.read(parts or settings.features, position.variant.files)
+        self._written += self._last_nodes()
+        for _, td, table, _ in records:
+            td["mask"] = (len(table) - ABDADA_WORDS) // (BUCKET * 2) - 1
+            td["parallel"] = settings.threads > 1
+            td["generation"] = self._generation
+            td["nodes"] = 0
+            td["aborted"] = 0
+            td["seldepth"] = 0
+            td["illegal_tt_moves"] = 0
+            td["features"] = wanted & ~without
+            td["no_null"] = 0
+            # Some evaluators count what was taken since the root.
+            td["eval_cache"] = 0
+            td["images"] = 0
+            if wanted & features.SYMMETRY:
+                self._images = self._images or images(position)
+                td["images"], td["image"], td["back"] = self._images
+            td["root"] = state["ply"]
+            alphabeta.age_history(td)
+        # A stop before the search began was meant for all of its threads.
+        for _, td, _, _ in records[1:]:
+            td["stop"] = records[0][1]["stop"]
+        return records
+
+    def hashfull(self) -> int:
+        """Per mille of the table's first entries that this search has written."""
+        data = self.table[1:2001:2]
+        return int(
+            np.count_nonzero((data != 0) & ((data >> np.uint64(44)) == self._generation)) * 1000 // len(data)
+        )
+
+    def _last_nodes(self) -> int:
+        """Nodes of the last search, by all threads."""
+        return sum(int(record[0]["nodes"]) for record in self.threads)
+
+
+def new_thread() -> Any:
+    """A record that one thread searches with, in a one-element recarray."""
+    record = np.zeros(1, SEARCH).view(np.recarray)
+    record[0]["reduction"] = reductions()
+    return record
+
+
+def images(position: Position) -> tuple[int, Any, Any]:
+    """How many symmetries keep the game, where squares go under each, and where they come from: uint16[8, CELLS].
+
+    The first of the eight leaves everything where it is; so do all for cells outside the board, which stand for
+    moves like the swap of hex.
+    """
+    found = position.symmetries()
+    there = np.tile(np.arange(CELLS, dtype=np.uint16), (8, 1))
+    back = there.copy()
+    for i, squares in enumerate(found, start=1):
+        there[i, list(squares)] = list(squares.values())
+        back[i, list(squares.values())] = list(squares)
+    return len(found), there, back
+
+
+def reductions() -> Any:
+    """How many plies less a late move is searched, by depth and number of the move: uint8[64, 64]."""
+    depth, number = np.log(np.maximum(np.mgrid[0:64, 0:64], 1))
+    return (0.6 + depth * number / 2.2).astype(np.uint8)
+
+
+class _AlphaBetaRun(Run):
+    """The engine's own search.
+
+    Further threads search the same position on their own and meet in the table alone (ABDADA): what one has found,
+    the others need not search, and what one searches the others put off. Only the first
+    thread's findings are reported.
+    """
+
+    def __init__(self, memory: AlphaBeta, context: SearchContext) -> None:
+        super().__init__(context)
+        self.memory = memory
+        # That there is no win in so many moves is only known if no move was left out.
+        without = features.SELECTIVE if self.limits.mate is not None else 0
+        settings = self.settings
+        # An analysis searches at full strength, however weak the engine plays.
+        self.weakness = None if self.limits.infinite else skill.weakness(settings.skill)
+        weak = self.weakness is not None and self.position.variant.game == "tafl"
+        evaluator = skill.EVALUATOR if weak and settings.evaluator == "default" else ""
+        parts = features.MEASURED if weak and settings.features == "default" else ""
+        self.threads = memory.prepare(context, without, evaluator, parts)
+        self.found: list[_Line] = []
+        """What each line was found to be, at this depth or the one before."""
+        self.shown = self.lines
+        if self.weakness is not None:
+            self.lines = min(max(self.lines, self.weakness.lines), len(self.moves))
+            nodes = self.weakness.nodes
+            self.limits = replace(self.limits, nodes=min(self.limits.nodes or nodes, nodes))
+            self.draw = context.stream()
+            # Few nodes do not reach all moves: it should not always be the same pieces that are overlooked.
+            self.draw.shuffle(self.moves)
+            self.pv = (self.moves[0],)
+        self.records = self.threads[0]
+        self.td = self.records[1]
+        count, limit = len(self.threads), self.limits.nodes
+        for number, (_, td, _, _) in enumerate(self.threads):
+            td["root_count"] = len(self.moves)
+            td["root_moves"][: len(self.moves)] = self.moves
+            td["node_limit"] = NO_LIMIT if limit is None else max(1, min((limit + number) // count, NO_LIMIT))
+
+    def result(self) -> SearchResult:
+        best = super().result()
+        if self.weakness is None or len(self.found) < 2:
+            return best
+        values = [line.value for line in self.found]
+        chosen = self.found[skill.choose(values, self.weakness.temperature, self.draw)]
+        if chosen.moves[0] == best.move:
+            return best
+        # The last report says what is played, and what it is worth.
+        self._report(chosen.depth, 0, chosen.value, chosen.moves, chosen.bound)
+        return SearchResult(chosen.moves[0], chosen.moves[1] if len(chosen.moves) > 1 else None, self.pv)
+
+    def _report(self, depth: int, line: int, value: int, pv: tuple[int, ...], bound: str = "") -> None:
+        if line < self.shown:
+            super()._report(depth, line, value, pv, bound)
+
+    def _deepen(self) -> None:
+        helpers = [
+            threading.Thread(target=self._help, args=records, daemon=True) for records in self.threads[1:]
+        ]
+        for helper in helpers:
+            helper.start()
+        try:
+            super()._deepen()
+        finally:
+            for _, td, _, _ in self.threads[1:]:
+                td["stop"] = 1
+            for helper in helpers:
+                helper.join()
+
+    def _help(self, state: Any, td: Any, table: Any, params: Any) -> None:
+        """Search deeper and deeper until stopped, for what it leaves in the table."""
+        value = 0
+        for depth in range(1, MAX_DEPTH + 1):
+            td["longest"] = _longest(depth)
+            low, high = -INFINITE, INFINITE
+            if depth >= ASPIRATION_MIN_DEPTH and abs(value) < WON:
+                low, high = value - ASPIRATION_WINDOW, value + ASPIRATION_WINDOW
+            while True:
+                alphabeta.search_root(state, td, table, params, depth, 0, low, high)
+                if td["aborted"]:
+                    return
+                best = int(td["root_best"])
+                if best < 0:
+                    low = -INFINITE
+                    continue
+                value = int(td["root_value"])
+                _bring_forward(td, best, 0)
+                if value < high:
+                    break
+                high = INFINITE
+
+    def _seldepth(self, depth: int) -> int:
+        return max(depth, int(self.td["seldepth"]))
+
+    def _hashfull(self) -> int:
+        return self.memory.hashfull()
+
+    def _nodes(self) -> int:
+        return sum(int(td["nodes"]) for _, td, _, _ in self.threads)
+
+    def _iterate(self, depth: int) -> bool:
+        """One depth, all lines; False if it was cut short."""
+        self.td["longest"] = _longest(depth)
+        lines: list[_Line] = []
+        while len(lines) < self.lines and not self.td["aborted"]:
+            found = self._search_line(depth, len(lines))
+            if found is None:
+                break
+            lines.append(found)
+        # A later line may turn out to be worth more than was thought when an earlier one was chosen before it.
+        best_first = sorted(range(len(lines)), key=lambda i: -lines[i].value)
+        self.td["root_moves"][: len(lines)] = self.td["root_moves"][best_first]
+        for number, i in enumerate(best_first):
+            self._take(depth, number, lines[i])
+        if depth == 1 and not lines:
+            # Stopped before any move had a value: answer with the first, and say nothing it does not know.
+            self._report(depth, 0, 0, self.pv)
+        return not self.td["aborted"]
+
+    def _search_line(self, depth: int, line: int) -> _Line | None:
+        """The best of the moves that are not in a line before; None if the search was cut short before any was known.
+
+        Its move is brought forward to its place among the root moves.
+        """
+        low, high, width, guess = -INFINITE, INFINITE, ASPIRATION_WINDOW, 0
+        if (
+            depth >= ASPIRATION_MIN_DEPTH
+            and line < len(self.found)
+            and self.td["features"] & features.ASPIRATION
+        ):
+            guess = self.found[line].value
+            if abs(guess) < WON:
+                low, high = guess - width, guess + width
+        while True:
+            alphabeta.search_root(*self.records, depth, line, low, high)
+            best = int(self.td["root_best"])
+            found = None
+            if best >= 0:
+                length = int(self.td["pv_length"][0])
+                moves = tuple(int(m) for m in self.td["pv"][0][:length])
+                value = int(self.td["root_value"])
+                found = _Line(value, moves, "" if value < high else "lowerbound", depth)
+                _bring_forward(self.td, best, line)
+            if self.td["aborted"] or (found is not None and value < high):
+                return found
+            # Outside of the window: what is known is a bound, and the next window is wider on that side.
+            width *= 4
+            if found is None:
+                self.falling = True
+                low = guess - width if width < 20 * ASPIRATION_WINDOW else -INFINITE
+            else:
+                if line == 0:
+                    self._take(depth, 0, found)
+                high = guess + width if width < 20 * ASPIRATION_WINDOW else INFINITE
+
+    def _take(self, depth: int, line: int, found: _Line) -> None:
+        """Take over what a line was found to be worth, and report it."""
+        if line == 0:
+            self.changed = depth if found.moves[0] != self.pv[0] else self.changed
+            self.falling = found.value < self.value - FALLING_EVAL
+            self.pv, self.value = found.moves, found.value
+        self.found[line : line + 1] = [found]
+        self._report(depth, line, found.value, found.moves, found.bound)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What the moves of a line are worth to the side to move, and at which depth; `bound` as in `Info`."""
+
+    value: int
+    moves: tuple[int, ...]
+    bound: str
+    depth: int
+
+
+def _longest(depth: int) -> int:
+    """The ply beyond which an iteration extends no line."""
+    return min(2 * depth, alphabeta.MAX_PLY - alphabeta.QUIET_PLIES - 2)
+
+
+def _bring_forward(td: Any, best: int, line: int) -> None:
+    """Put a line's best move in its place among the root moves; the rest keeps its order behind."""
+    for name in ("root_moves", "root_values"):
+        part = td[name]
+        found = part[best]
+        part[line + 1 : best + 1] = part[line:best].copy()
+        part[line] = found

@@ -1,0 +1,334 @@
+"""The evolved network of 2007 kept up to date move by move: what a move changes, not the whole board (kernels).
+
+A square is seen by 15 features: three vertical strips, three horizontal strips, nine patches. Each feature has a place
+that is counted from its centre (`VERTICAL` + file, `HORIZONTAL` + rank, `PATCH` + square), so that the features of a
+square lie in triples beside each other, and those beyond the board have weights of 0. Three layers are kept: the
+sums of the features, the features (their sigmoids), and the sums of the hidden units without the three raw inputs.
+
+The result differs from `hingston2007.value` by less than `error`, which `prepare` computes from the weights: by how far
+a vector sigmoid is off, and by rounding over `REFRESH_EVERY` moves, after which everything is summed up anew.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..compile.jit import entry, inline
+from ..compile.simd_f64 import (
+    SIGMOID_ERROR,
+    WIDTH,
+    add_rows,
+    dot,
+    load,
+    put_triples,
+    sigmoid,
+    sigmoids,
+    spread,
+    store,
+    triples,
+)
+from ..evaluators.networks.hingston2007 import NUMBER
+from ..games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE
+from ..squares import CELLS, ORIGIN, STRIDE, TARGET
+
+MOST_HIDDEN = WIDTH
+VERTICAL, HORIZONTAL, PATCH = 8, 32, 56
+FEATURES = 512
+FILTER_WORDS = 16
+CHANGES = 80
+"""Most squares that change in one move."""
+PLIES = 4
+"""Most moves ahead that are looked at and taken back."""
+SAVED = CHANGES * PLIES
+REFRESH_EVERY = 128
+"""Moves after which the sums are made anew."""
+
+_SUMMED = 2e-12
+"""Relative rounding of a sum over `REFRESH_EVERY` moves: at most 64 squares a move, a unit roundoff each, twice."""
+
+NET = np.dtype(
+    [
+        (
+            "weights",
+            "f8",
+            (CELLS * WIDTH,),
+        ),  # by square: what a man there adds to its features, in order of triples
+        ("rows", "f8", (FEATURES * WIDTH,)),  # by feature: what it adds to the hidden units
+        ("raw", "f8", (3 * WIDTH,)),  # taken by attackers, by defenders, attackers to move
+        ("output", "f8", (WIDTH,)),
+        ("empty_hidden", "f8", (WIDTH,)),  # the three layers for an empty board
+        ("empty_sums", "f8", (FEATURES,)),
+        ("empty_features", "f8", (FEATURES,)),
+        ("hidden", "f8", (WIDTH,)),  # the three layers for the board as it is
+        ("sums", "f8", (FEATURES,)),
+        ("features", "f8", (FEATURES,)),
+        ("saved", "f8", (SAVED * 3 * WIDTH,)),  # layers around changed squares, to take changes back
+        ("filter", "u8", (FILTER_WORDS,)),  # a filter for positions that have stood before
+        ("bias", "f8"),
+        ("error", "f8"),
+        ("moves", "i8"),  # moves followed since everything was summed up
+        ("fits", "i8"),  # 1: a network that this file knows; else the rest means nothing
+        ("_padding", "i8", (4,)),
+    ],
+    align=True,
+)
+
+
+def new(count: int) -> Any:
+    """Records for so many networks, each at a boundary of 64 bytes: vectors that cross one are read twice."""
+    raw = np.zeros(count * NET.itemsize + 64, np.uint8)
+    begin = -raw.ctypes.data % 64
+    return raw[begin : begin + count * NET.itemsize].view(NET).view(np.recarray)
+
+
+@inline
+def set_feature(p, net, place, bias, row, hidden, features):
+    """Enter a feature's bias and its weights in the hidden layer."""
+    feature = 1.0 / (1.0 + math.exp(-bias))
+    net.empty_sums[place] = bias
+    net.empty_features[place] = feature
+    for h in range(hidden):
+        weight = p.weights[row + h * features]
+        net.rows[place * WIDTH + h] = weight
+        net.empty_hidden[h] += weight * feature
+
+
+@entry
+def prepare(p, net):
+    """Fill a fresh record from the parameters, if they are of this architecture and of a size that fits."""
+    n = p["shape"][0]
+    hidden = p["shape"][1]
+    if p.architecture != NUMBER or hidden > MOST_HIDDEN:
+        return
+    strips = n - 2
+    vertical = strips * 3 * n
+    features = 2 * strips + strips * strips + 3
+    horizontal_at = vertical + strips
+    patch_at = 2 * horizontal_at
+    bias_at = patch_at + strips * strips * 9
+    rows_at = bias_at + strips * strips
+    hidden_bias = rows_at + hidden * features
+    output_at = hidden_bias + hidden
+    sums = 0.0
+    for h in range(hidden):
+        net.output[h] = p.weights[output_at + h]
+        net.empty_hidden[h] = p.weights[hidden_bias + h]
+    net.bias = p.weights[output_at + hidden]
+    for i in range(strips):
+        set_feature(p, net, VERTICAL + i + 2, p.weights[vertical + i], rows_at + i, hidden, features)
+        set_feature(
+            p,
+            net,
+            HORIZONTAL + n - 1 - i,
+            p.weights[patch_at - strips + i],
+            rows_at + strips + i,
+            hidden,
+            features,
+        )
+        for k in range(n):
+            for j in range(3):
+                sq = (n - k) * STRIDE + 1 + i + j
+                net.weights[sq * WIDTH + 2 - j] = p.weights[(i * n + k) * 3 + j]
+                sq = (n - i - j) * STRIDE + 1 + k
+                net.weights[sq * WIDTH + 3 + j] = p.weights[horizontal_at + (i * 3 + j) * n + k]
+    for r in range(strips):
+        for c in range(strips):
+            index = r * strips + c
+            set_feature(
+                p,
+                net,
+                PATCH + (n - r - 1) * STRIDE + c + 2,
+                p.weights[bias_at + index],
+                rows_at + 2 * strips + index,
+                hidden,
+                features,
+            )
+            for i in range(3):
+                for j in range(3):
+                    sq = (n - r - i) * STRIDE + 1 + c + j
+                    net.weights[sq * WIDTH + 8 + 3 * i - j] = p.weights[patch_at + index * 9 + i * 3 + j]
+    for i in range(3):
+        for h in range(hidden):
+            net.raw[i * WIDTH + h] = p.weights[rows_at + h * features + features - 3 + i]
+    # How far the fast value can be off, layer by layer; a sigmoid rises by at most a quarter of its input.
+    largest = 0.0
+    for i in range(rows_at):
+        largest = max(largest, abs(p.weights[i]))
+    sums = 0.25 * _SUMMED * (6 * n + 1) * largest + SIGMOID_ERROR
+    total = abs(net.bias) * 1e-15
+    for h in range(hidden):
+        into = 0.0
+        for i in range(features - 3):
+            into += abs(p.weights[rows_at + h * features + i])
+        raw = abs(net.raw[h]) + abs(net.raw[WIDTH + h]) + abs(net.raw[2 * WIDTH + h])
+        most = into + CELLS * raw + abs(p.weights[hidden_bias + h])
+        total += abs(net.output[h]) * (0.25 * (into * sums + _SUMMED * most) + SIGMOID_ERROR)
+    net.error = total
+    net.fits = 1 if total < 1e6 else 0
+
+
+@inline
+def feature_places(sq):
+    """Where the triples of a square's features begin."""
+    rank = (sq * 3121) >> 16  # sq // 21, right for every square
+    return VERTICAL - 1 + sq - rank * STRIDE, HORIZONTAL - 1 + rank, PATCH - 1 - STRIDE + sq
+
+
+@inline
+def change_square(net, sq, amount):
+    """Add `amount` to what the network sees on a square."""
+    v, h, patch = feature_places(sq)
+    sums = triples(net.sums, v, h, patch) + spread(amount) * load(net.weights, sq * WIDTH)
+    features = sigmoid(sums)
+    more = features - triples(net.features, v, h, patch)
+    store(net.hidden, 0, add_rows(load(net.hidden, 0), more, net.rows, v, h, patch))
+    put_triples(net.sums, v, h, patch, sums)
+    put_triples(net.features, v, h, patch, features)
+
+
+@inline
+def push_change(net, n, sq, amount):
+    """As `change_square`, after saving the layers around the square as number `n`, for `pop_change` to take back."""
+    v, h, patch = feature_places(sq)
+    at = n * 3 * WIDTH
+    sums = triples(net.sums, v, h, patch)
+    features = triples(net.features, v, h, patch)
+    hidden = load(net.hidden, 0)
+    store(net.saved, at, sums)
+    store(net.saved, at + WIDTH, features)
+    store(net.saved, at + 2 * WIDTH, hidden)
+    sums = sums + spread(amount) * load(net.weights, sq * WIDTH)
+    put_triples(net.sums, v, h, patch, sums)
+    more = sigmoid(sums)
+    put_triples(net.features, v, h, patch, more)
+    store(net.hidden, 0, add_rows(hidden, more - features, net.rows, v, h, patch))
+
+
+@inline
+def pop_change(net, n, sq):
+    """Take the change at a square back; changes are taken back in the opposite order."""
+    v, h, patch = feature_places(sq)
+    at = n * 3 * WIDTH
+    put_triples(net.sums, v, h, patch, load(net.saved, at))
+    put_triples(net.features, v, h, patch, load(net.saved, at + WIDTH))
+    store(net.hidden, 0, load(net.saved, at + 2 * WIDTH))
+
+
+@inline
+def push_move(net, n, s):
+    """As `update`, noting from number `n` on what `pop_move` takes back; the number behind."""
+    move = int(s.u_move[s.ply])
+    amount = piece_input(s.board[move >> TARGET] & 15)
+    push_change(net, n, move & ORIGIN, -amount)
+    push_change(net, n + 1, move >> TARGET, amount)
+    n += 2
+    for i in range(int(s.u_caught[s.ply]), s.caught_top):
+        sq = int(s.caught[i]) & CAPTURED_SQUARE
+        push_change(
+            net, n, sq, piece_input(s.board[sq] & 15) - piece_input((s.caught[i] >> CAPTURED_PIECE) & 15)
+        )
+        n += 1
+    return n
+
+
+@inline
+def pop_move(net, n, s):
+    """Take back what `push_move` noted from number `n` on, before `s` takes the move back."""
+    move = int(s.u_move[s.ply])
+    first = int(s.u_caught[s.ply])
+    for i in range(s.caught_top - 1, first - 1, -1):
+        pop_change(net, n + 2 + i - first, int(s.caught[i]) & CAPTURED_SQUARE)
+    pop_change(net, n + 1, move >> TARGET)
+    pop_change(net, n, move & ORIGIN)
+
+
+@inline
+def hidden_sums(net, s):
+    """The sums of the hidden units, the raw inputs of the state included."""
+    hidden = load(net.hidden, 0) + spread(s.taken[0]) * load(net.raw, 0)
+    hidden = hidden + spread(s.taken[1]) * load(net.raw, WIDTH)
+    if s.side == 0:
+        hidden = hidden + load(net.raw, 2 * WIDTH)
+    return hidden
+
+
+@inline
+def output(net, hidden):
+    """The value, from the sums of the hidden units."""
+    return dot(sigmoid(hidden), load(net.output, 0)) + net.bias
+
+
+@inline
+def output_with(net, hidden, sq, amount):
+    """The value if `amount` were added at a square; changes nothing."""
+    v, h, patch = feature_places(sq)
+    sums = triples(net.sums, v, h, patch) + spread(amount) * load(net.weights, sq * WIDTH)
+    more = sigmoid(sums) - triples(net.features, v, h, patch)
+    return output(net, add_rows(hidden, more, net.rows, v, h, patch))
+
+
+@inline
+def outputs_with(net, hidden, sq, other, amount):
+    """The values if `amount` were added at one square or at the other: both take less time than twice one."""
+    v, h, patch = feature_places(sq)
+    v2, h2, patch2 = feature_places(other)
+    weight = spread(amount)
+    sums = triples(net.sums, v, h, patch) + weight * load(net.weights, sq * WIDTH)
+    sums2 = triples(net.sums, v2, h2, patch2) + weight * load(net.weights, other * WIDTH)
+    features, features2 = sigmoids(sums, sums2)
+    more = features - triples(net.features, v, h, patch)
+    more2 = features2 - triples(net.features, v2, h2, patch2)
+    units, units2 = sigmoids(
+        add_rows(hidden, more, net.rows, v, h, patch), add_rows(hidden, more2, net.rows, v2, h2, patch2)
+    )
+    weights = load(net.output, 0)
+    return dot(units, weights) + net.bias, dot(units2, weights) + net.bias
+
+
+@inline
+def piece_input(piece):
+    """What the network sees of a piece."""
+    if piece == 0:
+        return 0.0
+    if piece == 14:
+        return -2.0
+    return -1.0 if piece & 8 else 1.0
+
+
+@entry
+def refresh(net, s):
+    """All layers for the position of `s`."""
+    if not net.fits:
+        return
+    store(net.hidden, 0, load(net.empty_hidden, 0))
+    for i in range(0, FEATURES, WIDTH):
+        store(net.sums, i, load(net.empty_sums, i))
+        store(net.features, i, load(net.empty_features, i))
+    for side in range(2):
+        for i in range(s.count[side]):
+            sq = int(s.pieces[side, i])
+            change_square(net, sq, piece_input(s.board[sq] & 15))
+    net.moves = 0
+
+
+@entry
+def update(net, s):
+    """Take over the last move of `s`."""
+    if not net.fits:
+        return
+    net.moves += 1
+    if net.moves == REFRESH_EVERY:
+        refresh(net, s)
+        return
+    move = int(s.u_move[s.ply])
+    amount = piece_input(s.board[move >> TARGET] & 15)
+    change_square(net, move & ORIGIN, -amount)
+    change_square(net, move >> TARGET, amount)
+    for i in range(int(s.u_caught[s.ply]), s.caught_top):
+        sq = int(s.caught[i]) & CAPTURED_SQUARE
+        change_square(
+            net, sq, piece_input(s.board[sq] & 15) - piece_input((s.caught[i] >> CAPTURED_PIECE) & 15)
+        )

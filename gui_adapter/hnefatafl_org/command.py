@@ -1,0 +1,250 @@
+"""The command `hnefi hnefatafl-org`: its flags, and the way to the account and the engine."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import getpass
+import logging
+import re
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from hnefi.engine.wording import shorten
+from hnefi.protocol.flags import Help, Parser
+from hnefi.protocol.hosts import engine_flags, journal, trace
+from hnefi.protocol.hosts.argument_types import whole
+from hnefi.protocol.hosts.connecting import password
+from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED, OURS_FAILED
+from hnefi.protocol.hosts.shutdown import Asked
+
+if TYPE_CHECKING:
+    from .connection import Account
+    from .play import Settings
+
+LOG = logging.getLogger("hnefi.hnefatafl_org")
+
+SERVER = "hnefatafl.org"
+PORT = 49_152
+WIRE = "32d9a140"
+"""The release of the server's protocol that this was written for: 6.2.3 of its crate."""
+PREFIX = "ai-"
+"""How the site's custom begins the names of engines."""
+LIMIT = 1.9
+"""Seconds that we may take to end."""
+PASSWORD_LIMIT = 32
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,16}", re.ASCII)
+_SERVER = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?", re.ASCII)
+_WIRE = re.compile(r"[A-Za-z0-9._-]{1,40}", re.ASCII)
+DESCRIPTION = """\
+Our engine as an account on the public server hnefatafl.org: it offers a game, plays it and ends.
+
+Use an account of your own that the site's customs allow for an engine; its name begins with ai-. The command makes
+none. It has never been tried against the real server, only against a double that was written from a description of
+it: be there when you use it."""
+EPILOG = """\
+examples:
+  hnefi hnefatafl-org --user ai-NAME --password-file F             offers a game
+  hnefi hnefatafl-org --user ai-NAME --rated --clock 15m+10s --games 4
+  hnefi hnefatafl-org --user ai-NAME --join 1234                   joins an offer
+
+The password is the first line of the file, else the variable HNEFI_PASSWORD, else asked for."""
+
+
+def main(argv: list[str]) -> int:
+    """0 the games were played, 1 interrupted, 2 called wrongly, 3 the server failed or refused, 4 our engine failed."""
+    options = _parser()
+    arguments = options.parse_args(argv)
+    settings = _settings(options, arguments)
+    account = _account(options, arguments)
+    logging.basicConfig(
+        stream=sys.stderr, level=arguments.log_level.upper(), format="hnefi hnefatafl-org: %(message)s"
+    )
+    with ExitStack() as stack:
+        traffic = trace.opened(options, arguments.trace, stack)
+        asked = Asked()
+        asked.limit = LIMIT
+        return asked.run(lambda asked: _run(asked, arguments, account, settings, traffic))
+
+
+def _parser() -> Parser:
+    options = Parser(
+        prog="hnefi hnefatafl-org",
+        usage="hnefi hnefatafl-org --user ai-NAME [--password-file F] [...]",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=Help,
+        allow_abbrev=False,
+    )
+    account = options.add_argument_group("the account")
+    account.add_argument("--user", required=True, metavar="NAME", help="the account, ai-NAME by custom")
+    account.add_argument(
+        "--password-file",
+        metavar="FILE",
+        help="a file whose first line is the password (else HNEFI_PASSWORD)",
+    )
+    account.add_argument(
+        "--yes-this-account-is-for-engines",
+        action="store_true",
+        help="the account may be an engine's though its name does not begin with ai-",
+    )
+    account.add_argument("--server", default=SERVER, metavar="HOST[:PORT]", help=f"default {SERVER}:{PORT}")
+    account.add_argument(
+        "--wire-version", default=WIRE, metavar="ID", help=f"the release of their protocol (default {WIRE})"
+    )
+    games = options.add_argument_group("the games")
+    games.add_argument("--role", default="attacker", metavar="attacker|defender", help="default attacker")
+    games.add_argument("--board", default="11", choices=("11", "13", "7"), help="default 11")
+    games.add_argument(
+        "--clock", default="15m+10s", metavar="15m+10s", help="for the game and for each move, or untimed"
+    )
+    games.add_argument("--rated", action="store_true", help="offer rated games")
+    games.add_argument(
+        "--games", type=whole(1), default=1, metavar="N", help="games, one after the other (default 1)"
+    )
+    games.add_argument("--join", default="", metavar="ID", help="join this offer, rather than making one")
+    games.add_argument(
+        "--draws", default="never", choices=("never", "even"),
+        help="take draws where the engine thinks itself no better than even (default never)",
+    )  # fmt: skip
+    playing = options.add_argument_group("the engine")
+    engine_flags.add_flags(playing)
+    playing.add_argument(
+        "--movetime",
+        type=whole(1),
+        metavar="MS",
+        help="think no longer than this (untimed: so long, else 5000)",
+    )
+    keeping = options.add_argument_group("what is written down")
+    journal.add_flags(keeping)
+    trace.add_flag(keeping, "every line in both directions but the password, and the lines of our engine")
+    options.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default info"
+    )
+    return options
+
+
+def _settings(options: Parser, arguments: argparse.Namespace) -> Settings:
+    """What to play; ends the program with a sentence where the words do not fit."""
+    if not _NAME.fullmatch(arguments.user):
+        options.error(f"--user {shorten(arguments.user)}: expected at most 16 letters, digits, _ and -")
+    if not (arguments.user.startswith(PREFIX) or arguments.yes_this_account_is_for_engines):
+        options.error(
+            f"--user {arguments.user}: engines are called {PREFIX}NAME there; say --yes-this-account-is-for-engines "
+            "only if this account is yours and the site's customs allow an engine on it"
+        )
+    if arguments.join and not (arguments.join.isascii() and arguments.join.isdigit()):
+        options.error(f"--join {shorten(arguments.join)}: expected the number of an offered game")
+    if arguments.join and arguments.games != 1:
+        options.error(f"--games {arguments.games} with --join: expected one game")
+    from hnefi.engine.games.tafl.variant import find
+    from hnefi.protocol.hosts.hnefatafl_org_notation import VARIANTS
+
+    from .game import SIDES, read_clock
+    from .play import Settings
+
+    size = int(arguments.board)
+    arguments.variant = VARIANTS[size]
+    engine_flags.check_flags(options, arguments, find(arguments.variant))
+    role = SIDES.get(arguments.role.lower())
+    if role is None:
+        options.error(f"--role {shorten(arguments.role)}: expected attacker or defender")
+    try:
+        clock = read_clock(arguments.clock)
+    except ValueError as error:
+        options.error(f"--clock {error}")
+    return Settings(
+        arguments.user, role, size, clock, arguments.rated, arguments.games, arguments.join,
+        arguments.draws == "even", arguments.movetime,
+    )  # fmt: skip
+
+
+def _account(options: Parser, arguments: argparse.Namespace) -> Account:
+    from .connection import Account
+
+    server = _SERVER.fullmatch(arguments.server)
+    port = int(server[2] or PORT) if server else 0
+    if server is None or not 0 < port < 65_536:
+        options.error(f"--server {shorten(arguments.server)}: expected HOST or HOST:PORT")
+    if not _WIRE.fullmatch(arguments.wire_version):
+        options.error(f"--wire-version {shorten(arguments.wire_version)}: expected such as {WIRE}")
+    try:
+        secret = password(arguments.password_file)
+    except ValueError as error:
+        options.error(str(error))
+    if secret is None:
+        if not sys.stdin.isatty():
+            options.error("no password: expected --password-file FILE or the variable HNEFI_PASSWORD")
+        try:
+            secret = getpass.getpass(f"password of {arguments.user} on {server[1]}: ")
+        except (EOFError, KeyboardInterrupt):
+            options.exit(INTERRUPTED)
+    # It travels as words of a line.
+    if (
+        not 0 < len(secret) <= PASSWORD_LIMIT
+        or " ".join(secret.split()) != secret
+        or not secret.isprintable()
+    ):
+        options.error(
+            f"the password: expected at most {PASSWORD_LIMIT} characters that can be seen, without blanks at its ends"
+        )
+    return Account(arguments.user, secret, server[1].strip("[]"), port, arguments.wire_version)
+
+
+async def _run(
+    asked: Asked,
+    arguments: argparse.Namespace,
+    account: Account,
+    settings: Settings,
+    traffic: trace.Trace | None,
+) -> int:
+    status = await asked.unless(_play(arguments, account, settings, traffic))
+    return INTERRUPTED if status is None else status
+
+
+async def _play(
+    arguments: argparse.Namespace, account: Account, settings: Settings, traffic: trace.Trace | None
+) -> int:
+    from hnefi.protocol.client import EngineError
+    from hnefi.protocol.hosts.rulebook import EngineSlot
+
+    from .connection import Link, ServerError
+    from .play import Player
+    from .thinking import Engines
+
+    chooser = EngineSlot(arguments.engine, player=arguments.player, options=arguments.option, trace=traffic)
+    engines = Engines(EngineSlot(trace=traffic) if arguments.engine else chooser, chooser)
+    link = Link(account, trace=traffic)
+    kept = None
+    if not arguments.no_record:
+        kept = journal.Journal("hnefatafl-org", journal.chosen_folder(arguments), LOG.warning)
+    player = Player(settings, engines, kept, _say, link.waits.ping)
+    try:
+        # Before the server hears of us: a clock may run from then on.
+        await engines.play(arguments.variant)
+        return await link.keep(player.use)
+    except ServerError as error:
+        player.leave(str(error))
+        LOG.error("%s", error)
+        return FAULTS
+    except EngineError as error:
+        player.leave(f"our engine failed: {error}")
+        LOG.error("our engine failed: %s", error)
+        return OURS_FAILED
+    except asyncio.CancelledError:
+        if player.playing:
+            LOG.warning(
+                "game %s goes on without us, and its clock: the same command plays on", player.playing
+            )
+        player.leave("interrupted")
+        raise
+    finally:
+        await engines.close()
+
+
+def _say(text: str) -> None:
+    """A line on standard output; whoever has closed it is not told."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, flush=True)

@@ -1,0 +1,110 @@
+"""What our engines say about a game: our move, and how a game that the server has ended did end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from hnefi.engine.search.types import Score
+from hnefi.engine.sides import Reason
+from hnefi.protocol.client import Engine, EngineError, EngineProtocolError, Limits
+from hnefi.protocol.hosts.journal import Entry
+from hnefi.protocol.hosts.rulebook import EngineSlot, IllegalPosition, Line, Rules
+
+from .game import Game
+
+GRACE = 2.0
+"""Seconds that an engine may be late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Our move, or None where there is none to be found and `why` says the reason; the position, and how good the
+    engine thinks it is for us."""
+
+    move: str | None
+    why: str = ""
+    fen: str = ""
+    score: Score | None = None
+
+
+class Engines:
+    """The book of rules, which is an engine of ours, and whoever chooses the moves: perhaps the same process."""
+
+    def __init__(self, rules: EngineSlot, chooser: EngineSlot) -> None:
+        self._slots = (rules, chooser)
+        self._rules = Rules(rules)
+        self._variant = ""
+
+    async def play(self, variant: str) -> None:
+        """What is played from now on; EngineError."""
+        if variant != self._variant:
+            for slot in dict.fromkeys(self._slots):
+                await slot.choose(f"variant {variant}")
+            self._variant = variant
+
+    async def close(self) -> None:
+        """End the processes."""
+        await asyncio.gather(*(slot.close() for slot in self._slots))
+
+    async def choose(self, game: Game, deadline: float, refused: Collection[str]) -> Choice:
+        """Our move before `deadline` (`time.monotonic()`), none of those that the server has `refused`. EngineError."""
+        await self.play(game.variant)
+        line = Line(None, game.moves)
+        try:
+            facts = await self._rules.facts(line)
+            if facts.result is not None:
+                # By our rules the game is over, the server goes on: so do we, without the history.
+                line = Line(f"{' '.join(facts.fen.split()[:2])} 0 1")
+                facts = await self._rules.facts(line)
+        except IllegalPosition as error:
+            return Choice(None, f"our rules do not allow the moves that were played: {error}")
+        legal = [move for move in facts.legal if move not in refused]
+        if not legal:
+            return Choice(None, "by our rules there is no move", facts.fen)
+        if len(legal) == 1:
+            return Choice(legal[0], fen=facts.fen)
+        move, score = await self._think(line, deadline, legal, legal if refused else ())
+        return Choice(move, fen=facts.fen, score=score)
+
+    async def _think(
+        self, line: Line, deadline: float, legal: Collection[str], among: Sequence[str]
+    ) -> tuple[str, Score | None]:
+        async def think(engine: Engine) -> tuple[str, Score | None]:
+            left = max(50, round((deadline - time.monotonic()) * 1000))
+            engine.position(line.start or "startpos", line.moves)
+            search = await engine.go(Limits(movetime=left), searchmoves=among, timeout=left / 1000 + GRACE)
+            try:
+                answer = await search
+            except asyncio.CancelledError:
+                with contextlib.suppress(EngineError):
+                    await search.abandon()
+                raise
+            if answer.move is None or answer.move not in legal:
+                raise EngineProtocolError(f"{engine.name} answered {answer.move}: expected a legal move")
+            return answer.move, answer.info.score if answer.info else None
+
+        return await self._slots[1].use(think)
+
+    async def ended(self, game: Game, tail: Sequence[str]) -> tuple[list[Entry], str | None, str]:
+        """The plies of `tail`, which the server has not told with their captures, and result and reason by our rules.
+
+        As far as they are legal; EngineError.
+        """
+        await self.play(game.variant)
+        entries: list[Entry] = []
+        line = Line(None, game.moves)
+        try:
+            for move in tail:
+                captures = (await self._rules.facts(line)).legal.get(move)
+                if captures is None:
+                    return entries, None, ""
+                entries.append(Entry(move, captures))
+                line = line.play(move)
+            facts = await self._rules.facts(line)
+        except IllegalPosition:
+            return entries, None, ""
+        return entries, facts.result, facts.reason or Reason.ADJUDICATED

@@ -1,0 +1,266 @@
+"""The command `hnefi htp`: its flags, and which of its parts they ask for."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import shlex
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from hnefi.engine.wording import shorten
+from hnefi.protocol.flags import Help, Parser
+from hnefi.protocol.hosts import engine_flags, journal, trace
+from hnefi.protocol.hosts.argument_types import number, whole
+from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED
+
+if TYPE_CHECKING:
+    from hnefi.protocol.hosts.rulebook import EngineSlot
+    from hnefi.protocol.hosts.shutdown import Asked
+
+LOG = logging.getLogger("hnefi.htp")
+
+MOVETIME: Final = 5_000
+LIMIT: Final = 1.9
+"""Seconds that all may take to end: a wrapped engine has one of them to end by itself."""
+VARIANTS: Final = ("copenhagen-org", "copenhagen-org-13", "brandubh-org")
+DESCRIPTION = """\
+The Hnefatafl Text Protocol of the programs around hnefatafl.org, under the rules that are played there.
+
+Without --connect or --wrap this is an engine that speaks the protocol on standard input and output, for a controller
+that starts it or for scripts."""
+EPILOG = """\
+examples:
+  hnefi htp                                 our engine, for a program that speaks the protocol
+  hnefi htp --connect localhost             our engine plays a game on a light server, port 49152
+  hnefi htp --wrap hnefatafl-text-protocol
+  hnefi htp --wrap "hnefatafl-text-protocol --tcp {host}:{port}"
+
+An engine that --wrap drives speaks on its standard input and output. With {host} in its command it connects to a light
+server instead, which we are: {host} is the address, {port} the port. What --wrap makes of it is an engine like any
+other, for `hnefi arena`, `hnefi play --engine` and whatever else starts engines."""
+
+
+def main(argv: list[str]) -> int:
+    """0 ended as intended, 1 interrupted, 2 called wrongly, 3 the other side failed, 4 our engine failed."""
+    options = _parser()
+    arguments = options.parse_args(argv)
+    _check(options, arguments)
+    from hnefi.protocol.hosts.shutdown import Asked
+    from hnefi.protocol.hosts.stdio import Diagnostics
+
+    Diagnostics.begin("hnefi htp", arguments.log_level)
+    work = _wrap if arguments.wrap else _connect if arguments.connect else _face
+    with ExitStack() as stack:
+        traffic = trace.opened(options, arguments.trace, stack)
+        asked = Asked()
+        asked.limit = LIMIT
+        status = asked.run(lambda asked: _run(asked, work(arguments, traffic)))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # The thread that reads may hang in a read that only its writer could end.
+    os._exit(status)
+
+
+async def _run(asked: Asked, work: Any) -> int:
+    status = await asked.unless(work)
+    return INTERRUPTED if status is None else int(status)
+
+
+def _parser() -> Parser:
+    options = Parser(
+        prog="hnefi htp",
+        usage="hnefi htp [...]\n       hnefi htp --connect HOST[:PORT] | --wrap CMD [...]",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=Help,
+        allow_abbrev=False,
+    )
+    kinds = options.add_argument_group("what to be, besides an engine that a controller drives")
+    kinds.add_argument("--connect", metavar="HOST[:PORT]", help="a player on a light server (port 49152)")
+    kinds.add_argument("--wrap", metavar="CMD", help="one of their engines as an engine of ours")
+    options.add_argument(
+        "--variant", metavar="V", help=f"the rules to begin with: {', '.join(VARIANTS)} (default: the first)"
+    )
+    playing = options.add_argument_group("playing")
+    engine_flags.add_flags(playing)
+    playing.add_argument("--movetime", type=whole(1), metavar="MS",
+                         help=f"for a move without a clock (default {MOVETIME})")  # fmt: skip
+    playing.add_argument("--wait", type=number(0, 1_000_000, "seconds"), metavar="N",
+                         help="seconds to wait until there is a light server (default 300)")  # fmt: skip
+    wrapping = options.add_argument_group("wrapping engines")
+    wrapping.add_argument(
+        "--name", metavar="NAME", help="what the engine is called here (default: its program)"
+    )
+    wrapping.add_argument("--address", metavar="ADDR",
+                          help="where it connects (default: a loopback address of its own for each game)")  # fmt: skip
+    keeping = options.add_argument_group("what is written down")
+    journal.add_flags(keeping)
+    trace.add_flag(keeping, "every line in both directions, and those of our engine")
+    options.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default info"
+    )
+    return options
+
+
+PLAYING: Final = ("engine", "player", "option", "movetime")
+WRAPPING: Final = ("name", "address")
+
+
+def _check(options: Parser, arguments: argparse.Namespace) -> None:
+    """Make values of the words; ends the program with a sentence where they do not fit each other."""
+    if arguments.wrap is not None and arguments.connect is not None:
+        options.error("--wrap and --connect: expected one of them")
+    chosen = "--wrap" if arguments.wrap is not None else "--connect" if arguments.connect is not None else ""
+    others = (*PLAYING, "wait") if chosen == "--wrap" else WRAPPING if chosen else (*WRAPPING, "wait")
+    for flag in others:
+        if getattr(arguments, flag):
+            of = "--wrap" if flag in WRAPPING else "playing" if chosen else "--connect"
+            options.error(f"--{flag}{' with ' * bool(chosen)}{chosen}: expected it only for {of}")
+    arguments.variant = _variant(options, arguments)
+    arguments.wrap = _words(options, arguments.wrap)
+    if arguments.connect is not None:
+        arguments.connect = _server(options, arguments.connect)
+    if arguments.player or arguments.engine is not None:
+        from hnefi.engine.games.tafl.variant import find
+
+        engine_flags.check_flags(options, arguments, find(arguments.variant))
+
+
+def _variant(options: Parser, arguments: argparse.Namespace) -> str:
+    text = arguments.variant
+    if text is None:
+        return VARIANTS[0]
+    if text not in VARIANTS:
+        options.error(f"--variant {shorten(text)}: expected {', '.join(VARIANTS)}")
+    only = "--connect" if arguments.connect is not None else ""
+    if arguments.wrap is not None and "{host}" in arguments.wrap:
+        only = "--wrap with {host}"
+    if only and text != VARIANTS[0]:
+        options.error(f"--variant {text} and {only}: expected {VARIANTS[0]}, which light servers play")
+    return str(text)
+
+
+def _words(options: Parser, text: str | None) -> tuple[str, ...]:
+    """The words of a command line; none if there is none."""
+    if text is None:
+        return ()
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        options.error(f"--wrap {shorten(text)}: {error}: expected a program and its arguments")
+    if not words:
+        options.error("--wrap: expected a program and its arguments")
+    return words
+
+
+def _server(options: Parser, text: str) -> tuple[str, int]:
+    """Host and port of HOST, HOST:PORT or [ADDRESS]:PORT."""
+    from .lines import PORT
+
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]") or (":" in host and not host.startswith("[")):
+        host, port = text, str(PORT)
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not (port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65_536):
+        options.error(f"--connect {shorten(text)}: expected HOST or HOST:PORT, as in localhost:{PORT}")
+    return host, int(port)
+
+
+# The parts, each imported when it is chosen
+
+
+def _journal(arguments: argparse.Namespace) -> journal.Journal | None:
+    if arguments.no_record:
+        return None
+    return journal.Journal("htp", journal.chosen_folder(arguments), LOG.warning)
+
+
+def _slots(arguments: argparse.Namespace, traffic: trace.Trace | None) -> tuple[EngineSlot, EngineSlot]:
+    """Our own engine, which knows the rules, and the one that plays: mostly the same."""
+    from hnefi.protocol.hosts.rulebook import EngineSlot
+
+    game = f"variant {arguments.variant}"
+    if not arguments.engine:
+        slot = EngineSlot(game=game, player=arguments.player, options=arguments.option, trace=traffic)
+        return slot, slot
+    chooser = EngineSlot(arguments.engine, game=game, options=arguments.option, trace=traffic)
+    return EngineSlot(game=game, trace=traffic), chooser
+
+
+async def _warm_up(*slots: EngineSlot) -> None:
+    """What goes wrong is told when it is needed."""
+    from hnefi.protocol.client import EngineError
+
+    with contextlib.suppress(EngineError):
+        await asyncio.gather(*(slot.warm_up() for slot in slots))
+
+
+async def _close(warming: asyncio.Task[None], *slots: EngineSlot) -> None:
+    warming.cancel()
+    await asyncio.gather(warming, *(slot.close() for slot in slots), return_exceptions=True)
+
+
+async def _face(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
+    from hnefi.protocol.hosts.hnefatafl_org_notation import VARIANTS as BY_SIZE
+    from hnefi.protocol.hosts.stdio import Stdio
+
+    from .face import Face
+    from .game import Game
+
+    size = next(size for size, name in BY_SIZE.items() if name == arguments.variant)
+    own, chooser = _slots(arguments, traffic)
+    game = Game(own, chooser, _journal(arguments), size, arguments.movetime or MOVETIME)
+    stdio = Stdio(traffic)
+    warming = asyncio.create_task(_warm_up(*{own, chooser}))
+    try:
+        return await Face(stdio, game).run()
+    finally:
+        await _close(warming, *{own, chooser})
+
+
+async def _connect(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
+    from .game import Game
+    from .light import Client, ServerError, connect
+
+    host, port = arguments.connect
+    own, chooser = _slots(arguments, traffic)
+    warming = asyncio.create_task(_warm_up(*{own, chooser}))
+    try:
+        reader, writer = await connect(host, port, 300.0 if arguments.wait is None else arguments.wait)
+        _say(f"connected to {host}:{port}: the game begins when two players are there")
+        game = Game(own, chooser, _journal(arguments), 11, arguments.movetime or MOVETIME, "opponent")
+        return await Client(reader, writer, game, _say, traffic).play()
+    except ServerError as error:
+        LOG.error("%s", error)
+        return FAULTS
+    finally:
+        await _close(warming, *{own, chooser})
+
+
+async def _wrap(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
+    from hnefi.protocol import orphans
+    from hnefi.protocol.hosts.guest import Front
+    from hnefi.protocol.hosts.rulebook import EngineSlot
+    from hnefi.protocol.hosts.stdio import Stdio
+
+    from .wrap import Command, engine
+
+    command = Command(arguments.wrap, arguments.address or "")
+    guest = engine(command, arguments.name or "", arguments.variant, traffic)
+    slot = EngineSlot(game=f"variant {arguments.variant}", trace=traffic)
+    with orphans.adopting():
+        try:
+            return await Front(guest, Stdio(traffic), slot, _journal(arguments)).run()
+        finally:
+            await slot.close()
+
+
+def _say(text: str) -> None:
+    """A line on standard output; whoever has closed it is not told."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, flush=True)

@@ -1,0 +1,266 @@
+"""The command `hnefi otep`: its flags, and which of its parts they ask for."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import shlex
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from hnefi.engine.wording import shorten
+from hnefi.protocol.flags import Help, Parser
+from hnefi.protocol.hosts import journal, trace
+from hnefi.protocol.hosts.exit_codes import DONE, INTERRUPTED, USAGE
+
+if TYPE_CHECKING:
+    from hnefi.engine.games.tafl.variant import Variant
+    from hnefi.protocol.hosts.shutdown import Asked
+
+LOG = logging.getLogger("hnefi.otep")
+
+MOVETIME: Final = 5_000
+LIMIT: Final = 2.0
+"""Seconds that all may take to end: OpenTafl has some of them to end by itself."""
+OVERHEAD: Final = 250
+"""Milliseconds that our engine keeps back from every clock: OpenTafl looks at its own every 100 ms."""
+DESCRIPTION = """\
+OpenTafl: our engine behind its board, and its engine as one of ours.
+
+Without --wrap or --write-ini this is the engine that OpenTafl starts; it speaks on standard input and output.
+OpenTafl itself is yours to install."""
+EPILOG = """\
+examples:
+  hnefi otep --write-ini ~/OpenTafl                     make our engine known to the OpenTafl in that folder
+  hnefi otep --write-ini ~/OpenTafl --movetime 2000     the same, for games without a clock
+  hnefi otep --wrap "java -Xmx1g -cp OpenTafl.jar com.manywords.softworks.tafl.OpenTafl --engine --silent"
+
+What --wrap makes of OpenTafl is an engine like any other: it is the command of an engine of `hnefi arena`."""
+
+
+def main(argv: list[str]) -> int:
+    """0 the host said goodbye, 1 interrupted, 2 called wrongly, 3 the other side failed, 4 our engine failed."""
+    options = _parser()
+    arguments = options.parse_args(argv)
+    _check(options, arguments)
+    if arguments.write_ini is not None:
+        from .settings import write_ini
+
+        return write_ini(options, arguments)
+    if not arguments.wrap:
+        # Before anything else is loaded: OpenTafl soon takes an engine that has not said so for one that resigns.
+        _hello()
+    if arguments.settings is not None:
+        from .settings import read
+
+        read(options, arguments)
+        _check_values(options, arguments, "--settings: ")
+    from hnefi.protocol.hosts.shutdown import Asked
+    from hnefi.protocol.hosts.stdio import Diagnostics
+
+    Diagnostics.begin("hnefi otep", arguments.log_level)
+
+    work = _wrap if arguments.wrap else _face
+    with ExitStack() as stack:
+        traffic = trace.opened(options, arguments.trace, stack)
+        asked = Asked()
+        asked.limit = LIMIT
+        status = asked.run(lambda asked: _run(asked, work(arguments, traffic)))
+    sys.stderr.flush()
+    # The thread that reads may hang in a read that only its writer could end.
+    os._exit(status)
+
+
+def _hello() -> None:
+    try:
+        os.write(1, b"hello\n")
+    except OSError:
+        sys.stderr.flush()
+        os._exit(DONE)
+
+
+async def _run(asked: Asked, work: Any) -> int:
+    status = await asked.unless(work)
+    return INTERRUPTED if status is None else int(status)
+
+
+def _parser() -> Parser:
+    options = Parser(
+        prog="hnefi otep",
+        usage="hnefi otep [...]\n       hnefi otep --write-ini DIR | --wrap CMD [...]",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=Help,
+        allow_abbrev=False,
+    )
+    kinds = options.add_argument_group("what to be, besides OpenTafl's engine")
+    kinds.add_argument(
+        "--write-ini", metavar="DIR", help="tell the OpenTafl in this folder how to start our engine"
+    )
+    kinds.add_argument(
+        "--wrap", metavar="CMD", help="OpenTafl's engine as an engine on standard input and output"
+    )
+    playing = options.add_argument_group("as OpenTafl's engine")
+    playing.add_argument(
+        "--engine", metavar="CMD", help="the engine that plays, by command or name (default: our own)"
+    )
+    playing.add_argument("--player", metavar="NAME", help="one of our players, or a player's file")
+    playing.add_argument("--option", action="append", metavar="NAME=VALUE",
+                         help="an option of the engine; repeatable")  # fmt: skip
+    playing.add_argument("--movetime", metavar="MS", help=f"for a move without a clock (default {MOVETIME})")
+    playing.add_argument("--otn", choices=("opentafl", "intended"),
+                         help="how rules are read: as OpenTafl plays them (default) or as documented")  # fmt: skip
+    playing.add_argument(
+        "--settings", metavar="FILE", help="flags from a TOML file, as --write-ini writes it"
+    )
+    wrapping = options.add_argument_group("wrapping OpenTafl's engine")
+    wrapping.add_argument("--name", default="OpenTafl", help="what it is called here (default OpenTafl)")
+    wrapping.add_argument("--fresh", action="store_true", help="a new process for each game")
+    wrapping.add_argument("--own-clock", action="store_true",
+                          help="hand it the whole clock to plan with, rather than a budget for each move")  # fmt: skip
+    keeping = options.add_argument_group("what is written down")
+    journal.add_flags(keeping)
+    trace.add_flag(keeping, "every line in both directions, and those of our engine")
+    options.add_argument("--force", action="store_true", help="let --write-ini replace settings")
+    options.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default info"
+    )
+    return options
+
+
+def _check(options: Parser, arguments: argparse.Namespace) -> None:
+    """Make values of the words; ends the program with a sentence where they do not fit each other."""
+    if arguments.wrap is not None and arguments.write_ini is not None:
+        options.error("--wrap and --write-ini: expected one of them")
+    playing = ("engine", "player", "option", "movetime", "otn", "settings")
+    given = [key for key in playing if getattr(arguments, key) is not None]
+    if arguments.wrap is not None and given:
+        options.error(f"--wrap with --{given[0]}: expected the flags of wrapping only")
+    arguments.wrap = _words(options, "--wrap", arguments.wrap)
+    _check_values(options, arguments, "--")
+
+
+def _check_values(options: Parser, arguments: argparse.Namespace, dash: str) -> None:
+    """Those that a settings file may say, too."""
+    if arguments.engine is not None and arguments.player is not None:
+        options.error(f"{dash}engine and {dash}player: expected one of them")
+    _words(options, f"{dash}engine", arguments.engine)
+    for text in arguments.option or ():
+        name, equals, _ = text.partition("=")
+        if not equals or not name.strip():
+            options.error(f"{dash}option {shorten(text)}: expected NAME=VALUE")
+    text = arguments.movetime
+    if text is not None and not (text.isascii() and text.isdigit() and int(text[:9]) > 0 and len(text) < 9):
+        options.error(f"{dash}movetime {shorten(text)}: expected milliseconds, a whole number of at least 1")
+
+
+def _words(options: Parser, flag: str, text: str | None) -> tuple[str, ...]:
+    """The words of a command line; none if there is none."""
+    if text is None:
+        return ()
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        options.error(f"{flag} {shorten(text)}: {error}: expected a program and its arguments")
+    if not words:
+        options.error(f"{flag}: expected a program and its arguments")
+    return words
+
+
+# The parts, each imported when it is chosen
+
+
+def _journal(arguments: argparse.Namespace) -> journal.Journal | None:
+    if arguments.no_record:
+        return None
+    return journal.Journal("otep", journal.chosen_folder(arguments), LOG.warning)
+
+
+async def _face(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
+    import asyncio
+
+    from hnefi.protocol.hosts import registry
+    from hnefi.protocol.hosts.rulebook import EngineSlot
+    from hnefi.protocol.hosts.stdio import Stdio
+
+    from .face import Face, Settings
+
+    stdio = Stdio(traffic, frozenset({b"goodbye"}))
+    command: tuple[str, ...] = ()
+    named: list[tuple[str, str]] = []
+    if arguments.engine:
+        try:
+            engine = registry.engine_of(arguments.engine)
+        except ValueError as error:
+            LOG.error("--engine: %s", error)
+            return USAGE
+        command, named = engine.words, list(engine.options.items())
+    pairs = [
+        (name.strip(), value.strip())
+        for name, _, value in (text.partition("=") for text in arguments.option or ())
+    ]
+    told: list[Face] = []
+    ours = EngineSlot(
+        player="" if command else arguments.player or "",
+        options=[] if command else [("MoveOverhead", str(OVERHEAD)), *pairs],
+        trace=traffic,
+        on_compiling=lambda progress: told[0].compiling(progress) if told else None,
+    )
+    chooser = EngineSlot(command, options=[*named, *pairs], trace=traffic) if command else ours
+    settings = Settings(int(arguments.movetime or MOVETIME), arguments.otn != "intended")
+    face = Face(stdio, ours, chooser, settings, _journal(arguments), game_for_others)
+    told.append(face)
+    warming = [asyncio.create_task(_warm_up(slot)) for slot in {ours, chooser}]
+    try:
+        return await face.run()
+    finally:
+        for task in warming:
+            task.cancel()
+        await asyncio.gather(*warming, return_exceptions=True)
+        with_ends = [slot.close() for slot in {ours, chooser}]
+        await asyncio.gather(*with_ends, return_exceptions=True)
+
+
+async def _warm_up(slot: Any) -> None:
+    """What goes wrong is told when it is needed."""
+    from contextlib import suppress
+
+    from hnefi.protocol.client import EngineError
+
+    with suppress(EngineError):
+        await slot.warm_up()
+
+
+async def _wrap(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
+    from hnefi.protocol import orphans
+    from hnefi.protocol.hosts.guest import Front
+    from hnefi.protocol.hosts.rulebook import EngineSlot
+    from hnefi.protocol.hosts.stdio import Stdio
+
+    from .wrap import DEFAULT, Command, OpenTafl
+
+    slot = EngineSlot(game=f"variant {DEFAULT}", trace=traffic)
+    guest = OpenTafl(Command(arguments.wrap, arguments.fresh, arguments.own_clock), arguments.name, traffic)
+    with orphans.adopting():
+        try:
+            return await Front(guest, Stdio(traffic), slot, _journal(arguments)).run()
+        finally:
+            await slot.close()
+
+
+def game_for_others(variant: Variant, opentafl: bool) -> str:
+    """The line that tells an engine that is not ours what is played: it knows shipped variants by their names only."""
+    from hnefi.engine.games.tafl.otn import export_rules, import_rules
+    from hnefi.engine.games.tafl.variant import everything
+
+    from .face import Unplayable
+
+    for known in everything():
+        if (
+            known.size == variant.size
+            and import_rules(export_rules(known)[0], opentafl)[0].hash == variant.hash
+        ):
+            return f"variant {known.name}"
+    raise Unplayable(f"the engine of --engine knows no variant with the rules of {variant.name}")

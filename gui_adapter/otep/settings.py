@@ -1,0 +1,98 @@
+"""What OpenTafl has to know of our engine, and the file with the flags that it starts it with."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from hnefi.engine.regular import open_regular
+from hnefi.engine.toml_text import read_toml
+from hnefi.engine.wording import shorten
+from hnefi.protocol.flags import Parser
+from hnefi.protocol.hosts.exit_codes import DONE, code_of
+
+NAME: Final = "hnefi-otep.toml"
+KINDS: Final[dict[str, type]] = {
+    "engine": str,
+    "player": str,
+    "option": list,
+    "movetime": int,
+    "otn": str,
+    "record-dir": str,
+    "no-record": bool,
+}
+"""Flags that the file may say. OpenTafl splits arguments at blanks; here they may contain some."""
+HEAD: Final = """\
+# The flags of `hnefi otep` as OpenTafl starts it: engine, player, option, movetime, otn, record-dir, no-record.
+# movetime = 2000
+# option = ["Hash=64", "Threads=2"]
+"""
+SIZE_LIMIT: Final = 65_536
+
+
+def write_ini(options: Parser, arguments: argparse.Namespace) -> int:
+    """Write `engines/hnefi.ini` in OpenTafl's folder and `engines/hnefi/`, which has the settings; the exit code."""
+    home = Path(arguments.write_ini).expanduser()
+    if not home.is_dir():
+        options.error(f"--write-ini {shorten(str(home))}: expected the folder that OpenTafl is in")
+    ini, settings = home / "engines" / "hnefi.ini", home / "engines" / "hnefi" / NAME
+    chosen = {key: getattr(arguments, key.replace("-", "_")) for key in KINDS}
+    lines = [f"{key} = {_toml(key, value)}\n" for key, value in chosen.items() if value not in (None, False)]
+    try:
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        kept = settings.exists() and not arguments.force
+        if not kept:
+            settings.write_text(HEAD + "".join(lines), encoding="utf-8")
+        ini.write_text(_ini(), encoding="utf-8")
+    except OSError as error:
+        text = (
+            f"{shorten(str(error.filename))}: {error.strerror or error}: expected a place that can be written"
+        )
+        options.exit(code_of(error), f"{options.prog}: error: {text}\n")
+    print(f"wrote {ini}")
+    print(f"{'kept' if kept else 'wrote'} {settings}")
+    if kept and lines:
+        print(f"{options.prog}: these flags are not in it: --force replaces it", file=sys.stderr)
+    print("OpenTafl finds the engine hnefi when it is started again")
+    return DONE
+
+
+def _ini() -> str:
+    """A section as OpenTafl reads it: `filename` must exist in `directory`, which is the process's own, and
+    `arguments` are split at single blanks."""
+    return "\n".join(
+        (
+            "[engine]",
+            "name=hnefi",
+            "directory=hnefi",
+            f"filename={NAME}",
+            f"command={sys.executable}",
+            f"arguments=-m hnefi.tools.cli otep --settings {NAME}",
+            "",
+        )
+    )
+
+
+def _toml(key: str, value: Any) -> str:
+    return str(value) if key == "movetime" else json.dumps(value)
+
+
+def read(options: Parser, arguments: argparse.Namespace) -> None:
+    """Add what the settings file says to what the command line says, which comes first."""
+    where = f"--settings {shorten(arguments.settings)}"
+    try:
+        with open_regular(arguments.settings) as file:
+            said = read_toml(file.read(SIZE_LIMIT).decode())
+    except (OSError, ValueError) as error:
+        options.error(f"{where}: {getattr(error, 'strerror', None) or error}: expected a TOML file")
+    for key, value in said.items():
+        fits = type(value) is KINDS.get(key) and (key != "otn" or value in ("opentafl", "intended"))
+        if not fits or (isinstance(value, list) and not all(isinstance(word, str) for word in value)):
+            options.error(f"{where}: {shorten(key)}: {shorten(value)}: expected {', '.join(KINDS)}")
+        name = key.replace("-", "_")
+        if getattr(arguments, name) in (None, False):
+            is_text = not isinstance(value, list | bool)
+            setattr(arguments, name, str(value) if is_text else value)

@@ -1,0 +1,168 @@
+"""A bot of the competition: its process, started with its colour, and the server's part towards it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final
+
+from hnefi.engine.sides import Side
+from hnefi.engine.wording import shorten
+from hnefi.protocol.process import Exit, Listener, Process
+
+from .frames import COLOURS, PORTS
+from .host import Guest, GuestError, Host, HostError, Traffic
+
+LOG = logging.getLogger("hnefi.tablut")
+
+PLACES: Final = 20
+"""So many loopback addresses are tried until one is free."""
+GRACE: Final = 1.0
+"""Seconds that a bot has to end by itself when its game is over."""
+MERCY: Final = 0.4
+"""Seconds from TERM to KILL."""
+
+
+class BotError(Exception):
+    """A bot that cannot be started or does not play; a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How bots are started: words with placeholders, the seconds they are told and where they connect."""
+
+    words: tuple[str, ...]
+    seconds: int
+    address: str = ""
+    """The address to listen on; empty: a free loopback address for each game."""
+    start: float = 60.0
+    """Seconds until a bot must have connected and said its name."""
+
+    @property
+    def name(self) -> str:
+        """What a bot is called before it has said its name: its program, or the file that an interpreter runs."""
+        files = [word for word in self.words if word.endswith((".jar", ".py", ".sh", ".class"))]
+        return PurePath((files or self.words)[0]).name
+
+    def filled(self, side: Side, host: str) -> list[str]:
+        """The words for a bot of `side`."""
+        colour = COLOURS[side]
+        values = {
+            "{colour}": colour,
+            "{Colour}": colour.capitalize(),
+            "{COLOUR}": colour.upper(),
+            "{seconds}": str(self.seconds),
+            "{host}": host,
+            "{port}": str(PORTS[side]),
+        }
+        return [_filled(word, values) for word in self.words]
+
+
+def _filled(word: str, values: dict[str, str]) -> str:
+    for place, value in values.items():
+        word = word.replace(place, value)
+    return word
+
+
+class _Output(Listener):
+    """What a bot prints is shown to whoever wants to see everything."""
+
+    def on_line(self, line: bytes, stamp: float) -> None:  # noqa: ARG002
+        LOG.debug("bot: %s", shorten(line.decode("utf-8", "replace"), 200))
+
+
+class Bot:
+    """A bot that has connected and said its name. Make one with `start`, and end it with `end`."""
+
+    guest: Guest
+
+    def __init__(self, side: Side, process: Process, host: Host) -> None:
+        self.side = side
+        self._process = process
+        self._host = host
+
+    @classmethod
+    async def start(cls, command: Command, side: Side, traffic: Traffic | None = None) -> Bot:
+        """Run a bot of `side` and wait for its name; BotError, and no process, if it does not come."""
+        try:
+            host = await _place(command.address, side, traffic)
+        except HostError as error:
+            raise BotError(f"no place for a bot: {error}") from None
+        try:
+            words = command.filled(side, host.address)
+            bot = cls(side, await Process.start(words, _Output()), host)
+        except BaseException as error:
+            await host.close()
+            if isinstance(error, OSError):
+                raise BotError(f"cannot start {words[0]}: {error.strerror or error}") from None
+            raise
+        try:
+            bot.guest = await bot._arrival(command.start)
+        except BaseException as error:
+            bot._process.kill()
+            await host.close()
+            if isinstance(error, GuestError):
+                raise BotError(f"{error}{bot._last_words()}") from None
+            raise
+        return bot
+
+    async def _arrival(self, seconds: float) -> Guest:
+        """The bot once it has connected and said its name."""
+        began = time.monotonic()
+        arrival = asyncio.ensure_future(self._host.arrival())
+        end = asyncio.ensure_future(self._process.wait(seconds))
+        await asyncio.wait({arrival, end}, return_when=asyncio.FIRST_COMPLETED)
+        end.cancel()
+        if not arrival.done():
+            arrival.cancel()
+            ending = self._process.exit
+            how = f"ended ({ending.text})" if ending else f"has run for {seconds:g} s"
+            where = f"{self._host.address}:{self._host.port}"
+            raise BotError(f"the bot {how} and never connected to {where}{self._last_words()}")
+        guest = arrival.result()
+        try:
+            await guest.introduce(max(0.1, began + seconds - time.monotonic()))
+        except BaseException:
+            await guest.close()
+            raise
+        return guest
+
+    async def fate(self) -> str:
+        """What has become of its process, for a report that it failed."""
+        ending = await self._process.wait(0.3)
+        return f" ({ending.text if ending else 'its process lives on'}){self._last_words()}"
+
+    async def left(self, seconds: float) -> Exit | None:
+        """How its process has ended by itself within so many seconds; None if it has not."""
+        return await self._process.wait(seconds)
+
+    async def end(self) -> Exit:
+        """Close its connection, and end its processes if they do not end upon that."""
+        await self.guest.close()
+        await self._host.close()
+        return await self._process.wind_up(b"", GRACE, MERCY)
+
+    def kill(self) -> None:
+        """End its processes at once."""
+        self._process.kill()
+
+    def _last_words(self) -> str:
+        lines = self._process.error_tail().strip().splitlines()
+        return f"; its last words: {shorten(lines[-1], 200)}" if lines else ""
+
+
+async def _place(address: str, side: Side, traffic: Traffic | None) -> Host:
+    """A listening host: on `address`, else on a loopback address of its own where the system has more than one."""
+    if address or sys.platform != "linux":
+        return await Host.open(side, address or "127.0.0.1", traffic)
+    for _ in range(PLACES - 1):
+        numbers = (random.randrange(1, 255) for _ in range(3))
+        with contextlib.suppress(HostError):
+            return await Host.open(side, f"127.{'.'.join(map(str, numbers))}", traffic)
+    return await Host.open(side, "127.0.0.1", traffic)

@@ -1,0 +1,326 @@
+"""The command `hnefi tablut`: its flags, and which of its parts they ask for."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from hnefi.engine.sides import Side
+from hnefi.engine.wording import shorten
+from hnefi.protocol.flags import Help, Parser
+from hnefi.protocol.hosts import engine_flags, journal, trace
+from hnefi.protocol.hosts.argument_types import number, whole
+from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, INTERRUPTED, OURS_FAILED, USAGE
+from hnefi.protocol.hosts.shutdown import Asked
+
+if TYPE_CHECKING:
+    from .bot import Command
+    from .rules import EngineSlot
+
+LOG = logging.getLogger("hnefi.tablut")
+
+SECONDS = 60
+"""For a move, where nothing else is said: the default of the competition's server, too."""
+LIMIT = 1.9
+"""Seconds that we may take to end: a bot has one of them to end by itself."""
+NAME_LIMIT = 10
+SIDES = {
+    "white": Side.DEFENDERS, "defenders": Side.DEFENDERS, "d": Side.DEFENDERS,
+    "black": Side.ATTACKERS, "attackers": Side.ATTACKERS, "a": Side.ATTACKERS,
+}  # fmt: skip
+DESCRIPTION = """\
+The Tablut competition of the University of Bologna: its server, and the bots that play on it.
+
+Without --wrap, --serve or --check our engine plays one game on such a server, called as the competition calls its
+players. White are the defenders and move first."""
+EPILOG = """\
+examples:
+  hnefi tablut White 60 192.168.20.2        a game, as the competition starts a player
+  hnefi tablut --side black --seconds 10    the same, on this machine
+  hnefi tablut --serve --seconds 10         a server for two players
+  hnefi tablut --check "java -jar bot.jar {Colour} {seconds} {host}" --seconds 10
+  hnefi tablut --wrap "java -jar bot.jar {Colour} {seconds} {host}" --seconds 10
+
+In the command of a bot {colour}, {Colour} and {COLOUR} are white or black, {seconds} is the time for a move, {host}
+and {port} are where it has to connect. What --wrap makes of a bot is an engine like any other, for `hnefi arena`,
+`hnefi play --engine` and whatever else starts engines."""
+
+
+def main(argv: list[str]) -> int:
+    """0 the game ended, 1 interrupted or a bot that failed its check, 2 called wrongly, 3 the other side failed, 4 our
+    engine failed."""
+    options = _parser()
+    arguments = options.parse_args(argv)
+    _check(options, arguments)
+    logging.basicConfig(
+        stream=sys.stderr, level=arguments.log_level.upper(), format="hnefi tablut: %(message)s"
+    )
+    work = next((part for flag, part in PARTS.items() if getattr(arguments, flag)), _play)
+    with ExitStack() as stack:
+        traffic = trace.opened(options, arguments.trace, stack)
+        asked = Asked()
+        asked.limit = LIMIT
+        status = asked.run(lambda asked: _run(asked, work(arguments, traffic)))
+    if arguments.wrap:
+        sys.stderr.flush()
+        # The thread that reads may hang in a read that only its writer could end.
+        os._exit(status)
+    return status
+
+
+async def _run(asked: Asked, work: Coroutine[Any, Any, int]) -> int:
+    status = await asked.unless(work)
+    return INTERRUPTED if status is None else status
+
+
+def _parser() -> Parser:
+    options = Parser(
+        prog="hnefi tablut",
+        usage="hnefi tablut White|Black [SECONDS [HOST]] [...]\n"
+        "       hnefi tablut --serve | --wrap CMD | --check CMD [...]",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=Help,
+        allow_abbrev=False,
+    )
+    options.add_argument("words", nargs="*", metavar="White|Black SECONDS HOST", help=argparse.SUPPRESS)
+    kinds = options.add_argument_group("what to be, besides a player")
+    kinds.add_argument(
+        "--serve", action="store_true", help="a server for two players, with a reason for each end"
+    )
+    kinds.add_argument("--wrap", metavar="CMD", help="a bot as an engine on standard input and output")
+    kinds.add_argument("--check", metavar="CMD", help="try a bot: does it keep to the convention?")
+    options.add_argument("--seconds", metavar="N", help=f"the time for a move (default {SECONDS})")
+    playing = options.add_argument_group("playing on a server")
+    playing.add_argument("--side", metavar="white|black", help="the side to play")
+    playing.add_argument("--host", metavar="HOST", help="where the server is (default localhost)")
+    playing.add_argument("--name", default="hnefi", help="our name there (default hnefi)")
+    playing.add_argument("--reserve", type=number(0, 1_000_000, "seconds"), default=2.0, metavar="N",
+                         help="seconds of a move that are not used (default 2, at most half of the time)")  # fmt: skip
+    playing.add_argument("--wait", type=number(0, 1_000_000, "seconds"), default=300.0, metavar="N",
+                         help="seconds to wait until there is a server (default 300)")  # fmt: skip
+    playing.add_argument("--movetime", type=whole(1), metavar="MS", help="think no longer than this")
+    engine_flags.add_flags(playing)
+    hosting = options.add_argument_group("serving, and wrapping bots")
+    hosting.add_argument("--games", type=whole(1), default=1, metavar="N", help="games to serve (default 1)")
+    hosting.add_argument("--tolerate", type=whole(0), default=0, metavar="K",
+                         help="illegal moves that each side has free in a served game (default 0)")  # fmt: skip
+    hosting.add_argument("--start", type=number(0, 1_000_000, "seconds"), default=60.0, metavar="N",
+                         help="seconds until a bot must have connected and said its name (default 60)")  # fmt: skip
+    hosting.add_argument(
+        "--bind", default="127.0.0.1", metavar="ADDR", help="where to serve (default 127.0.0.1)"
+    )
+    hosting.add_argument("--address", default="", metavar="ADDR",
+                         help="where bots connect (default: a loopback address of its own for each game)")  # fmt: skip
+    keeping = options.add_argument_group("what is written down")
+    journal.add_flags(keeping)
+    trace.add_flag(keeping, "every message in both directions, and the lines of our engine")
+    options.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default info"
+    )
+    return options
+
+
+def _check(options: Parser, arguments: argparse.Namespace) -> None:
+    """Make values of the words; ends the program with a sentence where they do not fit each other."""
+    kinds = [flag for flag in PARTS if getattr(arguments, flag) not in (None, False)]
+    if len(kinds) > 1:
+        options.error(f"--{kinds[0]} and --{kinds[1]}: expected one of them")
+    words = arguments.words
+    if kinds and words:
+        options.error(f"{shorten(words[0])} with --{kinds[0]}: expected flags only")
+    if len(words) > 3:
+        options.error(f"{shorten(words[3])}: expected White or Black, the seconds and the host, and no more")
+    for flag, word in zip(("side", "seconds", "host"), words, strict=False):
+        if getattr(arguments, flag) is not None:
+            options.error(f"{shorten(word)} and --{flag}: expected one of them")
+        setattr(arguments, flag, word)
+    side = SIDES.get((arguments.side or "").lower())
+    if side is None and not kinds:
+        found = f"side {shorten(arguments.side)}: " if arguments.side else ""
+        options.error(f"{found}expected White or Black, as in `hnefi tablut White 60 localhost`")
+    arguments.side = side
+    try:
+        arguments.seconds = SECONDS if arguments.seconds is None else whole(1, 100_000)(arguments.seconds)
+    except argparse.ArgumentTypeError as error:
+        options.error(f"seconds {error}")
+    for flag in ("host", "--bind", "--address"):
+        _check_host(options, flag, getattr(arguments, flag.removeprefix("--")) or "")
+    if not (arguments.name.isascii() and arguments.name.isalnum() and len(arguments.name) <= NAME_LIMIT):
+        options.error(f"--name {shorten(arguments.name)}: expected at most {NAME_LIMIT} letters and digits")
+    for flag in ("wrap", "check"):
+        setattr(arguments, flag, _words(options, flag, getattr(arguments, flag)))
+    if arguments.player or arguments.engine is not None:
+        from .rules import VARIANT
+
+        engine_flags.check_flags(options, arguments, VARIANT)
+    else:
+        arguments.engine = ()
+
+
+def _check_host(options: Parser, flag: str, host: str) -> None:
+    """No port may follow a host; the colons of an IPv6 address are part of it."""
+    if ":" not in host:
+        return
+    from ipaddress import IPv6Address
+
+    from .frames import COLOURS, PORTS
+
+    try:
+        IPv6Address(host)
+    except ValueError:
+        ports = " and ".join(f"{port} for {COLOURS[side]}" for side, port in PORTS.items())
+        options.error(
+            f"{flag} {shorten(host)}: expected a host without a port: the competition fixes the ports, {ports}"
+        )
+
+
+def _words(options: Parser, flag: str, text: str | None) -> tuple[str, ...]:
+    """The words of a command line; none if there is none."""
+    if text is None:
+        return ()
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        options.error(f"--{flag} {shorten(text)}: {error}: expected a program and its arguments")
+    if not words:
+        options.error(f"--{flag}: expected a program and its arguments")
+    return words
+
+
+def _say(text: str) -> None:
+    """A line on standard output; whoever has closed it is not told."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, flush=True)
+
+
+def _journal(arguments: argparse.Namespace) -> journal.Journal | None:
+    if arguments.no_record:
+        return None
+    return journal.Journal("tablut", journal.chosen_folder(arguments), LOG.warning)
+
+
+# The parts, each imported when it is chosen
+
+
+async def _play(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
+    from .client import Client, NoServer, Settings, connect
+    from .frames import COLOURS
+    from .rules import EngineSlot, Rules, Thinker
+
+    settings = Settings(
+        arguments.side,
+        arguments.host or "localhost",
+        arguments.seconds,
+        arguments.reserve,
+        arguments.name,
+        arguments.wait,
+        arguments.movetime,
+    )
+    try:
+        reader, writer = await connect(settings)
+    except NoServer as error:
+        LOG.error("%s", error)
+        return FAULTS
+    _say(f"connected to {settings.host} as {settings.name}, {COLOURS[arguments.side]}")
+    own = EngineSlot(trace=traffic) if arguments.engine else _slot(arguments, traffic)
+    chooser = _slot(arguments, traffic) if arguments.engine else own
+    try:
+        client = Client(settings, Rules(own), Thinker(chooser), _journal(arguments), _say, traffic)
+        return await client.play(reader, writer)
+    finally:
+        writer.close()
+        await asyncio.gather(own.close(), chooser.close())
+
+
+def _slot(arguments: argparse.Namespace, traffic: trace.Trace | None) -> EngineSlot:
+    """The engine that was asked for."""
+    from .rules import EngineSlot
+
+    return EngineSlot(arguments.engine, player=arguments.player, options=arguments.option, trace=traffic)
+
+
+async def _serve(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
+    from hnefi.protocol.client import EngineError
+
+    from .host import HostError
+    from .rules import EngineSlot, Rules
+    from .serve import Settings, serve
+
+    if not arguments.bind.startswith("127."):
+        LOG.warning("--bind %s: whoever reaches that address can play, the convention has no passwords",
+                    shorten(arguments.bind))  # fmt: skip
+    settings = Settings(arguments.seconds, arguments.tolerate, arguments.start, arguments.bind)
+    slot = EngineSlot(trace=traffic)
+    try:
+        await serve(settings, arguments.games, Rules(slot), _journal(arguments), _say, traffic)
+    except HostError as error:
+        LOG.error("%s: expected an address of this machine with free ports", error)
+        return USAGE
+    except EngineError as error:
+        LOG.error("our engine failed: %s", error)
+        return OURS_FAILED
+    finally:
+        await slot.close()
+    return DONE
+
+
+async def _wrap(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
+    from hnefi.protocol import orphans
+
+    from .rules import EngineSlot, Rules
+    from .wrap import Wrap, read_lines
+
+    slot = EngineSlot(trace=traffic)
+    command = _bots(arguments, arguments.wrap)
+    wrap = Wrap(command.name, command, Rules(slot), _journal(arguments), _answer, traffic)
+    read_lines(wrap, asyncio.get_running_loop())
+    with orphans.adopting():
+        try:
+            return await wrap.run()
+        finally:
+            await slot.close()
+
+
+async def _try(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
+    from hnefi.protocol import orphans
+    from hnefi.protocol.client import EngineError
+
+    from .check import check
+    from .rules import EngineSlot, Rules
+
+    slot = EngineSlot(trace=traffic)
+    with orphans.adopting():
+        try:
+            return int(not await check(_bots(arguments, arguments.check), Rules(slot), _say, traffic))
+        except EngineError as error:
+            LOG.error("our engine failed: %s", error)
+            return OURS_FAILED
+        finally:
+            await slot.close()
+
+
+def _bots(arguments: argparse.Namespace, words: tuple[str, ...]) -> Command:
+    from .bot import Command
+
+    return Command(words, arguments.seconds, arguments.address, arguments.start)
+
+
+def _answer(line: str) -> None:
+    sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+PARTS: Final[Mapping[str, Callable[[argparse.Namespace, trace.Trace | None], Coroutine[Any, Any, int]]]] = {
+    "serve": _serve,
+    "wrap": _wrap,
+    "check": _try,
+}

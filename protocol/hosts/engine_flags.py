@@ -1,0 +1,68 @@
+"""`--engine`, `--player` and `--option`: who plays, for adapters whose engine is one of ours or anybody's.
+
+What they need is imported when it is asked for, so that a command that uses none of it starts at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from .argument_types import setting
+
+if TYPE_CHECKING:
+    from hnefi.engine.games.base_variant import AnyVariant
+
+
+def add_flags(to: argparse._ActionsContainer) -> None:
+    """The three flags."""
+    to.add_argument(
+        "--engine",
+        metavar="CMD",
+        help="the engine that plays, or its name in `hnefi engines` (default: our own)",
+    )
+    to.add_argument("--player", default="", metavar="NAME", help="one of our players, or a player's file")
+    to.add_argument("--option", action="append", default=[], type=setting, metavar="NAME=VALUE",
+                    help="an option of the engine; repeatable")  # fmt: skip
+
+
+def check_flags(options: argparse.ArgumentParser, arguments: argparse.Namespace, variant: AnyVariant) -> None:
+    """Make a tuple of words of `--engine`, empty for our own; ends the program with a sentence where an engine or a
+    player does not exist or cannot play `variant`.
+
+    The options of a registered engine are set before those of the command line.
+    """
+    if arguments.player:
+        _check_player(options, arguments, variant)
+    arguments.engine = () if arguments.engine is None else _words(options, arguments, variant)
+
+
+def _words(
+    options: argparse.ArgumentParser, arguments: argparse.Namespace, variant: AnyVariant
+) -> tuple[str, ...]:
+    from . import registry
+
+    try:
+        engine = registry.engine_of(arguments.engine)
+    except ValueError as error:
+        options.error(f"--engine: {error}")
+    misfit = engine.misfit((variant.name, *variant.aliases))
+    if misfit is not None:
+        options.error(f"--engine: {misfit}")
+    arguments.option = [*engine.options.items(), *arguments.option]
+    return engine.words
+
+
+def _check_player(
+    options: argparse.ArgumentParser, arguments: argparse.Namespace, variant: AnyVariant
+) -> None:
+    from hnefi.players import PlayerError, load
+
+    if arguments.engine is not None:
+        options.error("--engine and --player: expected one of them")
+    try:
+        misfit = load(arguments.player).misfit(variant)
+    except PlayerError as error:
+        misfit = str(error)
+    if misfit is not None:
+        options.error(f"--player: {misfit}")

@@ -1,0 +1,30 @@
+"""How a command that runs until it is told to stop ends: what it says meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from hnefi.protocol.hosts.shutdown import Asked
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_callbacks_of_cancelled_work_are_no_news_at_the_end(
+    told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def command(asked: Asked) -> None:
+        if told:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asked.wait()
+        loop = asyncio.get_running_loop()
+        loop.call_exception_handler({"message": "cancelled", "exception": asyncio.CancelledError()})
+        loop.call_exception_handler({"message": "broken", "exception": ValueError("x")})
+
+    asked = Asked()
+    asked.limit = 60.0
+    asked.run(command)
+    expected = ["broken"] if told else ["cancelled", "broken"]
+    assert [record.message.splitlines()[0] for record in caplog.records] == expected

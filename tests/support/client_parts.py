@@ -1,0 +1,51 @@
+"""The client with the fake engine: what tests of the client share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from patience import PROMPTLY
+
+from hnefi.protocol.client import Engine, Timeouts
+
+FAKE = [sys.executable, "-I", "-S", str(Path(__file__).with_name("fake_engine.py"))]
+QUICK = Timeouts(start=5.0, ready=5.0, new_game=5.0, answer=5.0, move=5.0, stop=1.0, write=0.5)
+
+
+def run(work: Coroutine[Any, Any, None], seconds: float = 30.0) -> None:
+    asyncio.run(asyncio.wait_for(work, seconds))
+
+
+def with_engine(
+    work: Callable[[Engine], Awaitable[None]], *faults: str, timeouts: Timeouts = QUICK, seconds: float = 30.0
+) -> Engine:
+    """Start the fake engine with `faults`, do `work`, wind it up in time, and see that its process is gone."""
+    engines = []
+
+    async def play() -> None:
+        engine = await Engine.start([*FAKE, *faults], timeouts=timeouts)
+        engines.append(engine)
+        try:
+            await work(engine)
+        finally:
+            began = time.monotonic()
+            await engine.quit()
+            assert time.monotonic() - began < PROMPTLY
+        assert not alive(engine.pid)
+
+    run(play(), seconds)
+    return engines[0]
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

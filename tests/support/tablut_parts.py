@@ -1,0 +1,81 @@
+"""What tests of `hnefi tablut` share: addresses of their own, commands, and a chooser that plays by heart."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from hnefi.gui_adapter.tablut.rules import Line
+
+DOUBLES = Path(__file__).parents[1] / "tablut"
+WAIT = 120.0
+"""Seconds after which what has not come does not come, on however busy a machine."""
+HNEFI = (sys.executable, "-m", "hnefi.tools.cli", "tablut")
+
+
+def free_address() -> str:
+    """A loopback address on which nobody listens at the ports of the convention."""
+    while True:
+        address = f"127.{random.randrange(1, 255)}.{random.randrange(1, 255)}.{random.randrange(1, 255)}"
+        with suppress(OSError):
+            for port in (5800, 5801):
+                socket.create_server((address, port)).close()
+            return address
+
+
+def run(*words: str, folder: Path, seconds: float = WAIT, **how: str) -> subprocess.CompletedProcess[str]:
+    """`hnefi tablut WORDS`, whose games are written down in `folder`."""
+    return subprocess.run(
+        [*HNEFI, *words], capture_output=True, text=True, timeout=seconds, check=False, env=environment(folder, **how)
+    )  # fmt: skip
+
+
+def start(*words: str, folder: Path, **how: str) -> subprocess.Popen[str]:
+    """The same, running."""
+    return subprocess.Popen(
+        [*HNEFI, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment(folder, **how),
+    )  # fmt: skip
+
+
+def environment(folder: Path, **how: str) -> dict[str, str]:
+    return {**os.environ, "XDG_DATA_HOME": str(folder), **how}
+
+
+class ByHeart:
+    """Chooses the moves of a game, whatever it is asked."""
+
+    def __init__(self, moves: Sequence[str], decoys: int = 0) -> None:
+        """The first `decoys` answers are other legal moves."""
+        self.moves = [word.partition("x")[0] for word in moves]
+        self.asked: list[tuple[Line, tuple[str, ...]]] = []
+        self.deadlines: list[float] = []
+        self.decoys = decoys
+
+    async def warm_up(self) -> None:
+        """It is always ready."""
+
+    async def best(
+        self,
+        line: Line,
+        deadline: float,
+        grace: float,  # noqa: ARG002
+        legal: Collection[str],
+        among: Sequence[str] = (),
+        movetime: int | None = None,  # noqa: ARG002
+    ) -> str:
+        self.asked.append((line, tuple(among)))
+        self.deadlines.append(deadline - time.monotonic())
+        allowed = among or list(legal)
+        by_heart = self.moves[len(line.moves)]
+        if self.decoys:
+            self.decoys -= 1
+            return next(move for move in allowed if move != by_heart)
+        return by_heart if by_heart in allowed else allowed[0]

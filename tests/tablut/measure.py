@@ -1,0 +1,261 @@
+"""The figures of `hnefi tablut` in MEASUREMENTS.md: delay, first answer, memory, idle processor, games at once (Linux).
+
+    PYTHONPATH=tests/support python tests/tablut/measure.py [--starts 10] [--games 0] [--idle 10]
+
+`--games N` plays N games at once, each between a wrapped double of a bot and random moves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import shlex
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tablut_parts import DOUBLES, HNEFI, environment, free_address
+
+from hnefi.engine.sides import Side
+from hnefi.gui_adapter.tablut.check import Sparring
+from hnefi.gui_adapter.tablut.frames import State, turn_of
+from hnefi.gui_adapter.tablut.host import Host
+from hnefi.gui_adapter.tablut.rules import EngineSlot, Line, Rules
+from hnefi.gui_adapter.tablut.serve import Match, Played, Settings
+
+BOT = shlex.join(
+    [sys.executable, "-I", "-S", str(DOUBLES / "double_bot.py"), "{Colour}", "{seconds}", "{host}"]
+)
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def spread(seconds: list[float]) -> str:
+    """Median, least and most, in milliseconds."""
+    values = [1000 * one for one in seconds]
+    return f"{statistics.median(values):.2f} ms ({min(values):.2f} to {max(values):.2f}; {len(values)})"
+
+
+def memory(pid: int) -> str:
+    """What a process holds in memory."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return f"{int(status.partition('VmRSS:')[2].split()[0]) / 1024:.0f} MiB"
+
+
+def cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def started(*words: str, folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*HNEFI, *words, "--log-level", "error"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(folder)
+    )  # fmt: skip
+
+
+def ended(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    process.communicate()
+
+
+def first_answers(starts: int, folder: Path) -> None:
+    """From the start of the command to its first duty: the name, `utiok`, the open ports."""
+    found: dict[str, list[float]] = {"client: name": [], "wrap: utiok": [], "serve: listening": []}
+    used: dict[str, list[float]] = {name: [] for name in found}
+    for _ in range(starts):
+        address = free_address()
+        with socket.create_server((address, 5800)) as listener:
+            began = time.monotonic()
+            process = started("White", "60", address, folder=folder)
+            player, _ = listener.accept()
+            with player:
+                player.recv(4)
+                found["client: name"].append(time.monotonic() - began)
+                used["client: name"].append(cpu(process.pid))
+            ended(process)
+        began = time.monotonic()
+        process = started("--wrap", BOT, folder=folder)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"uti\n")
+        process.stdin.flush()
+        while process.stdout.readline() != b"utiok\n":
+            pass
+        found["wrap: utiok"].append(time.monotonic() - began)
+        used["wrap: utiok"].append(cpu(process.pid))
+        ended(process)
+        began = time.monotonic()
+        process = started("--serve", "--bind", address, folder=folder)
+        assert process.stdout is not None
+        process.stdout.readline()
+        found["serve: listening"].append(time.monotonic() - began)
+        used["serve: listening"].append(cpu(process.pid))
+        ended(process)
+    for name, seconds in found.items():
+        print(f"first answer, {name}: {spread(seconds)}; CPU {spread(used[name])}", flush=True)
+
+
+async def client_delay(rules: Rules, folder: Path) -> None:
+    """From the state to the action, the engine's random choice included."""
+    address = free_address()
+    host = await Host.open(Side.DEFENDERS, address)
+    process = started("White", "60", address, "--player", "random-blind", folder=folder)
+    guest = await host.arrival()
+    await guest.introduce(60)
+    # The engine has its start, and what it compiles, behind it.
+    await asyncio.sleep(5)
+    taken: list[float] = []
+
+    def look(played: Played) -> None:
+        if played.side == Side.DEFENDERS:
+            taken.append(played.seconds)
+
+    before = cpu(process.pid)
+    players = {Side.DEFENDERS: guest, Side.ATTACKERS: Sparring(Side.ATTACKERS, rules)}
+    await Match(rules, players, Settings(), on_ply=look, ply_limit=200).play()
+    own = 1000 * (cpu(process.pid) - before) / len(taken)
+    print(f"client, state to action: {spread(taken[1:])}; the first {1000 * taken[0]:.1f} ms; "
+          f"its own CPU {own:.2f} ms a pair of plies", flush=True)  # fmt: skip
+    await guest.close()
+    await host.close()
+    process.communicate()
+
+
+class Wrapped:
+    """A wrapped double in a process of its own."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    @classmethod
+    async def start(cls, folder: Path, *quirks: str) -> Wrapped:
+        process = await asyncio.create_subprocess_exec(
+            *HNEFI, "--wrap", shlex.join([*shlex.split(BOT), *quirks]), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env=environment(folder),
+        )  # fmt: skip
+        wrapped = cls(process)
+        await wrapped.say("uti", "setoption name Side value d", "isready", until="readyok")
+        return wrapped
+
+    async def say(self, *lines: str, until: str) -> str:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+        while True:
+            line = (await self.process.stdout.readline()).decode()
+            if not line:
+                raise SystemExit(f"the wrapped double has ended, expected {until}")
+            if line.startswith(until):
+                return line
+
+    async def game(self, rules: Rules, dice: random.Random, plies: int) -> list[float]:
+        """The seconds from each `go` to its answer, against random moves."""
+        line, taken = Line(), []
+        facts = await rules.facts(line)
+        while facts.result is None and len(line.moves) < plies:
+            if facts.side == Side.DEFENDERS:
+                moves = f" moves {' '.join(line.moves)}" if line.moves else ""
+                began = time.monotonic()
+                answer = await self.say(f"position startpos{moves}", "go movetime 60000", until="bestmove")
+                taken.append(time.monotonic() - began)
+                move = answer.split()[1]
+                assert move in facts.legal, move
+            else:
+                move = dice.choice(list(facts.legal))
+            line = line.play(move)
+            facts = await rules.facts(line)
+        return taken
+
+    async def end(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"quit\n")
+        assert await self.process.wait() == 0
+
+
+async def wrap_delay(rules: Rules, folder: Path) -> None:
+    """From the `go` to its answer, the double's own moment included."""
+    wrapped = await Wrapped.start(folder)
+    before = cpu(wrapped.process.pid)
+    taken = await wrapped.game(rules, random.Random(1), 200)
+    own = 1000 * (cpu(wrapped.process.pid) - before) / len(taken)
+    print(f"wrap, go to bestmove: {spread(taken[1:])}; its own CPU {own:.2f} ms a pair of plies", flush=True)
+    print(f"memory: wrap {memory(wrapped.process.pid)}", flush=True)
+    await wrapped.end()
+
+
+async def idle(rules: Rules, folder: Path, seconds: float) -> None:
+    """What a client and a wrap use while the other side thinks."""
+    address = free_address()
+    host = await Host.open(Side.ATTACKERS, address)
+    process = started("Black", "60", address, folder=folder)
+    guest = await host.arrival()
+    await guest.introduce(60)
+    facts = await rules.facts(Line())
+    await guest.tell(State(facts.board, turn_of(facts.side, None)))
+    wrapped = await Wrapped.start(folder, "silent=1")
+    assert wrapped.process.stdin is not None
+    wrapped.process.stdin.write(b"position startpos\ngo movetime 60000\n")
+    await asyncio.sleep(3)
+    before = [cpu(process.pid), cpu(wrapped.process.pid)]
+    await asyncio.sleep(seconds)
+    used = [
+        100 * (cpu(pid) - had) / seconds
+        for pid, had in zip((process.pid, wrapped.process.pid), before, strict=True)
+    ]
+    print(f"idle for {seconds:g} s: client {used[0]:.2f} %, wrap {used[1]:.2f} % of a core", flush=True)
+    print(f"memory: client {memory(process.pid)}", flush=True)
+    await guest.close()
+    await host.close()
+    process.communicate()
+    await wrapped.end()
+
+
+async def at_once(rules: Rules, folder: Path, games: int) -> None:
+    """So many wrapped doubles, each with its book of rules and an address of its own."""
+    began = time.monotonic()
+    wraps = [await Wrapped.start(folder) for _ in range(games)]
+    print(f"{games} wrapped doubles ready after {time.monotonic() - began:.1f} s", flush=True)
+    began = time.monotonic()
+    taken = await asyncio.gather(*(one.game(rules, random.Random(n), 40) for n, one in enumerate(wraps)))
+    moves = [seconds for game in taken for seconds in game]
+    print(f"{games} games at once, {len(moves)} moves: no fault, {time.monotonic() - began:.1f} s, go to bestmove "
+          f"{spread(moves)}", flush=True)  # fmt: skip
+    await asyncio.gather(*(one.end() for one in wraps))
+
+
+async def measured(given: argparse.Namespace, folder: Path) -> None:
+    slot = EngineSlot()
+    rules = Rules(slot)
+    await rules.warm_up()
+    try:
+        if given.games:
+            await at_once(rules, folder, given.games)
+        else:
+            await client_delay(rules, folder)
+            await wrap_delay(rules, folder)
+            await idle(rules, folder, given.idle)
+    finally:
+        await slot.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--starts", type=int, default=10)
+    parser.add_argument("--games", type=int, default=0)
+    parser.add_argument("--idle", type=float, default=10.0)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if not given.games:
+            first_answers(given.starts, Path(folder))
+        asyncio.run(measured(given, Path(folder)))
+
+
+if __name__ == "__main__":
+    main()

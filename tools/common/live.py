@@ -1,0 +1,150 @@
+"""Progress that is shown while it is made: lines that stay, and a live part below them where there is a terminal.
+
+`Live` writes where it is called; where clocks run, it is called from a thread of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from hnefi.protocol.hosts.text_table import WIDTH, clip, encodable, safe
+
+REDRAW = 0.2
+"""Seconds between two drawings of the live part, at least."""
+PAUSE = 2.0
+"""Seconds between two lines of progress where there is no terminal, at least."""
+TALLEST = 16
+"""Lines of the live part at most."""
+
+BOLD, RED, PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[0m"
+
+
+class Stream(Protocol):
+    """What is written to."""
+
+    def write(self, text: str, /) -> Any: ...
+    def flush(self) -> Any: ...
+
+
+class Live:
+    """One place on a stream: lines that stay, and, on a terminal, a live part below them that is redrawn.
+
+    `plain` makes any stream one without live part and colour. `clock` gives seconds, `columns` the width.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        *,
+        plain: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        columns: int = 0,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._stream = stream
+        self.terminal = not plain and is_terminal(stream) and environment.get("TERM") != "dumb"
+        self.colour = self.terminal and not environment.get("NO_COLOR")
+        self._clock = clock
+        self._columns = columns
+        self._drawn = 0
+        self._last = -math.inf
+        self._pause = REDRAW
+        self._view: Callable[[], Sequence[str]] | None = None
+
+    def game(self, line: str, hint: str = "", *, fault: bool = False) -> None:
+        """A game is over: a line of its own, on a terminal only if something went wrong in it; `hint` is what may be
+        typed about a fault."""
+        if fault or hint:
+            self.report([line], colour=RED)
+            self.report([hint] if hint else [])
+        elif not self.terminal:
+            self.report([line])
+
+    def report(self, lines: Sequence[str], *, colour: str = "") -> None:
+        """Lines that stay. On a terminal with colours they are in `colour`."""
+        said = [self._fitting(safe(line)) for line in lines]
+        if self.colour and colour:
+            said = [f"{colour}{line}{PLAIN}" for line in said]
+        self._put(self._erased() + "".join(f"{line}\n" for line in said) + self._frame())
+
+    def heading(self, line: str) -> None:
+        """A line that stays and stands out."""
+        self.report([line], colour=BOLD)
+
+    def show(self, view: Callable[[], Sequence[str]]) -> None:
+        """The live part is what `view` gives from now on; it is asked at most five times a second."""
+        self._view = view
+        if self.terminal and self._clock() - self._last >= self._pause:
+            self._put(self._erased() + self._frame())
+
+    def tick(self) -> None:
+        """Time has passed."""
+        if self._view is not None:
+            self.show(self._view)
+
+    def close(self) -> None:
+        """The live part goes; what was said stays."""
+        self._view = None
+        self._put(self._erased())
+
+    def _frame(self) -> str:
+        """The live part as it is drawn now."""
+        if not self.terminal or self._view is None:
+            return ""
+        began = self._clock()
+        columns = self.columns - 1
+        lines = [clip(self._fitting(safe(line)), columns) for line in list(self._view())[:TALLEST]]
+        self._drawn = len(lines)
+        self._last = self._clock()
+        # A view that takes long is not worth more than a tenth of our time.
+        self._pause = max(REDRAW, 10 * (self._last - began))
+        return "\n".join(lines)
+
+    def _erased(self) -> str:
+        """What takes the live part away."""
+        lines, self._drawn = self._drawn, 0
+        if not lines:
+            return ""
+        up = f"\x1b[{lines - 1}A" if lines > 1 else ""
+        return f"\r{up}\x1b[J"
+
+    @property
+    def columns(self) -> int:
+        """How wide the stream is."""
+        if self._columns:
+            return self._columns
+        with suppress(OSError, ValueError, AttributeError):
+            return max(20, os.get_terminal_size(self._stream.fileno()).columns)  # type: ignore[attr-defined]
+        return WIDTH
+
+    def _fitting(self, line: str) -> str:
+        return encodable(line, getattr(self._stream, "encoding", "utf-8"))
+
+    def _put(self, text: str) -> None:
+        if text:
+            self._stream.write(text)
+            self._stream.flush()
+
+
+def is_terminal(stream: Stream) -> bool:
+    """Whether it is a terminal."""
+    asked = getattr(stream, "isatty", None)
+    try:
+        return bool(asked and asked())
+    except ValueError:
+        return False
+
+
+def duration(seconds: float) -> str:
+    """`6:10`, `1:06:10`, `2 d 1:06`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours}:{minutes:02}"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,166 @@
+"""Matches between two contestants, played in kernels, and what they are worth.
+
+A match is two games with sides swapped. More game wins decide, else the larger total of captures of both games, else it
+is drawn: 2, 1 or 0 points (P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl", 2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from hnefi.engine.games.base_variant import AnyVariant
+    from hnefi.engine.selfplay.match import Contestant
+
+
+ATTACKERS, DEFENDERS, DRAW = 0, 1, 2
+
+
+class Games(NamedTuple):
+    """Finished games of a schedule, each (matches x 2): who won (0 attackers, 1 defenders, 2 nobody), men taken
+    (matches x 2 x 2: by attackers, by defenders), plies and evaluations."""
+
+    winner: Any
+    taken: Any
+    plies: Any
+    evaluations: Any
+
+
+class Points(NamedTuple):
+    """Of each match: the points of the one who is named first, and whether captures decided it."""
+
+    first: Any
+    by_captures: Any
+
+    @property
+    def second(self) -> Any:
+        return 2 - self.first
+
+
+class Count(NamedTuple):
+    """Games, or matches, of one contestant."""
+
+    won: int = 0
+    drawn: int = 0
+    lost: int = 0
+
+    @property
+    def all(self) -> int:
+        return self.won + self.drawn + self.lost
+
+    def plus(self, other: Count) -> Count:
+        return Count(self.won + other.won, self.drawn + other.drawn, self.lost + other.lost)
+
+
+NOTHING = Count()
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How one player did against another: matches, those that captures alone decided, games on either side."""
+
+    matches: Count = NOTHING
+    by_captures: int = 0
+    attacking: Count = NOTHING
+    defending: Count = NOTHING
+    plies: int = 0
+    evaluations: int = 0
+    """Positions that both valued."""
+
+    def plus(self, other: Tally) -> Tally:
+        return Tally(
+            self.matches.plus(other.matches),
+            self.by_captures + other.by_captures,
+            self.attacking.plus(other.attacking),
+            self.defending.plus(other.defending),
+            self.plies + other.plies,
+            self.evaluations + other.evaluations,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, read: dict[str, Any]) -> Tally:
+        """The tally that `as_json` wrote; KeyError, TypeError or ValueError if it is none."""
+        known = {field.name for field in fields(cls)}
+        values = {key: value for key, value in read.items() if key in known}
+        for key in ("matches", "attacking", "defending"):
+            won, drawn, lost = map(int, values[key])
+            values[key] = Count(won, drawn, lost)
+        return cls(**values)
+
+
+def play(
+    variant: AnyVariant, ours: Contestant, theirs: Contestant, matches: int, key: str, first: int = 0
+) -> Tally:
+    """So many matches from number `first` on; a match's random streams follow from `key` and its number alone."""
+    import numpy as np
+
+    from hnefi.engine.selfplay import match as contest
+
+    games = np.zeros(2 * matches, contest.GAME)
+    games["attackers"] = np.arange(2 * matches) % 2
+    games["defenders"] = 1 - games["attackers"]
+    games["seed"] = [seed(key, number) for number in range(2 * first, 2 * (first + matches))]
+    contest.play(variant, (ours, theirs), games)
+    return count(games)
+
+
+def seed(*words: object) -> int:
+    """64 bits from what is seeded, the same everywhere."""
+    return int.from_bytes(sha256(" ".join(map(str, words)).encode()).digest()[:8], "little")
+
+
+def finished(games: Any) -> Games:
+    """The results of games (matches x 2). An outcome is the reason plus 256 times (winner + 1), 0 for a draw."""
+    import numpy as np
+
+    winner = np.where(games["outcome"] == 0, 2, (games["outcome"] >> 8) - 1)
+    return Games(winner, games["taken"].astype(np.int64), games["plies"], games["evaluations"])
+
+
+def points(games: Games) -> Points:
+    """What each match is worth to the one named first."""
+    import numpy as np
+
+    winner, taken = games.winner, games.taken
+    won = (winner[:, 0] == ATTACKERS).astype(int) + (winner[:, 1] == DEFENDERS)
+    lost = (winner[:, 0] == DEFENDERS).astype(int) + (winner[:, 1] == ATTACKERS)
+    captures = (taken[:, 0, 0] + taken[:, 1, 1]) - (taken[:, 0, 1] + taken[:, 1, 0])
+    level = won == lost
+    decided = np.where(level, captures, won - lost)
+    return Points(np.sign(decided) + 1, level & (captures != 0))
+
+
+def count(games: Any) -> Tally:
+    """The tally of games played as `play` lays them out: ours attack in the even ones."""
+    if (games["outcome"] == 0).any():
+        raise ValueError("expected finished games")
+    result = finished(games.reshape(-1, 2))
+    found = points(result)
+    lost, drawn, won = (int((found.first == number).sum()) for number in (0, 1, 2))
+    return Tally(
+        Count(won, drawn, lost),
+        int(found.by_captures.sum()),
+        _side(result.winner[:, 0], 0),
+        _side(result.winner[:, 1], 1),
+        int(result.plies.sum()),
+        int(result.evaluations.sum()),
+    )
+
+
+def _side(winner: Any, ours: int) -> Count:
+    won, drawn = int((winner == ours).sum()), int((winner == 2).sum())
+    return Count(won, drawn, len(winner) - won - drawn)
+
+
+def total(tallies: Sequence[Tally]) -> Tally:
+    """All of them together."""
+    found = Tally()
+    for tally in tallies:
+        found = found.plus(tally)
+    return found

@@ -1,0 +1,181 @@
+"""Jobs on several cores: threads in this process, or other processes and machines through joblib.
+
+Whoever waits here can be interrupted: the work goes on in threads that nobody waits for at the end.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import queue
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from . import interrupts
+
+PARENT_CHECK = 0.5
+TRACKED = "ignore:resource_tracker:UserWarning"
+"""joblib's tracker of semaphores and folders clears up when we end at once; its warning about that is suppressed."""
+
+Job = Callable[[], Any]
+
+
+class WorkerFailed(RuntimeError):
+    """A worker ended, or could not be started."""
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    with suppress(AttributeError):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def in_threads(jobs: Sequence[Job], threads: int) -> Iterator[tuple[int, Any]]:
+    """Numbers and results of jobs as they come."""
+    waiting, results = queue.SimpleQueue[int](), queue.SimpleQueue[tuple[int, Any, Exception | None]]()
+    for number in range(len(jobs)):
+        waiting.put(number)
+    stopped = threading.Event()
+
+    def work() -> None:
+        while not stopped.is_set():
+            try:
+                number = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                results.put((number, jobs[number](), None))
+            except Exception as error:  # noqa: BLE001 - raised where the results are read
+                results.put((number, None, error))
+
+    with interrupts.told(lambda: results.put(_INTERRUPT)):
+        for _ in range(min(threads, len(jobs))):
+            threading.Thread(target=work, daemon=True).start()
+        try:
+            for _ in jobs:
+                yield _raised(results.get())
+        finally:
+            stopped.set()
+
+
+def through_joblib(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[tuple[int, Any]]:
+    """The same in processes of a backend of joblib. WorkerFailed if that fails; its processes end with us."""
+    results = queue.SimpleQueue[tuple[int, Any, Exception | None] | None]()
+    done = False
+    # Not in that thread: an end that comes in the middle of it would import it here too, and find it half there.
+    import joblib.externals.loky  # noqa: F401
+
+    with interrupts.told(lambda: results.put(_INTERRUPT)):
+        interrupts.check()
+        threading.Thread(target=_send, args=(jobs, backend, workers, results), daemon=True).start()
+        try:
+            while (result := results.get()) is not None:
+                yield _raised(result)
+            done = True
+        finally:
+            if not done:
+                _kill(backend)
+
+
+_INTERRUPT = (-1, None, None)
+"""Wakes the thread that waits for a result when an end is asked for."""
+
+
+def _raised(result: tuple[int, Any, Exception | None]) -> tuple[int, Any]:
+    number, value, error = result
+    if number < 0:
+        interrupts.check()
+    if error is not None:
+        raise error
+    return number, value
+
+
+def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None:
+    if hasattr(signal, "pthread_sigmask"):
+        # Processes that this thread starts are born deaf, too: what a terminal tells all of us is for the parent.
+        signal.pthread_sigmask(signal.SIG_BLOCK, interrupts.NUMBERS)
+    try:
+        from joblib import Parallel, delayed, parallel_config
+
+        _connect(backend, workers)
+        if TRACKED not in sys.warnoptions:
+            sys.warnoptions.append(TRACKED)
+        # ray's backend cannot hand results out one by one.
+        streaming = {} if backend == "ray" else {"return_as": "generator_unordered"}
+        beginning = {"initializer": _live_with, "initargs": (os.getpid(),)} if backend == "loky" else {}
+        with parallel_config(backend=backend, n_jobs=workers, **beginning):
+            parallel = Parallel(batch_size=1, pre_dispatch="all", **streaming)
+            for number, value in parallel(delayed(_carry_out)(i, job) for i, job in enumerate(jobs)):
+                results.put((number, value, None))
+    except OSError as error:
+        # Most likely a worker could not write: the waiting thread reports that.
+        results.put((0, None, error))
+    except Exception as error:  # noqa: BLE001 - whatever a backend raises is raised where the results are read
+        results.put((0, None, WorkerFailed(f"{backend}: {type(error).__name__}: {str(error)[:300]}")))
+    finally:
+        results.put(None)
+
+
+def _carry_out(number: int, job: Job) -> tuple[int, Any]:
+    """A job, in a worker."""
+    return number, job()
+
+
+def _live_with(parent: int) -> None:
+    """Let this worker end when `parent` has ended; the parent handles signals."""
+    if os.getpid() == parent:
+        return
+    # Imports make no garbage, so there is none to collect at the end.
+    gc.set_threshold(50_000)
+    atexit.register(gc.freeze)
+    if threading.current_thread() is threading.main_thread():
+        for number in interrupts.NUMBERS:
+            signal.signal(number, signal.SIG_IGN)
+
+    def watch() -> None:
+        with suppress(AttributeError, OSError):
+            handle = os.pidfd_open(parent)
+            while os.getppid() == parent:
+                select.select([handle], [], [])
+        while os.getppid() == parent:
+            time.sleep(PARENT_CHECK)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _connect(backend: str, workers: int) -> None:
+    """What joblib leaves to its callers: ray must be made known; dask wants a client, of the cluster that
+    DASK_SCHEDULER_ADDRESS names or of one on this machine."""
+    if backend == "ray":
+        from ray.util.joblib import register_ray
+
+        register_ray()
+        return
+    if backend != "dask":
+        return
+    from distributed import Client, get_client
+
+    try:
+        get_client()
+    except ValueError:
+        address = os.environ.get("DASK_SCHEDULER_ADDRESS")
+        Client(address) if address else Client(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None
+        )
+
+
+def _kill(backend: str) -> None:
+    """End workers on this machine."""
+    if backend == "loky":
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor(reuse=True).shutdown(wait=False, kill_workers=True)
