@@ -263,6 +263,8 @@ class Link:
             self._been_in = True
             connection.send(f"software_id hnefi-{about.VERSION}")
             return None
+        # The server heard us some time after we spoke: its hour is not over before one that begins now.
+        self._failures[-1] = time.monotonic()
         return self._pause_after(refusal)
 
     def _pause_after(self, refusal: str) -> float:
