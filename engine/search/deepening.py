@@ -10,7 +10,7 @@ import mmap
 import random
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,8 @@ class Run:
         """The depth at which the best move last became another."""
         self.falling = False
         """Whether the best line is worth clearly less than it was."""
+        self._last: Info | None = None
+        """What was last said about the best line."""
 
     def _iterate(self, depth: int) -> bool:
         """One depth, all lines; False if it was cut short."""
@@ -95,7 +97,18 @@ class Run:
         """Search until a limit is reached or the search is stopped."""
         with self.control.watching(self.budget, ponder=self.limits.ponder):
             self._deepen()
+        self._close()
         return SearchResult(self.pv[0], self.pv[1] if len(self.pv) > 1 else None)
+
+    def _close(self) -> None:
+        """Repeat the best line with all nodes and the whole time: the last report can be half a search old."""
+        last, nodes, elapsed = self._last, self._nodes(), self.budget.elapsed()
+        if last is not None and nodes > last.nodes:
+            self.context.on_info(
+                replace(
+                    last, nodes=nodes, nps=_rate(nodes, elapsed), hashfull=self._hashfull(), time=int(elapsed)
+                )
+            )
 
     def _deepen(self) -> None:
         deepest = min(self.limits.depth or self.deepest, self.deepest)
@@ -141,21 +154,27 @@ class Run:
     def _report(self, depth: int, line: int, value: int, pv: tuple[int, ...], bound: str = "") -> None:
         elapsed = self.budget.elapsed()
         nodes = self._nodes()
-        self.context.on_info(
-            Info(
-                depth=depth,
-                seldepth=self._seldepth(depth),
-                multipv=line + 1,
-                score=score_of(value),
-                nodes=nodes,
-                nps=int(nodes * 1000 / max(elapsed, 0.001)),
-                hashfull=self._hashfull(),
-                time=int(elapsed),
-                pv=pv,
-                wdl=win_draw_loss(value),
-                bound=bound,
-            )
+        info = Info(
+            depth=depth,
+            seldepth=self._seldepth(depth),
+            multipv=line + 1,
+            score=score_of(value),
+            nodes=nodes,
+            nps=_rate(nodes, elapsed),
+            hashfull=self._hashfull(),
+            time=int(elapsed),
+            pv=pv,
+            wdl=win_draw_loss(value),
+            bound=bound,
         )
+        if line == 0:
+            self._last = info
+        self.context.on_info(info)
+
+
+def _rate(nodes: int, milliseconds: float) -> int:
+    """Nodes per second."""
+    return int(nodes * 1000 / max(milliseconds, 0.001))
 
 
 def score_of(value: int) -> Score:

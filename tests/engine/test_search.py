@@ -156,7 +156,7 @@ def test_nodes_are_exact_and_repeat(name: str) -> None:
         assert [(i.depth, i.nodes, i.score, i.pv) for i in first[1]] == [
             (i.depth, i.nodes, i.score, i.pv) for i in again[1]
         ]
-        assert first[1][-1].nodes <= nodes
+        assert first[1][-1].nodes == nodes
 
 
 @pytest.mark.parametrize("hash_mib", [1, 64])
@@ -435,6 +435,21 @@ def test_the_last_report_is_about_the_move_that_is_played(name: str, algorithm: 
             assert result.move is not None
             position = position.play(result.move)
     assert other if skill == 4 else skill < 10 or not other
+
+
+@pytest.mark.parametrize("algorithm", ["alphabeta", "minimax", "mcts", "puct"])
+def test_the_last_report_counts_the_whole_search(algorithm: str) -> None:
+    """An iteration cut short leaves nothing to report but what it cost."""
+    searcher = Searcher(Settings(hash_mib=4, algorithm=algorithm))
+    limits = [Limits(nodes=nodes) for nodes in (700, 3000, 9000)]
+    for limit in limits:
+        searcher.clear()
+        _, infos = think(start("brandubh"), limit, searcher)
+        last = infos[-1]
+        assert last.multipv == 1
+        assert last.nodes == limit.nodes
+        assert last.time == max(info.time for info in infos)
+        assert [info.nodes for info in infos] == sorted(info.nodes for info in infos)
 
 
 @pytest.mark.parametrize("algorithm", ["alphabeta", "mcts"])
