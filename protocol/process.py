@@ -47,6 +47,8 @@ CHUNK = 262_144
 """So much is read at a time, and lies in a pipe where the system lets us say so: who writes much waits less for us."""
 DRAIN_LIMIT = 4 * 1024 * 1024
 EXIT_GRACE = 0.25
+KILLED = 10.0
+"""Seconds after which a process that was killed is left to a system that does not let it go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,7 +447,7 @@ class Process:
     async def wind_up(self, goodbye: bytes = b"", grace: float = 0.5, mercy: float = 1.0) -> Exit:
         """End the process and its whole group: `goodbye` and end of input, then TERM, then KILL.
 
-        Waits `grace` seconds after the first, `mercy` after the second, and never longer.
+        Waits `grace` seconds after the first, `mercy` after the second; whoever is killed is gone when this returns.
         """
         if self.exit is None:
             if self._stdin is not None and not self._unsent:
@@ -456,7 +458,7 @@ class Process:
                 signal_group(self.pid, signal.SIGTERM)
                 if await self.wait(mercy) is None:
                     signal_group(self.pid, signal.SIGKILL)
-                    await self.wait(mercy)
+                    await self.wait(KILLED)
         return self.exit or Exit(None, signal.SIGKILL)
 
     def kill(self) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from client_parts import FAKE, QUICK, run, with_engine
+from client_parts import FAKE, PATIENT, Clock, run, with_engine
 from patience import PROMPTLY
 
 from hnefi.engine.search.types import Score
@@ -61,9 +61,10 @@ def test_a_conversation() -> None:
             depth=2, seldepth=3, score=Score(mate=-2), wdl=(0, 0, 1000), nodes=40, time=2, pv=("a1a2",)
         )
         assert answer.strings == ("info string thinking aloud",)
-        assert 0 < answer.seconds < 5
+        assert 0 < answer.seconds < PATIENT.move
         sent = [line for _, arrow, line in engine.transcript if arrow == ">"]
         assert sent[-2:] == [b"position startpos moves a1a2", b"go atime 100 nodes 5"]
+        await engine.quit(grace=PATIENT.answer)
 
     engine = with_engine(work)
     assert engine.exit is not None
@@ -80,7 +81,7 @@ def test_a_conversation() -> None:
 )
 def test_clock_words_follow_the_greeting(proto: str, words: bytes) -> None:
     async def work() -> None:
-        async with await Engine.start([*FAKE, f"proto={proto}"], proto, timeouts=QUICK) as engine:
+        async with await Engine.start([*FAKE, f"proto={proto}"], proto, timeouts=PATIENT) as engine:
             await (await engine.go(Limits(clock=(1, 2), inc=(3, 4), movestogo=9)))
             assert words in [line for _, _, line in engine.transcript]
             await engine.new_game()
@@ -121,8 +122,17 @@ def test_who_cannot_work_is_not_waited_for() -> None:
 
 # An engine that compiles
 
-HASTY = Timeouts(start=60.0, ready=2.0, new_game=2.0, answer=2.0, move=2.0, stop=2.0, compiling=60.0)
-"""Too short for an engine that compiles for two and a half seconds, if it did not say so."""
+PART = PATIENT.ready / 2
+"""Seconds of a `Clock` that each part takes: all of them more than anybody would wait, if the engine said nothing."""
+AGES = 100 * PART
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time of this process, which a test lets pass."""
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", clock)
+    return clock
 
 
 @pytest.mark.parametrize(
@@ -134,10 +144,12 @@ HASTY = Timeouts(start=60.0, ready=2.0, new_game=2.0, answer=2.0, move=2.0, stop
         pytest.param(lambda engine: engine.ask("echo one"), id="ask"),
     ],
 )
-def test_who_compiles_and_says_so_is_waited_for(wait: Callable[[Engine], Awaitable[object]]) -> None:
+def test_who_compiles_and_says_so_is_waited_for(
+    wait: Callable[[Engine], Awaitable[object]], clock: Clock
+) -> None:
     async def work(engine: Engine) -> None:
         heard: list[Progress] = []
-        engine.on_compiling = heard.append
+        engine.on_compiling = lambda progress: (heard.append(progress), clock.leap(PART))[0]
         assert engine.compiling is None
         answer = await wait(engine)
         assert heard == [Progress(n, 12, "the rules", float(n), float(12 - n)) for n in range(12)]
@@ -145,54 +157,65 @@ def test_who_compiles_and_says_so_is_waited_for(wait: Callable[[Engine], Awaitab
         if isinstance(answer, list):
             assert not [line for line in answer if "compiling" in line]
 
-    with_engine(work, "compiles", timeouts=HASTY)
+    with_engine(work, "compiles", seconds=AGES)
 
 
-def test_who_asks_hears_of_it_from_the_start() -> None:
+def test_who_asks_hears_of_it_from_the_start(clock: Clock) -> None:
     async def work() -> None:
         heard: list[tuple[Progress, Progress | None]] = []
 
         def hear(progress: Progress) -> None:
             heard.append((progress, engine.compiling))
+            clock.leap(PART)
 
-        engine = await Engine.start([*FAKE, "compiles"], timeouts=HASTY, on_compiling=hear)
+        engine = await Engine.start([*FAKE, "compiles"], timeouts=PATIENT, on_compiling=hear)
         async with engine:
             await engine.is_ready()
         assert len(heard) == 12
         assert all(progress == known for progress, known in heard)
 
-    run(work())
+    run(work(), AGES)
 
 
-def test_a_search_that_must_compile_first_is_waited_for() -> None:
+def test_a_search_that_must_compile_first_is_waited_for(clock: Clock) -> None:
     async def work(engine: Engine) -> None:
+        engine.on_compiling = lambda _: clock.leap(PART)
         answer = await (await engine.go(Limits(movetime=1)))
         assert answer.move == "a1a2"
         assert answer.strings == ("info string thinking aloud",)
-        # The clock of a game waits for nobody.
+
+    with_engine(work, "compiles", seconds=AGES)
+
+
+def test_the_clock_of_a_game_waits_for_no_compiler(clock: Clock) -> None:
+    async def work(engine: Engine) -> None:
+        engine.on_compiling = lambda _: clock.leap(PART)
         done = asyncio.Event()
         found: list[Search] = []
-        engine.post("go movetime 1", 1.0, lambda search: (found.append(search), done.set()))
+        engine.post("go movetime 1", 1.5 * PART, lambda search: (found.append(search), done.set()))
         await done.wait()
         with pytest.raises(EngineTimeout):
             found[0].result()
+        engine.on_compiling = None
 
-    with_engine(work, "compiles", timeouts=HASTY)
+    with_engine(work, "compiles-on", seconds=AGES)
 
 
 @pytest.mark.parametrize("limits", [Limits(movetime=1), None], ids=["go", "isready"])
-def test_who_stops_saying_that_it_compiles_is_too_late(limits: Limits | None) -> None:
+def test_who_stops_saying_that_it_compiles_is_too_late(limits: Limits | None, clock: Clock) -> None:
     async def work(engine: Engine) -> None:
+        engine.on_compiling = lambda progress: clock.leap(4 * PART if progress.done == 2 else 0)
+
         async def wait() -> object:
             return await (engine.is_ready() if limits is None else await engine.go(limits))
 
         with pytest.raises(EngineTimeout) as caught:
             await wait()
-        what = "readyok within 2 s" if limits is None else "bestmove within 2.001 s"
+        what = "readyok within 60 s" if limits is None else "bestmove within 60.001 s"
         assert str(caught.value).startswith(f"Fake 1.0 did not answer: expected {what};")
         assert str(caught.value).endswith("; it last said that it compiles the rules (2/12)")
 
-    with_engine(work, "compiler-dies", timeouts=replace(HASTY, compiling=1.0))
+    with_engine(work, "compiler-dies", seconds=AGES)
 
 
 def test_other_words_are_no_reason_to_wait() -> None:
@@ -201,15 +224,17 @@ def test_other_words_are_no_reason_to_wait() -> None:
             with pytest.raises(EngineTimeout, match=r"expected readyok within 1 s$"):
                 await wait()
 
-    with_engine(work, "chatters", timeouts=replace(HASTY, ready=1.0, new_game=1.0))
+    with_engine(work, "chatters", timeouts=replace(PATIENT, ready=1.0, new_game=1.0))
 
 
-def test_compiling_has_an_end_too() -> None:
+def test_compiling_has_an_end_too(clock: Clock) -> None:
     async def work(engine: Engine) -> None:
+        engine.on_compiling = lambda _: clock.leap(PART)
         with pytest.raises(EngineTimeout, match="it last said that it compiles"):
             await engine.is_ready()
+        engine.on_compiling = None
 
-    with_engine(work, "compiles", timeouts=replace(HASTY, ready=1.0, compiling_whole=0.5))
+    with_engine(work, "compiles-on", timeouts=replace(PATIENT, compiling_whole=4 * PART), seconds=AGES)
 
 
 @pytest.mark.parametrize("proto", ["uci", "ugi"])
@@ -273,7 +298,7 @@ def test_an_abandoned_answer_is_dropped() -> None:
 def test_environment_and_folder(tmp_path: Path) -> None:
     async def work() -> None:
         command = [*FAKE]
-        async with await Engine.start(command, cwd=tmp_path, env={"LEVEL": "3"}, timeouts=QUICK) as engine:
+        async with await Engine.start(command, cwd=tmp_path, env={"LEVEL": "3"}, timeouts=PATIENT) as engine:
             assert await engine.ask("environment LEVEL") == ["LEVEL=3", f"cwd={tmp_path}"]
 
     run(work())
@@ -312,7 +337,7 @@ def test_traffic_is_shown() -> None:
         def note(_stamp: float, arrow: str, line: bytes) -> None:
             seen.append((arrow, line))
 
-        async with await Engine.start(FAKE, "uti", timeouts=QUICK, on_traffic=note) as engine:
+        async with await Engine.start(FAKE, "uti", timeouts=PATIENT, on_traffic=note) as engine:
             await engine.is_ready()
 
     run(work())
@@ -323,7 +348,7 @@ def test_traffic_is_shown() -> None:
 # Question upon answer
 
 COUNTING = """
-import sys, time
+import sys
 asked = 0
 for line in sys.stdin:
     if line.startswith("uti"):
@@ -331,7 +356,8 @@ for line in sys.stdin:
     elif line.startswith("go"):
         asked += 1
         if "slow" in line:
-            time.sleep(1.2)
+            print("info string what now", flush=True)
+            sys.stdin.readline()
         if "silent" not in line:
             sys.stdout.write(f"info depth {asked}\\nbestmove m{asked}\\ninfo depth 99\\nbestmove stray\\n")
             sys.stdout.flush()
@@ -361,9 +387,14 @@ def chain(engine: Engine, *questions: tuple[str, float]) -> asyncio.Future[list[
     return told
 
 
-def ask_counting(*questions: tuple[str, float]) -> tuple[list[str], Engine]:
+def ask_counting(
+    *questions: tuple[str, float], waiting: Callable[[Engine], object] = lambda _: None
+) -> tuple[list[str], Engine]:
+    """The answers to these; `waiting` is called when a slow one waits for a word."""
+
     async def work() -> None:
-        async with await Engine.start([sys.executable, "-c", COUNTING], "uti", timeouts=QUICK) as engine:
+        async with await Engine.start([sys.executable, "-c", COUNTING], "uti", timeouts=PATIENT) as engine:
+            engine.on_traffic = lambda _stamp, _arrow, line: waiting(engine) if b"what now" in line else None
             found.extend(await chain(engine, *questions))
             engines.append(engine)
 
@@ -374,25 +405,32 @@ def ask_counting(*questions: tuple[str, float]) -> tuple[list[str], Engine]:
 
 
 def test_what_was_read_with_an_answer_answers_no_later_question() -> None:
-    found, engine = ask_counting(*[("go", 5.0)] * 20)
+    found, engine = ask_counting(*[("go", 60.0)] * 20)
     assert found == [f"m{number} [{number}]" for number in range(1, 21)]
     assert engine.stray_answers == 20
 
 
-def test_every_question_has_its_own_deadline() -> None:
-    began = time.monotonic()
-    found, _ = ask_counting(("go", 1.0), ("go slow", 5.0), ("go silent", 0.2))
+def test_every_question_has_its_own_deadline(clock: Clock) -> None:
+    """The answer to the second comes when the time of the first is over."""
+    tasks = []
+
+    def wait(engine: Engine) -> None:
+        clock.leap(100)
+        tasks.append(asyncio.ensure_future(engine.send("here")))
+
+    began = clock()
+    found, _ = ask_counting(("go", 60.0), ("go slow", 900.0), ("go silent", 0.2), waiting=wait)
     assert found[:2] == ["m1 [1]", "m2 [2]"]
     assert found[2:] == [
         f"EngineTimeout: {Path(sys.executable).name} did not answer: expected bestmove within 0.2 s"
     ]
-    assert 1.4 <= time.monotonic() - began < PROMPTLY
+    assert clock() - began < 100 + PROMPTLY
 
 
 def test_a_question_that_is_not_read() -> None:
     async def work() -> None:
-        program = "import time; input(); print('utiok', flush=True); time.sleep(60)"
-        async with await Engine.start([sys.executable, "-c", program], "uti", timeouts=QUICK) as engine:
+        program = "import time; input(); print('utiok', flush=True); time.sleep(600)"
+        async with await Engine.start([sys.executable, "-c", program], "uti", timeouts=PATIENT) as engine:
             engine.hold("position " + "x" * 1_000_000)
             began = time.monotonic()
             (found,) = await chain(engine, ("go nodes 1", 0.3))
@@ -404,9 +442,9 @@ def test_a_question_that_is_not_read() -> None:
 
 def test_a_question_to_an_engine_that_has_ended() -> None:
     async def work(engine: Engine) -> None:
-        (found,) = await chain(engine, ("go nodes 1", 5.0))
+        (found,) = await chain(engine, ("go nodes 1", 60.0))
         assert found.endswith("exit status 3")
         with pytest.raises(EngineCrashed, match="exit status 3"):
-            engine.post("go nodes 1", 5.0, lambda _: None)
+            engine.post("go nodes 1", 60.0, lambda _: None)
 
     with_engine(work, "exit")

@@ -9,10 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from client_parts import FAKE, QUICK, alive, run, with_engine
+from client_parts import FAKE, PATIENT, Clock, alive, run, with_engine
 from patience import PROMPTLY
 
 from hnefi.protocol import orphans
@@ -25,7 +26,6 @@ from hnefi.protocol.client import (
     EngineTimeout,
     Limits,
     Search,
-    Timeouts,
 )
 
 pytestmark = pytest.mark.process
@@ -42,16 +42,27 @@ pytestmark = pytest.mark.process
             [sys.executable, "-c", "import sys; sys.exit('no licence')"],
             "exit status 1; its last words: no licence",
         ),
-        ([*FAKE, "no-greeting"], "did not greet: expected utiok or uciok or ugiok within 0.5 s"),
-        (["cat"], "did not greet"),
     ],
 )
 def test_what_cannot_be_started(command: list[str], message: str) -> None:
     async def work() -> None:
         with pytest.raises(EngineStartError, match=message):
-            await Engine.start(command, timeouts=Timeouts(start=0.5))
+            await Engine.start(command, timeouts=PATIENT)
 
     run(work())
+
+
+@pytest.mark.parametrize("command", [[*FAKE, "no-greeting"], ["cat"]], ids=["silent", "cat"])
+def test_what_does_not_greet(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", clock)
+
+    async def work() -> None:
+        message = "did not greet: expected utiok or uciok or ugiok within 60 s"
+        with pytest.raises(EngineStartError, match=message):
+            await Engine.start(command, timeouts=PATIENT, on_traffic=lambda *_: clock.leap(PATIENT.start / 2))
+
+    run(work(), 1000 * PATIENT.start)
 
 
 def test_a_folder_that_is_not_there() -> None:
@@ -68,7 +79,7 @@ def test_wrong_calls() -> None:
             await Engine.start(FAKE, "xboard")
         with pytest.raises(ValueError, match="empty"):
             await Engine.start([])
-        async with await Engine.start(FAKE, timeouts=QUICK) as engine:
+        async with await Engine.start(FAKE, timeouts=PATIENT) as engine:
             with pytest.raises(ValueError, match="more than one line"):
                 await engine.ask("echo x\nquit")
             await engine.is_ready()
@@ -135,8 +146,8 @@ def test_only_what_descends_from_engines_is_taken_for_theirs() -> None:
     async def work() -> None:
         ours = subprocess.Popen(["sleep", "600"], start_new_session=True)
         try:
-            one = await Engine.start(FAKE, timeouts=QUICK)
-            other = await Engine.start(FAKE, timeouts=QUICK)
+            one = await Engine.start(FAKE, timeouts=PATIENT)
+            other = await Engine.start(FAKE, timeouts=PATIENT)
             await one.quit()
             await other.is_ready()
             process_module.kill_all()
@@ -195,11 +206,12 @@ def test_a_late_answer_answers_nothing_else() -> None:
     async def work(engine: Engine) -> None:
         with pytest.raises(EngineTimeout):
             await (await engine.go(Limits(nodes=1), timeout=0.1))
-        until = time.monotonic() + PROMPTLY
-        while not engine.stray_answers and time.monotonic() < until:
-            await asyncio.sleep(0.01)
+        await engine.send("now")
+        await engine.is_ready()
         assert engine.stray_answers == 1
-        assert (await (await engine.go(Limits(nodes=2)))).move == "a1a2"
+        search = await engine.go(Limits(nodes=2))
+        await engine.send("now")
+        assert (await search).move == "a1a2"
 
     assert with_engine(work, "late").stray_answers == 1
 
@@ -229,9 +241,22 @@ def test_a_lying_timer_does_not_cost_the_game() -> None:
     with_engine(work)
 
 
+def test_a_lying_timer_does_not_make_an_engine_unready() -> None:
+    """As with an answer: the loop was held up, `readyok` lay in the pipe."""
+
+    async def work(engine: Engine) -> None:
+        waiting = asyncio.ensure_future(engine.is_ready(timeout=0.2))
+        await asyncio.sleep(0)
+        time.sleep(0.3)
+        select.select([engine._process._stdout], [], [], PROMPTLY)
+        await waiting
+
+    with_engine(work)
+
+
 def test_it_stops_reading() -> None:
     async def work(engine: Engine) -> None:
-        search = await engine.go(Limits(nodes=1), timeout=20)
+        search = await engine.go(Limits(nodes=1))
         began = time.monotonic()
 
         async def talk() -> None:
@@ -243,7 +268,7 @@ def test_it_stops_reading() -> None:
         assert time.monotonic() - began < PROMPTLY
         assert not search.done
 
-    with_engine(work, "deaf", "no-term")
+    with_engine(work, "deaf", "no-term", timeouts=replace(PATIENT, write=0.5))
 
 
 def test_a_flood_of_reports() -> None:
@@ -268,7 +293,7 @@ def test_a_flood_that_is_read_at_once_says_what_its_lines_say() -> None:
     lines += [b"readyok", b"info depth 9 multipv 3 score cp 7", b"bestmove a1a2"]
 
     async def heard(*, at_once: bool) -> tuple[object, ...]:
-        engine = Engine(["nobody"], QUICK)
+        engine = Engine(["nobody"], PATIENT)
         search = Search(engine)
         engine._searches.append(search)
         if at_once:
@@ -316,9 +341,9 @@ def test_quit_is_ignored() -> None:
 def test_all_are_killed_at_once_even_while_they_greet() -> None:
     async def work() -> None:
         greeted = asyncio.Event()
-        playing = await Engine.start(FAKE, timeouts=QUICK)
+        playing = await Engine.start(FAKE, timeouts=PATIENT)
         greeting = asyncio.ensure_future(
-            Engine.start([*FAKE, "no-greeting"], timeouts=QUICK, on_traffic=lambda *_: greeted.set())
+            Engine.start([*FAKE, "no-greeting"], timeouts=PATIENT, on_traffic=lambda *_: greeted.set())
         )
         await greeted.wait()
         pids = [child.pid for child in process_module._started if child.exit is None]
@@ -363,7 +388,7 @@ def test_the_engine_dies_with_us() -> None:
         f"    engine = await Engine.start({[*FAKE, 'hang', 'no-term', 'no-quit']!r})\n"
         "    await engine.go(Limits(nodes=1))\n"
         "    print(engine.pid, flush=True)\n"
-        "    await asyncio.sleep(60)\n"
+        "    await asyncio.sleep(600)\n"
         "asyncio.run(main())\n"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
@@ -384,7 +409,7 @@ def test_an_engine_begins_with_the_usual_signals() -> None:
     """Python ignores SIGPIPE, and whoever it starts would go on writing where nobody reads."""
 
     async def work() -> None:
-        child = await process_module.Process.start(["sleep", "60"], process_module.Listener())
+        child = await process_module.Process.start(["sleep", "600"], process_module.Listener())
         try:
             text = Path(f"/proc/{child.pid}/status").read_text()
             ignored = int(text.partition("SigIgn:")[2].split()[0], 16)

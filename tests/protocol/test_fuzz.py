@@ -227,7 +227,7 @@ def ping(engine: Conversation) -> float:
     """Seconds until everything sent so far has been dealt with."""
     began = time.monotonic()
     engine.send("isready")
-    answers = engine.until("readyok", 20.0)
+    answers = engine.until("readyok", PING_LIMIT)
     seconds = time.monotonic() - began
     assert not [line for line in answers if FAULT in line], [line for line in answers if FAULT in line]
     return seconds

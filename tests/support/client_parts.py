@@ -15,15 +15,36 @@ from patience import PROMPTLY
 from hnefi.protocol.client import Engine, Timeouts
 
 FAKE = [sys.executable, "-I", "-S", str(Path(__file__).with_name("fake_engine.py"))]
-QUICK = Timeouts(start=5.0, ready=5.0, new_game=5.0, answer=5.0, move=5.0, stop=1.0, write=0.5)
+PATIENT = Timeouts(start=60.0, ready=60.0, new_game=60.0, answer=60.0, move=60.0, stop=60.0, write=60.0)
 
 
-def run(work: Coroutine[Any, Any, None], seconds: float = 30.0) -> None:
+class Clock:
+    """`time.monotonic` with leaps: what waits for minutes is over at once, however slow the machine.
+
+    Put it in the place of `time.monotonic`, which event loops ask as well.
+    """
+
+    def __init__(self) -> None:
+        self._real = time.monotonic
+        self._ahead = 0.0
+
+    def __call__(self) -> float:
+        return self._real() + self._ahead
+
+    def leap(self, seconds: float) -> None:
+        """All at once it is so many seconds later."""
+        self._ahead += seconds
+
+
+def run(work: Coroutine[Any, Any, None], seconds: float = 120.0) -> None:
     asyncio.run(asyncio.wait_for(work, seconds))
 
 
 def with_engine(
-    work: Callable[[Engine], Awaitable[None]], *faults: str, timeouts: Timeouts = QUICK, seconds: float = 30.0
+    work: Callable[[Engine], Awaitable[None]],
+    *faults: str,
+    timeouts: Timeouts = PATIENT,
+    seconds: float = 120.0,
 ) -> Engine:
     """Start the fake engine with `faults`, do `work`, wind it up in time, and see that its process is gone."""
     engines = []

@@ -7,6 +7,7 @@ below.
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -41,15 +42,15 @@ def greet(word: str) -> None:
         say("option name Late type spin default 1 min -5 max 5")
 
 
-COMPILERS = {"compiles", "compiler-dies", "chatters"}
+COMPILERS = {"compiles", "compiles-on", "compiler-dies", "chatters"}
 
 
 def compile_slowly() -> None:
-    """Twelve parts, two and a half seconds in all, told as our engine tells it, or in other words."""
+    """Twelve parts, a second in all, told as our engine tells it; without an end, or in other words."""
     if not FAULTS & COMPILERS:
         return
-    for part in range(12):
-        if "compiles" in FAULTS:
+    for part in range(12) if "compiles" in FAULTS else itertools.cycle(range(12)):
+        if FAULTS & {"compiles", "compiles-on"}:
             say(f"info string compiling {part}/12 the rules ({part} s, about {12 - part} s left)")
         elif "compiler-dies" in FAULTS and part < 3:
             say(f"info string compiling {part}/12 the rules ({part} s)")
@@ -57,7 +58,7 @@ def compile_slowly() -> None:
             hang()
         elif "chatters" in FAULTS:
             say(f"info string compiled {part}/12 the rules ({part} s)", "info depth 1 nodes 1")
-        time.sleep(0.21)
+        time.sleep(0.08)
 
 
 def ready() -> None:
@@ -95,11 +96,13 @@ def search() -> None:
                 write(b"info string escaped " + first.stdout.readline())
             os._exit(5)
     if "late" in FAULTS:
-        time.sleep(0.5)
-    say("info depth 1 multipv 1 score cp 12 nodes 20 nps 1000 hashfull 0 time 1 pv a1a2 a2a1")
-    say("info depth 2 seldepth 3 multipv 1 score mate -2 wdl 0 0 1000 nodes 40 time 2 pv a1a2")
-    say("info string thinking aloud")
-    say("bestmove resign" if "resign" in FAULTS else "bestmove a1a2 ponder a2a1")
+        sys.stdin.buffer.readline()
+    say(
+        "info depth 1 multipv 1 score cp 12 nodes 20 nps 1000 hashfull 0 time 1 pv a1a2 a2a1",
+        "info depth 2 seldepth 3 multipv 1 score mate -2 wdl 0 0 1000 nodes 40 time 2 pv a1a2",
+        "info string thinking aloud",
+        "bestmove resign" if "resign" in FAULTS else "bestmove a1a2 ponder a2a1",
+    )
     if "twice" in FAULTS:
         say("bestmove a1a3")
     if "exit-after-answer" in FAULTS:

@@ -1,7 +1,8 @@
 """Our own engine with a compiler that takes its time: ``python slow_engine.py WARM [GAME]``, seconds of each.
 
-What `isready` waits for lasts WARM seconds, and a game that is not tafl GAME; meanwhile it is told like real
-compilation. `fail=N` lets the first N warm-ups end in an error, `no-search` every search. A
+What `isready` waits for lasts WARM seconds, and a game that is not tafl GAME; meanwhile, and once at least, it is told
+like real compilation. `gate=FILE` lets the first last until the file is there, `fail=N` lets the first N warm-ups end
+in an error, `no-search` every search. A
 compiler is a thread that holds on to the interpreter for a tenth of a second at a time, and rests as long.
 """
 
@@ -11,6 +12,7 @@ import errno
 import sys
 import threading
 import time
+from pathlib import Path
 
 from hnefi.engine import warmup
 from hnefi.engine.compile import progress
@@ -22,6 +24,7 @@ from hnefi.protocol import server
 WORDS = [word for word in sys.argv[1:] if not word[0].isdigit()]
 SECONDS = [float(word) for word in sys.argv[1:] if word[0].isdigit()]
 FAILING = [int(word.removeprefix("fail=")) for word in WORDS if word.startswith("fail=")]
+GATES = [Path(word.removeprefix("gate=")) for word in WORDS if word.startswith("gate=")]
 INTERVAL = 0.1
 
 
@@ -33,17 +36,18 @@ def tell(report: Progress) -> None:
 def compile_for(seconds: float, part: str) -> None:
     """Like the real one: work in this thread, words from another."""
     began = time.monotonic()
-    done = threading.Event()
+    done, told = threading.Event(), threading.Event()
 
     def tick() -> None:
         while not done.wait(INTERVAL):
             elapsed = time.monotonic() - began
             tell(Progress(int(elapsed), int(seconds) + 1, part, elapsed, max(0.0, seconds - elapsed)))
+            told.set()
 
     ticker = threading.Thread(target=tick, daemon=True)
     ticker.start()
     try:
-        while time.monotonic() < began + seconds:
+        while time.monotonic() < began + seconds or (seconds and not told.is_set()):
             until = time.monotonic() + INTERVAL
             while time.monotonic() < until:
                 sum(range(1000))
@@ -55,6 +59,8 @@ def compile_for(seconds: float, part: str) -> None:
 
 def warm(*_: object) -> float:
     compile_for(SECONDS[0], "search")
+    while not all(gate.exists() for gate in GATES):
+        compile_for(INTERVAL, "search")
     if FAILING and FAILING[0] > 0:
         FAILING[0] -= 1
         raise EOFError("Ran out of input")
