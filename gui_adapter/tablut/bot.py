@@ -27,6 +27,8 @@ GRACE: Final = 1.0
 """Seconds that a bot has to end by itself when its game is over."""
 MERCY: Final = 0.4
 """Seconds from TERM to KILL."""
+DYING: Final = 1.0
+"""Seconds in which the process of a bot that has closed its connection is seen to end."""
 
 
 class BotError(Exception):
@@ -135,7 +137,7 @@ class Bot:
 
     async def fate(self) -> str:
         """What has become of its process, for a report that it failed."""
-        ending = await self._process.wait(0.3)
+        ending = await self._process.wait(DYING)
         return f" ({ending.text if ending else 'its process lives on'}){self._last_words()}"
 
     async def left(self, seconds: float) -> Exit | None:

@@ -105,12 +105,13 @@ def play(server: socket.socket, colour: str, quirks: dict[str, str]) -> None:
         time.sleep(float(quirks.get("delay", 0)))
         misbehave(server, move, colour, {quirk: at for quirk, at in quirks.items() if at == str(played)})
         data = framed(json.dumps(action(move, colour, quirks, played)).encode())
+        if "chatter" in quirks:
+            # In one segment: what comes a moment later may come when its turn has.
+            data += framed(b'{"from":"a1","to":"a2","turn":"WHITE"}')
         for at in range(len(data)) if "bytes" in quirks else ():
             server.sendall(data[at : at + 1])
         if "bytes" not in quirks:
             server.sendall(data)
-        if "chatter" in quirks:
-            server.sendall(framed(b'{"from":"a1","to":"a2","turn":"WHITE"}'))
 
 
 def action(move: str, colour: str, quirks: dict[str, str], number: int) -> dict[str, Any]:

@@ -48,14 +48,15 @@ class Played:
     """A game of our client against the double, and what came of it."""
 
     def __init__(
-        self, house: House, folder: Path, game: str, colour: str, seconds: float = 60.0, decoys: int = 0, **quirks: int
+        self, house: House, folder: Path, game: str, colour: str, seconds: float = 60.0, decoys: int = 0,
+        reserve: float = 2.0, **quirks: int,
     ) -> None:  # fmt: skip
         self.address = free_address()
         self.double = DoubleServer(game, colour, self.address, **quirks)
         self.said: list[str] = []
         self.thinker = ByHeart(self.double.moves, decoys)
         self._folder = folder
-        settings = Settings(SIDES[colour], self.address, seconds, 2.0, "hnefi", 5.0)
+        settings = Settings(SIDES[colour], self.address, seconds, reserve, "hnefi", 5.0)
 
         async def play() -> int:
             reader, writer = await connect(settings)
@@ -125,11 +126,11 @@ def test_captures_are_written_down(house: House, tmp_path: Path) -> None:
 
 def test_the_reserve_is_not_used(house: House, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
-    played = Played(house, tmp_path / "a", "escape", "white", seconds=60)
-    assert all(57.0 < seconds <= 58.0 for seconds in played.thinker.deadlines)
+    played = Played(house, tmp_path / "a", "escape", "white", seconds=600)
+    assert all(500.0 < seconds <= 598.0 for seconds in played.thinker.deadlines)
     (tmp_path / "b").mkdir()
-    short = Played(house, tmp_path / "b", "escape", "white", seconds=3)
-    assert all(1.0 < seconds <= 1.5 for seconds in short.thinker.deadlines)
+    short = Played(house, tmp_path / "b", "escape", "white", seconds=300, reserve=200)
+    assert all(100.0 < seconds <= 150.0 for seconds in short.thinker.deadlines)
 
 
 @pytest.mark.parametrize("colour", ["white", "black"])

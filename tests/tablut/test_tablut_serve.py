@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from tablut_parts import DOUBLES, WAIT, free_address
 from hnefi.engine import squares
 from hnefi.engine.records.record import GameRecord
 from hnefi.gui_adapter.tablut import host as host_module
-from hnefi.gui_adapter.tablut.host import HostError
+from hnefi.gui_adapter.tablut.host import Action, Guest, HostError
 from hnefi.gui_adapter.tablut.rules import EngineSlot, Rules
 from hnefi.gui_adapter.tablut.serve import Settings, serve
 from hnefi.protocol.hosts import journal
@@ -129,14 +129,31 @@ ENDS = {
 
 
 @pytest.mark.parametrize("quirk", ENDS)
-def test_every_end_has_a_reason(house: House, tmp_path: Path, quirk: str) -> None:
-    served = Served(house, tmp_path, [HEART["white"], quirk], seconds=1)
+def test_every_end_has_a_reason(
+    house: House, tmp_path: Path, quirk: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_time = "no move" in ENDS[quirk]
+    if on_time:
+        be_patient(monkeypatch, lambda calls: calls <= 2)
+    served = Served(house, tmp_path, [HEART["white"], quirk], seconds=1 if on_time else 60)
     assert "game 1 over: black wins" in served.end
     assert ENDS[quirk] in served.end
     assert served.end.isprintable()
     plies = 2 * (int(quirk.partition("=")[2]) - 1)
     assert [moves(record) for record in served.records] == ([ESCAPE[:plies]] if plies else [])
     assert all(record.outcome and record.outcome.result == "a" for record in served.records)
+
+
+def be_patient(monkeypatch: pytest.MonkeyPatch, with_whom: Callable[[int], bool]) -> None:
+    """The clock waits for these moves, by number, of whoever is asked: a busy machine may need more than a second."""
+    real, calls = Guest.action, 0
+
+    async def action(guest: Guest, timeout: float | None = None) -> Action:
+        nonlocal calls
+        calls += 1
+        return await real(guest, WAIT if with_whom(calls) else timeout)
+
+    monkeypatch.setattr(Guest, "action", action)
 
 
 def test_illegal_moves_are_tolerated_as_often_as_was_said(
@@ -161,22 +178,31 @@ def test_ten_thousand_actions(house: House, tmp_path: Path) -> None:
     assert moves(served.record)[:3] == ESCAPE[:3]
 
 
-def test_who_says_no_name_is_sent_away(house: House) -> None:
+def test_who_says_no_name_is_sent_away(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next one who connects plays."""
     address = free_address()
     said: list[str] = []
     first = bot("white", address, "noname")
     bots = [first, bot("black", address, HEART["black"])]
+    real, hurried = Guest.introduce, True
+
+    async def introduce(guest: Guest, timeout: float) -> str:
+        hurry = hurried and guest.side is host_module.Side.DEFENDERS
+        return await real(guest, 0.5 if hurry else timeout)
+
+    monkeypatch.setattr(Guest, "introduce", introduce)
 
     def say(text: str) -> None:
+        nonlocal hurried
         said.append(text)
         if "waiting for another" in text:
+            hurried = False
             first.kill()
             bots.append(bot("white", address, HEART["white"]))
 
     async def play() -> None:
         async with asyncio.timeout(WAIT):
-            await serve(Settings(60, 0, 0.5, address), 1, house.rules, None, say)
+            await serve(Settings(60, 0, WAIT, address), 1, house.rules, None, say)
 
     try:
         house.runner.run(play())
@@ -199,6 +225,7 @@ def test_a_player_who_does_not_read_is_not_waited_for(
 ) -> None:
     """States are small: its socket holds them all, and it loses on time."""
     monkeypatch.setattr(host_module, "WRITE_TIMEOUT", 0.5)
+    be_patient(monkeypatch, lambda calls: calls == 1)
     served = Served(house, tmp_path, black=["deaf"], seconds=1)
     assert "white wins (no move within 1 s)" in served.end
 

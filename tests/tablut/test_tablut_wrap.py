@@ -21,9 +21,11 @@ from tablut_parts import DOUBLES, WAIT, environment, free_address, run, start
 
 from hnefi.engine import squares
 from hnefi.engine.records.record import GameRecord
+from hnefi.gui_adapter.tablut import bot as bot_module
 from hnefi.gui_adapter.tablut import check as check_module
 from hnefi.gui_adapter.tablut.bot import Command
 from hnefi.gui_adapter.tablut.check import check
+from hnefi.gui_adapter.tablut.host import Guest
 from hnefi.gui_adapter.tablut.rules import EngineSlot, Rules
 from hnefi.gui_adapter.tablut.wrap import Wrap
 from hnefi.protocol import orphans
@@ -182,8 +184,9 @@ HARMLESS = ["", "bare", "upper", "noturn", "nullturn", "wrongturn", "bytes", "sl
 
 
 @pytest.mark.parametrize("quirk", HARMLESS, ids=lambda quirk: quirk or "plain")
-def test_a_whole_game(house: House, tmp_path: Path, quirk: str) -> None:
+def test_a_whole_game(house: House, tmp_path: Path, quirk: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Side before the clock; its states are those of its own server; the record has everything."""
+    monkeypatch.setattr(bot_module, "GRACE", WAIT)  # the bot writes down the last state, too
     log = tmp_path / "log"
     status, _ = wrapped(house, tmp_path, command(WHITE_HEART, quirk, f"log={log}"), escape_as_white)
     assert status == 0
@@ -199,8 +202,9 @@ def test_a_whole_game(house: House, tmp_path: Path, quirk: str) -> None:
     assert record.players == ("", "double")
 
 
-def test_black_and_an_opening(house: House, tmp_path: Path) -> None:
+def test_black_and_an_opening(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an opening the bot sees the state before the last ply, the current one, and none before."""
+    monkeypatch.setattr(bot_module, "GRACE", WAIT)
     log = tmp_path / "log"
 
     async def play(talk: Talk) -> None:
@@ -267,8 +271,14 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("quirk", FAULTS)
-def test_a_bot_that_fails_is_a_crash_with_a_reason(house: House, tmp_path: Path, quirk: str) -> None:
-    begin = 1.0 if quirk in ("noname", "port=1") else 60.0
+def test_a_bot_that_fails_is_a_crash_with_a_reason(
+    house: House, tmp_path: Path, quirk: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if quirk == "noname":
+        hurry_names(monkeypatch)
+    if "exit status" in FAULTS[quirk]:
+        monkeypatch.setattr(bot_module, "DYING", WAIT)
+    begin = 1.0 if quirk == "port=1" else WAIT
     status, lines = wrapped(house, tmp_path, command(WHITE_HEART, quirk, begin=begin), escape_as_white)
     assert status == 3
     assert FAULTS[quirk] in lines[-1]
@@ -277,6 +287,17 @@ def test_a_bot_that_fails_is_a_crash_with_a_reason(house: House, tmp_path: Path,
     kept = records(tmp_path)
     assert [moves(record) for record in kept] == ([ESCAPE[:2]] if "=2" in quirk else [])
     assert all(record.outcome is None for record in kept)
+
+
+def hurry_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has connected, however late, must say its name at once."""
+    real = Guest.introduce
+
+    async def introduce(guest: Guest, timeout: float) -> str:
+        assert 0 < timeout <= WAIT
+        return await real(guest, 0.3)
+
+    monkeypatch.setattr(Guest, "introduce", introduce)
 
 
 def test_an_illegal_move_is_the_arena_s_to_judge(house: House, tmp_path: Path) -> None:
@@ -405,12 +426,13 @@ def test_signals_and_kills_leave_nobody(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_eight_games_at_once_in_the_arena(tmp_path: Path) -> None:
     """Each on an address of its own: no fault, and every game is in the journal."""
-    engine = f"name=bot,cmd={sys.executable},args=-m hnefi.tools.cli tablut --wrap {shlex.quote(shell())},ready=120"
+    engine = f"name=bot,cmd={sys.executable},args=-m hnefi.tools.cli tablut --wrap {shlex.quote(shell())}"
     ran = subprocess.run(
         [
             sys.executable, "-m", "hnefi.tools.cli", "arena", "--engine", engine, "--engine", "player=random-blind",
             "--variant", "tablut-bologna", "--pairs", "4", "--concurrency", "8", "--movetime", "60000",
-            "--adjudicate-max-plies", "60", "--oversubscribe", "--out", str(tmp_path / "cup"), "--plain",
+            "--adjudicate-max-plies", "60", "--oversubscribe", "--each", f"start={WAIT:g}", "--each", f"ready={WAIT:g}",
+            "--out", str(tmp_path / "cup"), "--plain",
         ],
         capture_output=True, text=True, timeout=WAIT * 2, check=False, env=environment(tmp_path),
     )  # fmt: skip
@@ -427,9 +449,8 @@ def test_a_wrap_that_is_killed_in_the_arena_leaves_nobody(tmp_path: Path) -> Non
     """Neither its bot nor what that has started in a session of its own."""
     mark = uuid.uuid4().hex
     bot = shlex.quote(shell("silent=1", "child"))
-    engine = (
-        f"name=bot,cmd={sys.executable},args=-m hnefi.tools.cli tablut --wrap {bot} --no-record,ready=120"
-    )
+    args = f"-m hnefi.tools.cli tablut --wrap {bot} --no-record"
+    engine = f"name=bot,cmd={sys.executable},args={args},start={WAIT:g},ready={WAIT:g}"
     arena = subprocess.Popen(
         [
             sys.executable, "-m", "hnefi.tools.cli", "arena", "--engine", engine, "--engine", "player=random-blind",
@@ -474,6 +495,7 @@ def checked(house: House, bots: Command) -> tuple[bool, list[list[str]]]:
 @pytest.mark.parametrize("quirks", [["delay=0.001"], ["upper", "nullturn", "bytes"]], ids=["plain", "odd"])
 def test_a_good_bot_passes(house: House, quirks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_module, "PLIES", 10)
+    monkeypatch.setattr(check_module, "PARTING", WAIT)
     good, rows = checked(house, command(*quirks))
     assert good
     assert [row[:2] for row in rows] == [
@@ -501,14 +523,12 @@ def test_a_bad_bot_is_told_what_is_wrong(house: House, quirk: str, monkeypatch: 
     monkeypatch.setattr(check_module, "PARTING", 0.3)
     monkeypatch.setattr(check_module, "PLIES", 6)
     monkeypatch.setattr(check_module, "STEPS", {step: check_module.STEPS[step]})
-    slow = quirk in ("silent=1", "noname")
-    good, rows = checked(house, command(quirk, seconds=1 if slow else 60, begin=1.0 if slow else 60.0))
+    monkeypatch.setattr(bot_module, "DYING", WAIT)
+    if quirk == "noname":
+        hurry_names(monkeypatch)
+    good, rows = checked(house, command(quirk, seconds=1 if quirk == "silent=1" else 60, begin=WAIT))
     for colour in ("white", "black"):
         (row,) = [row for row in rows if row[:2] == [colour, step]]
-        if quirk == "chatter" and row[2] == "FAIL":
-            # What is said out of turn is a move, and no legal one, where it arrives when the turn has come.
-            assert "not legal" in row[3], rows
-            continue
         assert row[2] == verdict, rows
         assert said in row[3]
     assert good == all(row[2] != "FAIL" for row in rows)
