@@ -13,13 +13,13 @@ from typing import Final
 from .games.tafl.rules import DEFENDER_PIECES, Rules
 from .squares import FILES, file_of, rank_of
 
-_CELL: Final = 40
-_MARGIN: Final = 26
+CELL: Final = 40
+MARGIN: Final = 26
 
-_LINE: Final = "#7d6b52"
-_BOARD: Final = "#f3e8d2"
-_DARK: Final = "#2d2a2e"
-_LIGHT: Final = "#fdfcf8"
+LINE: Final = "#7d6b52"
+BOARD: Final = "#f3e8d2"
+DARK: Final = "#2d2a2e"
+LIGHT: Final = "#fdfcf8"
 _GOLD: Final = "#e6b422"
 
 # Special squares: the colour of the ground and the lines on it, in a cell from 0 to 40.
@@ -48,81 +48,89 @@ def svg(rules: Rules, pieces: Mapping[int, str], *, title: str = "") -> str:
     The same position gives the same text. `title` is what screen readers and mouse pointers say.
     """
     size = rules.size
-    side = _CELL * size
-    whole = side + 2 * _MARGIN
+    whole = CELL * size + 2 * MARGIN
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole} {whole}" width="{whole}" height="{whole}">',
         *([f"<title>{_escape(title)}</title>"] if title else []),
         f'<rect width="{whole}" height="{whole}" fill="#ffffff"/>',
-        f'<rect x="{_MARGIN}" y="{_MARGIN}" width="{side}" height="{side}" fill="{_BOARD}"/>',
-        *(
-            _at(sq, size, _ground(colour, strokes))
-            for name, colour, strokes in _TERRAINS
-            for sq in getattr(rules, name)
-        ),
-        _grid(size),
-        _coordinates(size),
-        *(_at(sq, size, _piece(pieces[sq])) for sq in sorted(pieces)),
+        *ground(rules),
+        *(_at(sq, size, piece(pieces[sq])) for sq in sorted(pieces)),
         "</svg>",
         "",
     ]
     return "\n".join(lines)
 
 
+def ground(rules: Rules, ink: str = DARK) -> list[str]:
+    """The elements of a board without men; its coordinates are written in `ink`."""
+    size = rules.size
+    side = CELL * size
+    return [
+        f'<rect x="{MARGIN}" y="{MARGIN}" width="{side}" height="{side}" fill="{BOARD}"/>',
+        *(
+            _at(sq, size, _terrain(colour, strokes))
+            for name, colour, strokes in _TERRAINS
+            for sq in getattr(rules, name)
+        ),
+        _grid(size),
+        _coordinates(size, ink),
+    ]
+
+
 def _at(sq: int, size: int, drawing: str) -> str:
     """The drawing of one cell, moved to its square."""
-    x, y = _MARGIN + _CELL * file_of(sq), _MARGIN + _CELL * (size - 1 - rank_of(sq))
+    x, y = MARGIN + CELL * file_of(sq), MARGIN + CELL * (size - 1 - rank_of(sq))
     return f'<g transform="translate({x} {y})">{drawing}</g>'
 
 
-def _ground(colour: str, strokes: str) -> str:
+def _terrain(colour: str, strokes: str) -> str:
     """A special square in a cell from 0 to 40."""
     return (
-        f'<rect width="{_CELL}" height="{_CELL}" fill="{colour}"/>'
-        f'<path d="{strokes}" fill="none" stroke="{_LINE}" stroke-width="1.2"/>'
+        f'<rect width="{CELL}" height="{CELL}" fill="{colour}"/>'
+        f'<path d="{strokes}" fill="none" stroke="{LINE}" stroke-width="1.2"/>'
     )
 
 
 def _grid(size: int) -> str:
-    low, high = _MARGIN, _MARGIN + _CELL * size
-    steps = range(low, high + 1, _CELL)
+    low, high = MARGIN, MARGIN + CELL * size
+    steps = range(low, high + 1, CELL)
     path = "".join(f"M{at} {low}V{high}M{low} {at}H{high}" for at in steps)
-    return f'<path d="{path}" fill="none" stroke="{_LINE}"/>'
+    return f'<path d="{path}" fill="none" stroke="{LINE}"/>'
 
 
-def _coordinates(size: int) -> str:
+def _coordinates(size: int, ink: str) -> str:
     """Files above and below, ranks left and right."""
-    near, far = _MARGIN // 2, _MARGIN + _CELL * size + _MARGIN // 2
+    near, far = MARGIN // 2, MARGIN + CELL * size + MARGIN // 2
     texts = []
     for number in range(size):
-        across = _MARGIN + _CELL * number + _CELL // 2
-        down = _MARGIN + _CELL * (size - 1 - number) + _CELL // 2
+        across = MARGIN + CELL * number + CELL // 2
+        down = MARGIN + CELL * (size - 1 - number) + CELL // 2
         for at in (near, far):
             texts.append(f'<text x="{across}" y="{at + 5}">{FILES[number]}</text>')
             texts.append(f'<text x="{at}" y="{down + 5}">{number + 1}</text>')
     return (
-        f'<g fill="{_DARK}" font-family="sans-serif" font-size="13" text-anchor="middle">{"".join(texts)}</g>'
+        f'<g fill="{ink}" font-family="sans-serif" font-size="13" text-anchor="middle">{"".join(texts)}</g>'
     )
 
 
-def _piece(letter: str) -> str:
+def piece(letter: str) -> str:
     """One piece in a cell from 0 to 40, with its name for screen readers."""
     if letter == "K":
         return (
             "<title>king</title>"
-            f'<path d="{_SHIELD}" transform="translate(-3 -3.2) scale(1.15)" fill="{_GOLD}" stroke="{_DARK}"'
-            f' stroke-width="2"/><path d="{_CROWN}" fill="{_DARK}"/>'
+            f'<path d="{_SHIELD}" transform="translate(-3 -3.2) scale(1.15)" fill="{_GOLD}" stroke="{DARK}"'
+            f' stroke-width="2"/><path d="{_CROWN}" fill="{DARK}"/>'
         )
     defending = letter in DEFENDER_PIECES
     kind = letter.lower()
     word = f"<title>{'defending' if defending else 'attacking'} {_PIECE_WORDS[kind]}</title>"
     if defending:
-        body = f'<path d="{_SHIELD}" fill="{_LIGHT}" stroke="{_DARK}" stroke-width="2"/>'
+        body = f'<path d="{_SHIELD}" fill="{LIGHT}" stroke="{DARK}" stroke-width="2"/>'
     else:
-        body = f'<circle cx="20" cy="20" r="15" fill="{_DARK}"/>'
+        body = f'<circle cx="20" cy="20" r="15" fill="{DARK}"/>'
     sign = ""
     if kind in _SIGNS:
-        colour = _DARK if defending else _LIGHT
+        colour = DARK if defending else LIGHT
         sign = f'<path d="{_SIGNS[kind]}" fill="{colour}" fill-rule="evenodd"/>'
     return word + body + sign
 

@@ -15,7 +15,7 @@ import pytest
 from arena_results import facts, game, new_run, pairs, summary
 
 from hnefi.protocol.hosts import text_table
-from hnefi.tools.arena import report
+from hnefi.tools.arena import report_command
 from hnefi.tools.arena.report import block, final, standings
 from hnefi.tools.arena.run import load_openings
 from hnefi.tools.arena.store import Store, StoreError
@@ -460,11 +460,11 @@ def stored(folder: Path, count: int, **flags: object) -> Path:
 
 
 def test_report_of_a_folder(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report.main_report([str(run_folder)]) == 0
+    assert report_command.main_report([str(run_folder)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("my run: random-blind – random-blind")
     assert lines[2] == "pairs 6/6 · games 12"
-    assert report.main_report([str(run_folder), "--json"]) == 0
+    assert report_command.main_report([str(run_folder), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["games"], found["faults"], found["state"]["ending"]) == (12, 1, "complete")
     assert len(found["state"]["digest"]) == 64
@@ -473,7 +473,7 @@ def test_report_of_a_folder(run_folder: Path, capsys: pytest.CaptureFixture[str]
 def test_records_that_cannot_be_written(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (run_folder.parent / "plain").write_text("")
     beyond = run_folder.parent / "plain" / "games.tafl"
-    assert report.main_report([str(run_folder), "--records", str(beyond)]) == 4
+    assert report_command.main_report([str(run_folder), "--records", str(beyond)]) == 4
     assert f"{beyond}: Not a directory" in capsys.readouterr().err
 
 
@@ -488,7 +488,7 @@ def test_openings_that_name_no_variant(run_folder: Path) -> None:
 
 
 def test_one_game_of_a_folder(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report.main_report([str(run_folder), "--game", "9.9"]) == 2
+    assert report_command.main_report([str(run_folder), "--game", "9.9"]) == 2
     assert capsys.readouterr().err == (
         "hnefi arena report: game '9.9': expected the id of a game of this run, as 17.2\n"
     )
@@ -496,30 +496,30 @@ def test_one_game_of_a_folder(run_folder: Path, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("words", [["/nowhere"], ["/"]])
 def test_what_is_no_run(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (report.main_report, report.main_rate):
+    for command in (report_command.main_report, report_command.main_rate):
         assert command(words) == 2
         assert "expected the folder of a run" in capsys.readouterr().err
 
 
 def test_runs_are_rated_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one, two = stored(tmp_path / "one", 4), stored(tmp_path / "two", 5, seed=9)
-    assert report.main_rate([str(one), str(two), str(one), "--json", "--bootstrap", "5"]) == 0
+    assert report_command.main_rate([str(one), str(two), str(one), "--json", "--bootstrap", "5"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["games"], found["facts"]["pairs"], found["facts"]["name"]) == (18, 9, "one + two")
     name = found["facts"]["engines"][1]
-    assert report.main_rate([str(one), "--anchor", f"{name}=1500", "--json", "--bootstrap", "0"]) == 0
+    assert report_command.main_rate([str(one), "--anchor", f"{name}=1500", "--json", "--bootstrap", "0"]) == 0
     engines = {line["name"]: line for line in json.loads(capsys.readouterr().out)["engines"]}
     assert engines[name]["rating"]["value"] == pytest.approx(1500)
-    assert report.main_rate([str(one), "--anchor", "nobody=1"]) == 2
+    assert report_command.main_rate([str(one), "--anchor", "nobody=1"]) == 2
     assert "anchor 'nobody': expected one of" in capsys.readouterr().err
-    assert report.main_rate([str(one), "--anchor", f"{name}=many"]) == 2
+    assert report_command.main_rate([str(one), "--anchor", f"{name}=many"]) == 2
     assert "expected NAME=ELO" in capsys.readouterr().err
 
 
 def test_help_names_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
     for command, flags in (
-        (report.main_report, ("--json", "--records", "--plots")),
-        (report.main_rate, ("--anchor",)),
+        (report_command.main_report, ("--json", "--records", "--plots")),
+        (report_command.main_rate, ("--anchor",)),
     ):
         with pytest.raises(SystemExit) as ended:
             command(["--help"])

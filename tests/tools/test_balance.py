@@ -439,6 +439,19 @@ def test_going_on_with_a_finished_run_only_reports(told: Path, capsys: pytest.Ca
     assert json.loads(capsys.readouterr().out) == json.loads((told / report.DATA).read_text())
 
 
+def test_the_report_as_a_page(told: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    assert command.main(["report", str(told), "--html", str(page)]) == 0
+    text = page.read_text("utf-8")
+    assert "<h1>Which side the rules favour</h1>" in text
+    assert "<h2>Figures</h2><figure" in text
+    assert "<script" not in text
+    assert "brandubh+king_sides=4" in text
+    capsys.readouterr()
+    assert command.main(["report", str(told), "--html", str(tmp_path)]) == 2
+    assert f"{tmp_path}: Is a directory: expected a file to write" in capsys.readouterr().err
+
+
 def test_the_table_of_cells_is_that_of_the_report(told: Path) -> None:
     lines = (told / report.CELLS).read_text().splitlines()
     head, *rows = [line.split(",") for line in lines]

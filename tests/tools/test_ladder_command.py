@@ -167,6 +167,14 @@ def test_from_the_first_game_to_published_ratings(
     capsys.readouterr()
     assert ladder_command("report", "--ladder", file, one, tmp_path / "one", two, out) == 0
     assert capsys.readouterr().out == report
+    page = tmp_path / "page.html"
+    assert ladder_command("report", "--ladder", file, one, two, out, "--html", page) == 0
+    assert capsys.readouterr().out == f"{page}\n"
+    text = page.read_text("utf-8")
+    assert text.count('"id":') == games
+    assert "<h2>The scale</h2><figure" in text
+    assert ladder_command("report", "--ladder", file, one, "--html", tmp_path) == 2
+    assert f"{tmp_path}: Is a directory: expected a file to write" in capsys.readouterr().err
 
     assert ladder_command("publish", "--ladder", file, one, two, out) == 0
     assert f"{games} games" in capsys.readouterr().out

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 PACKAGE = "hnefi.tools.arena"
 COMMANDS: dict[str, tuple[str, str]] = {
     "resume": (f"{PACKAGE}.command", "main_resume"),
-    "report": (f"{PACKAGE}.report", "main_report"),
-    "rate": (f"{PACKAGE}.report", "main_rate"),
+    "report": (f"{PACKAGE}.report_command", "main_report"),
+    "rate": (f"{PACKAGE}.report_command", "main_rate"),
     "openings": (f"{PACKAGE}.openings", "main"),
     "check": ("hnefi.tools.conformance.command", "main"),
     "stats": (f"{PACKAGE}.stats_command", "main"),

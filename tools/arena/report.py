@@ -1,4 +1,4 @@
-"""The tables of a run as lines of text, from its `Summary`; `hnefi arena report` and `hnefi arena rate`.
+"""The tables of a run as lines of text, from its `Summary`.
 
 Everything here is a pure function of values, at most 80 columns wide and free of control characters, whatever engines
 call themselves.
@@ -6,18 +6,13 @@ call themselves.
 
 from __future__ import annotations
 
-import json
 import shlex
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.sides import Reason
-from hnefi.engine.wording import nearest, shorten
-from hnefi.protocol.hosts.argument_types import whole
-from hnefi.protocol.hosts.exit_codes import code_of, unwritten
 from hnefi.protocol.hosts.text_table import clip, flow, safe, table
 
 from ..common.rating import Fitted, Model
@@ -27,7 +22,6 @@ from .summary import (
     Counts,
     EngineLine,
     Meeting,
-    ReportError,
     RunFacts,
     State,
     Summary,
@@ -192,12 +186,12 @@ def standings(engines: Sequence[EngineLine], columns: int | None = None) -> list
             line.name,
             *_fitted(line.rating),
             signed(line.strength.nelo),
-            _plain(line.strength.nelo_error),
+            plain(line.strength.nelo_error),
             f"{line.record.games}",
-            _percent(line.record.score),
-            _percent(line.record.draws / line.record.games if line.record.games else None),
-            _percent(line.attackers.score),
-            _percent(line.defenders.score),
+            percent(line.record.score),
+            percent(line.record.draws / line.record.games if line.record.games else None),
+            percent(line.attackers.score),
+            percent(line.defenders.score),
         )
         for line in engines
     ]
@@ -215,7 +209,7 @@ def pairs_table(summary: Summary) -> list[str]:
             f"{line.matches.wins}",
             f"{line.matches.draws}",
             f"{line.matches.losses}",
-            _percent(line.by_captures),
+            percent(line.by_captures),
         )
         for line in summary.engines
     ]
@@ -246,7 +240,7 @@ def cross_table(summary: Summary) -> list[str]:
             (
                 f"{line.rank}",
                 line.name,
-                *(_points(found.get((line.name, other.name)), line is other) for other in part),
+                *(points(found.get((line.name, other.name)), line is other) for other in part),
             )
             for line in summary.engines
         ]
@@ -255,7 +249,8 @@ def cross_table(summary: Summary) -> list[str]:
     return lines
 
 
-def _points(meeting: Meeting | None, same: bool) -> str:
+def points(meeting: Meeting | None, same: bool) -> str:
+    """The points of an engine against another one, of how many games."""
     if meeting is None:
         return "·" if same else ""
     return f"{meeting.record.wins + meeting.record.draws / 2:g}/{meeting.record.games}"
@@ -273,10 +268,10 @@ def sides(summary: Summary) -> list[str]:
             f"{line.attackers.wins}",
             f"{line.attackers.draws}",
             f"{line.attackers.losses}",
-            _percent(line.attackers.score),
+            percent(line.attackers.score),
             _interval(line.attackers),
             *_fitted(line.side),
-            _plain(line.plies),
+            plain(line.plies),
         )
         for line in lines
     ]
@@ -332,7 +327,7 @@ def notes(summary: Summary) -> list[str]:
 
 def _fitted(number: Fitted | None) -> tuple[str, str]:
     """A fitted number and its error."""
-    return (NONE, NONE) if number is None else (signed(number.value), _plain(number.error))
+    return (NONE, NONE) if number is None else (signed(number.value), plain(number.error))
 
 
 def _count(number: int, one: str, many: str = "") -> str:
@@ -363,8 +358,12 @@ def _share(record: Record) -> str:
 
 
 def _interval(record: Record) -> str:
-    interval = record.interval
-    return NONE if interval is None else f"{100 * interval[0]:.1f}-{100 * interval[1]:.1f}"
+    return NONE if record.interval is None else share(record.interval)
+
+
+def share(interval: tuple[float, float]) -> str:
+    """An interval in per cent."""
+    return f"{100 * interval[0]:.1f}-{100 * interval[1]:.1f}"
 
 
 def signed(number: float | None) -> str:
@@ -375,11 +374,13 @@ def signed(number: float | None) -> str:
     return "+0.0" if text == "-0.0" else text
 
 
-def _plain(number: float | None) -> str:
+def plain(number: float | None) -> str:
+    """A number without a sign."""
     return NONE if number is None else f"{number:.1f}"
 
 
-def _percent(share: float | None) -> str:
+def percent(share: float | None) -> str:
+    """A share from 0 to 1 in per cent."""
     return NONE if share is None else f"{100 * share:.1f}"
 
 
@@ -473,187 +474,3 @@ class Stored:
     def games(self) -> Iterator[GameResult]:
         """The games that count, in the order of their ids."""
         return self.store.results(self.progress.counted)
-
-
-# Commands
-
-
-def main_report(argv: list[str]) -> int:
-    """`hnefi arena report`: the tables of a run, made from its log."""
-    from ..common.arguments import add_plain, parser
-
-    options = parser(
-        "arena report",
-        "The tables of a run, made again from its log, even while it is being played.",
-        ["cup", "cup --json", "cup --records cup.tafl --plots", "cup --game 17.2"],
-    )
-    options.add_argument("run", metavar="RUN", help="the run's folder")
-    options.add_argument("--json", action="store_true", help="only the summary, as JSON")
-    options.add_argument(
-        "--records", metavar="FILE", help="write the games that count as records; FILE is replaced"
-    )
-    options.add_argument(
-        "--plots", action="store_true", help="draw ratings, cross table and scores into RUN/plots"
-    )
-    options.add_argument("--game", metavar="ID", help="only the record of one game, as 17.2")
-    add_plain(options)
-    arguments = options.parse_args(argv)
-
-    def report() -> int:
-        if arguments.plots:
-            from . import plots
-
-            plots.expect_library()
-        stored = Stored(Path(arguments.run).absolute())
-        if arguments.game is not None:
-            return _show_game(stored, arguments.game)
-        summary = stored.summary()
-        _print_summary(summary, arguments.json, plain=arguments.plain)
-        if arguments.records is not None:
-            _write_records(stored, Path(arguments.records))
-        if arguments.plots:
-            series = plots.score_series(stored.progress.games(), stored.facts.engines)
-            for path in plots.draw(summary, series, stored.store.folder / "plots"):
-                print(path, file=sys.stderr)
-        return 0
-
-    return _guarded("arena report", report)
-
-
-def main_rate(argv: list[str]) -> int:
-    """`hnefi arena rate`: one table of several runs."""
-    from ..common.arguments import add_plain, parser
-
-    options = parser(
-        "arena rate",
-        "One rating table of the games of several runs. Engines of one name are taken for the same one; a pair that\n"
-        "repeats a pair of another run is left out.",
-        ["cup-2025 cup-2026", "cup-* --anchor simple=1500 --json"],
-    )
-    options.add_argument("runs", metavar="RUN", nargs="+", help="folders of runs")
-    options.add_argument(
-        "--anchor", metavar="NAME=ELO", help="one rating that is known (else their mean is 0)"
-    )
-    options.add_argument("--no-side", action="store_true", help="fit no advantage of the attackers")
-    options.add_argument(
-        "--bootstrap", metavar="N", type=whole(0, 999_999), default=1000, help="resamplings for the errors"
-    )
-    options.add_argument("--seed", metavar="N", type=whole(0, 999_999), default=1, help="their seed")
-    options.add_argument("--json", action="store_true", help="the summary as JSON")
-    add_plain(options)
-    arguments = options.parse_args(argv)
-
-    def rate() -> int:
-        folders = dict.fromkeys(Path(run).absolute() for run in arguments.runs)
-        joined, counts = joined_runs([Stored(folder) for folder in folders])
-        anchor = _anchor(arguments.anchor, joined.engines) if arguments.anchor is not None else None
-        model = Model(anchor, side=not arguments.no_side, bootstrap=arguments.bootstrap, seed=arguments.seed)
-        _print_summary(summarize(_with_model(joined, model), counts), arguments.json, plain=arguments.plain)
-        return 0
-
-    return _guarded("arena rate", rate)
-
-
-def joined_runs(runs: Sequence[Stored]) -> tuple[RunFacts, Counts]:
-    """Several runs as one: their pairs are numbered one run after the other."""
-    from dataclasses import replace
-
-    counts, offset = Counts(), 0
-    for stored in runs:
-        for row in stored.progress.counted:
-            game = stored.progress.played(row)
-            counts.add(replace(game, pair=offset + game.pair), row.fault, row.lateness, row.seconds)
-        offset += len(stored.run.schedule)
-    facts = [stored.facts for stored in runs]
-    limits, openings = ({fact.limits for fact in facts}, {fact.openings for fact in facts})
-    return RunFacts(
-        name=" + ".join(fact.name for fact in facts),
-        format="joined" if len(facts) > 1 else facts[0].format,
-        engines=tuple(dict.fromkeys(name for fact in facts for name in fact.engines)),
-        variants=tuple(dict.fromkeys(name for fact in facts for name in fact.variants)),
-        limits=limits.pop() if len(limits) == 1 else "various limits",
-        openings=openings.pop() if len(openings) == 1 else "various",
-        seed=facts[0].seed,
-        slots=max(fact.slots for fact in facts),
-        pairs=offset,
-        swap=all(fact.swap for fact in facts),
-    ), counts
-
-
-def _with_model(facts: RunFacts, model: Model) -> RunFacts:
-    from dataclasses import replace
-
-    return replace(facts, model=model)
-
-
-def _anchor(text: str, engines: Sequence[str]) -> tuple[str, float]:
-    """`NAME=ELO`; ReportError says what is wrong."""
-    import math
-
-    name, sign, number = text.rpartition("=")
-    try:
-        elo = float(number)
-    except ValueError:
-        elo = math.nan
-    if not sign or not abs(elo) <= 10_000:
-        raise ReportError(f"anchor {shorten(text)}: expected NAME=ELO, ELO from -10000 to 10000")
-    if name not in engines:
-        known = ", ".join(map(safe, engines))
-        raise ReportError(f"anchor {shorten(name)}: expected one of {known}{nearest(name, engines)}")
-    return name, elo
-
-
-def _print_summary(summary: Summary, as_json: bool, *, plain: bool) -> None:
-    from hnefi.protocol.hosts.text_table import encodable
-
-    if as_json:
-        print(json.dumps(document(summary), indent=1))
-        return
-    for line in final(summary):
-        print(encodable(line, "ascii" if plain else sys.stdout.encoding))
-
-
-def _write_records(stored: Stored, path: Path) -> None:
-    """All records at once, or none."""
-    from . import records
-    from .store import Export
-
-    maker = records.Maker(stored.facts.name, stored.run.specs)
-    stored.store.rebuild(Export("records", path.absolute(), maker.tafl))
-
-
-def _show_game(stored: Stored, word: str) -> int:
-    """One game as a record, with what its loser's process said last."""
-    from . import records
-    from .traffic import FOLDER as TRAFFIC
-
-    pair, _, game = word.partition(".")
-    place = (int(pair), int(game)) if pair.isdecimal() and game in ("1", "2") and len(pair) < 12 else (0, 0)
-    row = stored.store.rows.get(place)
-    if row is None:
-        raise ReportError(f"game {shorten(word)}: expected the id of a game of this run, as 17.2")
-    result = stored.store.result(row)
-    lines = stored.store.folder / TRAFFIC / f"{result.task.id}.txt.gz"
-    if lines.is_file():
-        print(f"all its lines: zcat {shlex.quote(str(lines))}", file=sys.stderr)
-    sys.stdout.write(records.Maker(stored.facts.name, stored.run.specs).tafl(result).decode())
-    tail = str(result.extra.get("stderr", ""))
-    for line in tail.splitlines():
-        print(safe(line), file=sys.stderr)
-    return 0
-
-
-def _guarded(command: str, action: Any) -> int:
-    """Errors are one sentence on standard error, and 2; 4 for a file that cannot be written."""
-    from .options import ConfigError
-    from .store import StoreError
-
-    try:
-        code: int = action()
-    except (ConfigError, StoreError, ReportError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        text = unwritten(error) if isinstance(error, OSError) else str(error)
-        print(f"hnefi {command}: {safe(text)}", file=sys.stderr)
-        return code_of(error)
-    return code

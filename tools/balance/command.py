@@ -227,10 +227,13 @@ def _report(argv: list[str]) -> int:
     from .run import Runner, search_results
 
     parser = arguments.parser(
-        "balance report", "Write the report of what a folder has so far.", ["people", "people --json"]
+        "balance report",
+        "Write the report of what a folder has so far.",
+        ["people", "people --json", "people --html people.html"],
     )
     parser.add_argument("folder", metavar="DIR")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    arguments.add_html(parser)
     arguments.add_png(parser)
     arguments.add_plain(parser)
     given = parser.parse_args(argv)
@@ -282,6 +285,13 @@ def _tell(folder: Path, plan: Plan, runner: Runner, found: Found | None, given: 
         path = report.write(folder, outcome, drawn)
     except OSError as error:
         raise BalanceError(f"{folder}: {error.strerror}: expected a folder that can be written") from None
+    if getattr(given, "html", None):
+        from hnefi.engine import durable
+
+        try:
+            durable.put(Path(given.html).absolute(), report.page(outcome, plots.figures(outcome)))
+        except OSError as error:
+            raise BalanceError(f"{given.html}: {error.strerror}: expected a file to write") from error
     if given.json:
         print(json.dumps(report.as_json(outcome), indent=1))
         return 0

@@ -42,7 +42,7 @@ def draw(outcome: Outcome, folder: Path, *, png: bool = False) -> list[Path]:
         return []
     folder.mkdir(parents=True, exist_ok=True)
     made = []
-    for name, sheet, height in _figures(outcome):
+    for name, sheet, height in figures(outcome):
         made.append(folder / f"{name}.svg")
         made[-1].write_text(sheet.svg(height), encoding="utf-8")
         if png:
@@ -51,7 +51,10 @@ def draw(outcome: Outcome, folder: Path, *, png: bool = False) -> list[Path]:
     return made
 
 
-def _figures(outcome: Outcome) -> Iterator[tuple[str, Sheet, float]]:
+def figures(outcome: Outcome) -> Iterator[tuple[str, Sheet, float]]:
+    """All figures with their names and heights; none without cells."""
+    if not outcome.cells:
+        return
     yield "strength", *_strength(outcome)
     if len(people.compared(outcome.of(outcome.plan.players[-1]), counted=False)) >= people.FEWEST:
         yield "people", *_people(outcome)

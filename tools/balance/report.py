@@ -6,21 +6,25 @@ import csv
 import io
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hnefi.engine import durable
 from hnefi.protocol.hosts.text_table import markdown_table
 from hnefi.protocol.hosts.text_table import table as columns
 
+from ..common.html_page import Page, chart, from_markdown
 from ..common.paper_hingston import TABLES
 from . import people, searching
 from .entrants import Entrant, differences
 from .folder import Key, Openings, Plan, Results, games_in
 from .measures import Interval, Measures, Shift, measure, shift
 from .searching import Found
+
+if TYPE_CHECKING:
+    from ..common.svg_chart import Sheet
 
 REPORT, DATA, CELLS = "report.md", "report.json", "cells.csv"
 SHORT = 4
@@ -445,6 +449,16 @@ def markdown(outcome: Outcome, figures: Sequence[Path]) -> list[str]:
             if path.suffix == ".svg":
                 lines += ["", f"![{path.stem}]({path.as_posix()})"]
     return lines
+
+
+def page(outcome: Outcome, figures: Iterable[tuple[str, Sheet, float]]) -> bytes:
+    """The report as one HTML file."""
+    charts = {name: chart(sheet.svg(height)) for name, sheet, height in figures}
+    lines = markdown(outcome, [Path(f"{name}.svg") for name in charts])
+    page = Page(lines[0].lstrip("# "))
+    for heading, blocks in from_markdown(lines[1:], charts):
+        page.section(heading, *blocks)
+    return page.render()
 
 
 def _described(outcome: Outcome) -> str:

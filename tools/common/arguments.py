@@ -46,6 +46,11 @@ def add_plain(to: argparse._ActionsContainer) -> None:
     to.add_argument("--plain", action="store_true", help="plain lines in ASCII, also on a terminal")
 
 
+def add_html(to: argparse._ActionsContainer, what: str = "the report") -> None:
+    """`--html`: a report for a browser."""
+    to.add_argument("--html", metavar="FILE", help=f"{what} as one HTML file for a browser; FILE is replaced")
+
+
 class _Png(argparse.Action):
     """`--png`, refused at once where no PNG can be drawn."""
 

@@ -42,6 +42,7 @@ EXAMPLES = (
     "run --seed 2 --out ladder-2",
     "agree ladder-1 ladder-2",
     "report ladder-1 placed --out report",
+    "report --html ladder.html",
     "games --player uct-100 --variant brandubh --out games.tafl",
 )
 
@@ -145,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         "runs", nargs="*", metavar="DIR", help="runs, or folders with runs (the published games)"
     )
     arguments.add_out(report, "DIR", "write report.md, ratings.json and pictures there")
+    arguments.add_html(report)
     agree = verb("agree", _agree)
     agree.add_argument("runs", nargs=2, metavar="DIR", help="two runs of the rungs")
     publish = verb("publish", _publish)
@@ -333,9 +335,19 @@ def _report(given: Any) -> int:
     ladder = load(given.ladder)
     pool = _pool(ladder, given.runs)
     fit = _fit(ladder, pool)
+    if given.html:
+        from hnefi.engine import durable
+
+        from . import frozen
+
+        try:
+            durable.put(Path(given.html).absolute(), report.page(ladder, pool, fit, frozen.openings(ladder)))
+        except OSError as error:
+            raise LadderError(f"{given.html}: {error.strerror}: expected a file to write") from error
+        print(given.html)
     if given.out:
         print(report.write(Path(given.out), ladder, pool, fit))
-    else:
+    elif not given.html:
         print("\n".join(report.markdown(ladder, pool, fit)))
     return 0
 

@@ -6,15 +6,22 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hnefi.protocol.hosts.text_table import markdown_table
 
+from ..common.html_games import Games
+from ..common.html_page import Page, chart, from_markdown
 from ..common.rating import Fitted, Table
 from . import charts, fitting, published
 from .fitting import Cell, Fit
 from .ladder import Ladder
 from .pool import Pool
+
+if TYPE_CHECKING:
+    from ..arena.values import Opening
 
 NEXT = (50.0, 400.0)
 """Neighbours should differ by so much: nearer ones say the same, farther ones too little of what is between them."""
@@ -22,6 +29,15 @@ LABEL = 60.0
 """A label may be wrong by so much."""
 SHOWN = 12
 """Lines of a list of oddities at most."""
+GAMES = 500
+"""Games of a page at most: evenly chosen."""
+PICTURED = {
+    "ratings": "The scale",
+    "profiles": "Profiles",
+    "nodes": "Strength and nodes",
+    "levels": "Levels",
+}
+"""Under which heading of a page a picture stands, by its name up to the first dash."""
 FEW = 8
 """Fewer games of two players say nothing by themselves."""
 
@@ -384,6 +400,30 @@ def agreement(one: Fit, two: Fit) -> Iterator[str]:
         yield ""
         yield f"{outside} of {len(found)} differences lie outside of their joint 95 % interval."
         yield ""
+
+
+def page(ladder: Ladder, pool: Pool, fit: Fit, openings: Mapping[str, Sequence[Opening]]) -> bytes:
+    """The report as one HTML file, with pictures where they belong, and some games of all parts of the pool."""
+    from hnefi.engine import games as doors
+
+    from .pool import records
+
+    drawn = drawings(ladder, pool, fit)
+    page = Page(ladder.name)
+    for heading, blocks in from_markdown(list(markdown(ladder, pool, fit))[1:], {}):
+        for name, drawing in drawn.items():
+            if PICTURED.get(name.partition("-")[0]) == heading:
+                blocks.insert(0, chart(drawing, shaded=name == "profiles"))
+        page.section(heading, *blocks)
+    every = math.ceil(len(pool.games) / GAMES) or 1
+    chosen = replace(pool, games=pool.games[::every])
+    games = Games()
+    for game, record in zip(chosen.games, records(chosen, openings), strict=True):
+        word = f"{pool.runs[game.run].name} {game.pair}.{game.game}"
+        games.add(word, record, doors.find(game.variant))
+    games.left_out += len(pool.games) - len(chosen.games)
+    games.into(page)
+    return page.render()
 
 
 def drawings(ladder: Ladder, pool: Pool, fit: Fit) -> dict[str, str]:

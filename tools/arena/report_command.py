@@ -1,0 +1,221 @@
+"""`hnefi arena report` and `hnefi arena rate`: what a stored run says, as tables, JSON, records, pictures or a page."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hnefi.engine.wording import nearest, shorten
+from hnefi.protocol.hosts.argument_types import whole
+from hnefi.protocol.hosts.exit_codes import code_of, unwritten
+from hnefi.protocol.hosts.text_table import safe
+
+from ..common.rating import Model
+from .report import Stored, final
+from .summary import Counts, ReportError, RunFacts, Summary, document, summarize
+
+
+def main_report(argv: list[str]) -> int:
+    """`hnefi arena report`: the tables of a run, made from its log."""
+    from ..common.arguments import add_html, add_plain, parser
+
+    options = parser(
+        "arena report",
+        "The tables of a run, made again from its log, even while it is being played.",
+        ["cup", "cup --json", "cup --records cup.tafl --plots", "cup --html cup.html", "cup --game 17.2"],
+    )
+    options.add_argument("run", metavar="RUN", help="the run's folder")
+    options.add_argument("--json", action="store_true", help="only the summary, as JSON")
+    options.add_argument(
+        "--records", metavar="FILE", help="write the games that count as records; FILE is replaced"
+    )
+    options.add_argument(
+        "--plots", action="store_true", help="draw ratings, cross table and scores into RUN/plots"
+    )
+    add_html(options, "tables, ratings and all games on a board")
+    options.add_argument("--game", metavar="ID", help="only the record of one game, as 17.2")
+    add_plain(options)
+    arguments = options.parse_args(argv)
+
+    def report() -> int:
+        if arguments.plots:
+            from . import plots
+
+            plots.expect_library()
+        stored = Stored(Path(arguments.run).absolute())
+        if arguments.game is not None:
+            return _show_game(stored, arguments.game)
+        summary = stored.summary()
+        _print_summary(summary, arguments.json, plain=arguments.plain)
+        if arguments.records is not None:
+            _write_records(stored, Path(arguments.records))
+        if arguments.plots:
+            series = plots.score_series(stored.progress.games(), stored.facts.engines)
+            for path in plots.draw(summary, series, stored.store.folder / "plots"):
+                print(path, file=sys.stderr)
+        if arguments.html is not None:
+            _write_html(stored, summary, Path(arguments.html), plain=arguments.plain)
+        return 0
+
+    return _guarded("arena report", report)
+
+
+def main_rate(argv: list[str]) -> int:
+    """`hnefi arena rate`: one table of several runs."""
+    from ..common.arguments import add_plain, parser
+
+    options = parser(
+        "arena rate",
+        "One rating table of the games of several runs. Engines of one name are taken for the same one; a pair that\n"
+        "repeats a pair of another run is left out.",
+        ["cup-2025 cup-2026", "cup-* --anchor simple=1500 --json"],
+    )
+    options.add_argument("runs", metavar="RUN", nargs="+", help="folders of runs")
+    options.add_argument(
+        "--anchor", metavar="NAME=ELO", help="one rating that is known (else their mean is 0)"
+    )
+    options.add_argument("--no-side", action="store_true", help="fit no advantage of the attackers")
+    options.add_argument(
+        "--bootstrap", metavar="N", type=whole(0, 999_999), default=1000, help="resamplings for the errors"
+    )
+    options.add_argument("--seed", metavar="N", type=whole(0, 999_999), default=1, help="their seed")
+    options.add_argument("--json", action="store_true", help="the summary as JSON")
+    add_plain(options)
+    arguments = options.parse_args(argv)
+
+    def rate() -> int:
+        folders = dict.fromkeys(Path(run).absolute() for run in arguments.runs)
+        joined, counts = joined_runs([Stored(folder) for folder in folders])
+        anchor = _anchor(arguments.anchor, joined.engines) if arguments.anchor is not None else None
+        model = Model(anchor, side=not arguments.no_side, bootstrap=arguments.bootstrap, seed=arguments.seed)
+        _print_summary(summarize(_with_model(joined, model), counts), arguments.json, plain=arguments.plain)
+        return 0
+
+    return _guarded("arena rate", rate)
+
+
+def joined_runs(runs: Sequence[Stored]) -> tuple[RunFacts, Counts]:
+    """Several runs as one: their pairs are numbered one run after the other."""
+    counts, offset = Counts(), 0
+    for stored in runs:
+        for row in stored.progress.counted:
+            game = stored.progress.played(row)
+            counts.add(replace(game, pair=offset + game.pair), row.fault, row.lateness, row.seconds)
+        offset += len(stored.run.schedule)
+    facts = [stored.facts for stored in runs]
+    limits, openings = ({fact.limits for fact in facts}, {fact.openings for fact in facts})
+    return RunFacts(
+        name=" + ".join(fact.name for fact in facts),
+        format="joined" if len(facts) > 1 else facts[0].format,
+        engines=tuple(dict.fromkeys(name for fact in facts for name in fact.engines)),
+        variants=tuple(dict.fromkeys(name for fact in facts for name in fact.variants)),
+        limits=limits.pop() if len(limits) == 1 else "various limits",
+        openings=openings.pop() if len(openings) == 1 else "various",
+        seed=facts[0].seed,
+        slots=max(fact.slots for fact in facts),
+        pairs=offset,
+        swap=all(fact.swap for fact in facts),
+    ), counts
+
+
+def _with_model(facts: RunFacts, model: Model) -> RunFacts:
+    return replace(facts, model=model)
+
+
+def _anchor(text: str, engines: Sequence[str]) -> tuple[str, float]:
+    """`NAME=ELO`; ReportError says what is wrong."""
+    import math
+
+    name, sign, number = text.rpartition("=")
+    try:
+        elo = float(number)
+    except ValueError:
+        elo = math.nan
+    if not sign or not abs(elo) <= 10_000:
+        raise ReportError(f"anchor {shorten(text)}: expected NAME=ELO, ELO from -10000 to 10000")
+    if name not in engines:
+        known = ", ".join(map(safe, engines))
+        raise ReportError(f"anchor {shorten(name)}: expected one of {known}{nearest(name, engines)}")
+    return name, elo
+
+
+def _print_summary(summary: Summary, as_json: bool, *, plain: bool) -> None:
+    from hnefi.protocol.hosts.text_table import encodable
+
+    if as_json:
+        print(json.dumps(document(summary), indent=1))
+        return
+    for line in final(summary):
+        print(encodable(line, "ascii" if plain else sys.stdout.encoding))
+
+
+def _write_records(stored: Stored, path: Path) -> None:
+    """All records at once, or none."""
+    from . import records
+    from .store import Export
+
+    maker = records.Maker(stored.facts.name, stored.run.specs)
+    stored.store.rebuild(Export("records", path.absolute(), maker.tafl))
+
+
+def _write_html(stored: Stored, summary: Summary, path: Path, *, plain: bool) -> None:
+    """The page, whole or not at all; on a terminal with its progress, since every game is played through."""
+    from hnefi.engine import durable
+    from hnefi.engine.regular import replaceable
+
+    from ..common.live import Live
+    from .html import page
+
+    replaceable(path.absolute())
+    live = Live(sys.stderr, plain=plain)
+    whole = len(stored.progress.counted)
+
+    def progress(done: int) -> None:
+        live.show(lambda: [f"games {done:,}/{whole:,}"])
+
+    text = page(summary, stored.games(), stored.run.specs, progress)
+    live.close()
+    durable.put(path.absolute(), text)
+    print(path, file=sys.stderr)
+
+
+def _show_game(stored: Stored, word: str) -> int:
+    """One game as a record, with what its loser's process said last."""
+    from . import records
+    from .traffic import FOLDER as TRAFFIC
+
+    pair, _, game = word.partition(".")
+    place = (int(pair), int(game)) if pair.isdecimal() and game in ("1", "2") and len(pair) < 12 else (0, 0)
+    row = stored.store.rows.get(place)
+    if row is None:
+        raise ReportError(f"game {shorten(word)}: expected the id of a game of this run, as 17.2")
+    result = stored.store.result(row)
+    lines = stored.store.folder / TRAFFIC / f"{result.task.id}.txt.gz"
+    if lines.is_file():
+        print(f"all its lines: zcat {shlex.quote(str(lines))}", file=sys.stderr)
+    sys.stdout.write(records.Maker(stored.facts.name, stored.run.specs).tafl(result).decode())
+    tail = str(result.extra.get("stderr", ""))
+    for line in tail.splitlines():
+        print(safe(line), file=sys.stderr)
+    return 0
+
+
+def _guarded(command: str, action: Any) -> int:
+    """Errors are one sentence on standard error, and 2; 4 for a file that cannot be written."""
+    from .options import ConfigError
+    from .store import StoreError
+
+    try:
+        code: int = action()
+    except (ConfigError, StoreError, ReportError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        text = unwritten(error) if isinstance(error, OSError) else str(error)
+        print(f"hnefi {command}: {safe(text)}", file=sys.stderr)
+        return code_of(error)
+    return code
