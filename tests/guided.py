@@ -1,7 +1,7 @@
 """Made-up input that is led by coverage: `make guided` for each door of test_doors.py, by atheris (libFuzzer).
 
     python tests/guided.py DOOR [SECONDS]     changes what is in the corpus, and keeps what reaches new code
-    python tests/guided.py all [SECONDS]      every door for so long, one after the other
+    python tests/guided.py all [SECONDS]      every door, one after the other, for so long in all
 
 What fails is kept in tests/corpus/DOOR as `found-…`, where it is a case from then on. Of what reaches new code the
 smallest inputs are kept as `seen-…`, up to `MOST` of them and `ROOM` bytes. hypothesis (`make fuzz`) shrinks
@@ -88,7 +88,9 @@ def main(arguments: list[str]) -> int:
     import test_doors
 
     door, seconds = arguments[0], int(arguments[1]) if len(arguments) > 1 else 60
-    return max(guided(name, seconds) for name in (test_doors.DOORS if door == "all" else [door]))
+    doors = list(test_doors.DOORS) if door == "all" else [door]
+    print(f"{seconds // len(doors)} s at each of {len(doors)} doors", flush=True)
+    return max(guided(name, max(1, seconds // len(doors))) for name in doors)
 
 
 if __name__ == "__main__":

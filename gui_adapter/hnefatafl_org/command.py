@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import getpass
 import logging
 import re
 import sys
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
-from hnefi.protocol.hosts import engine_flags, journal, trace
+from hnefi.protocol.hosts import adapter, engine_flags
 from hnefi.protocol.hosts.argument_types import whole
 from hnefi.protocol.hosts.connecting import password
 from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED, OURS_FAILED
-from hnefi.protocol.hosts.shutdown import Asked
 
 if TYPE_CHECKING:
+    from hnefi.protocol.hosts import trace
+
     from .connection import Account
     from .play import Settings
 
@@ -32,8 +31,6 @@ WIRE = "32d9a140"
 """The release of the server's protocol that this was written for: 6.2.3 of its crate."""
 PREFIX = "ai-"
 """How the site's custom begins the names of engines."""
-LIMIT = 1.9
-"""Seconds that we may take to end."""
 PASSWORD_LIMIT = 32
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,16}", re.ASCII)
 _SERVER = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?", re.ASCII)
@@ -59,14 +56,7 @@ def main(argv: list[str]) -> int:
     arguments = options.parse_args(argv)
     settings = _settings(options, arguments)
     account = _account(options, arguments)
-    logging.basicConfig(
-        stream=sys.stderr, level=arguments.log_level.upper(), format="hnefi hnefatafl-org: %(message)s"
-    )
-    with ExitStack() as stack:
-        traffic = trace.opened(options, arguments.trace, stack)
-        asked = Asked()
-        asked.limit = LIMIT
-        return asked.run(lambda asked: _run(asked, arguments, account, settings, traffic))
+    return adapter.run(options, arguments, lambda traffic: _play(arguments, account, settings, traffic))
 
 
 def _parser() -> Parser:
@@ -117,12 +107,7 @@ def _parser() -> Parser:
         metavar="MS",
         help="think no longer than this (untimed: so long, else 5000)",
     )
-    keeping = options.add_argument_group("what is written down")
-    journal.add_flags(keeping)
-    trace.add_flag(keeping, "every line in both directions but the password, and the lines of our engine")
-    options.add_argument(
-        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default info"
-    )
+    adapter.add_flags(options, "every line in both directions but the password, and the lines of our engine")
     return options
 
 
@@ -193,17 +178,6 @@ def _account(options: Parser, arguments: argparse.Namespace) -> Account:
     return Account(arguments.user, secret, server[1].strip("[]"), port, arguments.wire_version)
 
 
-async def _run(
-    asked: Asked,
-    arguments: argparse.Namespace,
-    account: Account,
-    settings: Settings,
-    traffic: trace.Trace | None,
-) -> int:
-    status = await asked.unless(_play(arguments, account, settings, traffic))
-    return INTERRUPTED if status is None else status
-
-
 async def _play(
     arguments: argparse.Namespace, account: Account, settings: Settings, traffic: trace.Trace | None
 ) -> int:
@@ -217,10 +191,8 @@ async def _play(
     chooser = EngineSlot(arguments.engine, player=arguments.player, options=arguments.option, trace=traffic)
     engines = Engines(EngineSlot(trace=traffic) if arguments.engine else chooser, chooser)
     link = Link(account, trace=traffic)
-    kept = None
-    if not arguments.no_record:
-        kept = journal.Journal("hnefatafl-org", journal.chosen_folder(arguments), LOG.warning)
-    player = Player(settings, engines, kept, _say, link.waits.ping)
+    kept = adapter.games("hnefatafl-org", arguments)
+    player = Player(settings, engines, kept, adapter.tell, link.waits.ping)
     try:
         # Before the server hears of us: a clock may run from then on.
         await engines.play(arguments.variant)
@@ -242,9 +214,3 @@ async def _play(
         raise
     finally:
         await engines.close()
-
-
-def _say(text: str) -> None:
-    """A line on standard output; whoever has closed it is not told."""
-    with contextlib.suppress(OSError, ValueError):
-        print(text, flush=True)

@@ -456,13 +456,13 @@ class Player:
             reason = our_reason
         else:
             reason = Reason.ADJUDICATED
-            LOG.warning("the server says %s, by our rules: %s", result, by_rules or "the game goes on")
+            held = "the game goes on" if by_rules is None else _in_words(by_rules)
+            LOG.warning("the server says %s, by our rules: %s", _in_words(result), held)
         self._tell_plies(game, Game("", "", game.size, (*game.plies, *entries)))
         if match.log is not None:
             match.log.follow((*game.plies, *entries))
             match.log.end(result, reason, why)
-        winner = "draw" if result == "draw" else f"{ROLES[Side.of(result)]}s win"
-        self._say(f"game {match.id} is over: {winner} ({Reason(reason).words})")
+        self._say(f"game {match.id} is over: {_in_words(result)} ({Reason(reason).words})")
 
     # Our moves
 
@@ -534,6 +534,10 @@ class Player:
         self._pings += 1
         self._asked_before_ping = self._asked
         self._connection.send("ping")
+
+
+def _in_words(result: str) -> str:
+    return result if result == "draw" else f"{ROLES[Side.of(result)]}s win"
 
 
 def _is_id(word: str) -> bool:

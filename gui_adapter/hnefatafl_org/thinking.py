@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from hnefi.engine.search.types import Score
 from hnefi.engine.sides import Reason
-from hnefi.protocol.client import Engine, EngineError, EngineProtocolError, Limits
 from hnefi.protocol.hosts.journal import Entry
-from hnefi.protocol.hosts.rulebook import EngineSlot, IllegalPosition, Line, Rules
+from hnefi.protocol.hosts.rulebook import EngineSlot, IllegalPosition, Line, Rules, Thinker, until
 
 from .game import Game
-
-GRACE = 2.0
-"""Seconds that an engine may be late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +31,7 @@ class Engines:
     def __init__(self, rules: EngineSlot, chooser: EngineSlot) -> None:
         self._slots = (rules, chooser)
         self._rules = Rules(rules)
+        self._thinker = Thinker(chooser)
         self._variant = ""
 
     async def play(self, variant: str) -> None:
@@ -67,27 +62,8 @@ class Engines:
             return Choice(None, "by our rules there is no move", facts.fen)
         if len(legal) == 1:
             return Choice(legal[0], fen=facts.fen)
-        move, score = await self._think(line, deadline, legal, legal if refused else ())
-        return Choice(move, fen=facts.fen, score=score)
-
-    async def _think(
-        self, line: Line, deadline: float, legal: Collection[str], among: Sequence[str]
-    ) -> tuple[str, Score | None]:
-        async def think(engine: Engine) -> tuple[str, Score | None]:
-            left = max(50, round((deadline - time.monotonic()) * 1000))
-            engine.position(line.start or "startpos", line.moves)
-            search = await engine.go(Limits(movetime=left), searchmoves=among, timeout=left / 1000 + GRACE)
-            try:
-                answer = await search
-            except asyncio.CancelledError:
-                with contextlib.suppress(EngineError):
-                    await search.abandon()
-                raise
-            if answer.move is None or answer.move not in legal:
-                raise EngineProtocolError(f"{engine.name} answered {answer.move}: expected a legal move")
-            return answer.move, answer.info.score if answer.info else None
-
-        return await self._slots[1].use(think)
+        answer = await self._thinker.best(line, facts, until(deadline), legal if refused else ())
+        return Choice(answer.move, fen=facts.fen, score=answer.info.score if answer.info else None)
 
     async def ended(self, game: Game, tail: Sequence[str]) -> tuple[list[Entry], str | None, str]:
         """The plies of `tail`, which the server has not told with their captures, and result and reason by our rules.

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import logging
-import os
-import shlex
-import sys
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
-from hnefi.protocol.hosts import engine_flags, journal, trace
+from hnefi.protocol.hosts import adapter, engine_flags
 from hnefi.protocol.hosts.argument_types import number, whole
-from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED
+from hnefi.protocol.hosts.exit_codes import FAULTS
 
 if TYPE_CHECKING:
+    from hnefi.protocol.hosts import trace
     from hnefi.protocol.hosts.rulebook import EngineSlot
-    from hnefi.protocol.hosts.shutdown import Asked
 
 LOG = logging.getLogger("hnefi.htp")
 
 MOVETIME: Final = 5_000
-LIMIT: Final = 1.9
-"""Seconds that all may take to end: a wrapped engine has one of them to end by itself."""
 VARIANTS: Final = ("copenhagen-org", "copenhagen-org-13", "brandubh-org")
 DESCRIPTION = """\
 The Hnefatafl Text Protocol of the programs around hnefatafl.org, under the rules that are played there.
@@ -50,25 +43,8 @@ def main(argv: list[str]) -> int:
     options = _parser()
     arguments = options.parse_args(argv)
     _check(options, arguments)
-    from hnefi.protocol.hosts.shutdown import Asked
-    from hnefi.protocol.hosts.stdio import Diagnostics
-
-    Diagnostics.begin("hnefi htp", arguments.log_level)
     work = _wrap if arguments.wrap else _connect if arguments.connect else _face
-    with ExitStack() as stack:
-        traffic = trace.opened(options, arguments.trace, stack)
-        asked = Asked()
-        asked.limit = LIMIT
-        status = asked.run(lambda asked: _run(asked, work(arguments, traffic)))
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # The thread that reads may hang in a read that only its writer could end.
-    os._exit(status)
-
-
-async def _run(asked: Asked, work: Any) -> int:
-    status = await asked.unless(work)
-    return INTERRUPTED if status is None else int(status)
+    return adapter.run(options, arguments, lambda traffic: work(arguments, traffic))
 
 
 def _parser() -> Parser:
@@ -98,12 +74,7 @@ def _parser() -> Parser:
     )
     wrapping.add_argument("--address", metavar="ADDR",
                           help="where it connects (default: a loopback address of its own for each game)")  # fmt: skip
-    keeping = options.add_argument_group("what is written down")
-    journal.add_flags(keeping)
-    trace.add_flag(keeping, "every line in both directions, and those of our engine")
-    options.add_argument(
-        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default info"
-    )
+    adapter.add_flags(options, "every line in both directions, and those of our engine")
     return options
 
 
@@ -122,7 +93,7 @@ def _check(options: Parser, arguments: argparse.Namespace) -> None:
             of = "--wrap" if flag in WRAPPING else "playing" if chosen else "--connect"
             options.error(f"--{flag}{' with ' * bool(chosen)}{chosen}: expected it only for {of}")
     arguments.variant = _variant(options, arguments)
-    arguments.wrap = _words(options, arguments.wrap)
+    arguments.wrap = adapter.words(options, "--wrap", arguments.wrap)
     if arguments.connect is not None:
         arguments.connect = _server(options, arguments.connect)
     if arguments.player or arguments.engine is not None:
@@ -145,19 +116,6 @@ def _variant(options: Parser, arguments: argparse.Namespace) -> str:
     return str(text)
 
 
-def _words(options: Parser, text: str | None) -> tuple[str, ...]:
-    """The words of a command line; none if there is none."""
-    if text is None:
-        return ()
-    try:
-        words = tuple(shlex.split(text))
-    except ValueError as error:
-        options.error(f"--wrap {shorten(text)}: {error}: expected a program and its arguments")
-    if not words:
-        options.error("--wrap: expected a program and its arguments")
-    return words
-
-
 def _server(options: Parser, text: str) -> tuple[str, int]:
     """Host and port of HOST, HOST:PORT or [ADDRESS]:PORT."""
     from .lines import PORT
@@ -174,12 +132,6 @@ def _server(options: Parser, text: str) -> tuple[str, int]:
 # The parts, each imported when it is chosen
 
 
-def _journal(arguments: argparse.Namespace) -> journal.Journal | None:
-    if arguments.no_record:
-        return None
-    return journal.Journal("htp", journal.chosen_folder(arguments), LOG.warning)
-
-
 def _slots(arguments: argparse.Namespace, traffic: trace.Trace | None) -> tuple[EngineSlot, EngineSlot]:
     """Our own engine, which knows the rules, and the one that plays: mostly the same."""
     from hnefi.protocol.hosts.rulebook import EngineSlot
@@ -192,19 +144,6 @@ def _slots(arguments: argparse.Namespace, traffic: trace.Trace | None) -> tuple[
     return EngineSlot(game=game, trace=traffic), chooser
 
 
-async def _warm_up(*slots: EngineSlot) -> None:
-    """What goes wrong is told when it is needed."""
-    from hnefi.protocol.client import EngineError
-
-    with contextlib.suppress(EngineError):
-        await asyncio.gather(*(slot.warm_up() for slot in slots))
-
-
-async def _close(warming: asyncio.Task[None], *slots: EngineSlot) -> None:
-    warming.cancel()
-    await asyncio.gather(warming, *(slot.close() for slot in slots), return_exceptions=True)
-
-
 async def _face(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
     from hnefi.protocol.hosts.hnefatafl_org_notation import VARIANTS as BY_SIZE
     from hnefi.protocol.hosts.stdio import Stdio
@@ -214,13 +153,13 @@ async def _face(arguments: argparse.Namespace, traffic: trace.Trace | None) -> i
 
     size = next(size for size, name in BY_SIZE.items() if name == arguments.variant)
     own, chooser = _slots(arguments, traffic)
-    game = Game(own, chooser, _journal(arguments), size, arguments.movetime or MOVETIME)
+    game = Game(own, chooser, adapter.games("htp", arguments), size, arguments.movetime or MOVETIME)
     stdio = Stdio(traffic)
-    warming = asyncio.create_task(_warm_up(*{own, chooser}))
+    warming = asyncio.create_task(adapter.warm_up(*{own, chooser}))
     try:
         return await Face(stdio, game).run()
     finally:
-        await _close(warming, *{own, chooser})
+        await adapter.close(warming, *{own, chooser})
 
 
 async def _connect(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
@@ -229,38 +168,24 @@ async def _connect(arguments: argparse.Namespace, traffic: trace.Trace | None) -
 
     host, port = arguments.connect
     own, chooser = _slots(arguments, traffic)
-    warming = asyncio.create_task(_warm_up(*{own, chooser}))
+    warming = asyncio.create_task(adapter.warm_up(*{own, chooser}))
     try:
         reader, writer = await connect(host, port, 300.0 if arguments.wait is None else arguments.wait)
-        _say(f"connected to {host}:{port}: the game begins when two players are there")
-        game = Game(own, chooser, _journal(arguments), 11, arguments.movetime or MOVETIME, "opponent")
-        return await Client(reader, writer, game, _say, traffic).play()
+        adapter.tell(f"connected to {host}:{port}: the game begins when two players are there")
+        game = Game(
+            own, chooser, adapter.games("htp", arguments), 11, arguments.movetime or MOVETIME, "opponent"
+        )
+        return await Client(reader, writer, game, adapter.tell, traffic).play()
     except ServerError as error:
         LOG.error("%s", error)
         return FAULTS
     finally:
-        await _close(warming, *{own, chooser})
+        await adapter.close(warming, *{own, chooser})
 
 
 async def _wrap(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
-    from hnefi.protocol import orphans
-    from hnefi.protocol.hosts.guest import Front
-    from hnefi.protocol.hosts.rulebook import EngineSlot
-    from hnefi.protocol.hosts.stdio import Stdio
-
     from .wrap import Command, engine
 
     command = Command(arguments.wrap, arguments.address or "")
     guest = engine(command, arguments.name or "", arguments.variant, traffic)
-    slot = EngineSlot(game=f"variant {arguments.variant}", trace=traffic)
-    with orphans.adopting():
-        try:
-            return await Front(guest, Stdio(traffic), slot, _journal(arguments)).run()
-        finally:
-            await slot.close()
-
-
-def _say(text: str) -> None:
-    """A line on standard output; whoever has closed it is not told."""
-    with contextlib.suppress(OSError, ValueError):
-        print(text, flush=True)
+    return await adapter.as_engine(guest, f"variant {arguments.variant}", "htp", arguments, traffic)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 from typing import Final
@@ -10,19 +9,15 @@ from typing import Final
 from hnefi.engine.games.tafl.variant import Variant, find
 from hnefi.engine.records.record import GameRecord
 from hnefi.engine.sides import Outcome, Reason, Side
-from hnefi.protocol.client import Engine, EngineError, EngineProtocolError, Limits
+from hnefi.protocol.client import Limits
 from hnefi.protocol.hosts.hnefatafl_org_notation import VARIANTS
 from hnefi.protocol.hosts.journal import Entry, GameLog, Journal
-from hnefi.protocol.hosts.rulebook import EngineSlot, Facts, IllegalPosition, Line, Rules
+from hnefi.protocol.hosts.rulebook import LEAST, EngineSlot, Facts, IllegalPosition, Line, Rules, Thinker
 
 from .lines import ROLES, Fischer, LineError, write_play
 
 LOG = logging.getLogger("hnefi.htp")
 
-GRACE: Final = 2.0
-"""Seconds that an engine may be late."""
-LEAST: Final = 50
-"""Milliseconds that a search has even where the clock has run out."""
 RESIGN: Final = "resign"
 """The word of an engine that gives up, where others name a move."""
 
@@ -45,6 +40,7 @@ class Game:
         self._own = own
         self._chooser = chooser
         self._rules = Rules(own)
+        self._thinker = Thinker(chooser)
         self._journal = journal
         self._movetime = movetime
         self._opponent = opponent
@@ -148,22 +144,8 @@ class Game:
         self._ours = facts.side if self._ours is None else self._ours
         limits = self._limits(facts.side)
 
-        async def think(engine: Engine) -> str:
-            engine.position(self._line.start or "startpos", self._line.moves)
-            allowed = limits.clock[facts.side] if limits.movetime is None else limits.movetime
-            search = await engine.go(limits, timeout=(allowed or 0) / 1000 + GRACE)
-            try:
-                answer = await search
-            except BaseException:
-                with contextlib.suppress(EngineError):
-                    await search.abandon()
-                raise
-            if answer.move is None or answer.move not in (*facts.legal, RESIGN):
-                raise EngineProtocolError(f"{engine.name} answered {answer.move}: expected a legal move")
-            return answer.move
-
-        move = await self._chooser.use(think)
-        return None if move == RESIGN else move
+        answer = await self._thinker.best(self._line, facts, lambda: limits, others=(RESIGN,))
+        return None if answer.move == RESIGN else answer.move
 
     def leave(self, why: str) -> None:
         """The game is not played on."""

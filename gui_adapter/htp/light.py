@@ -34,6 +34,8 @@ FIRST_PAUSE, LAST_PAUSE = 0.5, 30.0
 """Seconds between attempts to connect."""
 PATIENCE: Final = 5.0
 """Seconds within which the server must have read our move."""
+NONSENSE: Final = 100_000
+"""Lines in a row that say nothing: a server that sends more has no end."""
 UNKNOWN: Final = 100
 """Words that are not known, of which each is told once."""
 
@@ -92,6 +94,7 @@ class Client:
         self._asked: Side | None = None
         """Our side, while the server waits for our move."""
         self._unknown: set[str] = set()
+        self._nonsense = 0
         self._next: asyncio.Task[bytes | None] | None = None
 
     async def play(self) -> int:
@@ -160,16 +163,28 @@ class Client:
         try:
             words = say.words_of(line)
             if words[:1] == ["generate_move"] and len(words) == 2:
+                self._nonsense = 0
                 await self._answer(say.read_role(words[1]))
             elif words[:1] == ["play"]:
+                self._nonsense = 0
                 await self._follow(say.read_play(words, self._game.size))
-            elif words and words[0] not in self._unknown and len(self._unknown) < UNKNOWN:
-                self._unknown.add(words[0])
-                LOG.warning("%s: expected generate_move or play: skipped", shorten(" ".join(words)))
+            elif self._nonsense == NONSENSE:
+                raise ServerError(
+                    f"the server sent {NONSENSE} lines in a row that say nothing: expected generate_move or play"
+                )
+            else:
+                self._nonsense += 1
+                self._skip(words)
         except NotationError as error:
             raise ServerError(
                 f"the server sent {error}; our rules and its are no longer the same game"
             ) from None
+
+    def _skip(self, words: list[str]) -> None:
+        """A line that says nothing to us."""
+        if words and words[0] not in self._unknown and len(self._unknown) < UNKNOWN:
+            self._unknown.add(words[0])
+            LOG.warning("%s: expected generate_move or play: skipped", shorten(" ".join(words)))
 
     async def _follow(self, played: say.Played) -> None:
         """The opponent has moved."""

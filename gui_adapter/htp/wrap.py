@@ -114,7 +114,7 @@ class HtpEngine(Guest, Listener):
     def _size(self) -> int:
         return self._variant.size
 
-    async def prepare(self) -> None:
+    async def prepare(self, side: Side | None = None) -> None:  # noqa: ARG002
         """Have a process that is ready to play from the start."""
         async with self._starting:
             if self._failure is None and self._process is None:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
-import shlex
 import sys
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
-from hnefi.protocol.hosts import journal, trace
-from hnefi.protocol.hosts.exit_codes import DONE, INTERRUPTED, USAGE
+from hnefi.protocol.hosts import adapter
+from hnefi.protocol.hosts.exit_codes import DONE
 
 if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
-    from hnefi.protocol.hosts.shutdown import Asked
-
-LOG = logging.getLogger("hnefi.otep")
+    from hnefi.protocol.hosts import trace
 
 MOVETIME: Final = 5_000
 LIMIT: Final = 2.0
@@ -57,20 +52,8 @@ def main(argv: list[str]) -> int:
 
         read(options, arguments)
         _check_values(options, arguments, "--settings: ")
-    from hnefi.protocol.hosts.shutdown import Asked
-    from hnefi.protocol.hosts.stdio import Diagnostics
-
-    Diagnostics.begin("hnefi otep", arguments.log_level)
-
     work = _wrap if arguments.wrap else _face
-    with ExitStack() as stack:
-        traffic = trace.opened(options, arguments.trace, stack)
-        asked = Asked()
-        asked.limit = LIMIT
-        status = asked.run(lambda asked: _run(asked, work(arguments, traffic)))
-    sys.stderr.flush()
-    # The thread that reads may hang in a read that only its writer could end.
-    os._exit(status)
+    return adapter.run(options, arguments, lambda traffic: work(arguments, traffic), LIMIT)
 
 
 def _hello() -> None:
@@ -79,11 +62,6 @@ def _hello() -> None:
     except OSError:
         sys.stderr.flush()
         os._exit(DONE)
-
-
-async def _run(asked: Asked, work: Any) -> int:
-    status = await asked.unless(work)
-    return INTERRUPTED if status is None else int(status)
 
 
 def _parser() -> Parser:
@@ -120,13 +98,8 @@ def _parser() -> Parser:
     wrapping.add_argument("--fresh", action="store_true", help="a new process for each game")
     wrapping.add_argument("--own-clock", action="store_true",
                           help="hand it the whole clock to plan with, rather than a budget for each move")  # fmt: skip
-    keeping = options.add_argument_group("what is written down")
-    journal.add_flags(keeping)
-    trace.add_flag(keeping, "every line in both directions, and those of our engine")
+    adapter.add_flags(options, "every line in both directions, and those of our engine")
     options.add_argument("--force", action="store_true", help="let --write-ini replace settings")
-    options.add_argument(
-        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default info"
-    )
     return options
 
 
@@ -138,7 +111,7 @@ def _check(options: Parser, arguments: argparse.Namespace) -> None:
     given = [key for key in playing if getattr(arguments, key) is not None]
     if arguments.wrap is not None and given:
         options.error(f"--wrap with --{given[0]}: expected the flags of wrapping only")
-    arguments.wrap = _words(options, "--wrap", arguments.wrap)
+    arguments.wrap = adapter.words(options, "--wrap", arguments.wrap)
     _check_values(options, arguments, "--")
 
 
@@ -146,7 +119,14 @@ def _check_values(options: Parser, arguments: argparse.Namespace, dash: str) -> 
     """Those that a settings file may say, too."""
     if arguments.engine is not None and arguments.player is not None:
         options.error(f"{dash}engine and {dash}player: expected one of them")
-    _words(options, f"{dash}engine", arguments.engine)
+    if arguments.engine is not None:
+        from hnefi.protocol.hosts import registry
+
+        try:
+            engine = registry.engine_of(arguments.engine)
+        except ValueError as error:
+            options.error(f"{dash}engine: {error}")
+        adapter.check_program(options, f"{dash}engine", engine.words)
     for text in arguments.option or ():
         name, equals, _ = text.partition("=")
         if not equals or not name.strip():
@@ -156,26 +136,7 @@ def _check_values(options: Parser, arguments: argparse.Namespace, dash: str) -> 
         options.error(f"{dash}movetime {shorten(text)}: expected milliseconds, a whole number of at least 1")
 
 
-def _words(options: Parser, flag: str, text: str | None) -> tuple[str, ...]:
-    """The words of a command line; none if there is none."""
-    if text is None:
-        return ()
-    try:
-        words = tuple(shlex.split(text))
-    except ValueError as error:
-        options.error(f"{flag} {shorten(text)}: {error}: expected a program and its arguments")
-    if not words:
-        options.error(f"{flag}: expected a program and its arguments")
-    return words
-
-
 # The parts, each imported when it is chosen
-
-
-def _journal(arguments: argparse.Namespace) -> journal.Journal | None:
-    if arguments.no_record:
-        return None
-    return journal.Journal("otep", journal.chosen_folder(arguments), LOG.warning)
 
 
 async def _face(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
@@ -191,11 +152,7 @@ async def _face(arguments: argparse.Namespace, traffic: trace.Trace | None) -> i
     command: tuple[str, ...] = ()
     named: list[tuple[str, str]] = []
     if arguments.engine:
-        try:
-            engine = registry.engine_of(arguments.engine)
-        except ValueError as error:
-            LOG.error("--engine: %s", error)
-            return USAGE
+        engine = registry.engine_of(arguments.engine)
         command, named = engine.words, list(engine.options.items())
     pairs = [
         (name.strip(), value.strip())
@@ -210,44 +167,22 @@ async def _face(arguments: argparse.Namespace, traffic: trace.Trace | None) -> i
     )
     chooser = EngineSlot(command, options=[*named, *pairs], trace=traffic) if command else ours
     settings = Settings(int(arguments.movetime or MOVETIME), arguments.otn != "intended")
-    face = Face(stdio, ours, chooser, settings, _journal(arguments), game_for_others)
+    face = Face(stdio, ours, chooser, settings, adapter.games("otep", arguments), game_for_others)
     told.append(face)
-    warming = [asyncio.create_task(_warm_up(slot)) for slot in {ours, chooser}]
+    slots = {ours, chooser}
+    warming = asyncio.create_task(adapter.warm_up(*slots))
     try:
         return await face.run()
     finally:
-        for task in warming:
-            task.cancel()
-        await asyncio.gather(*warming, return_exceptions=True)
-        with_ends = [slot.close() for slot in {ours, chooser}]
-        await asyncio.gather(*with_ends, return_exceptions=True)
-
-
-async def _warm_up(slot: Any) -> None:
-    """What goes wrong is told when it is needed."""
-    from contextlib import suppress
-
-    from hnefi.protocol.client import EngineError
-
-    with suppress(EngineError):
-        await slot.warm_up()
+        await adapter.close(warming, *slots)
 
 
 async def _wrap(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
-    from hnefi.protocol import orphans
-    from hnefi.protocol.hosts.guest import Front
-    from hnefi.protocol.hosts.rulebook import EngineSlot
-    from hnefi.protocol.hosts.stdio import Stdio
-
     from .wrap import DEFAULT, Command, OpenTafl
 
-    slot = EngineSlot(game=f"variant {DEFAULT}", trace=traffic)
-    guest = OpenTafl(Command(arguments.wrap, arguments.fresh, arguments.own_clock), arguments.name, traffic)
-    with orphans.adopting():
-        try:
-            return await Front(guest, Stdio(traffic), slot, _journal(arguments)).run()
-        finally:
-            await slot.close()
+    command = Command(arguments.wrap, arguments.fresh, arguments.own_clock)
+    guest = OpenTafl(command, arguments.name, traffic)
+    return await adapter.as_engine(guest, f"variant {DEFAULT}", "otep", arguments, traffic)
 
 
 def game_for_others(variant: Variant, opentafl: bool) -> str:

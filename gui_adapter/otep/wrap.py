@@ -143,7 +143,7 @@ class OpenTafl(Guest, Listener):
 
     # The process
 
-    async def prepare(self) -> None:
+    async def prepare(self, side: Side | None = None) -> None:  # noqa: ARG002
         """Have a process that has said hello, and writes nothing of an earlier game any more."""
         async with self._starting:
             if self._process is None and self._failure is None:

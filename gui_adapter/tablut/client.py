@@ -15,6 +15,7 @@ from hnefi.engine.sides import Reason, Side
 from hnefi.protocol.client import EngineError
 from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, OURS_FAILED
 from hnefi.protocol.hosts.journal import GameLog, Journal
+from hnefi.protocol.hosts.rulebook import GRACE, until
 from hnefi.protocol.hosts.trace import Trace
 
 from .frames import (
@@ -49,8 +50,6 @@ REFUSALS: Final = 10
 """Moves of one position that a server may refuse: one that says everything twice looks the same."""
 QUEUE: Final = 64
 """States that wait to be looked at; who sends more waits."""
-GRACE: Final = 2.0
-"""Seconds that an engine may be late, or half the reserve if that is less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,11 +287,10 @@ class Client:
         thinking = asyncio.ensure_future(
             self._thinker.best(
                 self._line,
-                self._asked + self._settings.thinking,
-                min(GRACE, self._settings.reserve / 2),
-                choices,
+                self._facts,
+                until(self._asked + self._settings.thinking, self._settings.movetime),
                 choices if self._refused else (),
-                self._settings.movetime,
+                min(GRACE, self._settings.reserve / 2),
             )
         )
         try:
@@ -304,7 +302,7 @@ class Client:
                     heard = hearing.done()
                     hearing.cancel()
                 if not heard:
-                    return thinking.result(), None
+                    return str(thinking.result().move), None
                 state = self._taken(hearing.result())
                 if state is None:
                     raise ServerError("the server ended while we were thinking")
@@ -341,7 +339,8 @@ class Client:
         """The server says that the game is over."""
         reason = self._facts.reason
         if self._facts.result != result:
-            ours = f"{self._facts.result} {reason}" if self._facts.result else "the game goes on"
+            held = self._facts.result
+            ours = "the game goes on" if held is None else f"{_result_words(held)} ({Reason(reason).words})"
             LOG.warning("the server says %s, by our rules: %s", _result_words(result), ours)
             reason = Reason.ADJUDICATED
         if self._log is not None:

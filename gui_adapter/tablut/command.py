@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import logging
-import os
-import shlex
-import sys
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from hnefi.engine.sides import Side
 from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
-from hnefi.protocol.hosts import engine_flags, journal, trace
+from hnefi.protocol.hosts import adapter, engine_flags, trace
 from hnefi.protocol.hosts.argument_types import number, whole
-from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, INTERRUPTED, OURS_FAILED, USAGE
-from hnefi.protocol.hosts.shutdown import Asked
+from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, OURS_FAILED, USAGE
 
 if TYPE_CHECKING:
     from .bot import Command
@@ -29,8 +23,6 @@ LOG = logging.getLogger("hnefi.tablut")
 
 SECONDS = 60
 """For a move, where nothing else is said: the default of the competition's server, too."""
-LIMIT = 1.9
-"""Seconds that we may take to end: a bot has one of them to end by itself."""
 NAME_LIMIT = 10
 SIDES = {
     "white": Side.DEFENDERS, "defenders": Side.DEFENDERS, "d": Side.DEFENDERS,
@@ -60,25 +52,8 @@ def main(argv: list[str]) -> int:
     options = _parser()
     arguments = options.parse_args(argv)
     _check(options, arguments)
-    logging.basicConfig(
-        stream=sys.stderr, level=arguments.log_level.upper(), format="hnefi tablut: %(message)s"
-    )
     work = next((part for flag, part in PARTS.items() if getattr(arguments, flag)), _play)
-    with ExitStack() as stack:
-        traffic = trace.opened(options, arguments.trace, stack)
-        asked = Asked()
-        asked.limit = LIMIT
-        status = asked.run(lambda asked: _run(asked, work(arguments, traffic)))
-    if arguments.wrap:
-        sys.stderr.flush()
-        # The thread that reads may hang in a read that only its writer could end.
-        os._exit(status)
-    return status
-
-
-async def _run(asked: Asked, work: Coroutine[Any, Any, int]) -> int:
-    status = await asked.unless(work)
-    return INTERRUPTED if status is None else status
+    return adapter.run(options, arguments, lambda traffic: work(arguments, traffic))
 
 
 def _parser() -> Parser:
@@ -120,12 +95,7 @@ def _parser() -> Parser:
     )
     hosting.add_argument("--address", default="", metavar="ADDR",
                          help="where bots connect (default: a loopback address of its own for each game)")  # fmt: skip
-    keeping = options.add_argument_group("what is written down")
-    journal.add_flags(keeping)
-    trace.add_flag(keeping, "every message in both directions, and the lines of our engine")
-    options.add_argument(
-        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default info"
-    )
+    adapter.add_flags(options, "every message in both directions, and the lines of our engine")
     return options
 
 
@@ -157,7 +127,7 @@ def _check(options: Parser, arguments: argparse.Namespace) -> None:
     if not (arguments.name.isascii() and arguments.name.isalnum() and len(arguments.name) <= NAME_LIMIT):
         options.error(f"--name {shorten(arguments.name)}: expected at most {NAME_LIMIT} letters and digits")
     for flag in ("wrap", "check"):
-        setattr(arguments, flag, _words(options, flag, getattr(arguments, flag)))
+        setattr(arguments, flag, adapter.words(options, f"--{flag}", getattr(arguments, flag)))
     if arguments.player or arguments.engine is not None:
         from .rules import VARIANT
 
@@ -183,31 +153,6 @@ def _check_host(options: Parser, flag: str, host: str) -> None:
         )
 
 
-def _words(options: Parser, flag: str, text: str | None) -> tuple[str, ...]:
-    """The words of a command line; none if there is none."""
-    if text is None:
-        return ()
-    try:
-        words = tuple(shlex.split(text))
-    except ValueError as error:
-        options.error(f"--{flag} {shorten(text)}: {error}: expected a program and its arguments")
-    if not words:
-        options.error(f"--{flag}: expected a program and its arguments")
-    return words
-
-
-def _say(text: str) -> None:
-    """A line on standard output; whoever has closed it is not told."""
-    with contextlib.suppress(OSError, ValueError):
-        print(text, flush=True)
-
-
-def _journal(arguments: argparse.Namespace) -> journal.Journal | None:
-    if arguments.no_record:
-        return None
-    return journal.Journal("tablut", journal.chosen_folder(arguments), LOG.warning)
-
-
 # The parts, each imported when it is chosen
 
 
@@ -230,11 +175,13 @@ async def _play(arguments: argparse.Namespace, traffic: trace.Trace | None) -> i
     except NoServer as error:
         LOG.error("%s", error)
         return FAULTS
-    _say(f"connected to {settings.host} as {settings.name}, {COLOURS[arguments.side]}")
+    adapter.tell(f"connected to {settings.host} as {settings.name}, {COLOURS[arguments.side]}")
     own = EngineSlot(trace=traffic) if arguments.engine else _slot(arguments, traffic)
     chooser = _slot(arguments, traffic) if arguments.engine else own
     try:
-        client = Client(settings, Rules(own), Thinker(chooser), _journal(arguments), _say, traffic)
+        client = Client(
+            settings, Rules(own), Thinker(chooser), adapter.games("tablut", arguments), adapter.tell, traffic
+        )
         return await client.play(reader, writer)
     finally:
         writer.close()
@@ -261,7 +208,9 @@ async def _serve(arguments: argparse.Namespace, traffic: trace.Trace | None) -> 
     settings = Settings(arguments.seconds, arguments.tolerate, arguments.start, arguments.bind)
     slot = EngineSlot(trace=traffic)
     try:
-        await serve(settings, arguments.games, Rules(slot), _journal(arguments), _say, traffic)
+        await serve(
+            settings, arguments.games, Rules(slot), adapter.games("tablut", arguments), adapter.tell, traffic
+        )
     except HostError as error:
         LOG.error("%s: expected an address of this machine with free ports", error)
         return USAGE
@@ -274,20 +223,11 @@ async def _serve(arguments: argparse.Namespace, traffic: trace.Trace | None) -> 
 
 
 async def _wrap(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
-    from hnefi.protocol import orphans
+    from .rules import VARIANT
+    from .wrap import BotEngine
 
-    from .rules import EngineSlot, Rules
-    from .wrap import Wrap, read_lines
-
-    slot = EngineSlot(trace=traffic)
-    command = _bots(arguments, arguments.wrap)
-    wrap = Wrap(command.name, command, Rules(slot), _journal(arguments), _answer, traffic)
-    read_lines(wrap, asyncio.get_running_loop())
-    with orphans.adopting():
-        try:
-            return await wrap.run()
-        finally:
-            await slot.close()
+    guest = BotEngine(_bots(arguments, arguments.wrap), traffic)
+    return await adapter.as_engine(guest, f"variant {VARIANT.name}", "tablut", arguments, traffic)
 
 
 async def _try(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
@@ -300,7 +240,7 @@ async def _try(arguments: argparse.Namespace, traffic: trace.Trace | None) -> in
     slot = EngineSlot(trace=traffic)
     with orphans.adopting():
         try:
-            return int(not await check(_bots(arguments, arguments.check), Rules(slot), _say, traffic))
+            return int(not await check(_bots(arguments, arguments.check), Rules(slot), adapter.tell, traffic))
         except EngineError as error:
             LOG.error("our engine failed: %s", error)
             return OURS_FAILED
@@ -312,11 +252,6 @@ def _bots(arguments: argparse.Namespace, words: tuple[str, ...]) -> Command:
     from .bot import Command
 
     return Command(words, arguments.seconds, arguments.address, arguments.start)
-
-
-def _answer(line: str) -> None:
-    sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
-    sys.stdout.buffer.flush()
 
 
 PARTS: Final[Mapping[str, Callable[[argparse.Namespace, trace.Trace | None], Coroutine[Any, Any, int]]]] = {

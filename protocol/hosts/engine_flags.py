@@ -46,6 +46,9 @@ def _words(
         engine = registry.engine_of(arguments.engine)
     except ValueError as error:
         options.error(f"--engine: {error}")
+    missing = registry.no_program(engine.words[0])
+    if missing is not None:
+        options.error(f"--engine: {missing}")
     misfit = engine.misfit((variant.name, *variant.aliases))
     if misfit is not None:
         options.error(f"--engine: {misfit}")

@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hnefi.engine.games import find
 from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.records import rule_sets
 from hnefi.engine.records.record import GameRecord
@@ -38,11 +39,11 @@ BACKLOG: Final = 4_096
 """Lines that may wait for their turn."""
 COMMANDS: Final = frozenset(
     {
-        "uti", "isready", "setoption", "variant", "utinewgame", "ucinewgame", "uginewgame", "position", "go", "stop",
-        "quit", "ponderhit", "debug",
+        "uti", "isready", "setoption", "variant", "variants", "utinewgame", "ucinewgame", "uginewgame", "position",
+        "go", "stop", "quit", "ponderhit", "debug",
     }
 )  # fmt: skip
-QUESTIONS: Final = ("variants", "query", "moves", "d", "board")
+QUESTIONS: Final = ("query", "moves", "d", "board")
 """Words that our own engine answers, which knows the rules."""
 
 
@@ -74,6 +75,8 @@ class Guest(ABC):
     options: tuple[Option, ...]
     tell: Callable[[str], object]
     """Takes lines for whoever uses us; `Front` sets it."""
+    rules: Rules
+    """Our own engine, which `Front` asks, too."""
     talkative = False
     """Whether everything that it says is to be told (`debug on`)."""
 
@@ -90,8 +93,8 @@ class Guest(ABC):
         """
 
     @abstractmethod
-    async def prepare(self) -> None:
-        """Be ready to move at once."""
+    async def prepare(self, side: Side | None = None) -> None:
+        """Be ready to move at once, for `side` where it is known."""
 
     @abstractmethod
     async def think(self, place: Place, go: Go, stopped: asyncio.Event) -> str | None:
@@ -135,6 +138,7 @@ class Front:
         self._log: GameLog | None = None
         self._warming: asyncio.Task[None] | None = None
         guest.tell = stdio.mention
+        guest.rules = self._rules
 
     async def run(self) -> int:
         """Until `quit`, the end of input or a failure; the exit code."""
@@ -162,6 +166,9 @@ class Front:
                 elif leaving.done() and not self._stdio.more:
                     break
             await self._finish_work(work)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LAST_WORDS):
+                    await self._end_game("the engine was told to quit")
             return DONE
         except GuestFailed as error:
             return await self._fail(str(error), FAULTS)
@@ -175,7 +182,7 @@ class Front:
                 if task is not None:
                     task.cancel()
             await asyncio.wait({task for task in (leaving, self._warming, work) if task is not None})
-            self._leave("the engine was told to quit, or failed")
+            self._leave("interrupted, or the engine failed")
             await self._guest.close()
 
     async def _finish_work(self, work: asyncio.Task[None] | None) -> None:
@@ -332,6 +339,7 @@ class Front:
                 await self._stdio.say("bestmove (none)")
                 return
             self._playing = True
+            await self._guest.prepare(place.facts.side)
             self._record(place)
             move = await self._guest.think(place, go, self._stopped)
             await self._held.wait()
@@ -347,6 +355,11 @@ class Front:
             self._reached = Place.reached(line, await self._rules.facts(line), place)
             self._record(self._reached)
             await self._guest.played(self._reached)
+
+    async def _variants(self, _: Sequence[str]) -> None:
+        option = next((one for one in self._guest.options if one.name == "Variant"), None)
+        for name in option.values if option is not None else ():
+            await self._stdio.say(say.variants_line(find(name)))
 
     async def _ask_rules(self, words: Sequence[str]) -> None:
         """What our own engine knows as well."""
@@ -393,6 +406,7 @@ _VERBS: Final[dict[str, Callable[[Front, Sequence[str]], Coroutine[Any, Any, Non
     "isready": Front._isready,
     "setoption": Front._setoption,
     "variant": Front._variant,
+    "variants": Front._variants,
     "utinewgame": Front._newgame,
     "ucinewgame": Front._newgame,
     "uginewgame": Front._newgame,

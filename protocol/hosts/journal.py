@@ -59,6 +59,15 @@ def add_flags(to: argparse._ActionsContainer) -> None:
     to.add_argument("--no-record", action="store_true", help="write no game down")
 
 
+def check_flags(options: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """End the program with a sentence where `--record-dir` names something that is no folder."""
+    folder = None if arguments.no_record else chosen_folder(arguments)
+    if folder is not None and folder.exists() and not folder.is_dir():
+        options.error(
+            f"--record-dir {shorten(str(folder))}: not a folder: expected one, or a name for a new one"
+        )
+
+
 def chosen_folder(arguments: argparse.Namespace) -> Path | None:
     """What `--record-dir` said; None for the user's own folder."""
     return Path(arguments.record_dir) if arguments.record_dir else None
@@ -105,6 +114,8 @@ class Journal:
             _append(self._folder / f"{day}.jsonl", text.encode("utf-8", "replace"))
         except (OSError, RuntimeError) as error:  # the latter where the user has no home
             reason = getattr(error, "strerror", None) or error
+            if isinstance(error, FileExistsError):
+                reason = "not a folder"
             self.failure = f"{self._folder or 'games'}: {reason}: this game is not written down there"
             if self._on_failure is not None:
                 self._on_failure(self.failure)

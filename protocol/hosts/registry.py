@@ -146,6 +146,14 @@ def engine_of(text: str) -> RegisteredEngine:
     return engine
 
 
+def no_program(program: str) -> str | None:
+    """Why a program cannot be run; None if it can."""
+    if shutil.which(program) is not None:
+        return None
+    where = "here" if "/" in program else "in the PATH"
+    return f"{shorten(program)}: no such program {where}: expected one that can be run"
+
+
 def add(engine: RegisteredEngine, *, force: bool = False) -> Path:
     """Write the engine into the file, which is returned; RegistryError if it is refused, OSError if it is not written.
 
@@ -166,9 +174,9 @@ def _add(engine: RegisteredEngine, *, force: bool) -> Path:
         )
     _judge(engine.name, engine.name, engine)
     program, *arguments = engine.words
-    if shutil.which(program) is None:
-        where = "here" if "/" in program else "in the PATH"
-        raise RegistryError(f"{shorten(program)}: no such program {where}: expected one that can be run")
+    missing = no_program(program)
+    if missing is not None:
+        raise RegistryError(missing)
     if "/" in program:
         program = os.path.abspath(program)  # noqa: PTH100 - keeps links as named
     stored = replace(engine, command=shlex.join([program, *arguments]))

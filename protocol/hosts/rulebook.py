@@ -7,7 +7,9 @@ An adapter knows no rules. It keeps a `Line`, asks `Rules` what follows from it,
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -16,12 +18,18 @@ from hnefi.engine.compile.progress import Progress
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.wording import shorten
 
-from ..client import Engine, EngineError, EngineProtocolError, Timeouts, own_command
+from ..client import Answer, Engine, EngineError, EngineProtocolError, Limits, Timeouts, own_command
 from .trace import Trace
 
 LOG = logging.getLogger("hnefi.rulebook")
 
+GRACE: Final = 2.0
+"""Seconds that an engine may be late."""
+LEAST: Final = 50
+"""Milliseconds that a search has even where the time is up."""
 TIMEOUTS: Final = Timeouts(start=30.0, ready=120.0)
+REMEMBERED: Final = 64
+"""Ends of lines of which is known what the rules say: moves are taken back, refused and told twice."""
 QUESTIONS: Final = ("query fen", "moves verbose", "query outcome", "query reason")
 T = TypeVar("T")
 
@@ -95,10 +103,16 @@ class EngineSlot:
         self._player = player
         self._options = tuple(options)
         self._trace = trace
-        self._on_compiling = on_compiling or _tell_compiling
+        self._on_compiling = on_compiling or self._tell_compiling
+        self._compiling = ""
         self._engine: Engine | None = None
         self._busy = asyncio.Lock()
         self._closed = False
+
+    @property
+    def game(self) -> str:
+        """The line that chooses what is played."""
+        return self._game
 
     async def use(self, work: Callable[[Engine], Awaitable[T]]) -> T:
         """What `work` makes of a process that is ready."""
@@ -158,6 +172,12 @@ class EngineSlot:
         self._closed = True
         await self._drop()
 
+    def _tell_compiling(self, progress: Progress) -> None:
+        """Each part once: it is reported every second."""
+        if progress.part != self._compiling:
+            self._compiling = progress.part
+            LOG.info("the engine compiles %s (%d/%d)", progress.part, progress.done, progress.total)
+
 
 async def _choose(engine: Engine, game: str) -> None:
     word, _, name = game.partition(" ")
@@ -167,12 +187,21 @@ async def _choose(engine: Engine, game: str) -> None:
         await engine.ask(game)
 
 
-def _tell_compiling(progress: Progress) -> None:
-    LOG.info("the engine compiles %s (%d/%d)", progress.part, progress.done, progress.total)
+def until(deadline: float, cap: float | None = None) -> Callable[[], Limits]:
+    """Limits that end with `deadline` (`time.monotonic()`), and think no longer than `cap` milliseconds.
+
+    Where the time is up they leave a little: a late move may still be in time, none never is.
+    """
+
+    def limits() -> Limits:
+        left = max(LEAST, round((deadline - time.monotonic()) * 1000))
+        return Limits(movetime=left if cap is None else min(left, round(cap)))
+
+    return limits
 
 
-class Rules:
-    """Our own engine as the book of rules."""
+class Thinker:
+    """An engine that chooses moves."""
 
     def __init__(self, slot: EngineSlot) -> None:
         self._slot = slot
@@ -181,8 +210,62 @@ class Rules:
         """Have the engine ready; EngineError."""
         await self._slot.warm_up()
 
+    async def best(
+        self,
+        line: Line,
+        facts: Facts,
+        limits: Callable[[], Limits],
+        among: Sequence[str] = (),
+        grace: float = GRACE,
+        others: Sequence[str] = (),
+    ) -> Answer:
+        """Its answer at the end of `line`, where `facts` hold: a move of those `among` which it may choose (none: of
+        all that are legal), or one of the `others`, words that are no moves.
+
+        An engine that has not answered `grace` seconds after its limits is started again. EngineError.
+        """
+
+        async def think(engine: Engine) -> Answer:
+            engine.position(line.start or "startpos", line.moves)
+            now = limits()
+            allowed = now.clock[facts.side] if now.movetime is None else now.movetime
+            search = await engine.go(now, searchmoves=among, timeout=(allowed or 0) / 1000 + grace)
+            try:
+                answer = await search
+            except BaseException:
+                with contextlib.suppress(EngineError):
+                    await search.abandon()
+                raise
+            if answer.move is None or answer.move not in (*(among or facts.legal), *others):
+                raise EngineProtocolError(f"{engine.name} answered {answer.move}: expected a legal move")
+            return answer
+
+        return await self._slot.use(think)
+
+
+class Rules:
+    """Our own engine as the book of rules."""
+
+    def __init__(self, slot: EngineSlot) -> None:
+        self._slot = slot
+        self._known: dict[tuple[str, Line], Facts] = {}
+
+    async def warm_up(self) -> None:
+        """Have the engine ready; EngineError."""
+        await self._slot.warm_up()
+
     async def facts(self, line: Line) -> Facts:
         """What the rules say; IllegalPosition if the line cannot be played. EngineError."""
+        place = self._slot.game, line
+        facts = self._known.pop(place, None)
+        if facts is None:
+            facts = await self._ask_facts(line)
+        self._known[place] = facts
+        if len(self._known) > REMEMBERED:
+            del self._known[next(iter(self._known))]
+        return facts
+
+    async def _ask_facts(self, line: Line) -> Facts:
 
         async def ask(engine: Engine) -> Facts:
             engine.position(line.start or "startpos", line.moves)

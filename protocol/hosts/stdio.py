@@ -38,6 +38,10 @@ class Diagnostics(logging.StreamHandler[TextIO]):
         handler.setFormatter(logging.Formatter(f"{name}: %(message)s"))
         logging.basicConfig(level=level.upper(), handlers=[handler])
 
+    def format(self, record: logging.LogRecord) -> str:
+        """ASCII: what foreign programs say may contain what a terminal obeys, or cannot show."""
+        return super().format(record).encode("ascii", "backslashreplace").decode()
+
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record that can be written at once."""
         watch = select.poll()
@@ -60,6 +64,9 @@ class Stdio:
     """One line after the other. `over` is set at the end of the input, when a line of `last_words` is read, and when
     nobody reads us any more: whatever is going on then, nobody waits for it."""
 
+    reads = False
+    """Whether a thread of this process has begun to read standard input."""
+
     def __init__(self, traffic: Traffic | None = None, last_words: frozenset[bytes] = frozenset()) -> None:
         self.over = asyncio.Event()
         self._traffic = traffic
@@ -74,6 +81,7 @@ class Stdio:
         self._room = threading.Condition()
         self._poll = select.poll()
         self._poll.register(1, select.POLLOUT)
+        Stdio.reads = True
         threading.Thread(target=self._read, daemon=True, name="stdin").start()
 
     async def line(self) -> Line | None:

@@ -7,7 +7,7 @@ import json
 import logging
 import socket
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,10 @@ from hnefi.gui_adapter.hnefatafl_org.connection import Account, Connection, Link
 from hnefi.gui_adapter.hnefatafl_org.game import Clock, read_game
 from hnefi.gui_adapter.hnefatafl_org.play import Match, Player, Settings
 from hnefi.gui_adapter.hnefatafl_org.thinking import Engines
-from hnefi.protocol.client import EngineError
+from hnefi.protocol.answers import InfoLine
+from hnefi.protocol.client import Answer, EngineError, Limits
 from hnefi.protocol.hosts import journal
-from hnefi.protocol.hosts.rulebook import EngineSlot, Line
+from hnefi.protocol.hosts.rulebook import EngineSlot, Facts, Line
 
 pytestmark = pytest.mark.process
 
@@ -41,23 +42,30 @@ class ByHeart(Engines):
 
     def __init__(self, slot: EngineSlot) -> None:
         super().__init__(slot, slot)
+        self._thinker = self  # type: ignore[assignment]
         self.moves: list[str] = []
         self.score: Score | None = None
         self.delay = 0.0
         self.failure = ""
         self.asked: list[tuple[int, float]] = []
 
-    async def _think(
-        self, line: Line, deadline: float, legal: Collection[str], among: Sequence[str]
-    ) -> tuple[str, Score | None]:
+    async def best(
+        self,
+        line: Line,
+        facts: Facts,
+        limits: Callable[[], Limits],
+        among: Sequence[str] = (),
+    ) -> Answer:
         ply = len(line.moves)
-        self.asked.append((ply, deadline - time.monotonic()))
+        self.asked.append((ply, (limits().movetime or 0) / 1000))
         if len(self.asked) == 1:
             await asyncio.sleep(self.delay)
         if self.failure:
             raise EngineError(self.failure)
-        allowed = among or sorted(legal)
-        return self.moves[ply] if self.moves[ply] in allowed else allowed[0], self.score
+        allowed = among or sorted(facts.legal)
+        move = self.moves[ply] if self.moves[ply] in allowed else allowed[0]
+        infos = () if self.score is None else (InfoLine(score=self.score),)
+        return Answer(move, None, infos, (), 0.0, 0.0)
 
 
 class House:
@@ -344,7 +352,9 @@ def test_a_result_in_mid_game_is_the_servers_word(
     assert played.status == 0
     assert played.record.outcome is not None
     assert played.record.outcome.text == "a adjudicated"
-    assert any("the server says a, by our rules: the game goes on" in text for text in caplog.messages)
+    assert any(
+        "the server says attackers win, by our rules: the game goes on" in text for text in caplog.messages
+    )
 
 
 def test_a_game_that_ends_while_the_connection_is_down(house: House, tmp_path: Path) -> None:

@@ -141,6 +141,8 @@ def noise(command: list[str]) -> None:
 
 
 def main() -> None:
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     kind, *words = sys.argv[1:]
     if kind == "noise":
         noise(words)

@@ -26,6 +26,7 @@ NONSENSE = {
     "wrong-side": b"generate_move %s\n",
     "overlong": b"play " * 20_000 + b"\n",
     "many": b"hello there\n" * 10_000,
+    "endless": b"\n" * 200_000,
     "blank": b"\n\r\n# a comment\n \tgenerals # and one more\n",
 }
 
@@ -102,6 +103,8 @@ class Server:
 
 
 def main() -> None:
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     address, moves, *words = sys.argv[1:]
     pairs = dict(word.partition("=")[::2] for word in words)
     Server(address, [word.partition("x")[0] for word in moves.split(",")], pairs).serve()

@@ -127,6 +127,7 @@ FAULTS = {
     "wrong-side": "generate_move defender: expected the other role, which is ours",
     "overlong": "a line of more than 65536 bytes: expected a move",
     "garbage": "expected UTF-8",
+    "endless": "100000 lines in a row that say nothing: expected generate_move or play",
 }
 
 

@@ -145,7 +145,6 @@ def test_an_engine_that_fails(data: Path, quirk: str) -> None:
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [
-        ("/nowhere/htp", "cannot start '/nowhere/htp'"),
         ("true", "has ended"),
         (double("stdio", BRANDUBH, "few"), "knows no play: expected a program of the text protocol"),
         ("true {host}", "ended (exit status 0) and never connected to 127."),

@@ -258,6 +258,8 @@ def say(line: str) -> None:
 
 def main() -> None:
     quirks = dict(word.partition("=")[::2] for word in sys.argv[1:])
+    if "--help" in quirks:
+        sys.exit(f"{__doc__}\nquirks: {QUIRKS}")
     if unknown := quirks.keys() - QUIRKS.keys():
         sys.exit(f"{__doc__}\nquirks: {QUIRKS}\nunknown: {unknown}")
     if "stays" in quirks:

@@ -7,12 +7,12 @@ import random
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from hnefi.gui_adapter.tablut.rules import Line
+from hnefi.gui_adapter.tablut.rules import Facts, Line
+from hnefi.protocol.client import Answer, Limits
 
 DOUBLES = Path(__file__).parents[1] / "tablut"
 WAIT = 120.0
@@ -65,17 +65,17 @@ class ByHeart:
     async def best(
         self,
         line: Line,
-        deadline: float,
-        grace: float,  # noqa: ARG002
-        legal: Collection[str],
+        facts: Facts,
+        limits: Callable[[], Limits],
         among: Sequence[str] = (),
-        movetime: int | None = None,  # noqa: ARG002
-    ) -> str:
+        grace: float = 0.0,  # noqa: ARG002
+        others: Sequence[str] = (),  # noqa: ARG002
+    ) -> Answer:
         self.asked.append((line, tuple(among)))
-        self.deadlines.append(deadline - time.monotonic())
-        allowed = among or list(legal)
-        by_heart = self.moves[len(line.moves)]
+        self.deadlines.append((limits().movetime or 0) / 1000)
+        allowed = among or list(facts.legal)
+        move = self.moves[len(line.moves)]
         if self.decoys:
             self.decoys -= 1
-            return next(move for move in allowed if move != by_heart)
-        return by_heart if by_heart in allowed else allowed[0]
+            move = next(other for other in allowed if other != move)
+        return Answer(move if move in allowed else allowed[0], None, (), (), 0.0, 0.0)

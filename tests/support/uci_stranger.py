@@ -88,4 +88,6 @@ class Stranger:
 
 
 if __name__ == "__main__":
+    if "--help" in sys.argv:
+        sys.exit(__doc__)
     Stranger().run()

@@ -68,4 +68,6 @@ def play(command: str, variant: str, fen: str, depth: int, most: int) -> tuple[l
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
     print(*play(sys.argv[1], sys.argv[3], sys.argv[2], depth=2, most=1000))

@@ -66,6 +66,8 @@ def main() -> None:
     quirks = dict(word.partition("=")[::2] for word in sys.argv[1:] if word not in words)
     colour, _, host = (*words, "60", "127.0.0.1")[:3] if len(words) < 3 else words[:3]
     colour = colour.lower()
+    if colour not in PORTS:
+        sys.exit(f"{__doc__}\nquirks: {QUIRKS}")
     if "stays" in quirks:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if "child" in quirks:

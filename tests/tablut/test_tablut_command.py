@@ -171,12 +171,12 @@ def test_an_engine_that_fails_twice_loses_the_game(tmp_path: Path, fault: str) -
 
 
 @pytest.mark.process
-def test_an_engine_that_does_not_exist(tmp_path: Path) -> None:
+def test_an_engine_that_does_not_start(tmp_path: Path) -> None:
     with served() as (double, address):
-        ran = run("White", "60", address, "--engine", "/no/such/engine", folder=tmp_path)
+        ran = run("White", "60", address, "--engine", "false", folder=tmp_path)
         double.join()
     assert ran.returncode == 4
-    assert "cannot start /no/such/engine: No such file or directory" in ran.stderr
+    assert "our engine failed: false has ended: exit status 1" in ran.stderr
 
 
 @pytest.mark.process
@@ -264,7 +264,7 @@ def test_the_greeting_of_a_wrapped_bot_needs_nothing_heavy(tmp_path: Path) -> No
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=WAIT
     )
     assert ran.stdout == "[]\n"
-    process = start("--wrap", "/no/such/bot", folder=tmp_path)
+    process = start("--wrap", "false", folder=tmp_path)
     out, _ = process.communicate("uti\nquit\n", timeout=WAIT)
     assert out.splitlines()[-1] == "utiok"
     assert process.returncode == 0

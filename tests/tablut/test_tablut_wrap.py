@@ -27,9 +27,11 @@ from hnefi.gui_adapter.tablut.bot import Command
 from hnefi.gui_adapter.tablut.check import check
 from hnefi.gui_adapter.tablut.host import Guest
 from hnefi.gui_adapter.tablut.rules import EngineSlot, Rules
-from hnefi.gui_adapter.tablut.wrap import Wrap
+from hnefi.gui_adapter.tablut.wrap import BotEngine
 from hnefi.protocol import orphans
 from hnefi.protocol.hosts import journal
+from hnefi.protocol.hosts.guest import Front
+from hnefi.protocol.hosts.stdio import Line, Stdio
 
 if sys.platform != "linux":
     pytest.skip("every game has a loopback address of its own", allow_module_level=True)
@@ -64,24 +66,45 @@ def house() -> Iterator[House]:
     house.runner.close()
 
 
+class Pipes(Stdio):
+    """The two pipes of a wrap, without a process."""
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+        self.deaf = False
+        self.said: asyncio.Queue[Line] = asyncio.Queue()
+        self.lines: list[str] = []
+        self.heard: list[str] = []
+        self.news = asyncio.Event()
+
+    async def line(self) -> Line | None:
+        return await self.said.get()
+
+    @property
+    def more(self) -> bool:
+        return True
+
+    async def say(self, text: str) -> None:
+        self.mention(text)
+
+    def mention(self, text: str) -> bool:
+        self.lines.append(text)
+        self.heard.append(text)
+        self.news.set()
+        return True
+
+
 class Talk:
     """A wrapped double, spoken to as an arena speaks to an engine."""
 
-    wrap: Wrap
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.heard: list[str] = []
-        self._news = asyncio.Event()
-
-    def hear(self, line: str) -> None:
-        self.lines.append(line)
-        self.heard.append(line)
-        self._news.set()
+    def __init__(self, pipes: Pipes) -> None:
+        self._pipes = pipes
+        self.lines = pipes.lines
+        self._news = pipes.news
 
     async def say(self, *lines: str) -> None:
         for line in lines:
-            await self.wrap.take(line)
+            self._pipes.said.put_nowait(Line(line.encode()))
 
     async def until(self, beginning: str) -> str:
         """The next line that begins so; those before it are dropped."""
@@ -111,18 +134,18 @@ def wrapped(
 
     async def conversation() -> tuple[int, list[str]]:
         kept = journal.Journal("tablut", folder)
-        partner = Talk()
-        wrap = partner.wrap = Wrap("double", bots, house.rules, kept, partner.hear)
+        pipes = Pipes()
+        partner = Talk(pipes)
         with orphans.adopting():
-            running = asyncio.create_task(wrap.run())
+            running = asyncio.create_task(Front(BotEngine(bots), pipes, house.slot, kept).run())
             talking = asyncio.ensure_future(talk(partner))
             try:
                 await asyncio.wait({running, talking}, return_when=asyncio.FIRST_COMPLETED)
                 if not running.done():
                     await talking
-                    await wrap.take("quit")
+                    await partner.say("quit")
                 async with asyncio.timeout(WAIT):
-                    return await running, partner.heard
+                    return await running, pipes.heard
             finally:
                 for task in (running, talking):
                     task.cancel()
@@ -161,7 +184,7 @@ def test_the_greeting(house: House, tmp_path: Path) -> None:
         await talk.say("setoption name Side value x")
         assert "expected one of auto, a, d" in await talk.until("info string error")
         await talk.say("setoption name Hash value 5")
-        assert "expected one of Side, Variant, UCI_Variant" in await talk.until("info string error")
+        assert "expected one of Side, Variant" in await talk.until("info string error")
         await talk.say("position startpos moves e3f3", "query turn", "moves")
         assert await talk.until("response") == "response a"
         assert (await talk.until("moves")).startswith("moves ")
@@ -318,7 +341,6 @@ def test_a_bot_that_never_answers(house: House, tmp_path: Path) -> None:
         await talk.say("position startpos moves e3f3")
         assert "not while searching" in await talk.until("info string error")
         await talk.say("stop", "position startpos moves e3f3")
-        await talk.ready()
 
     status, lines = wrapped(house, tmp_path, command("silent=1", "stays"), play)
     assert status == 0

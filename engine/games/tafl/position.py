@@ -329,13 +329,13 @@ class Position:
     def captures(self, move: int) -> tuple[int, ...]:
         """The squares of the men that a legal move takes (or turns), sorted by file, then rank."""
         cells = self._cells()
-        return _squares(cells.caught, victims(cells.state, board.origin(move), board.target(move)))
+        return _squares(cells.caught, victims(cells.states, board.origin(move), board.target(move)))
 
     def legal_moves_with_captures(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         moves = self.legal_moves()
         cells = self._cells()
-        state, caught = cells.state, cells.caught
-        return tuple((m, _squares(caught, victims(state, board.origin(m), board.target(m)))) for m in moves)
+        states, caught = cells.states, cells.caught
+        return tuple((m, _squares(caught, victims(states, board.origin(m), board.target(m)))) for m in moves)
 
     def play(self, move: int) -> Position:
         """The position after a move; IllegalMove with the reason if it is not legal."""

@@ -137,8 +137,12 @@ def advance(states, o, t):
 
 
 @entry
-def victims(s, o, t):
-    """Play the captures of a move and take them back; their number, the entries are left on `s.caught`."""
+def victims(states, o, t):
+    """Play the captures of a move and take them back; their number, the entries are left on `s.caught`.
+
+    `states` is an array of one element, as that of `advance`: this is called for each move of a position.
+    """
+    s = states[0]
     caught = s.caught_top
     key = s.key
     apply(s, o, t)

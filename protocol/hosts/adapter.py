@@ -1,0 +1,138 @@
+"""The shell of an adapter's command: the flags that all have, the programs that they name, and how they end."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from hnefi.engine.wording import shorten
+
+from . import journal, trace
+from .exit_codes import INTERRUPTED
+
+if TYPE_CHECKING:
+    from .guest import Guest
+    from .rulebook import EngineSlot
+
+LIMIT = 1.9
+"""Seconds that all may take to end: a foreign program has one of them to end by itself."""
+
+
+def add_flags(options: argparse.ArgumentParser, traced: str) -> None:
+    """What is written down and told; `traced` is what `--trace` has."""
+    keeping = options.add_argument_group("what is written down")
+    journal.add_flags(keeping)
+    trace.add_flag(keeping, traced)
+    keeping.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default info"
+    )
+
+
+def words(options: argparse.ArgumentParser, flag: str, text: str | None) -> tuple[str, ...]:
+    """The words of a command line, none if there is none; ends the program with a sentence where nothing can be run."""
+    if text is None:
+        return ()
+    try:
+        found = tuple(shlex.split(text))
+    except ValueError as error:
+        options.error(f"{flag} {shorten(text)}: {error}: expected a program and its arguments")
+    if not found:
+        options.error(f"{flag}: expected a program and its arguments")
+    check_program(options, flag, found)
+    return found
+
+
+def check_program(options: argparse.ArgumentParser, flag: str, command: tuple[str, ...]) -> None:
+    """End the program with a sentence where there is no such program."""
+    from .registry import no_program
+
+    missing = no_program(command[0])
+    if missing:
+        options.error(f"{flag}: {missing}")
+
+
+def run(
+    options: argparse.ArgumentParser,
+    arguments: argparse.Namespace,
+    work: Callable[[trace.Trace | None], Coroutine[Any, Any, int]],
+    limit: float = LIMIT,
+) -> int:
+    """Do the work until it is done or we are told to end; the exit code. It is handed the trace that was asked for.
+
+    Where standard input is read this does not return: the thread that reads may hang in a read that only its writer
+    could end.
+    """
+    from .shutdown import Asked
+    from .stdio import Diagnostics, Stdio
+
+    journal.check_flags(options, arguments)
+    Diagnostics.begin(options.prog, arguments.log_level)
+    with ExitStack() as stack:
+        traffic = trace.opened(options, arguments.trace, stack)
+        asked = Asked()
+        asked.limit = limit
+
+        async def unless_asked() -> int:
+            status = await asked.unless(work(traffic))
+            return INTERRUPTED if status is None else status
+
+        status = asked.run(lambda _: unless_asked())
+    if Stdio.reads:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status)
+    return status
+
+
+def games(name: str, arguments: argparse.Namespace) -> journal.Journal | None:
+    """Where the games of the adapter of this name are written down, if they are."""
+    if arguments.no_record:
+        return None
+    warn = logging.getLogger(f"hnefi.{name}").warning
+    return journal.Journal(name, journal.chosen_folder(arguments), lambda failure: warn("%s", failure))
+
+
+def tell(text: str) -> None:
+    """A line on standard output; whoever has closed it is not told."""
+    with contextlib.suppress(OSError):
+        print(text.encode("ascii", "backslashreplace").decode(), flush=True)
+
+
+async def warm_up(*slots: EngineSlot) -> None:
+    """Have engines ready; what goes wrong is told when they are needed."""
+    from ..errors import EngineError
+
+    with contextlib.suppress(EngineError):
+        await asyncio.gather(*(slot.warm_up() for slot in slots))
+
+
+async def close(warming: asyncio.Task[None], *slots: EngineSlot) -> None:
+    """End engines, also while they get ready."""
+    warming.cancel()
+    await asyncio.gather(warming, *(slot.close() for slot in slots), return_exceptions=True)
+
+
+async def as_engine(
+    guest: Guest, game: str, adapter: str, arguments: argparse.Namespace, traffic: trace.Trace | None
+) -> int:
+    """A foreign engine as one of ours on standard input and output; the exit code. Our rules begin with `game`."""
+    from .. import orphans
+    from .guest import Front
+    from .rulebook import EngineSlot
+    from .stdio import Stdio
+
+    slot = EngineSlot(game=game, trace=traffic)
+    with orphans.adopting():
+        try:
+            return await Front(guest, Stdio(traffic), slot, games(adapter, arguments)).run()
+        finally:
+            await slot.close()

@@ -1,0 +1,70 @@
+"""What the commands of all adapters share: programs that do not exist, places that are none, what is told."""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from hnefi.protocol.hosts import adapter
+from hnefi.protocol.hosts.stdio import Diagnostics
+
+MISSING = "/nowhere/engine"
+COMMANDS = {
+    "tablut": ("White",),
+    "otep": (),
+    "htp": (),
+    "hnefatafl_org": ("--user", "ai-x"),
+}
+"""Adapters, and what each of their command lines needs."""
+
+
+def refused(capsys: pytest.CaptureFixture[str], name: str, *words: str) -> str:
+    """What a command says that ends with status 2 before it does anything."""
+    command = import_module(f"hnefi.gui_adapter.{name}.command")
+    with pytest.raises(SystemExit) as ended:
+        command.main(list(words))
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    return said.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_engine_that_does_not_exist(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    for engine, where in ((MISSING, "here"), ("no-such-engine", "in the PATH")):
+        said = refused(capsys, name, *COMMANDS[name], "--engine", f"{engine} --fast")
+        assert f"--engine: {engine!r}: no such program {where}: expected one that can be run" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"), [("tablut", "wrap"), ("tablut", "check"), ("otep", "wrap"), ("htp", "wrap")]
+)
+def test_a_program_to_wrap_that_does_not_exist(
+    capsys: pytest.CaptureFixture[str], name: str, flag: str
+) -> None:
+    said = refused(capsys, name, f"--{flag}", f"{MISSING} {{host}}")
+    assert f"--{flag}: {MISSING!r}: no such program here: expected one that can be run" in said
+    assert f'--{flag} "\'": No closing quotation' in refused(capsys, name, f"--{flag}", "'")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_place_for_games_that_is_no_folder(
+    capsys: pytest.CaptureFixture[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HNEFI_PASSWORD", "secret")
+    file = tmp_path / "file"
+    file.touch()
+    for place in ("/dev/null", str(file)):
+        said = refused(capsys, name, *COMMANDS[name], "--record-dir", place)
+        assert f"--record-dir {place!r}: not a folder: expected one, or a name for a new one" in said
+
+
+def test_what_is_told_is_ascii(capsys: pytest.CaptureFixture[str]) -> None:
+    """Foreign text may contain what a terminal obeys, turns round or cannot show."""
+    adapter.tell("Þór \x9b1m\u202e")
+    assert capsys.readouterr().out == "\\xde\\xf3r \\x9b1m\\u202e\n"
+    record = logging.LogRecord("x", logging.INFO, "", 0, "%s", ("Þór \u202e",), None)
+    assert Diagnostics().format(record) == "\\xde\\xf3r \\u202e"
