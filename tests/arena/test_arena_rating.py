@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+import interval_coverage
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -226,13 +227,24 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
     assert 0.88 < inside / total < 0.99
 
 
+def test_few_pairs_have_wide_intervals() -> None:
+    """Two or three pairs often end alike; the bootstrap alone holds the truth in three of four tournaments of them."""
+    for pairs in (1, 2):
+        held = interval_coverage.simulate(
+            interval_coverage.FIELDS["side decides"], pairs, 60, seed=1, bootstrap=60
+        )
+        assert held.inside >= 0.9 * held.intervals
+        assert held.bootstrap_alone < 0.85 * held.intervals
+
+
 def test_pairs_are_resampled_as_wholes() -> None:
     """Openings that the same side wins twice say nothing about strength, however the single games vary."""
     one = (Ending("x", "A", "B", "a"), Ending("x", "B", "A", "a"))
     two = (Ending("x", "A", "B", "d"), Ending("x", "B", "A", "d"))
     (paired,) = rate({one: 50, two: 50})
     (single,) = rate({(ending,): 50 for ending in (*one, *two)})
-    assert paired.ratings["A"].error == pytest.approx(0, abs=1e-6)
+    # The bootstrap sees no error at all; what is left is the model's share, four pairs in a hundred and four.
+    assert paired.ratings["A"].error == pytest.approx(single.ratings["A"].error * (4 / 104) ** 0.5, rel=0.05)  # type: ignore[operator]
     assert single.ratings["A"].error > 10  # type: ignore[operator]
     assert paired.sides["x"].error > single.sides["x"].error  # type: ignore[operator]
 

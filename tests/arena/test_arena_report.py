@@ -110,8 +110,8 @@ faults     1: simple (crash 1)
 lateness   0.1 ms at most
 
 #  engine  rating     ±    nElo      ±  games  score%  draw%  att.%  def.%
-1  mine    +114.4  84.1  +327.7  160.5     18    80.6   16.7   83.3   77.8
-2  simple  -114.4  84.1  -327.7  160.5     18    19.4   16.7   22.2   16.7
+1  mine    +114.4  87.8  +327.7  160.5     18    80.6   16.7   83.3   77.8
+2  simple  -114.4  87.8  -327.7  160.5     18    19.4   16.7   22.2   16.7
 
 #  pairs   LL  LD  same  DD  WD  WW  match+  =  -  capt.%
 1  mine     0   0     2   1   1   5       6  3  0     0.0
@@ -126,7 +126,7 @@ lateness   0.1 ms at most
 2  simple        1       0            0            0        0
 
 attackers in  games  won  drawn  lost  score%       95 %   side      ±  plies
-brandubh         18    8      3     7    52.8  31.3-73.2  +22.3  121.9   27.7
+brandubh         18    8      3     7    52.8  31.3-73.2  +22.3  139.6   27.7
 
 attackers won 8: king captured 7, crash 1
 defenders won 7: king escaped 7
@@ -165,9 +165,9 @@ brandubh, tablut · nodes 2000 · openings random, 2-8 plies · seed 7 · 2 slot
 pairs 12/12 · games 24
 
 #  engine             rating      ±   nElo      ±  games  score%  draw%  att.%  def.%
-1  simple              +27.6  135.2  +41.5  170.2     16    56.2   12.5   68.8   43.8
-2  mine                 +0.1  141.6   +0.0  170.2     16    50.0   12.5   62.5   37.5
-3  hingston-original   -27.7  126.5  -41.5  170.2     16    43.8   12.5   50.0   37.5
+1  simple              +27.6  127.8  +41.5  170.2     16    56.2   12.5   68.8   43.8
+2  mine                 +0.1  132.3   +0.0  170.2     16    50.0   12.5   62.5   37.5
+3  hingston-original   -27.7  121.8  -41.5  170.2     16    43.8   12.5   50.0   37.5
 
 #  pairs              LL  LD  same  DD  WD  WW  match+  =  -  capt.%
 1  simple              2   0     2   0   2   2       4  2  2     0.0
@@ -185,8 +185,8 @@ pairs 12/12 · games 24
 3  hingston-original        0       0            0            0        0
 
 attackers in  games  won  drawn  lost  score%       95 %   side      ±  plies
-brandubh         12    7      1     4    62.5  35.4-83.5  +71.1  149.4   25.0
-tablut           12    6      2     4    58.3  32.0-80.7  +47.1  146.5   25.0
+brandubh         12    7      1     4    62.5  35.4-83.5  +71.1  163.1   25.0
+tablut           12    6      2     4    58.3  32.0-80.7  +47.1  160.4   25.0
 all              24   13      3     8    60.4  40.8-77.2      –      –   25.0
 
 brandubh: attackers won 7: king captured 7
