@@ -366,6 +366,22 @@ def test_the_report_puts_people_beside_us(tmp_path: Path) -> None:
     assert max(map(len, shown)) <= 80
 
 
+def test_the_report_names_rule_sets_that_are_judged_by_weights_of_others(tmp_path: Path) -> None:
+    """Fitted for these rules, for the same without the switch, for a relative; who has no weights borrows none."""
+    rules = tuple(map(entrants.parse, ("brandubh", "copenhagen", "copenhagen+shieldwall=off", "fetlar")))
+    scores = {entrant.label: "ad" for entrant in rules}
+    for players, borrowed in (
+        (("simple",), {}),
+        (("simple", "default@50"), {"copenhagen+shieldwall=off": "copenhagen", "fetlar": "copenhagen"}),
+    ):
+        plan = Plan("table", rules, players, 2, 2)
+        outcome = report.outcome(plan, results(plan, scores), Openings(tmp_path), None, ["v1"], "run")
+        assert report.as_json(outcome)["borrowed_weights"] == borrowed
+        text = "\n".join(report.markdown(outcome, []))
+        assert ("- those of copenhagen: copenhagen+shieldwall=off, fetlar" in text) == bool(borrowed)
+        assert ("weights fitted for copenhagen:" in "\n".join(report.shown(outcome))) == bool(borrowed)
+
+
 def test_the_report_puts_the_paper_beside_us(tmp_path: Path) -> None:
     plan = Plan("table", (BRANDUBH, *entrants.points()[:1]), ("simple", "default@50"), 10, 10)
     scores = {"brandubh": "ad", "hingston-original": "aadddddddd"}

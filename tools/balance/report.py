@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shlex
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,6 +36,10 @@ LUCK = (
     "Being chosen as the nearest of many makes a rule set look more even than it is; the scores are of fresh games "
     "that had no part in the choice."
 )
+BORROWED = (
+    "The search judges these rule sets by weights that were fitted for others. What looks like the balance of the "
+    "rules may be the error of the judge."
+)
 PLAIN_SIGNS = {"─": "-", "│": "|", "●": "o"}
 
 
@@ -49,7 +54,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything that a run has found so far. `misfits` say which player cannot play what."""
+    """Everything that a run has found so far. `misfits` say which player cannot play what,
+    `borrowed` which rule sets are judged by weights that were fitted for others: rule set -> variant."""
 
     plan: Plan
     cells: tuple[Cell, ...]
@@ -58,6 +64,7 @@ class Outcome:
     shifts: tuple[tuple[Entrant, str, Shift], ...]
     found: Found | None
     misfits: tuple[str, ...]
+    borrowed: Mapping[str, str]
     versions: tuple[str, ...]
     command: str
 
@@ -79,6 +86,7 @@ def outcome(
 ) -> Outcome:
     """What the games of a folder say; rule sets and players that have none are left out."""
     cells, shifts, misfits = [], [], []
+    borrowed: dict[str, str] = {}
     for player in plan.strengths():
         count = plan.games_of(player.label)
         for entrant in plan.entrants:
@@ -90,6 +98,9 @@ def outcome(
             if measures is None or plan.kind == "search":
                 continue
             cells.append(Cell(entrant, player.label, measures))
+            source = player.borrows(entrant.variant)
+            if source is not None:
+                borrowed[entrant.label] = source
             base = games_in(results, Key(entrant.base, player.label, searching.SELECTION), count)
             gap = shift(base, games)
             if gap is not None:
@@ -103,6 +114,7 @@ def outcome(
         tuple(shifts),
         found,
         tuple(misfits),
+        borrowed,
         tuple(sorted(versions)),
         command_of(plan, folder),
     )
@@ -224,7 +236,18 @@ def shown(outcome: Outcome, *, plain: bool = False) -> list[str]:
     if outcome.shifts:
         lines += ["", *_shown_shifts(outcome)]
     lines += [*agreements_shown(outcome), *(f"not played: {misfit}" for misfit in outcome.misfits)]
+    for source, there in _borrowed(outcome):
+        lines += textwrap.wrap(f"judged by weights fitted for {source}: {there}", 79, subsequent_indent="  ")
     return lines if cells else ["no game is finished"]
+
+
+def _borrowed(outcome: Outcome) -> list[tuple[str, str]]:
+    """Variants, each with the rule sets that are judged by its weights although they are others."""
+    sources = sorted(set(outcome.borrowed.values()))
+    return [
+        (source, ", ".join(label for label, other in outcome.borrowed.items() if other == source))
+        for source in sources
+    ]
 
 
 def _below_headings(table: Sequence[str], headings: Sequence[str]) -> list[str]:
@@ -376,6 +399,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
             ],
         },
         "not_played": list(outcome.misfits),
+        "borrowed_weights": dict(outcome.borrowed),
     }
 
 
@@ -443,6 +467,9 @@ def markdown(outcome: Outcome, figures: Sequence[Path]) -> list[str]:
         lines += ["", f"## {title}", "", *markdown_table(rows)]
     if outcome.misfits:
         lines += ["", "## Not played", "", *(f"- {misfit}" for misfit in outcome.misfits)]
+    if outcome.borrowed:
+        lines += ["", "## Borrowed weights", "", BORROWED, ""]
+        lines += [f"- those of {source}: {there}" for source, there in _borrowed(outcome)]
     if figures:
         lines += ["", "## Figures"]
         for path in figures:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hnefi import players
-from hnefi.engine import evaluators, options
+from hnefi.engine import evaluators, games, options
+from hnefi.engine.evaluators import tafl_weights
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.search.types import Limits, Settings
 from hnefi.engine.wording import shorten
@@ -57,6 +58,13 @@ class Strength:
     def misfit(self, variant: Variant) -> str | None:
         """Why this player cannot play a rule set; None if it can."""
         return self.player.misfit(variant) or evaluators.misfit(self.settings.evaluator, variant)
+
+    def borrows(self, variant: Variant) -> str | None:
+        """The variant for whose rules the weights were fitted by which this player judges others; None for its own."""
+        if self.settings.evaluator not in evaluators.BY_HAND or self.settings.algorithm == "random":
+            return None
+        source = tafl_weights.file_for(variant, evaluators.BY_HAND[self.settings.evaluator])
+        return None if games.find(source).hash == variant.hash else source
 
     def milliseconds(self, size: int) -> float:
         """About what a game costs on a board of this size: for sizes of jobs and the time left, nothing else."""
