@@ -104,6 +104,17 @@ _ALL: Final = (
         "replay", "[SECONDS]", "show the game from its start, one ply every SECONDS seconds", ("replay", "replay 0.5"),
         ("`pause` interrupts it, `stop` ends it.",), group="looking",
     ),
+    Word(
+        "review", "[next|back|NODES]", "let our engine judge every move: ?! ? ?? and, for an only good one, !",
+        ("review", "review next", "review 500000"),
+        (
+            "It goes on beside the game; `stop` ends it and keeps what is known. What it found stands in the game, as",
+            "remarks and variations, and `save` writes them. `review` again shows it all: the moves with a sign,",
+            "the chart of chances, accuracy, missed wins; `review next` and `review back` go from sign to sign,",
+            "`variation` shows what was better. NODES is how far each position is searched (100000).",
+        ),
+        group="looking",
+    ),
     Word("pause", "", "pause or resume a game of engines or a replay", ("pause",), group="looking"),
     Word("step", "", "one ply of a game of engines or a replay", ("step",), group="looking"),
     Word("speed", "SECONDS", "how long a game of engines waits after each ply", ("speed 0", "speed 2"),

@@ -76,6 +76,8 @@ class WordCompleter(Completer):
             return _PLACES
         if word == "variation":
             return ("main", "delete")
+        if word == "review":
+            return ("next", "back")
         if word == "moves":
             return dict.fromkeys(move.source for move in self._view().legal)
         if word == "help":

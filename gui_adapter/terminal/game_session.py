@@ -26,6 +26,7 @@ from .opponents import Opponent, Question, Spec
 from .players import PERSON, Players
 from .positions import Facts, facts_of, special_squares
 from .questions import Questions
+from .review import Review
 from .rules_process import IllegalPosition, RulesProcess, Traffic
 from .saving import Files, game_of, record_of
 from .values import End, Mode, Move, Purpose, SideLetter
@@ -76,6 +77,10 @@ class GameSession:
         self.number = 0
         """Of the game, from 1."""
         self.questions = Questions(events, self._begun, self._answered, self._failed)
+        self.review: Review | None = None
+        """The last review of this game."""
+        self._post = events.post
+        self.events_changed = events.changed
         self._changed = events.changed
         self._tell = events.tell
         self.watcher: Watcher | None = None
@@ -158,6 +163,8 @@ class GameSession:
     @property
     def busy(self) -> bool:
         """Whether something goes on that will end by itself."""
+        if self.reviewing:
+            return True
         asked = self.questions.asked
         if asked is not None:
             return not asked.limits.infinite
@@ -173,7 +180,17 @@ class GameSession:
     @property
     def stoppable(self) -> bool:
         """Whether there is anything that `stop` ends."""
-        return self.questions.asked is not None or self.pace.waiting or self.watcher is not None
+        return (
+            self.questions.asked is not None
+            or self.pace.waiting
+            or self.watcher is not None
+            or self.reviewing
+        )
+
+    @property
+    def reviewing(self) -> bool:
+        """Whether a review goes on."""
+        return self.review is not None and self.review.running
 
     def legal(self, text: str) -> Move | None:
         """The legal move of that name, if there is one."""
@@ -194,6 +211,9 @@ class GameSession:
     def _take(self, game: Game) -> None:
         """`game` is played from now on; nothing of the one before goes on."""
         self.game = game
+        if self.review is not None:
+            self.review.drop()
+            self.review = None
         self.watcher = self.guests = None
         self.number += 1
         self.special = special_squares(game.variant)
@@ -417,6 +437,26 @@ class GameSession:
         """Let our engine say what it would play here."""
         self.questions.ask(self._question(self.players.helper, "hint", limits))
 
+    def begin_review(
+        self, limit: int, told: Callable[[Review], None], speak: Callable[[str], object]
+    ) -> Review:
+        """Let our engine look at every position of the main line; `told` hears of the end, when the tree has it all."""
+
+        def ended(review: Review) -> None:
+            async def event() -> None:
+                if self.review is review:
+                    review.conclude()
+                    self.files.noted(self.record)
+                    told(review)
+                    self._changed()
+
+            self._post(event)
+
+        if self.review is not None:
+            self.review.drop()
+        self.review = Review(self, limit, ended, speak)
+        return self.review
+
     async def analyse(self, lines: int) -> None:
         """Let our engine think about every place that is come to, with so many lines; 0 ends it.
 
@@ -492,6 +532,9 @@ class GameSession:
 
     async def halt(self) -> bool:
         """End what runs; whether anything did."""
+        if self.review is not None and self.review.running:
+            await self.review.stop()
+            return True
         if self.replaying is not None:
             self.replaying = None
             self.looking = self.game.at is not self.game.root.tip()
@@ -518,6 +561,8 @@ class GameSession:
     async def close(self) -> None:
         """End every process; the game is saved if it is unfinished."""
         self.pace.rest()
+        if self.review is not None:
+            await self.review.close()
         await self.questions.close()
         await asyncio.gather(self.rules.close(), self.players.close(), return_exceptions=True)
 

@@ -276,7 +276,7 @@ def compiling_text(progress: Progress) -> str:
 def status(view: View, columns: int, signs: Glyphs = ASCII, notes: Sequence[str] = ()) -> Row:
     """One line, filled: `notes`, then what is played by whom."""
     attackers, defenders = view.names
-    parts = [*([view.compiling] if view.compiling else []), *notes, view.variant]
+    parts = [*filter(None, (view.compiling, view.reviewing)), *notes, view.variant]
     if attackers or defenders:
         parts.append(f"{view.sides[0]}: {attackers}, {view.sides[1]}: {defenders}")
     if view.mode != "play":

@@ -27,7 +27,7 @@ _ALWAYS = (
     "load",
     "watch",
 )
-_PLAYED = ("history", "goto", "variation", "annotate", "replay", "save", "copy")
+_PLAYED = ("history", "goto", "variation", "annotate", "replay", "review", "save", "copy")
 
 
 def view_of(
@@ -67,6 +67,7 @@ def view_of(
         prompt=_prompt(session, question),
         question=question,
         compiling=compiling_of(session),
+        reviewing="" if session.review is None else session.review.progress,
         words=_words(session, question, waiting),
         log=tuple(log),
         place=session.place,

@@ -194,6 +194,8 @@ class Repl:
             parts.append(view.compiling)
         elif not view.ready:
             parts.append("the rules are being loaded")
+        elif view.reviewing:
+            parts.append(f"{view.reviewing}; `stop` ends it")
         elif view.thinking is not None and view.thinking.running:
             parts += panes.thinking_lines(view, columns)[:2] or [f"{view.thinking.who} thinks"]
         else:

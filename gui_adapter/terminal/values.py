@@ -152,7 +152,7 @@ class View:
     plays them, `kinds` what those are; all three in the order attackers, defenders. `ready` is whether the rules are
     loaded: before that there is a board and nothing is legal. `words` are the commands that make sense now, `prompt`
     what the prompt says before its `>`, `question` a yes-or-no question the next line answers, `compiling` what an
-    engine is compiling before it can work, if one does. `clock` is None where
+    engine is compiling before it can work, if one does, `reviewing` how far a review is. `clock` is None where
     nobody plays by one. `level` is the level of our engine, None where it plays otherwise. `place` changes with the
     position.
     """
@@ -179,6 +179,7 @@ class View:
     prompt: str = ""
     question: str | None = None
     compiling: str = ""
+    reviewing: str = ""
     words: tuple[str, ...] = ()
     log: tuple[LogLine, ...] = ()
     place: int = 0

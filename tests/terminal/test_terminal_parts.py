@@ -45,7 +45,7 @@ def test_unique_beginnings() -> None:
     assert command_table.find("analyse").name == "analyze"
     assert command_table.find("analy").name == "analyze"
     assert command_table.find("exit").name == "quit"
-    with pytest.raises(command_table.UnknownWord, match="redo, replay, resign or rules"):
+    with pytest.raises(command_table.UnknownWord, match="redo, replay, resign, review or rules"):
         command_table.find("r")
     with pytest.raises(command_table.UnknownWord, match="did you mean history"):
         command_table.find("histroy")

@@ -508,7 +508,8 @@ def test_a_chart_of_what_is_not_known_has_gaps(analyze: Analyze) -> None:
 def chart_into(path: Path) -> None:
     from played_through import walk
 
-    from hnefi.tools.analyze import verdicts
+    from hnefi.protocol.hosts.assessment.verdicts import Thresholds
+    from hnefi.tools.analyze.values import analysed
 
     game = walk()
-    chart.draw(verdicts.analysed(game, [None] * 5, verdicts.Thresholds()), path, "x", "y")
+    chart.draw(analysed(game, [None] * 5, Thresholds()), path, "x", "y")

@@ -14,10 +14,13 @@ from hnefi.engine.records.record import GameRecord, Ply
 from hnefi.engine.search.types import Limits, Score
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.protocol.answers import InfoLine
-from hnefi.tools.analyze import annotate, notation, single, store, text_chart, values, verdicts
+from hnefi.protocol.hosts.assessment import remarks, text_chart, verdicts
+from hnefi.protocol.hosts.assessment import values as assessment_values
+from hnefi.protocol.hosts.assessment.values import Line, PositionAnalysis, TurningPoint, Verdict
+from hnefi.protocol.hosts.assessment.verdicts import Played, Thresholds
+from hnefi.tools.analyze import annotate, notation, single, store, values
 from hnefi.tools.analyze.run import Watch
-from hnefi.tools.analyze.values import Line, PlayedThrough, PositionAnalysis, TurningPoint, Verdict
-from hnefi.tools.analyze.verdicts import Played, Thresholds
+from hnefi.tools.analyze.values import PlayedThrough
 
 ENDED = Outcome(Side.DEFENDERS, Reason.KING_ESCAPED)
 
@@ -47,7 +50,7 @@ def mate(number: int, moves: tuple[int, ...] = ()) -> Line:
     ],
 )
 def test_a_score_as_a_probability(info: InfoLine, chance: float | None) -> None:
-    assert values.expected(info) == (None if chance is None else pytest.approx(chance, abs=0.0005))
+    assert assessment_values.expected(info) == (None if chance is None else pytest.approx(chance, abs=0.0005))
 
 
 @pytest.mark.parametrize(
@@ -55,16 +58,17 @@ def test_a_score_as_a_probability(info: InfoLine, chance: float | None) -> None:
     [(None, "?"), (0.0, "0 %"), (0.001, "1 %"), (0.5, "50 %"), (0.999, "99 %"), (1.0, "100 %")],
 )
 def test_only_what_is_certain_is_nothing_or_all(chance: float | None, text: str) -> None:
-    assert values.percent(chance) == text
+    assert assessment_values.percent(chance) == text
 
 
 def test_scores_name_the_side_that_they_favour() -> None:
     sides = GAMES["tafl"].sides
     said = [
-        values.score_text(line, 1, sides) for line in (cp(0.6, 35), cp(0.4, -35), cp(0.5), mate(2), mate(-2))
+        assessment_values.score_text(line, 1, sides)
+        for line in (cp(0.6, 35), cp(0.4, -35), cp(0.5), mate(2), mate(-2))
     ]
     assert said == ["defenders +0.35", "attackers +0.35", "even", "defenders win in 2", "attackers win in 2"]
-    assert values.score_text(Line(), 0, sides) == "unknown"
+    assert assessment_values.score_text(Line(), 0, sides) == "unknown"
 
 
 def test_a_look_in_the_view_of_either_side() -> None:
@@ -170,14 +174,14 @@ def test_accuracy_is_a_mean_over_the_moves_that_were_a_choice() -> None:
     looks = [
         PositionAnalysis(ply % 2, (cp((0.6, 0.6, 0.4, 0.6, 0.4)[ply], 0, (best[ply],)),)) for ply in range(5)
     ]
-    found = verdicts.analysed(game, looks, Thresholds())
+    found = values.analysed(game, looks, Thresholds())
     # Attackers: 60 % -> 40 % and 40 % -> 40 %; defenders: 60 % -> 60 % and 60 % -> 60 %.
     assert found.losses == (pytest.approx(0.1), pytest.approx(0.0))
     assert found.accuracy[0] == pytest.approx((verdicts.accuracy(0.2) + 100) / 2, abs=0.01)
     assert [judged.ply for judged in found.turning_points] == [1]
     assert found.counts(0)["blunder"] == 1
     assert found.complete
-    nothing = verdicts.analysed(game, [None] * 5, Thresholds())
+    nothing = values.analysed(game, [None] * 5, Thresholds())
     assert (nothing.accuracy, nothing.losses, nothing.complete) == ((None, None), (None, None), False)
 
 
@@ -203,7 +207,7 @@ def test_lines_are_numbered_and_name_captures() -> None:
 
 def test_the_score_of_a_ply_counts_from_the_ply_on() -> None:
     """A record's mate counts the winner's own moves with this one; scores are the mover's."""
-    score = annotate._score
+    score = remarks.score_of
     assert score(0, PositionAnalysis(1, (cp(0.3, -120),))) == (120, None, 4)
     assert score(0, PositionAnalysis(0, (cp(0.3, -120),))) == (-120, None, 4)
     assert score(0, PositionAnalysis(1, (mate(-2),))) == (None, 3, 4)
@@ -222,7 +226,7 @@ def test_an_annotation_can_be_taken_out_again() -> None:
     game = PlayedThrough(record, game.variant, game.positions, game.name, 1, 1)
     best = [position.legal_moves()[0] for position in game.positions]
     looks = [PositionAnalysis(ply % 2, (cp(0.8, 240, (best[ply],)),)) for ply in range(5)]
-    found = annotate.annotated(verdicts.analysed(game, looks, Thresholds()), "Fake", "nodes 1", 1)
+    found = annotate.annotated(values.analysed(game, looks, Thresholds()), "Fake", "nodes 1", 1)
     assert found.tag("Analysis") == "Fake, nodes 1"
     assert found.plies[1].comment == "mine » blunder: 80 % -> 20 %; better c4c1 (defenders +2.40)"
     assert len(found.plies[1].variations) == 2
@@ -235,11 +239,11 @@ def test_a_sketch_of_the_chances() -> None:
     game = walk()
     chances = (0.5, 1.0, 0.0, None, 0.25)
     looks = [None if chance is None else PositionAnalysis(0, (cp(chance),)) for chance in chances]
-    lines = text_chart.sketch(verdicts.analysed(game, looks, Thresholds()))
+    lines = text_chart.sketch(values.analysed(game, looks, Thresholds()))
     assert [line[11:16].rstrip() for line in lines[:8]] == [
         " █", " █", " █", " █", "██", "██", "██  █", "██ ?█",
     ]  # fmt: skip
-    plain = text_chart.sketch(verdicts.analysed(game, looks, Thresholds()), plain=True)
+    plain = text_chart.sketch(values.analysed(game, looks, Thresholds()), plain=True)
     assert "".join(plain).isascii()
     assert plain[7].endswith("|@@ ?@")
 
@@ -247,7 +251,7 @@ def test_a_sketch_of_the_chances() -> None:
 def test_long_games_have_several_plies_in_a_column() -> None:
     game = walk(("a4a3", "d3c3", "a3a4", "c3d3") * 40)
     looks = [PositionAnalysis(ply % 2, (cp(0.5),)) for ply in range(161)]
-    lines = text_chart.sketch(verdicts.analysed(game, looks, Thresholds()))
+    lines = text_chart.sketch(values.analysed(game, looks, Thresholds()))
     assert max(map(len, lines)) <= 80
     assert lines[-1].split()[:3] == ["0", "30", "60"]
 
@@ -358,3 +362,19 @@ def test_progress_is_told_now_and_then_with_the_time_left() -> None:
         watch.step(f"game 1, ply {ply}", asked=True)
     watch.end()
     assert screen.text == "game 1, ply 4 · 5 of 10 positions · 6.0 s each · ETA 0:30\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "choices", "sign"),
+    [
+        ((cp(0.6, moves=(7,)), cp(0.4, moves=(8,))), 5, "!"),
+        ((cp(0.6, moves=(7,)), cp(0.51, moves=(8,))), 5, ""),
+        ((cp(0.6, moves=(7,)), cp(0.4, moves=(8,))), 1, ""),
+        ((cp(0.6, moves=(7,)),), 5, ""),
+        ((cp(0.6, moves=(8,)), cp(0.4, moves=(7,))), 5, "??"),
+    ],
+)
+def test_a_sign_for_an_only_good_move(lines: tuple[Line, ...], choices: int, sign: str) -> None:
+    after = PositionAnalysis(1, (cp(0.4 if lines[0].moves == (7,) else 0.7),))
+    judged = verdicts.judge(1, Played(0, 7, choices), PositionAnalysis(0, lines), after, Thresholds())
+    assert judged.sign == sign

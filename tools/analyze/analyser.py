@@ -25,12 +25,12 @@ from hnefi.protocol.client import (
     Timeouts,
     own_command,
 )
+from hnefi.protocol.hosts.assessment.values import Line, PositionAnalysis, expected
 from hnefi.protocol.hosts.exit_codes import FAULTS, OURS_FAILED
 
 from ..arena.engine_slot import set_variant
 from ..common import compiling, interrupts
 from .notation import legal_line
-from .values import Line, PositionAnalysis, expected
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from hnefi.engine.regular import replaceable
+from hnefi.protocol.hosts.assessment.values import MoveAssessment, TurningPoint, Verdict, called
 
 from ..common import svg_chart
 from ..common.svg_chart import Curve, Panel, Scale, Sheet, Word, box, width_of
-from .values import Analysed, MoveAssessment, TurningPoint, Verdict, called, end_text
+from .values import Analysed, end_text
 
 FORMATS: Final = (".svg", ".png")
 ROWS: Final = 3

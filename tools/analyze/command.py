@@ -13,8 +13,9 @@ from ..common import interrupts
 from ..common.arguments import add_out, add_plain, add_variant_path, parser, positive
 
 if TYPE_CHECKING:
+    from hnefi.protocol.hosts.assessment.verdicts import Thresholds
+
     from .analyser import Source
-    from .verdicts import Thresholds
 
 NODES = 500_000
 """How far each position is searched where nothing limits it: fixed nodes repeat."""
@@ -128,7 +129,7 @@ def _source(options: argparse.ArgumentParser, arguments: argparse.Namespace, lin
 
 def thresholds(text: str) -> Thresholds:
     """`5,10,20`, as the type of an argument."""
-    from .verdicts import read_thresholds
+    from hnefi.protocol.hosts.assessment.verdicts import read_thresholds
 
     try:
         return read_thresholds(text)

@@ -19,6 +19,7 @@ from hnefi.engine.records.rule_sets import finder
 from hnefi.engine.records.text import Game, RecordError
 from hnefi.engine.squares import MAX_SIZE
 from hnefi.protocol.client import EngineError
+from hnefi.protocol.hosts.assessment.verdicts import Thresholds
 from hnefi.protocol.hosts.exit_codes import DONE, INTERRUPTED, STORAGE, USAGE, code_of
 from hnefi.protocol.hosts.text_table import encodable, safe
 
@@ -31,7 +32,6 @@ from .replay import games_of, walk
 from .run import GaveUp, Watch, Work
 from .store import Progress, StoreError, beside, digest
 from .values import Analysed
-from .verdicts import Thresholds
 
 PROBLEM = (RecordError, StoreError, chart.ChartError)
 

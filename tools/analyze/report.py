@@ -7,22 +7,20 @@ from typing import Any, Final
 
 from hnefi.engine.moves_text import format_move
 from hnefi.engine.records.record import sorted_squares
-from hnefi.protocol.hosts.text_table import flow, safe, table
-
-from .notation import numbered, place
-from .text_chart import LEGEND, sketch
-from .values import (
-    Analysed,
+from hnefi.protocol.hosts.assessment.text_chart import LEGEND, rates, sides_table, sketch
+from hnefi.protocol.hosts.assessment.values import (
     Line,
     MoveAssessment,
     PositionAnalysis,
     Verdict,
     called,
-    end_text,
-    line_to_json,
     percent,
     score_text,
 )
+from hnefi.protocol.hosts.text_table import flow, safe, table
+
+from .notation import numbered, place
+from .values import Analysed, end_text, line_to_json
 
 LINE_SHOWN: Final = 4
 """Plies of the better line in a table."""
@@ -94,19 +92,6 @@ def moves_table(game: Analysed, shown: Sequence[MoveAssessment]) -> list[str]:
     return table(head, rows, left=(0, 4, 5), free=5)
 
 
-def sides_table(game: Analysed) -> list[str]:
-    """Accuracy, mean loss and the verdicts that were given, side by side."""
-    rates = [_rates(game, side) for side in (0, 1)]
-    counts = [game.counts(side) for side in (0, 1)]
-    rows = [("accuracy", rates[0][0], rates[1][0]), ("points lost a move", rates[0][1], rates[1][1])]
-    rows += [
-        (word, str(counts[0][word]), str(counts[1][word]))
-        for word in counts[0]
-        if any(count[word] for count in counts)
-    ]
-    return table(("", *game.walk.sides), rows, left=(0,), free=0)
-
-
 def turning_lines(game: Analysed) -> list[str]:
     """The turning points, the `TURNING` that cost most, in the order of the game."""
     found = game.turning_points
@@ -115,11 +100,6 @@ def turning_lines(game: Analysed) -> list[str]:
     if len(found) > TURNING:
         said.append(f"and {len(found) - TURNING} that cost less")
     return flow([f"turning points: {said[0]}", *said[1:]]) if said else ["turning points: none"]
-
-
-def _rates(game: Analysed, side: int) -> tuple[str, str]:
-    accuracy, loss = game.accuracy[side], game.losses[side]
-    return "-" if accuracy is None else f"{accuracy:.1f} %", "-" if loss is None else f"{100 * loss:.1f}"
 
 
 def _short(game: Analysed, judged: MoveAssessment) -> str:
@@ -142,8 +122,8 @@ def games_table(found: Sequence[Analysed]) -> list[str]:
                 str(game.walk.number),
                 str(len(game.judged)),
                 game.walk.record.result or "*",
-                _rates(game, 0)[0],
-                _rates(game, 1)[0],
+                rates(game, 0)[0],
+                rates(game, 1)[0],
                 *map(str, counts),
                 str(len(game.turning_points)),
             )

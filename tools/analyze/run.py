@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from hnefi.protocol.hosts.assessment.values import PositionAnalysis
+from hnefi.protocol.hosts.assessment.verdicts import Thresholds
+
 from ..common.live import Live, duration
 from .analyser import Analyser
 from .store import Progress
-from .values import Analysed, PlayedThrough, PositionAnalysis
-from .verdicts import Thresholds, analysed
+from .values import Analysed, PlayedThrough, analysed
 
 if TYPE_CHECKING:
     from ..common.live import Stream

@@ -15,6 +15,7 @@ from hnefi.engine.catalogue import GAMES
 from hnefi.engine.search.types import Limits
 from hnefi.engine.wording import shorten
 from hnefi.protocol.client import EngineError
+from hnefi.protocol.hosts.assessment.values import PositionAnalysis, called
 from hnefi.protocol.hosts.exit_codes import DONE, INTERRUPTED, USAGE
 from hnefi.protocol.hosts.text_table import encodable, safe, table
 
@@ -22,7 +23,6 @@ from ..common.arguments import find_variant
 from .analyser import Analyser, Refused, Source, failed, until_interrupted
 from .notation import numbered
 from .report import line_text, look_json
-from .values import PositionAnalysis, called
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position

@@ -16,9 +16,10 @@ from typing import IO, Any, Final
 from hnefi.engine import durable
 from hnefi.engine.regular import open_regular
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.assessment.values import PositionAnalysis
 
 from ..arena.store import write_file
-from .values import PositionAnalysis, look_from_json, look_to_json
+from .values import look_from_json, look_to_json
 
 FORMAT: Final = 1
 SUFFIX: Final = ".progress.jsonl"

@@ -1,11 +1,15 @@
-"""The chart at a terminal: the first side's chances through the game as columns of blocks, mistakes marked below."""
+"""A game's analysis at a terminal: accuracy side by side; the chart, the first side's chances as columns of blocks.
+
+Mistakes are marked below the chart.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from .values import Analysed, MoveAssessment, TurningPoint, Verdict
+from ..text_table import table
+from .values import Assessed, MoveAssessment, TurningPoint, Verdict
 
 ROWS: Final = 8
 WIDEST: Final = 66
@@ -18,7 +22,7 @@ TURNS: Final = {TurningPoint.MISSED: "w", TurningPoint.THROWN: "T", TurningPoint
 LEGEND: Final = "i inaccuracy, m mistake, b blunder, w missed win, T thrown win, A allowed win"
 
 
-def sketch(game: Analysed, *, plain: bool = False) -> list[str]:
+def sketch(game: Assessed, *, plain: bool = False) -> list[str]:
     """The chart as lines; `plain` draws it with ASCII characters. Longer games have several plies in a column."""
     chances = [None if look is None else look.chance(0) for look in game.looks]
     per = -(-len(chances) // WIDEST)
@@ -34,7 +38,7 @@ def sketch(game: Analysed, *, plain: bool = False) -> list[str]:
     for side in (0, 1):
         marks = _marks(game, side, per, len(columns))
         if marks.strip():
-            lines.append(f"{game.walk.sides[side]:>{LABEL}} {_bar(plain)}{marks.rstrip()}")
+            lines.append(f"{game.sides[side]:>{LABEL}} {_bar(plain)}{marks.rstrip()}")
     lines.append(" " * (LABEL + 2) + _scale(len(columns), per))
     return lines
 
@@ -57,7 +61,7 @@ def _cell(height: int | None, row: int, blocks: str) -> str:
     return blocks[max(0, min(8, height - 8 * row))]
 
 
-def _marks(game: Analysed, side: int, per: int, count: int) -> str:
+def _marks(game: Assessed, side: int, per: int, count: int) -> str:
     """One character a column: the worst that a side did there."""
     signs = [" "] * count
     worst = [(-1, -1.0)] * count
@@ -81,3 +85,22 @@ def _scale(count: int, per: int) -> str:
     for column in range(0, count, 10):
         text = text.ljust(column) + str(column * per)
     return text + " (ply)"
+
+
+def sides_table(game: Assessed) -> list[str]:
+    """Accuracy, mean loss and the verdicts that were given, side by side."""
+    told = [rates(game, side) for side in (0, 1)]
+    counts = [game.counts(side) for side in (0, 1)]
+    rows = [("accuracy", told[0][0], told[1][0]), ("points lost a move", told[0][1], told[1][1])]
+    rows += [
+        (word, str(counts[0][word]), str(counts[1][word]))
+        for word in counts[0]
+        if any(count[word] for count in counts)
+    ]
+    return table(("", *game.sides), rows, left=(0,), free=0)
+
+
+def rates(game: Assessed, side: int) -> tuple[str, str]:
+    """A side's accuracy and mean loss in words."""
+    accuracy, loss = game.accuracy[side], game.losses[side]
+    return "-" if accuracy is None else f"{accuracy:.1f} %", "-" if loss is None else f"{100 * loss:.1f}"

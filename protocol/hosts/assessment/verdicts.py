@@ -9,10 +9,9 @@ from typing import Final
 
 from .values import (
     MISTAKES,
-    Analysed,
+    Assessed,
     Line,
     MoveAssessment,
-    PlayedThrough,
     PositionAnalysis,
     TurningPoint,
     Verdict,
@@ -89,11 +88,20 @@ def judge(
         return MoveAssessment(ply, side, move, Verdict.UNKNOWN, None, had, has, None, best)
     if played.choices == 1 or own:
         verdict = Verdict.FORCED if played.choices == 1 else Verdict.BEST
-        return MoveAssessment(ply, side, move, verdict, None, had, has, 0.0)
+        found = verdict is Verdict.BEST and _only_good(before, thresholds)
+        return MoveAssessment(ply, side, move, verdict, None, had, has, 0.0, found=found)
     loss = max(0.0, had - has)
     verdict = thresholds.verdict(loss)
     turn = _turn(before.proven(side), after.proven(side), has, verdict)
     return MoveAssessment(ply, side, move, verdict, turn, had, has, loss, best)
+
+
+def _only_good(before: PositionAnalysis, thresholds: Thresholds) -> bool:
+    """Whether the second of the best lines is a mistake already."""
+    chances = [line.probability for line in before.lines[:2]]
+    if len(chances) < 2 or chances[0] is None or chances[1] is None:
+        return False
+    return 100.0 * (chances[0] - chances[1]) >= thresholds.mistake
 
 
 def _turn(before: int, after: int, chance: float, verdict: Verdict) -> TurningPoint | None:
@@ -108,23 +116,19 @@ def accuracy(loss: float) -> float:
     return max(0.0, min(100.0, HEIGHT * math.exp(-STEEPNESS * 100.0 * loss) - DEPTH))
 
 
-def analysed(
-    walk: PlayedThrough, looks: Sequence[PositionAnalysis | None], thresholds: Thresholds
-) -> Analysed:
-    """Everything about a game that follows from the looks at its positions."""
+def assessed(
+    played: Sequence[Played],
+    looks: Sequence[PositionAnalysis | None],
+    thresholds: Thresholds,
+    sides: tuple[str, str],
+) -> Assessed:
+    """Everything about a game that follows from the looks at its positions, one more than moves were played."""
     judged = tuple(
-        judge(
-            ply,
-            Played(position.side, one.move, len(position.legal_moves())),
-            looks[ply - 1],
-            looks[ply],
-            thresholds,
-        )
-        for ply, (one, position) in enumerate(zip(walk.record.plies, walk.positions, strict=False), start=1)
+        judge(ply, one, looks[ply - 1], looks[ply], thresholds) for ply, one in enumerate(played, start=1)
     )
     mean = [_mean([accuracy(loss) for loss in _losses(judged, side)]) for side in (0, 1)]
     lost = [_mean(_losses(judged, side)) for side in (0, 1)]
-    return Analysed(walk, tuple(looks), judged, (mean[0], mean[1]), (lost[0], lost[1]))
+    return Assessed(tuple(looks), judged, (mean[0], mean[1]), (lost[0], lost[1]), sides)
 
 
 def _losses(judged: Sequence[MoveAssessment], side: int) -> list[float]:

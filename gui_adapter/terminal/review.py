@@ -1,0 +1,300 @@
+"""The review of a game: our engine looks at every position of its main line, and each move is judged by what it lost.
+
+What is asked goes on beside the game, in a task of its own; what came of it enters the tree in the task that owns the
+game. A review that is stopped keeps what it has found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from hnefi.engine.catalogue import GAMES
+from hnefi.engine.records.record import PLY_LIMIT
+from hnefi.engine.search.types import Limits
+from hnefi.engine.sides import Outcome, Reason, Side
+from hnefi.engine.squares import move_name
+from hnefi.protocol.client import Answer, EngineError
+from hnefi.protocol.hosts.assessment import remarks, text_chart
+from hnefi.protocol.hosts.assessment.values import (
+    Assessed,
+    Line,
+    MoveAssessment,
+    PositionAnalysis,
+    TurningPoint,
+    called,
+    expected,
+)
+from hnefi.protocol.hosts.assessment.verdicts import Played, Thresholds, assessed, better_lines
+
+from .game import Node, next_side
+from .opponents import Question
+from .positions import Facts, move_number
+from .rules_process import IllegalPosition
+
+if TYPE_CHECKING:
+    from .game_session import GameSession
+
+NODES: Final = 100_000
+"""How far each position is searched where nothing else is said."""
+LINES: Final = 2
+"""A second line tells whether there was another good move."""
+FAILURES: Final = 3
+"""Positions in a row without an answer after which the engine is not asked any more."""
+
+
+class Review:
+    """One review. `nodes` are the places of the main line, the start among them; `done` of them are known."""
+
+    def __init__(
+        self,
+        session: GameSession,
+        limit: int,
+        ended: Callable[[Review], None],
+        speak: Callable[[str], object],
+    ) -> None:
+        self.nodes = [session.game.root, *session.game.root.tip().line()]
+        self.limit = limit
+        self.done = 0
+        self.running = True
+        self.failure = ""
+        self.result: Assessed | None = None
+        self._session = session
+        self._variant = session.variant
+        self._start = session.game.start
+        self._game = session.number
+        self._ended = ended
+        self._speak = speak
+        self._wanted = True
+        self._facts: list[Facts] = []
+        self._looks: list[PositionAnalysis | None] = [None] * len(self.nodes)
+        self._better: dict[int, list[tuple[str, tuple[str, ...]]]] = {}
+        """By the ply that was played instead: the better line, each move with its captures."""
+        self._task = asyncio.ensure_future(self._run())
+
+    @property
+    def progress(self) -> str:
+        """How far it is: `review 12 of 41`; empty when it is over."""
+        return f"review {self.done} of {len(self.nodes)}" if self.running else ""
+
+    @property
+    def current(self) -> bool:
+        """Whether the main line still is the one that was looked at."""
+        return [self._session.game.root, *self._session.game.root.tip().line()] == self.nodes
+
+    async def stop(self) -> None:
+        """Let it end with what is known."""
+        self._wanted = False
+        await self._session.players.helper.halt()
+
+    def drop(self) -> None:
+        """Nobody wants to know any more."""
+        self._wanted = self.running = False
+        self._task.cancel()
+
+    async def close(self) -> None:
+        """End it, and wait until nothing runs."""
+        self.drop()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    # What is asked
+
+    async def _run(self) -> None:
+        try:
+            await self._look_at_all()
+            await self._play_better_lines()
+        except (EngineError, IllegalPosition, ValueError, OSError) as error:
+            self.failure = str(error)
+        self.running = False
+        self._ended(self)
+
+    async def _look_at_all(self) -> None:
+        moves: list[str] = []
+        failures = 0
+        quarter = -(-len(self.nodes) // 4)
+        for ply, node in enumerate(self.nodes):
+            moves += [node.text] if ply else []
+            facts = node.facts
+            if facts is None or not facts.asked:
+                facts = await self._session.rules.facts(self._variant, self._start, moves)
+            self._facts.append(facts)
+            try:
+                look = await self._look(facts, tuple(moves))
+                failures = 0
+            except EngineError as error:
+                failures += 1
+                if failures == FAILURES:
+                    raise
+                look = PositionAnalysis("ad".index(facts.side), problem=str(error))
+            if not self._wanted:
+                return
+            self._looks[ply] = look
+            self.done = ply + 1
+            if self.done % quarter == 0 and self.done < len(self.nodes):
+                self._speak(f"Review: {self.done} of {len(self.nodes)} positions.")
+            self._session.events_changed()
+
+    async def _look(self, facts: Facts, moves: tuple[str, ...]) -> PositionAnalysis | None:
+        side = "ad".index(facts.side)
+        if facts.result is not None and facts.reason is not None:
+            winner = None if facts.result == "draw" else Side.of(facts.result)
+            return PositionAnalysis(side, outcome=Outcome(winner, Reason(facts.reason)))
+        helper = self._session.players.helper
+        question = Question(
+            helper,
+            "analysis",
+            facts.side,
+            self._variant,
+            self._game,
+            self._start,
+            moves,
+            Limits(nodes=self.limit),
+            self._session.players.seed,
+            LINES,
+        )
+        answer = await helper.think(question, lambda: self._wanted, lambda _: None)
+        return None if answer is None else _read(answer, facts, side)
+
+    async def _play_better_lines(self) -> None:
+        """Ask the rules about the lines that are going to be variations; what they refuse is cut off."""
+        for judged in self._assessed().judged:
+            before = self._looks[judged.ply - 1]
+            for line in () if before is None else better_lines(judged, before, 1):
+                moves = [node.text for node in self.nodes[1 : judged.ply]]
+                facts = self._facts[judged.ply - 1]
+                found: list[tuple[str, tuple[str, ...]]] = []
+                for text in map(move_name, line.moves):
+                    if found:
+                        facts = await self._session.rules.facts(self._variant, self._start, moves)
+                    move = next((move for move in facts.legal if move.text == text), None)
+                    if move is None:
+                        break
+                    found.append((text, move.captures))
+                    moves.append(text)
+                self._better[judged.ply] = found
+
+    def _assessed(self) -> Assessed:
+        played = [
+            Played("ad".index(node.side), move_number(node.text), self._choices(ply))
+            for ply, node in enumerate(self.nodes[1:])
+        ]
+        return assessed(played, self._looks, Thresholds(), GAMES[self._variant.game].sides)
+
+    # What comes of it
+
+    def conclude(self) -> None:
+        """Write everything into the tree: scores, remarks, better lines, accuracy. In the task that owns the game."""
+        self.result = self._assessed()
+        for judged, node in zip(self.result.judged, self.nodes[1:], strict=True):
+            self._annotate(judged, node)
+        game = self._session.game
+        name = self._session.players.helper.name
+        game.tags = tuple(remarks.with_tags(game.tags, self.result, name, f"{self.limit} nodes"))
+
+    def _choices(self, ply: int) -> int:
+        """How many moves there were to choose from; two where the position was not looked at."""
+        return len(self._facts[ply].legal) if ply < len(self._facts) else 2
+
+    def _annotate(self, judged: MoveAssessment, node: Node) -> None:
+        before, after = self._looks[judged.ply - 1], self._looks[judged.ply]
+        if before is None or after is None:
+            return
+        node.cp, node.mate, node.depth = remarks.score_of(judged.side, after)
+        node.comment = remarks.without_remark(node.comment)
+        if judged.sign:
+            node.comment = remarks.with_remark(node.comment, self.said(judged))
+        for line in better_lines(judged, before, 1):
+            self._grow(node, line, self._better.get(judged.ply, []))
+
+    def _grow(self, node: Node, line: Line, better: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+        """A better line as a variation, but for one that is there."""
+        game, parent = self._session.game, node.parent
+        assert parent is not None
+        if not better or game.size + len(better) > PLY_LIMIT:
+            return
+        if any(child.text == better[0][0] for child in parent.children):
+            return
+        for number, (text, captures) in enumerate(better):
+            grown = Node(text, next_side(parent, move_number(text)), parent, parent.ply + 1, captures)
+            if number == 0:
+                grown.comment, grown.cp, grown.mate, grown.depth = (
+                    remarks.SIGN,
+                    line.cp,
+                    line.mate,
+                    line.depth,
+                )
+            parent.children.append(grown)
+            game.size += 1
+            parent = grown
+
+    # What is told
+
+    def said(self, judged: MoveAssessment) -> str:
+        """`?? blunder: 62 % -> 12 %; better d3a3xa2 (defenders +0.35)`."""
+        assert self.result is not None
+        if judged.found:
+            return f"{judged.sign} the only good move: everything else was a mistake"
+        better = ""
+        if judged.best is not None:
+            text = move_name(judged.best.moves[0])
+            legal = {move.text: move.long for move in self._facts[judged.ply - 1].legal}
+            better = legal.get(text, text)
+        return f"{judged.sign} {remarks.sentence(judged, better, self.result.sides)}"
+
+    def remarkable(self) -> list[MoveAssessment]:
+        """The moves that got a sign."""
+        assert self.result is not None
+        return [judged for judged in self.result.judged if judged.sign]
+
+    def report(self, *, plain: bool) -> Iterator[str]:
+        """Everything: the remarkable moves, the chart of chances, accuracy side by side."""
+        result = self.result
+        assert result is not None
+        for judged in self.remarkable():
+            node = self.nodes[judged.ply]
+            move = node.text + "".join(f"x{square}" for square in node.captures or ())
+            yield f"{judged.ply:>4}  {move} ({result.sides[judged.side]}) {self.said(judged)}"
+        if not self.remarkable():
+            yield "No move lost enough to be remarked on."
+        yield ""
+        yield f"What {called(result.sides[0])} may expect, ply by ply:"
+        yield from text_chart.sketch(result, plain=plain)
+        if any(judged.noted for judged in result.judged):
+            yield text_chart.LEGEND
+        yield ""
+        yield from text_chart.sides_table(result)
+        yield from self.summary()[1:]
+
+    def summary(self) -> Sequence[str]:
+        """A few lines: how exactly both sides played, and what became of wins."""
+        result = self.result
+        assert result is not None
+        rates = [f"{side} {text_chart.rates(result, number)[0]}" for number, side in enumerate(result.sides)]
+        said = [f"Accuracy: {', '.join(rates)}."]
+        lost = [
+            judged for judged in result.judged if judged.turn in (TurningPoint.MISSED, TurningPoint.THROWN)
+        ]
+        if lost:
+            plies = ", ".join(f"ply {judged.ply} ({result.sides[judged.side]})" for judged in lost[:8])
+            said.append(f"Missed wins: {plies}{' …' if len(lost) > 8 else ''}.")
+        unknown = sum(look is None or bool(look.problem) for look in result.looks)
+        if unknown:
+            said.append(f"Not looked at: {unknown} of {len(result.looks)} positions.")
+        if self.failure:
+            said.append(f"Our engine failed: {self.failure}.")
+        return said
+
+
+def _read(answer: Answer, facts: Facts, side: int) -> PositionAnalysis:
+    """An answer as a look; a line whose first move is illegal counts for its score alone."""
+    legal = {move.text for move in facts.legal}
+    lines: list[Line] = []
+    for info in answer.infos[:LINES]:
+        words = info.pv[: remarks.SHOWN] if info.pv and info.pv[0] in legal else ()
+        cp, mate = (None, None) if info.score is None else (info.score.cp, info.score.mate)
+        if words or not lines:
+            lines.append(Line(tuple(map(move_number, words)), expected(info), cp, mate, info.depth))
+    if not lines or lines[0].probability is None:
+        return PositionAnalysis(side, problem="answered without a score")
+    return PositionAnalysis(side, tuple(lines))
