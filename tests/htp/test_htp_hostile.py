@@ -1,0 +1,79 @@
+"""`hnefi htp` and the hostile set: a controller, a light server, and wrapped engines of both kinds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hostile import LIVES, Far, Near, far, near, unread
+from htp_parts import RANDOM, free_address
+
+pytestmark = pytest.mark.process
+
+MOVE = "play attacker d1 d2\\n"
+SAYS = "uti\nposition startpos\ngo movetime 100\n"
+STDIO = Far(
+    ("htp", "--wrap", "{peer}"),
+    "stdio",
+    (
+        "protocol_version=>= board_size play generate_move\\n= 1-beta\\n",
+        "board_size=>= \\n",
+        "board_size=>= \\n",
+        f"generate_move=>= {MOVE}",
+    ),
+    {
+        "garbage": LIVES, "bytes": LIVES, "overlong": LIVES, "endless": LIVES, "vanish": 3, "deaf": LIVES,
+        "twice": LIVES, "flood": LIVES,
+    },
+    SAYS,
+)  # fmt: skip
+CONNECTING = Far(
+    ("htp", "--wrap", "{peer}"),
+    "connect={host}:49152",
+    (f"generate_move=>{MOVE}",),
+    {
+        "garbage": 3, "bytes": LIVES, "overlong": 3, "endless": 3, "vanish": 3, "deaf": LIVES,
+        "twice": LIVES, "flood": LIVES,
+    },
+    SAYS,
+)  # fmt: skip
+SERVER = {
+    "garbage": 3, "bytes": LIVES, "overlong": 3, "endless": 3, "vanish": 3, "deaf": LIVES, "twice": 3,
+    "flood": 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", STDIO.status)
+def test_an_engine(tmp_path: Path, kind: str) -> None:
+    far(STDIO, kind, tmp_path)
+
+
+@pytest.mark.parametrize("kind", CONNECTING.status)
+def test_an_engine_that_connects(tmp_path: Path, kind: str) -> None:
+    far(CONNECTING, kind, tmp_path)
+
+
+@pytest.mark.parametrize("kind", SERVER)
+def test_a_server(tmp_path: Path, kind: str) -> None:
+    address = free_address()
+    case = Far(
+        ("htp", "--connect", address, *RANDOM),
+        f"listen={address}:49152",
+        ("=>generate_move attacker\\n", "play attacker=>generate_move attacker\\n"),
+        SERVER,
+    )
+    far(case, kind, tmp_path)
+
+
+def test_a_controller(tmp_path: Path) -> None:
+    near(Near(("htp", *RANDOM, "--log-level", "error"), "name\n", "= hnefi"), tmp_path)
+
+
+def test_whoever_drives_a_wrapped_engine(tmp_path: Path) -> None:
+    near(Near(("htp", "--wrap", "cat", "--log-level", "error"), "uti\n", "utiok"), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("htp", *RANDOM), ("htp", "--wrap", "cat")])
+def test_nobody_reads(tmp_path: Path, words: tuple[str, ...]) -> None:
+    unread(words, b"list_commands\nuti\n" * 500, tmp_path)
