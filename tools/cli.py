@@ -79,6 +79,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "hnefi.tools.tactics.command",
         "positions with proven wins and losses: solved by an engine, proven again, found",
     ),
+    "solve": (
+        "hnefi.tools.solve.command",
+        "small boards solved: the exact value of every position, as a table that answers",
+    ),
     "completion": ("hnefi.tools.completion", "has bash, zsh or fish complete the words of hnefi"),
     "warmup": ("hnefi.tools.warmup", "compile every kernel now rather than at the first start"),
 }

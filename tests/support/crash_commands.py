@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ladder_parts import tiny
+from solve_parts import TINY
 
 from hnefi.tools.arena.report import Stored
 from hnefi.tools.arena.store import run_digest
@@ -83,6 +84,10 @@ def with_plan(where: Path) -> None:
         (where / "run/plan.json").write_text(json.dumps(plan.as_json()))
 
 
+def with_board(where: Path) -> None:
+    (where / "tiny.toml").write_text(TINY)
+
+
 def with_game(where: Path) -> None:
     (where / "game.tafl").write_text(GAME)
 
@@ -113,6 +118,12 @@ COMMANDS = {
     "ladder": Command("ladder run --ladder tiny.toml --jobs 2 --plain --out run", climbed, with_ladder),
     "analyze": Command(
         "analyze game.tafl --nodes 2000 --independent -o out.tafl", analysed, with_game, done=analysis_done
+    ),
+    "solve": Command(
+        "solve tiny.toml --jobs 2 --plain --out run.taflbase",
+        lambda where: sums(where, "*.taflbase", "*.part/*"),
+        with_board,
+        done=lambda where: (where / "run.taflbase").exists(),
     ),
     "arena": Command(
         "arena random-blind random-terminal --variant brandubh --pairs 4 --nodes 50 --concurrency 2 --seed 3"

@@ -57,6 +57,27 @@ def image_key(s, squares):
     return key
 
 
+@kernel
+def standing_outcome(s):
+    """The outcome of a position by what stands on the board, however it came to be there; 0 if the game goes on."""
+    king = s.king
+    if s.opentafl:
+        return opentafl_end(s, king == 0, True)
+    if king == 0:
+        return KING_CAPTURED
+    if s.goal[king]:
+        return KING_ESCAPED
+    if s.exit_fort and s.edge[king] and fort_holds(s):
+        return EXIT_FORT
+    if s.encirclement and is_surrounded(s):
+        return SURROUNDED
+    if s.count[ATTACKERS] == 0 and s.capture_all:
+        return ALL_CAPTURED
+    if s.sealed and sealed(s):
+        return SEALED
+    return 0
+
+
 @entry
 def set_up(s, start_counts):
     """Fill lists, key and history from `s.board` and the counters; judge the position as one without history.
@@ -89,24 +110,8 @@ def set_up(s, start_counts):
         s.keys[0] = s.key
         if s.repetition_board and s.side:
             s.keys[0] = s.key ^ s.side_zobrist
-    king = s.king
-    if s.opentafl:
-        s.outcome = opentafl_end(s, king == 0, True)
-        if s.outcome == 0 and not can_move(s):
-            s.outcome = no_move_outcome(s)
-    elif king == 0:
-        s.outcome = KING_CAPTURED
-    elif s.goal[king]:
-        s.outcome = KING_ESCAPED
-    elif s.exit_fort and s.edge[king] and fort_holds(s):
-        s.outcome = EXIT_FORT
-    elif s.encirclement and is_surrounded(s):
-        s.outcome = SURROUNDED
-    elif s.count[ATTACKERS] == 0 and s.capture_all:
-        s.outcome = ALL_CAPTURED
-    elif s.sealed and sealed(s):
-        s.outcome = SEALED
-    elif not can_move(s):
+    s.outcome = standing_outcome(s)
+    if s.outcome == 0 and not can_move(s):
         s.outcome = no_move_outcome(s)
 
 

@@ -1,0 +1,166 @@
+"""Games in which no position comes back (hex, hexapawn), solved by depth-first search with a table of all positions.
+
+The table has the full 64-bit key of every position and what it is worth; it never forgets, and where it is full the
+search gives up. Two positions with the same key would be taken for one: with `n` positions that happens with a
+probability of about `n * n / 2**64`, one in fifty thousand for twenty million.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..compile.jit import entry, inline, kernel
+from ..games.base_position import Position
+from ..games.interface import adjudicate, generate, make, no_move_outcome, undo
+from ..sides import Side
+
+LOST, DRAWN, WON = range(3)
+"""What a position is worth for the player to move, the lowest bits of a value; above them the plies to the end, and
+1 is added, so that no value is 0."""
+ENTRY = 10
+"""Bytes of the table for each place."""
+
+WORK = np.dtype(
+    [
+        ("mask", "i8"),  # places of the table - 1
+        ("room", "i8"),  # positions that may still be stored
+        ("stored", "i8"),
+        ("shortest", "i8"),  # 1: distances, too; 0: the first winning move is enough
+    ],
+    align=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """Who wins (None: a draw), in how many plies, which first moves keep that, and the positions that were looked at.
+
+    `plies` is None where distances were not asked for.
+    """
+
+    winner: Side | None
+    plies: int | None
+    moves: tuple[int, ...]
+    positions: int
+
+
+class OutOfMemory(RuntimeError):
+    """The table is full."""
+
+
+@kernel
+def place_of(td, keys, key):
+    """The place of a position in the table, or the empty one where it belongs."""
+    at = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & td.mask
+    while keys[at] != key and keys[at] != np.uint64(0):
+        at = (at + 1) & td.mask
+    return at
+
+
+@inline
+def ended(outcome, side, plies):
+    """The value for `side` of a game that ends with this outcome in so many plies."""
+    winner = (outcome >> 8) - 1
+    worth = DRAWN if winner == 2 else WON if winner == side else LOST
+    return 1 + (worth | plies << 2)
+
+
+@inline
+def seen_before(value):
+    """A value for the other player, one ply earlier; 0 stays 0."""
+    return 1 + ((WON - (value - 1 & 3)) | ((value - 1 >> 2) + 1) << 2) if value else 0
+
+
+@kernel
+def worth_of(s, td, keys, values, top):
+    """The value of an undecided position for the player to move; 0 where the table is full."""
+    # No key is 0, which stands for an empty place.
+    key = s.key | np.uint64(1) << np.uint64(63)
+    at = place_of(td, keys, key)
+    if keys[at] == key:
+        return int(values[at])
+    end = generate(s, top)
+    side = s.side
+    best = 0
+    if end == top:
+        best = ended(no_move_outcome(s), side, 0)
+    for i in range(top, end):
+        make(s, int(s.moves[i]))
+        outcome = s.outcome
+        if outcome == 0:
+            outcome = adjudicate(s, -1)
+        if outcome:
+            value = ended(outcome, side, 1)
+        else:
+            value = seen_before(worth_of(s, td, keys, values, end))
+        undo(s)
+        if value == 0:
+            return 0
+        if best == 0 or better(value, best):
+            best = value
+            if not td.shortest and best - 1 & 3 == WON:
+                break
+    if td.room == 0:
+        return 0
+    td.room -= 1
+    td.stored += 1
+    at = place_of(td, keys, key)
+    keys[at] = key
+    values[at] = best
+    return best
+
+
+@kernel
+def better(one, other):
+    """Whether the player to move prefers one value: the sooner win, the later loss."""
+    worth = one - 1 & 3
+    if worth != other - 1 & 3:
+        return worth > other - 1 & 3
+    return one < other if worth == WON else one > other
+
+
+@entry
+def value_after(s, td, keys, values, move):
+    """What a move of the root is worth for the player who makes it; 0 where the table is full."""
+    side = s.side
+    make(s, move)
+    outcome = s.outcome
+    if outcome == 0:
+        outcome = adjudicate(s, -1)
+    if outcome:
+        value = ended(outcome, side, 1)
+    else:
+        # Not the constant: numba would compile the search once more for a literal argument.
+        value = seen_before(worth_of(s, td, keys, values, side - side))
+    undo(s)
+    return value
+
+
+def solve(position: Position, mib: int, *, shortest: bool) -> Solved:
+    """The exact value of a position of a game that cannot come back to a position; OutOfMemory if `mib` are too few."""
+    if position.outcome is not None:
+        return Solved(position.outcome.winner, 0, (), 0)
+    places = 1 << ((mib << 20) // ENTRY).bit_length() - 1
+    keys, values = np.zeros(places, np.uint64), np.zeros(places, np.uint16)
+    work = np.zeros(1, WORK).view(np.recarray)
+    work[0]["mask"] = places - 1
+    work[0]["room"] = places - places // 8
+    work[0]["shortest"] = shortest
+    state = position.new_record()[0]
+    found: dict[int, int] = {}
+    for move in position.legal_moves():
+        value = int(value_after(state, work[0], keys, values, move))
+        if value == 0:
+            raise OutOfMemory(
+                f"more than {int(work[0]['stored'])} positions, which is all that {mib} MiB hold"
+            )
+        found[move] = value - 1
+    most = max(value & 3 for value in found.values())
+    lengths = [value >> 2 for value in found.values() if value & 3 == most]
+    plies = min(lengths) if most == WON else max(lengths)
+    moves = tuple(move for move, value in found.items() if value & 3 == most)
+    side = Side(position.side)
+    winner = None if most == DRAWN else side if most == WON else side.other
+    return Solved(winner, plies if shortest else None, moves, int(work[0]["stored"]))

@@ -1,0 +1,106 @@
+"""Which rule sets have exact values without their history, and what endless play is worth in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..games.tafl.variant import Variant
+
+LARGEST = 7
+"""The largest board that is numbered: its squares fit into a word of bits."""
+MOST_MEN = 15
+"""Of one side."""
+
+Endless = Literal["draw", "attackers", "defenders", "open"]
+"""What a position is worth in which neither side can force an end: a draw, a win, or what the history decides."""
+
+ENDLESS: dict[str, Endless] = {
+    "ignore": "draw",
+    "draw": "draw",
+    "attackers_lose": "defenders",
+    "defenders_lose": "attackers",
+    "mover_loses": "open",
+    "mover_wins": "open",
+    "forbidden": "open",
+    "forbidden_to_attackers": "open",
+    "forbidden_to_defenders": "open",
+}
+
+
+class NotSolvable(ValueError):
+    """Rules under which the value of a position is not known without its history, or that are not numbered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A variant as it is solved: `played` without rules on the history, and what these come to."""
+
+    variant: Variant
+    played: Variant
+    endless: Endless
+
+    @property
+    def assumption(self) -> str:
+        """The sentence that says what endless play is worth."""
+        rule = f"repetition = {self.variant.rules.repetition}"
+        match self.endless:
+            case "draw":
+                return f"{rule}: where neither side can force an end, the game is a draw."
+            case "open":
+                return (
+                    f"{rule}: a forced win never repeats a position, so wins are exact; "
+                    "where neither side can force one, the history decides, and the position is left open."
+                )
+            case _:
+                return f"{rule}: where neither side can force an end, the {self.endless} win by repetition."
+
+
+def without_limits(variant: Variant) -> Variant:
+    """The same game without the rules that count plies or arrangements."""
+    return variant.with_switches(move_limit=0, quiet_limit=0, draw_fort="no")
+
+
+def reading(variant: Variant) -> Reading:
+    """How a variant is solved; NotSolvable with a sentence that says why it cannot be."""
+    rules = variant.rules
+
+    def refuse(switch: str, why: str) -> NotSolvable:
+        return NotSolvable(f"{variant.name}: {switch} = {rules.switch_text(switch)}: {why}")
+
+    if variant.size > LARGEST:
+        raise refuse("size", f"expected a board of at most {LARGEST} x {LARGEST} squares")
+    strange = sorted({letter for _, letter in variant.start.pieces} - set("tTK"))
+    if strange:
+        raise NotSolvable(
+            f"{variant.name}: {strange[0]}: expected soldiers and a king only; other pieces are not numbered"
+        )
+    if max(variant.attackers, variant.defenders) > MOST_MEN:
+        raise NotSolvable(f"{variant.name}: expected at most {MOST_MEN} men of a side")
+    if rules.berserk != "off":
+        raise refuse("berserk", "expected off; positions inside a turn are not numbered")
+    if rules.king_jump != "none" and rules.encirclement != "off":
+        raise refuse("king_jump", "expected none where encirclement ends the game: a jump may cross a ring")
+    for switch in ("move_limit", "quiet_limit"):
+        if getattr(rules, switch):
+            raise refuse(switch, "values would depend on the plies played; --without-limits leaves it out")
+    if rules.draw_fort and variant.defenders >= 4:
+        raise refuse("draw_fort", "values would depend on the history; --without-limits leaves it out")
+    if rules.repetition != "ignore" and rules.repetition_compare == "board" and rules.repetition_count == 2:
+        raise refuse(
+            "repetition_compare", "expected position, or a repetition_count of 3: the shortest win may come "
+            "to the same board with the other side to move",
+        )  # fmt: skip
+    endless = ENDLESS[rules.repetition]
+    if endless in ("attackers", "defenders"):
+        for switch, drawing in (
+            ("no_move", rules.no_move == "draw" or rules.opentafl),
+            ("material_draw", rules.material_draw is not None),
+        ):
+            if drawing:
+                raise refuse(
+                    switch, f"cannot be solved together with repetition = {rules.repetition}: draws by this "
+                    "rule and wins by repetition would have to be told apart",
+                )  # fmt: skip
+    played = without_limits(variant).with_switches(repetition="ignore")
+    return Reading(variant, played, endless)

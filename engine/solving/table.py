@@ -1,0 +1,373 @@
+"""Solved boards as files, `*.taflbase`: one small code for each position, checked before it is believed.
+
+    8 bytes   TAFLBASE
+    u32       length of the header
+    header    JSON: rules (all that differ from defaults, start, hash), men, entries, bits, block, endless, digest
+    u32       CRC-32 of all that
+    u32 u32   for each block: its length in the file, CRC-32 of these bytes
+    u32       CRC-32 of that list
+    blocks    zlib, `block` codes each, the last one the rest
+
+All numbers are little-endian. A code is 0 where neither side can force an end, the largest number of its bits where the
+board is over before anybody moves, else `1 + 2 * plies + (1 if the defenders win)`.
+
+Header and list are checked when a file is opened, with its length; a block when it is first asked for. So a file that
+was cut off or is no table is refused at once, and no code is read from a block that was changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+
+from .. import durable
+from ..about import NAME, VERSION
+from ..games.base_variant import VariantError
+from ..games.tafl.variant import Variant
+from ..regular import open_regular, replaceable
+from ..sides import Side
+from ..wording import shorten
+from .readings import ENDLESS, LARGEST, MOST_MEN, Endless, Reading
+
+if TYPE_CHECKING:
+    from ..games.base_position import Position
+
+MAGIC = b"TAFLBASE"
+FORMAT = 1
+BLOCK = 1 << 16
+"""Codes in a block."""
+LARGEST_HEADER = 1 << 16
+MOST_BLOCKS = 1 << 24
+COMPRESSION = 6
+KEPT = 256
+"""Blocks that are kept unpacked."""
+UNFORCED = 0
+_WORD = struct.Struct("<I")
+_PAIR = struct.Struct("<II")
+_BITS: dict[int, np.dtype[Any]] = {8: np.dtype("u1"), 16: np.dtype("<u2")}
+
+
+class TableError(ValueError):
+    """A file that is no table, or that was damaged: names the file and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a position is worth: who wins, in how many plies; `plies` is None where nobody forces an end.
+
+    `winner` is None for a draw, and where the history decides (`open`).
+    """
+
+    winner: Side | None
+    plies: int | None
+    open: bool = False
+
+    @property
+    def text(self) -> str:
+        """`attackers win in 7`, `draw`."""
+        if self.winner is None:
+            return "open: the history decides" if self.open else "draw"
+        side = "attackers" if self.winner is Side.ATTACKERS else "defenders"
+        return f"{side} win by repetition" if self.plies is None else f"{side} win in {self.plies}"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a table says of itself."""
+
+    variant: Variant
+    attackers: int
+    defenders: int
+    entries: int
+    bits: int
+    endless: Endless
+    digest: str
+
+    @property
+    def over(self) -> int:
+        """The code of a board on which the game is over."""
+        return (1 << self.bits) - 1
+
+    def as_json(self) -> bytes:
+        variant = self.variant
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "name": variant.name,
+                "rules": variant.hash,
+                "start": list(variant.start.rows),
+                "switches": variant.rules.changes(),
+                "attackers": self.attackers,
+                "defenders": self.defenders,
+                "entries": self.entries,
+                "bits": self.bits,
+                "block": BLOCK,
+                "endless": self.endless,
+                "digest": self.digest,
+                "program": f"{NAME} {VERSION}",
+            }
+        ).encode()
+
+
+def bits_for(longest: int) -> int:
+    """How many bits a code needs where the longest win has so many plies."""
+    return 8 if 2 * longest + 2 < 255 else 16
+
+
+def packed(codes: Any, bits: int) -> bytes:
+    """Codes as the bytes of a block, before it is compressed."""
+    data: bytes = codes.astype(_BITS[bits]).tobytes()
+    return data
+
+
+def write(
+    path: Path,
+    reading: Reading,
+    men: tuple[int, int],
+    bits: int,
+    entries: int,
+    codes: Callable[[], Iterator[Any]],
+) -> Header:
+    """Write a table, whole or not at all. `codes` gives all codes in order, each time anew, `BLOCK` at a time."""
+    digest = hashlib.sha256()
+    for block in codes():
+        digest.update(packed(block, bits))
+    header = Header(reading.variant, *men, entries, bits, reading.endless, digest.hexdigest())
+    data = header.as_json()
+    head = MAGIC + _WORD.pack(len(data)) + data
+    head += _WORD.pack(zlib.crc32(head))
+    blocks = -(-entries // BLOCK)
+    place = replaceable(path)
+    draft = place.with_name(f"{place.name}.new")
+    try:
+        with draft.open("wb") as file:
+            file.write(head)
+            file.write(bytes(_PAIR.size * blocks + _WORD.size))
+            listed = []
+            for block in codes():
+                data = zlib.compress(packed(block, bits), COMPRESSION)
+                file.write(data)
+                listed.append(_PAIR.pack(len(data), zlib.crc32(data)))
+            directory = b"".join(listed)
+            file.seek(len(head))
+            file.write(directory + _WORD.pack(zlib.crc32(directory)))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(place)
+        durable.sync_folder(place.parent)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    return header
+
+
+class Table:
+    """An open table. TableError where the file is none; OSError where it cannot be read."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._file: IO[bytes] = open_regular(path)
+        try:
+            self._size = os.fstat(self._file.fileno()).st_size
+            self.header, begin = self._read_header()
+            self._offsets, self._sums = self._read_directory(begin)
+        except BaseException:
+            self._file.close()
+            raise
+        self._blocks: OrderedDict[int, Any] = OrderedDict()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def variant(self) -> Variant:
+        """The rules that it is for."""
+        return self.header.variant
+
+    @cached_property
+    def index(self) -> Any:
+        """The numbers of its positions."""
+        # Compiled: not before somebody asks for a position.
+        from .index import Index
+
+        header = self.header
+        index = Index(self.variant, header.attackers, header.defenders)
+        if index.entries != header.entries:
+            raise self._wrong(
+                f"says {header.entries} entries, expected {index.entries} for these rules and men"
+            )
+        return index
+
+    def value(self, position: Position) -> Value:
+        """What a position is worth; ValueError where the table does not have it.
+
+        The history of the position counts for nothing: this is its value if none of the positions to come has
+        occurred before.
+        """
+        if position.variant.hash != self.variant.hash:
+            raise ValueError(
+                f"{position.variant.name} has the rules hash {position.variant.hash[:16]}…, expected that of "
+                f"{self.variant.name}, {self.variant.hash[:16]}…"
+            )
+        if position.outcome is not None:
+            winner = position.outcome.winner
+            return Value(winner, 0)
+        number = self.index.number(position)
+        value = self.decode(self.code(number))
+        if value is None:
+            raise self._wrong(f"says that entry {number} is over, which it is not")
+        return value
+
+    def decode(self, code: int) -> Value | None:
+        """What a code means; None for a board on which the game is over."""
+        endless = self.header.endless
+        if code == self.header.over:
+            return None
+        if code != UNFORCED:
+            return Value(Side((code - 1) & 1), (code - 1) >> 1)
+        if endless in ("draw", "open"):
+            return Value(None, None, endless == "open")
+        return Value(Side.ATTACKERS if endless == "attackers" else Side.DEFENDERS, None)
+
+    def code(self, number: int) -> int:
+        """The code of an entry."""
+        which = number // BLOCK
+        block = self._blocks.get(which)
+        if block is None:
+            block = self._blocks[which] = self.block(which)
+            if len(self._blocks) > KEPT:
+                self._blocks.popitem(last=False)
+        return int(block[number % BLOCK])
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return len(self._sums)
+
+    def block(self, which: int) -> Any:
+        """The codes of one block."""
+        offset, end = self._offsets[which], self._offsets[which + 1]
+        data = self._read(offset, end - offset)
+        if zlib.crc32(data) != self._sums[which]:
+            raise self._wrong(f"block {which} of {self.blocks} was changed: its checksum does not fit")
+        kind = _BITS[self.header.bits]
+        codes = min(BLOCK, self.header.entries - which * BLOCK)
+        unpacker = zlib.decompressobj()
+        try:
+            data = unpacker.decompress(data, codes * kind.itemsize)
+        except zlib.error as error:
+            raise self._wrong(f"block {which} of {self.blocks} cannot be unpacked ({error})") from None
+        if len(data) != codes * kind.itemsize or unpacker.unconsumed_tail:
+            raise self._wrong(f"block {which} of {self.blocks} does not have {codes} codes")
+        return np.frombuffer(data, kind)
+
+    def _wrong(self, what: str) -> TableError:
+        return TableError(f"{self.path}: {what}")
+
+    def _read(self, offset: int, length: int) -> bytes:
+        self._file.seek(offset)
+        data = self._file.read(length)
+        if len(data) != length:
+            raise self._wrong(f"ends after {offset + len(data)} bytes, expected {offset + length}")
+        return data
+
+    def _read_header(self) -> tuple[Header, int]:
+        """The header, and where the list of blocks begins."""
+        start = self._file.read(len(MAGIC) + _WORD.size)
+        if start[: len(MAGIC)] != MAGIC:
+            shown = shorten(start[: len(MAGIC)].decode("latin-1"))
+            raise self._wrong(f"begins with {shown}, expected a table of hnefi solve ({MAGIC.decode()})")
+        if len(start) < len(MAGIC) + _WORD.size:
+            raise self._wrong(f"ends after {len(start)} bytes, in the header")
+        (length,) = _WORD.unpack_from(start, len(MAGIC))
+        if length > LARGEST_HEADER:
+            raise self._wrong(f"says that its header has {length} bytes, expected at most {LARGEST_HEADER}")
+        data = self._read(len(start), length)
+        (said,) = _WORD.unpack(self._read(len(start) + length, _WORD.size))
+        if zlib.crc32(start + data) != said:
+            raise self._wrong("the header was changed: its checksum does not fit")
+        return self._parse(data), len(start) + length + _WORD.size
+
+    def _parse(self, data: bytes) -> Header:
+        """The header; every value is checked, because a checksum does not make a file honest."""
+        try:
+            read = json.loads(data)
+        except (ValueError, RecursionError):
+            raise self._wrong("the header is not JSON") from None
+        if not isinstance(read, dict):
+            raise self._wrong("the header is not a JSON object")
+
+        def expect(key: str, what: str, fits: Callable[[Any], bool]) -> Any:
+            value = read.get(key)
+            if not fits(value):
+                raise self._wrong(f"header: {key}: {shorten(str(value))}: expected {what}")
+            return value
+
+        def whole(low: int, high: int) -> Callable[[Any], bool]:
+            return lambda value: type(value) is int and low <= value <= high
+
+        expect("format", str(FORMAT), lambda value: value == FORMAT and type(value) is int)
+        rows = expect(
+            "start", "the rows of a board",
+            lambda value: isinstance(value, list) and 0 < len(value) <= LARGEST
+            and all(isinstance(row, str) for row in value),
+        )  # fmt: skip
+        switches = expect(
+            "switches", "switches of the rules",
+            lambda value: isinstance(value, dict) and all(isinstance(text, str) for text in value.values()),
+        )  # fmt: skip
+        name = expect("name", "a name", lambda value: isinstance(value, str))
+        try:
+            variant = Variant.build(name, rows, switches)
+        except VariantError as error:
+            raise self._wrong(f"header: {error}") from None
+        expect("rules", f"the hash of its rules, {variant.hash[:16]}…", lambda value: value == variant.hash)
+        expect("block", str(BLOCK), lambda value: value == BLOCK and type(value) is int)
+        endless = expect(
+            "endless",
+            ENDLESS[variant.rules.repetition],
+            lambda value: value == ENDLESS[variant.rules.repetition],
+        )
+        digest = expect("digest", "64 hex digits", lambda value: isinstance(value, str) and len(value) == 64)
+        return Header(
+            variant,
+            expect("attackers", f"a number up to {MOST_MEN}", whole(0, MOST_MEN)),
+            expect("defenders", f"a number up to {MOST_MEN}", whole(0, MOST_MEN)),
+            expect("entries", "a number of entries", whole(1, BLOCK * MOST_BLOCKS)),
+            expect("bits", "8 or 16", lambda value: type(value) is int and value in _BITS),
+            cast("Endless", endless),
+            digest,
+        )
+
+    def _read_directory(self, begin: int) -> tuple[list[int], list[int]]:
+        """Where blocks begin (and the last one ends), and their checksums."""
+        blocks = -(-self.header.entries // BLOCK)
+        length = blocks * _PAIR.size
+        if begin + length + _WORD.size > self._size:
+            raise self._wrong(f"ends after {self._size} bytes, in the list of its {blocks} blocks")
+        directory = self._read(begin, length)
+        (said,) = _WORD.unpack(self._read(begin + length, _WORD.size))
+        if zlib.crc32(directory) != said:
+            raise self._wrong("the list of blocks was changed: its checksum does not fit")
+        pairs = np.frombuffer(directory, "<u4").reshape(-1, 2)
+        ends = begin + length + _WORD.size + np.cumsum(pairs[:, 0], dtype=np.int64)
+        if int(ends[-1]) != self._size:
+            raise self._wrong(f"has {self._size} bytes, expected {int(ends[-1])}")
+        return [begin + length + _WORD.size, *map(int, ends)], pairs[:, 1].tolist()

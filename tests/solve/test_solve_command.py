@@ -1,0 +1,190 @@
+"""`hnefi solve` from the command line, and the games that need no table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from solve_parts import TINY
+from solved import Solver
+
+from hnefi.engine import games
+from hnefi.engine.sides import Side
+from hnefi.engine.solving import acyclic
+from hnefi.engine.squares import move_name
+from hnefi.tools.solve import command
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.toml").write_text(TINY)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "winner", "plies"),
+    [
+        ("hexapawn:3x3", "d", 6), ("hexapawn:4x3", "d", 8), ("hexapawn:5x3", "a", 11), ("hexapawn:3x4", "a", 5),
+        ("hexapawn:4x4", "a", 11), ("hexapawn:3x5", "a", 7), ("hexapawn:3x6", "d", 8), ("hexapawn:4x5", "d", 14),
+        ("hexapawn:3x7", "a", 9),
+    ],
+)  # fmt: skip
+def test_hexapawn_ends_as_it_is_known_to(name: str, winner: str, plies: int) -> None:
+    solved = acyclic.solve(games.initial(games.find(name)), 32, shortest=True)
+    assert solved.winner is Side.of(winner)
+    assert solved.plies == plies
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [("hex:2", ".W/W."), ("hex:3", "..W/WWW/W.."), ("hex:4", "...W/..W./.W../W...")],
+)
+def test_hex_is_won_by_the_known_first_moves(name: str, rows: str) -> None:
+    solved = acyclic.solve(games.initial(games.find(name)), 64, shortest=False)
+    assert solved.winner is Side.ATTACKERS
+    board = rows.split("/")
+    expected = {
+        f"{'abcd'[file]}{len(board) - row}"
+        for row, text in enumerate(board)
+        for file, mark in enumerate(text)
+        if mark == "W"
+    }
+    assert {move_name(move) for move in solved.moves} == expected
+
+
+@pytest.mark.parametrize("name", ["hexapawn:3x3", "hexapawn:3x4", "hex:2", "hex-swap:2"])
+def test_games_without_tables_agree_with_brute_force(name: str) -> None:
+    """Each position of the first three plies."""
+    slow = Solver(name)
+    waiting = [games.initial(slow.variant)]
+    for _ in range(3):
+        for position in waiting:
+            solved = acyclic.solve(position, 16, shortest=True)
+            assert (solved.winner.letter if solved.winner is not None else "draw") == slow.winner(position)
+            for move in position.legal_moves():
+                after = position.play(move)
+                assert (move in solved.moves) == (slow.winner(after) == slow.winner(position)) or not won(
+                    slow.winner(position), position.side
+                )
+        waiting = [position.play(move) for position in waiting for move in position.legal_moves()]
+
+
+def won(winner: str, side: Side) -> bool:
+    return winner == side.letter
+
+
+def test_a_table_that_is_too_small_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(acyclic.OutOfMemory, match="more than 57344 positions, which is all that 1 MiB hold"):
+        acyclic.solve(games.initial(games.find("hexapawn:4x5")), 1, shortest=True)
+    assert command.main(["hexapawn:4x5", "--memory", "1"]) == 2
+    assert "hexapawn:4x5: --memory 1: more than 57344 positions" in capsys.readouterr().err
+
+
+def test_hexapawn_and_hex_say_who_wins(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["hexapawn:3x4", "--memory", "16"]) == 0
+    assert capsys.readouterr().out == "hexapawn:3x4: white wins in 5 plies\nwhite wins with a1a2 d1d2\n"
+    assert command.main(["hex:3", "--memory", "16", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["winner"], answer["plies"], answer["moves"]) == ("a", None, ["a1", "a2", "b2", "c2", "c3"])
+
+
+def test_a_board_is_solved_and_asked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["tiny.toml", "--plain"]) == 0
+    said = capsys.readouterr()
+    assert "tiny, 2 v 1 and fewer men\n16104 positions, 2684 after symmetry\n" in said.err
+    assert "repetition = draw: where neither side can force an end, the game is a draw." in said.err
+    assert "It takes 1 MiB of memory and of disk, and about 0:00" in said.err
+    assert "all             2472          13604     28     0  16104\nstart: defenders win in 4\n" in said.out
+    assert "longest win of the defenders: 10 plies, 4/4/1Kt1/1tT1 a 0 1\n" in said.out
+    assert command.main(["query", "tiny.taflbase"]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "2t1/1K2/1T2/1t2 a 0 1: defenders win in 4", "* b1c1  defenders win in 3",
+    ]  # fmt: skip
+    assert command.main(["query", "tiny.taflbase", "2t1/1K2/1t2/4 d 0 1", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["winner"], answer["moves"][0]["winner"]) == ("d", "d")
+    assert answer["moves"][0]["plies"] == answer["plies"] - 1
+    assert command.main(["show", "tiny.taflbase", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["counts"][-1] == {"material": "all", "a": 2472, "d": 13604, "neither": 28, "over": 0}
+    assert len(shown["longest"]["a"]["line"]) == shown["longest"]["a"]["plies"] == 9
+    assert command.main(["verify", "tiny.taflbase", "--quiet"]) == 0
+    assert capsys.readouterr().out == "tiny.taflbase: all 2684 positions agree with their moves\n"
+    assert sorted(path.name for path in here.iterdir()) == ["tiny.taflbase", "tiny.toml"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("nowhere", "expected the name of a variant"),
+        ("copenhagen", "copenhagen: size = 11: expected a board of at most 7 x 7 squares"),
+        ("tablut-herr-7", "tablut-herr-7: move_limit = 150: values would depend on the plies played"),
+        ("mini-four", "--yes: expected, because nobody can be asked whether to begin"),
+        ("mini-four --yes --memory 5", "--memory 5: expected at least 20"),
+        ("mini-four --memory 0", "--memory: '0': expected a whole number from 1 on"),
+        ("mini-four --attackers 5", "--attackers 5: expected at most 4, as many as mini-four begins with"),
+        ("mini-four --attackers 0", "--attackers 0: expected at least 1"),
+        ("tiny.toml --out tiny.toml", "tiny.toml: is there already"),
+        ("tiny.toml --out no/where", "no/where: no folder"),
+        ("hexapawn:3x3 --out x", "--out: expected a tafl variant; hexapawn:3x3 is solved from its start"),
+        ("query tiny.toml", "tiny.toml: begins with 'name = \"', expected a table of hnefi solve"),
+        ("show nothing", "nothing: No such file"),
+        ("verify .", ".: Is a directory"),
+        ("query", "required: FILE"),
+    ],
+)
+def test_what_cannot_be_done_is_a_sentence(
+    words: str, said: str, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Pipe:
+        def isatty(self) -> bool:
+            return False
+
+    monkeypatch.setattr("sys.stdin", Pipe())
+    try:
+        status = command.main(words.split())
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    assert status == 2
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert [path.name for path in here.iterdir()] == ["tiny.toml"]
+
+
+def test_positions_that_a_table_does_not_have(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["tiny.toml", "--attackers", "1", "--quiet"]) == 0
+    assert "start:" not in capsys.readouterr().out
+    for fen, said in (
+        (
+            "2t1/1K2/1T2/1t2 a 0 1",
+            "2 attackers against 1 defenders: expected one king and at most 1 against 1",
+        ),
+        ("2t1/1K2/9 a 0 1", "9"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            command.main(["query", "tiny.taflbase", fen])
+        assert ended.value.code == 2
+        assert said in capsys.readouterr().err
+    assert here.exists()
+
+
+def test_a_wrong_table_fails_its_check(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table of other rules under this name: every checksum is right, the values are not."""
+    import struct
+    import zlib
+
+    assert command.main(["tiny.toml", "--quiet"]) == 0
+    data = (here / "tiny.taflbase").read_bytes()
+    (length,) = struct.unpack_from("<I", data, 8)
+    begin = 12 + length + 4
+    packed = data[begin + 12 :]
+    codes = bytearray(zlib.decompress(packed))
+    at = next(i for i, code in enumerate(codes) if code == 5)
+    codes[at] = 7
+    block = zlib.compress(bytes(codes))
+    listed = struct.pack("<II", len(block), zlib.crc32(block))
+    (here / "wrong").write_bytes(data[:begin] + listed + struct.pack("<I", zlib.crc32(listed)) + block)
+    assert command.main(["verify", "wrong", "--quiet"]) == 1
+    assert "positions disagree with their moves, one is" in capsys.readouterr().out

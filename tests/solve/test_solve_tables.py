@@ -1,0 +1,349 @@
+"""Tables: every value as a slow twin has it; files that were changed; work that was interrupted."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from solve_parts import ROWS, build, key_of, positions, tiny, twin
+
+from hnefi.engine import games
+from hnefi.engine.games.tafl.variant import Variant
+from hnefi.engine.sides import Side
+from hnefi.engine.solving.readings import NotSolvable, reading, without_limits
+from hnefi.engine.solving.table import BLOCK, Table, TableError, Value, bits_for
+from hnefi.tools.common.interrupts import Interrupted
+from hnefi.tools.solve import build as building
+from hnefi.tools.solve import report
+from hnefi.tools.solve.build import Builder, BuildError, decode, encode, load
+
+RULES: list[dict[str, str | int]] = [
+    {},
+    {"king_sides": 4, "king_on_edge": "enclosed", "king_armed": "no", "escape": "edge", "corners": "none"},
+    {"throne": "b3", "throne_stop": "none", "king_sides_on_throne": 2, "encirclement": "off"},
+    {"king_jump": "capture", "encirclement": "off", "first": "d"},
+    {"no_move": "draw", "capture_all": "no", "speed": "K:1", "edge_hostile": "K"},
+    {"repetition": "defenders_lose", "corner_hostile": "attackers", "linnaean": "yes"},
+    {"material_draw": "1 0", "shieldwall": "corner", "capture_run": "line"},
+    {"repetition": "mover_loses", "escape": "none", "encirclement": "ring", "speed": "t:1,T:1"},
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("switches", RULES, ids=lambda switches: ",".join(switches) or "default")
+def test_every_value_is_that_of_a_slow_twin(switches: dict[str, str | int], tmp_path: Path) -> None:
+    """All positions with a king, an attacker and a man, or two attackers, under rules with different captures."""
+    variant = tiny(**switches)
+    endless = reading(variant).endless
+    # The twin never repeats a position, so that it needs no rule on that.
+    plain = variant.with_switches(repetition="ignore")
+    with build(variant, tmp_path / "t", (2, 0)) as two, build(variant, tmp_path / "u", (1, 1)) as one:
+        for table, men in ((two, (2, 0)), (one, (1, 1))):
+            found = positions(plain, *men)
+            expected = twin(found)
+            decided = 0
+            for position in found:
+                winner, plies = expected[key_of(position)]
+                value = table.value(games.from_fen(variant, position.fen()))
+                decided += plies is not None
+                if plies is not None or position.outcome is not None:
+                    assert (value.winner, value.plies) == (winner, plies or 0), position.fen()
+                elif endless in ("draw", "open"):
+                    assert value == Value(None, None, endless == "open"), position.fen()
+                else:
+                    assert value == Value(Side.ATTACKERS, None), position.fen()
+            assert decided
+            assert report.check(table, load(table)) == (0, None)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tables") / "tiny.taflbase"
+    build(tiny(), path).close()
+    return path
+
+
+def test_a_table_is_consistent_with_moves_played_by_the_rules(made: Path) -> None:
+    """One ply of minimax by positions rather than by the kernel that does the same for all of them."""
+    rng = random.Random(3)
+    with Table(made) as table:
+        for _ in range(150):
+            number = rng.randrange(table.header.entries)
+            position = report.position_of(table, report.fen_of(table.index, number))
+            if position.outcome is not None:
+                continue
+            value = table.value(position)
+            moves = report.moves(table, position)
+            best = moves[0].value
+            assert moves[0].best
+            assert value.winner is best.winner
+            assert value.plies == (None if best.plies is None else best.plies + 1)
+
+
+def test_lines_end_where_the_table_says(made: Path) -> None:
+    with Table(made) as table:
+        found = report.summary(table, load(table))
+        assert found.total.all == table.index.positions == 16104
+        assert found.longest[0][0] == 9
+        assert found.longest[1][0] == 10
+        for plies, fen in found.longest:
+            position = report.position_of(table, fen)
+            line = report.best_line(table, position)
+            assert len(line) == plies
+            for word in line:
+                position = position.play(position.parse_move(word))
+            assert position.outcome is not None
+
+
+def test_a_wrong_value_is_found(made: Path) -> None:
+    with Table(made) as table:
+        words = load(table)
+        rng = random.Random(4)
+        for _ in range(10):
+            at = rng.randrange(len(words))
+            before = int(words[at])
+            words[at] = before ^ rng.choice((1, 2, 1 << 14, 1 << 15))
+            assert report.check(table, words)[0] > 0
+            words[at] = before
+        assert report.check(table, words) == (0, None)
+
+
+def test_codes_and_words() -> None:
+    import numpy as np
+
+    words = np.array([0, 1 << 14, 1 << 15 | 5, 3 << 14 | 126, 2 << 12, 3 << 12 | 7], np.uint16)
+    for bits in (8, 16):
+        codes = encode(words, bits)
+        assert codes.tolist() == [0, (1 << bits) - 1, 11, 254, 0, 0]
+        assert decode(codes, bits).tolist() == [*words[:4].tolist(), 0, 0]
+    assert [bits_for(plies) for plies in (0, 126, 127)] == [8, 8, 16]
+
+
+# Work that was interrupted
+
+
+def test_threads_change_nothing(made: Path, tmp_path: Path) -> None:
+    build(tiny(), tmp_path / "t", threads=3).close()
+    assert (tmp_path / "t").read_bytes() == made.read_bytes()
+
+
+def ended_after(calls: int) -> Any:
+    left = [calls]
+
+    def on_progress(_: object) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise Interrupted
+
+    return on_progress
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_it_goes_on_where_it_was_ended(
+    every: int, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ended after every few ranges, each of which is small, until it comes to its end."""
+    monkeypatch.setattr(building, "RANGE", 500)
+    path = tmp_path / "t"
+    ends = 0
+    while not path.exists():
+        try:
+            Builder(reading(tiny()), (2, 1), path, on_progress=ended_after(every)).run()
+        except Interrupted:
+            ends += 1
+    assert ends > 30
+    assert path.read_bytes() == made.read_bytes()
+    assert [file.name for file in tmp_path.iterdir()] == ["t"]
+
+
+def test_after_a_power_failure_only_what_was_synced_counts(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pages of a material that was not finished may be anything then."""
+    path = tmp_path / "t"
+    with pytest.raises(Interrupted):
+        Builder(reading(tiny()), (2, 1), path, on_progress=ended_after(60)).run()
+    plan = json.loads((tmp_path / "t.part/plan.json").read_text())
+    assert 0 < plan["finished"] < 4
+    with Table(made) as table:
+        first = table.index.materials[plan["finished"]].first
+    words = tmp_path / "t.part/words"
+    data = words.read_bytes()
+    words.write_bytes(data[: 2 * first] + bytes([255]) * (len(data) - 2 * first))
+    monkeypatch.setattr(building, "boot", lambda: "another")
+    Builder(reading(tiny()), (2, 1), path).run()
+    assert path.read_bytes() == made.read_bytes()
+
+
+def test_the_beginning_of_another_table_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    with pytest.raises(Interrupted):
+        Builder(reading(tiny()), (2, 1), path, on_progress=ended_after(5)).run()
+    with pytest.raises(BuildError, match="the beginning of another table; remove it"):
+        Builder(reading(tiny(king_sides=4)), (2, 1), path).run()
+    (tmp_path / "t.part/plan.json").write_text("{")
+    with pytest.raises(BuildError, match="remove it"):
+        Builder(reading(tiny()), (2, 1), path).run()
+    (tmp_path / "t.part/plan.json").unlink()
+    (tmp_path / "t.part/words").write_bytes(b"")
+    Builder(reading(tiny()), (2, 1), path).run()
+    assert path.exists()
+
+
+# Files
+
+
+def test_any_changed_byte_is_noticed(made: Path, tmp_path: Path) -> None:
+    """Everything before the blocks when the file is opened, a block when it is read."""
+    data = made.read_bytes()
+    path = tmp_path / "changed"
+    for at in range(len(data)):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
+        with pytest.raises(TableError, match="changed"), Table(path) as table:
+            load(table)
+
+
+def test_a_file_that_was_cut_off_is_refused_when_it_is_opened(made: Path, tmp_path: Path) -> None:
+    data = made.read_bytes()
+    path = tmp_path / "cut"
+    for length in range(0, len(data), 7):
+        path.write_bytes(data[:length])
+        with pytest.raises(TableError, match="cut: "):
+            Table(path)
+    path.write_bytes(data + b"x")
+    with pytest.raises(TableError, match=f"has {len(data) + 1} bytes, expected {len(data)}"):
+        Table(path)
+
+
+def forged(made: Path, **changes: object) -> bytes:
+    """The table with another header, its checksum right."""
+    data = made.read_bytes()
+    (length,) = struct.unpack_from("<I", data, 8)
+    header = {**json.loads(data[12 : 12 + length]), **changes}
+    text = json.dumps(header).encode()
+    head = data[:8] + struct.pack("<I", len(text)) + text
+    return head + struct.pack("<I", zlib.crc32(head)) + data[12 + length + 4 :]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"format": 2}, "format: '2': expected 1"),
+        ({"format": True}, "format"),
+        ({"rules": "0" * 64}, "rules: .*expected the hash of its rules"),
+        ({"start": "x"}, "start: 'x': expected the rows"),
+        ({"start": ["9" * 4000]}, "start"),
+        ({"start": []}, "start"),
+        ({"switches": {"king_sides": "7"}}, "king_sides: '7'"),
+        ({"switches": {"zones": 3}}, "switches"),
+        ({"name": "a b"}, "name"),
+        ({"name": 3}, "name"),
+        ({"entries": 10**30}, "entries"),
+        ({"entries": 0}, "entries"),
+        ({"entries": 2000}, "says 2000 entries, expected 2684"),
+        ({"entries": BLOCK + 1}, "in the list of its 2 blocks|changed"),
+        ({"attackers": 16}, "attackers"),
+        ({"attackers": -1}, "attackers"),
+        ({"defenders": "2"}, "defenders"),
+        ({"attackers": 3}, "says 2684 entries, expected"),
+        ({"bits": 4}, "bits: '4': expected 8 or 16"),
+        ({"bits": 16}, "does not have 2684 codes"),
+        ({"block": 1}, "block"),
+        ({"endless": "attackers"}, "endless: 'attackers': expected draw"),
+        ({"digest": None}, "digest"),
+    ],
+)
+def test_an_untrue_header_is_refused(
+    changes: dict[str, object], said: str, made: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "forged"
+    path.write_bytes(forged(made, **changes))
+    with pytest.raises(TableError, match=said), Table(path) as table:
+        table.value(report.position_of(table, None))
+
+
+def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    for data in (b"", b"PK\3\4", b"TAFLBASE", b"TAFLBASE\xff\xff\xff\xff", b"TAFLBASE\2\0\0\0{}"):
+        path.write_bytes(data)
+        with pytest.raises(TableError, match="x: "):
+            Table(path)
+    with pytest.raises(IsADirectoryError):
+        Table(tmp_path)
+    bomb = zlib.compress(bytes(1 << 24))
+    header = json.dumps({"format": 1}).encode()
+    head = b"TAFLBASE" + struct.pack("<I", len(header)) + header
+    path.write_bytes(head + struct.pack("<I", zlib.crc32(head)) + bomb)
+    with pytest.raises(TableError, match="start"):
+        Table(path)
+
+
+def test_a_block_that_unpacks_to_too_much_is_refused(made: Path, tmp_path: Path) -> None:
+    data = made.read_bytes()
+    (length,) = struct.unpack_from("<I", data, 8)
+    begin = 12 + length + 4
+    bomb = zlib.compress(bytes(1 << 24))
+    listed = struct.pack("<II", len(bomb), zlib.crc32(bomb))
+    path = tmp_path / "bomb"
+    path.write_bytes(data[:begin] + listed + struct.pack("<I", zlib.crc32(listed)) + bomb)
+    with Table(path) as table, pytest.raises(TableError, match="does not have 2684 codes"):
+        table.code(0)
+
+
+def test_other_rules_and_other_men_get_no_answer(made: Path) -> None:
+    with Table(made) as table:
+        with pytest.raises(ValueError, match="rules hash"):
+            table.value(games.initial(tiny(king_sides=4)))
+        with pytest.raises(
+            ValueError, match="3 attackers against 1 defenders: expected one king and at most 2"
+        ):
+            table.value(report.position_of(table, "2t1/1K2/1T2/1tt1 a 0 1"))
+
+
+# Rules
+
+
+def test_what_endless_play_is_worth() -> None:
+    said = {
+        "draw": "draw", "ignore": "draw", "attackers_lose": "defenders", "defenders_lose": "attackers",
+        "mover_loses": "open", "forbidden_to_attackers": "open",
+    }  # fmt: skip
+    for repetition, endless in said.items():
+        found = reading(tiny(repetition=repetition))
+        assert found.endless == endless
+        assert f"repetition = {repetition}" in found.assumption
+        assert found.played.rules.repetition == "ignore"
+
+
+@pytest.mark.parametrize(
+    ("switches", "said"),
+    [
+        ({"berserk": "capture"}, "berserk = capture: expected off"),
+        ({"move_limit": 50}, "move_limit = 50: values would depend on the plies played; --without-limits"),
+        ({"quiet_limit": 9}, "quiet_limit = 9"),
+        ({"king_jump": "over"}, "king_jump = over: expected none where encirclement"),
+        ({"repetition_compare": "board", "repetition_count": 2}, "repetition_compare = board"),
+        ({"repetition": "attackers_lose", "no_move": "draw"}, "no_move = draw: cannot be solved together"),
+        ({"repetition": "attackers_lose", "material_draw": "1 1"}, "material_draw"),
+    ],
+)
+def test_rules_that_cannot_be_solved_soundly_are_refused(switches: dict[str, Any], said: str) -> None:
+    with pytest.raises(NotSolvable, match=f"tiny: {said}"):
+        reading(tiny(**switches))
+    if "limit" in next(iter(switches)):
+        assert reading(without_limits(tiny(**switches)))
+
+
+def test_boards_and_pieces_that_have_no_numbers_are_refused() -> None:
+    for name, said in (("copenhagen", "size = 11"), ("tablut-linnaeus", "size = 9")):
+        variant = games.find(name)
+        assert isinstance(variant, Variant)
+        with pytest.raises(NotSolvable, match=said):
+            reading(variant)
+    with pytest.raises(NotSolvable, match="soldiers and a king only"):
+        reading(Variant.build("x", ["2c1", *ROWS[1:]]))

@@ -1,0 +1,1 @@
+"""`hnefi solve`: exact values of small boards and of single positions."""

@@ -1,0 +1,487 @@
+"""`hnefi solve`: a small board solved into a table, and what tables say."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED, USAGE
+
+from ..common import arguments, interrupts
+from ..common.live import Live, duration
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from hnefi.engine.games.base_variant import AnyVariant
+    from hnefi.engine.games.tafl.variant import Variant
+    from hnefi.engine.solving.table import Table, Value
+
+    from .build import Progress
+
+SECONDS = 2.0e-6
+"""For each entry of a table, on one core: measured on several boards, rounded up."""
+ASKED_FROM = 10.0
+"""Work of so many seconds is not begun without asking."""
+ASKED_MIB = 256
+MEMORY = 1024
+"""MiB that the table of hex and hexapawn may have."""
+PAUSE = 10.0
+"""Seconds between two plain lines, at least."""
+EXAMPLES = (
+    "mini-four --yes",
+    "hexapawn:4x4",
+    "hex:4",
+    "own.toml --out own.taflbase --jobs 2 --yes",
+    "brandubh --attackers 2 --defenders 0 --yes",
+    "query mini-four.taflbase",
+    "query mini-four.taflbase '5/2T2/t1K1t/2T2/2t2 d 0 1'",
+    "show mini-four.taflbase",
+    "verify mini-four.taflbase",
+)
+DESCRIPTION = """\
+Solves every position of a tafl board of at most 7 x 7 squares with soldiers and a king, and writes the values into a
+table: who wins, and in how many plies, if the winner is quick and the loser slow. It says first how much memory and
+time that takes, and asks. The same command continues what was interrupted, also after kill -9.
+
+Hex and hexapawn are solved from the start, which prints who wins and the first moves that do.
+
+  hnefi solve query FILE [FEN]   value of a position and of each legal move
+  hnefi solve show FILE          how many positions are won, drawn and lost; the longest wins
+  hnefi solve verify FILE        compares every position with what one ply of minimax makes of the table
+"""
+
+
+def main(argv: list[str]) -> int:
+    """Solve or answer; 0 when done, 1 when interrupted or a check failed, 2 for what cannot be done."""
+    from hnefi.engine.solving.readings import NotSolvable
+    from hnefi.engine.solving.table import TableError
+
+    actions = {"query": _query, "show": _show, "verify": _verify}
+    try:
+        if argv[:1] and argv[0] in actions:
+            return actions[argv[0]](argv[1:])
+        return _solve(argv)
+    except (NotSolvable, TableError) as error:
+        print(f"hnefi solve: {error}", file=sys.stderr)
+        return USAGE
+
+
+def _solve(argv: list[str]) -> int:
+    parser = arguments.parser("solve", DESCRIPTION, EXAMPLES)
+    parser.add_argument(
+        "variant", metavar="VARIANT", help="name or alias of a variant, or a TOML file; also as --variant"
+    )
+    parser.takes_variant()
+    arguments.add_out(parser, "FILE", "the table (VARIANT.taflbase)")
+    parser.add_argument("--yes", action="store_true", help="begin without asking")
+    parser.add_argument(
+        "--memory",
+        type=arguments.positive,
+        metavar="MIB",
+        help=f"refuse to take more (tafl: what is free; hex, hexapawn: {MEMORY})",
+    )
+    parser.add_argument(
+        "--attackers", type=arguments.natural, metavar="N", help="at most so many (as at the start)"
+    )
+    parser.add_argument(
+        "--defenders", type=arguments.natural, metavar="N", help="at most so many beside the king"
+    )
+    parser.add_argument(
+        "--without-limits",
+        action="store_true",
+        help="solve the game without its limits on plies and repeated arrangements",
+    )
+    parser.add_argument("--jobs", type=arguments.positive, default=1, metavar="J", help="threads (1)")
+    parser.add_argument("--json", action="store_true", help="the result as JSON")
+    parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
+    arguments.add_plain(parser)
+    arguments.add_variant_path(parser)
+    given = parser.parse_args(argv)
+    variant = arguments.find_variant(parser, given.variant, given.path)
+
+    from hnefi.engine.games.tafl.variant import Variant
+
+    if isinstance(variant, Variant):
+        return _build(parser, given, variant)
+    return _first_moves(parser, given, variant)
+
+
+def _first_moves(parser: argparse.ArgumentParser, given: argparse.Namespace, variant: AnyVariant) -> int:
+    """Solve a game that never comes back to a position, from its start."""
+    from hnefi.engine import catalogue, games, memory
+    from hnefi.engine.solving import acyclic
+    from hnefi.engine.squares import move_name
+
+    for flag in ("out", "attackers", "defenders"):
+        if getattr(given, flag) is not None:
+            parser.error(
+                f"--{flag}: expected a tafl variant; {variant.name} is solved from its start, without a table"
+            )
+    mib = given.memory or MEMORY
+    try:
+        memory.demand(mib)
+        begun = time.monotonic()
+        solved = acyclic.solve(games.initial(variant), mib, shortest=variant.game == "hexapawn")
+    except (MemoryError, acyclic.OutOfMemory) as error:
+        print(f"hnefi solve: {variant.name}: --memory {mib}: {error}", file=sys.stderr)
+        return USAGE
+    seconds = time.monotonic() - begun
+    winner = None if solved.winner is None else catalogue.GAMES[variant.game].sides[solved.winner]
+    if given.json:
+        print(
+            json.dumps(
+                {
+                    "variant": variant.name,
+                    "rules": variant.hash,
+                    "winner": "draw" if solved.winner is None else solved.winner.letter,
+                    "plies": solved.plies,
+                    "moves": [move_name(move) for move in solved.moves],
+                    "positions": solved.positions,
+                }
+            )
+        )
+        return 0
+    within = "" if solved.plies is None else f" in {solved.plies} plies"
+    print(f"{variant.name}: {'a draw' if winner is None else f'{winner} wins'}{within}")
+    first = catalogue.GAMES[variant.game].sides["ad".index(variant.first)]
+    what = "wins with" if winner == first else "may begin, as well as possible, with"
+    print(f"{first} {what} {' '.join(move_name(move) for move in solved.moves)}")
+    if not given.quiet:
+        print(f"{solved.positions} positions in {seconds:.1f} s", file=sys.stderr)
+    return 0
+
+
+def _build(parser: argparse.ArgumentParser, given: argparse.Namespace, variant: Variant) -> int:
+    """Solve every position of a tafl board."""
+    from hnefi.engine.solving.index import Index
+    from hnefi.engine.solving.readings import reading, without_limits
+
+    if given.without_limits:
+        variant = without_limits(variant)
+    how = reading(variant)
+    men = (
+        variant.attackers if given.attackers is None else given.attackers,
+        variant.defenders if given.defenders is None else given.defenders,
+    )
+    for number, name, most in zip(
+        men, ("attackers", "defenders"), (variant.attackers, variant.defenders), strict=True
+    ):
+        if number > most:
+            parser.error(f"--{name} {number}: expected at most {most}, as many as {variant.name} begins with")
+    index = Index(how.played, *men)
+    if not index.entries:
+        parser.error(f"--attackers {men[0]}: expected at least 1: taking the last attacker ends the game")
+    path = Path(given.out or f"{variant.name}.taflbase")
+    if path.exists():
+        parser.error(f"{path}: is there already; remove it, or name another file with --out")
+    if not path.absolute().parent.is_dir():
+        parser.error(f"{path}: no folder {path.absolute().parent}")
+    live = Live(sys.stderr, plain=given.plain)
+    if not given.quiet:
+        live.report(_announced(how.assumption, index, given.jobs))
+    refusal = _unaffordable(given, index)
+    if refusal:
+        print(f"hnefi solve: {refusal}", file=sys.stderr)
+        return USAGE
+    return _run(given, how, men, path, live)
+
+
+def _run(given: argparse.Namespace, how: Any, men: tuple[int, int], path: Path, live: Live) -> int:
+    from hnefi.engine.solving.table import Table
+
+    from .build import Builder, BuildError
+
+    shown = _Shown(live, quiet=given.quiet)
+    begun = time.monotonic()
+    words = [f"hnefi solve: interrupted: what was done is in {path}.part; the same command continues"]
+    try:
+        with interrupts.caught(lambda: words) as caught:
+            try:
+                Builder(how, men, path, threads=given.jobs, on_progress=shown).run()
+            finally:
+                live.close()
+    except BuildError as error:
+        print(f"hnefi solve: {error}", file=sys.stderr)
+        return USAGE
+    if caught.ended:
+        return INTERRUPTED
+    if not given.quiet:
+        live.report([f"{path}: {path.stat().st_size} bytes, in {duration(time.monotonic() - begun)}"])
+    with Table(path) as table:
+        return _tell(table, as_json=given.json)
+
+
+def _announced(assumption: str, index: Any, jobs: int) -> list[str]:
+    mib, seconds = _cost(index, jobs)
+    return [
+        f"{index.variant.name}, {index.attackers} v {index.defenders} and fewer men",
+        f"{index.positions} positions, {index.entries} after symmetry",
+        assumption,
+        f"It takes {mib} MiB of memory and of disk, and about {duration(seconds)} ({jobs} of this machine's cores).",
+    ]
+
+
+def _cost(index: Any, jobs: int) -> tuple[int, float]:
+    """MiB and seconds."""
+    from .build import BYTES
+
+    return (index.entries * BYTES >> 20) + 1, index.entries * SECONDS / jobs
+
+
+def _unaffordable(given: argparse.Namespace, index: Any) -> str | None:
+    """Why the work is not begun; asks where there is somebody to ask."""
+    from hnefi.engine import memory
+
+    mib, seconds = _cost(index, given.jobs)
+    free = memory.available()
+    if given.memory is not None and mib > given.memory:
+        return f"--memory {given.memory}: expected at least {mib}"
+    if given.yes:
+        return None
+    much = free is not None and mib << 20 > free
+    if not much and seconds < ASKED_FROM and mib < ASKED_MIB:
+        return None
+    if much:
+        print(
+            f"Only {(free or 0) >> 20} MiB are free: it would work from the disk, far slower.",
+            file=sys.stderr,
+        )
+    if not sys.stdin.isatty():
+        return "--yes: expected, because nobody can be asked whether to begin"
+    print("Begin? [y/N] ", end="", file=sys.stderr, flush=True)
+    return None if sys.stdin.readline().strip().lower() in ("y", "yes") else "not begun"
+
+
+class _Shown:
+    """How far it is: a line that is redrawn on a terminal, else one every few seconds."""
+
+    def __init__(self, live: Live, *, quiet: bool) -> None:
+        from .build import Clock
+
+        self._live = live
+        self._quiet = quiet
+        self._clock = Clock()
+        self._last = time.monotonic()
+        self._line = ""
+
+    def __call__(self, progress: Progress) -> None:
+        if self._quiet:
+            return
+        left = self._clock.left(progress.share)
+        eta = f", ETA {duration(left)}" if left is not None else ""
+        self._line = (
+            f"{progress.material.name}, level {progress.level}, {100 * progress.share:.0f} % of all{eta}"
+        )
+        self._live.show(lambda: [self._line])
+        if not self._live.terminal and time.monotonic() - self._last >= PAUSE:
+            self._last = time.monotonic()
+            self._live.report([self._line])
+
+
+def _opened(parser: argparse.ArgumentParser, name: str) -> Table:
+    from hnefi.engine.solving.table import Table
+
+    try:
+        return Table(name)
+    except OSError as error:
+        parser.error(f"{name}: {error.strerror}")
+
+
+def _query(argv: list[str]) -> int:
+    parser = arguments.parser(
+        "solve query",
+        "What a table says of a position, and of every legal move in it, the best first. A position that follows is "
+        "counted from after the move. Moves with a * are as good as any, those with a + keep the result.",
+        ["mini-four.taflbase", "mini-four.taflbase '5/2T2/t1K1t/2T2/2t2 d 0 1'"],
+    )
+    parser.add_argument("file", metavar="FILE", help="a table")
+    parser.add_argument("fen", metavar="FEN", nargs="?", help="the position (the start)")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+    given = parser.parse_args(argv)
+    with _opened(parser, given.file) as table:
+        from hnefi.engine.squares import move_name
+
+        from . import report
+
+        try:
+            position = report.position_of(table, given.fen)
+            value = table.value(position)
+            moves = report.moves(table, position)
+        except ValueError as error:
+            from hnefi.engine.solving.table import TableError
+
+            if isinstance(error, TableError):
+                raise
+            parser.error(str(error))
+        if given.json:
+            print(
+                json.dumps(
+                    {
+                        "fen": position.fen(),
+                        **_value(value),
+                        "moves": [
+                            {"move": move_name(each.move), **_value(each.value), "best": each.best}
+                            for each in moves
+                        ],
+                    }
+                )
+            )
+            return 0
+        over = position.outcome
+        print(f"{position.fen()}: {value.text if over is None else over.text}")
+        for each in moves:
+            mark = "*" if each.best else "+" if each.value.winner is value.winner else " "
+            print(f"{mark} {each.text}")
+    return 0
+
+
+def _value(value: Value) -> dict[str, Any]:
+    winner = "open" if value.open else "draw" if value.winner is None else value.winner.letter
+    return {"winner": winner, "plies": value.plies}
+
+
+def _show(argv: list[str]) -> int:
+    parser = arguments.parser(
+        "solve show",
+        "Counts the positions of a table by who wins them, each with all its images on the board; the value of the "
+        "start and the first moves that keep it; the longest win of either side with one best line.",
+        ["mini-four.taflbase", "mini-four.taflbase --json"],
+    )
+    parser.add_argument("file", metavar="FILE", help="a table")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    given = parser.parse_args(argv)
+    with _opened(parser, given.file) as table:
+        return _tell(table, as_json=given.json)
+
+
+def _tell(table: Table, *, as_json: bool) -> int:
+    """Everything that a table says of its game."""
+    from . import report
+    from .build import load
+
+    with interrupts.caught(lambda: ["hnefi solve: interrupted"]) as caught:
+        found = report.summary(table, load(table))
+    if caught.ended:
+        return INTERRUPTED
+    header = table.header
+    start = report.position_of(table, None)
+    covered = table.index.covers(table.variant.attackers, table.variant.defenders)
+    value = table.value(start) if covered else None
+    lines = {
+        side: (plies, fen, report.best_line(table, report.position_of(table, fen)))
+        for side, (plies, fen) in zip(("a", "d"), found.longest, strict=True)
+        if fen
+    }
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    "variant": table.variant.name,
+                    "rules": table.variant.hash,
+                    "attackers": header.attackers,
+                    "defenders": header.defenders,
+                    "entries": header.entries,
+                    "bits": header.bits,
+                    "endless": header.endless,
+                    "digest": header.digest,
+                    "counts": [
+                        {
+                            "material": c.material,
+                            "a": c.attackers,
+                            "d": c.defenders,
+                            "neither": c.neither,
+                            "over": c.over,
+                        }
+                        for c in (*found.counts, found.total)
+                    ],
+                    "start": None
+                    if value is None
+                    else {
+                        **_value(value),
+                        "moves": report.keeping(table, start),
+                        "line": report.best_line(table, start),
+                    },
+                    "longest": {
+                        side: {"plies": plies, "fen": fen, "line": line}
+                        for side, (plies, fen, line) in lines.items()
+                    },
+                }
+            )
+        )
+        return 0
+    endless = {"draw": "draws", "open": "open"}.get(header.endless, "by repetition")
+    rows: list[tuple[str, ...]] = [("men", "attackers win", "defenders win", endless, "over", "all")]
+    rows += [
+        (c.material, *(str(n) for n in (c.attackers, c.defenders, c.neither, c.over, c.all)))
+        for c in (*found.counts, found.total)
+    ]
+    _print_table(rows)
+    if value is not None:
+        print(f"start: {value.text}")
+        keeping = report.keeping(table, start)
+        print(f"first moves that keep it ({len(keeping)} of {len(start.legal_moves())}): {' '.join(keeping)}")
+        if value.plies is not None:
+            print(f"best line: {' '.join(report.best_line(table, start))}")
+    for side, (plies, fen, line) in lines.items():
+        print(f"longest win of the {'attackers' if side == 'a' else 'defenders'}: {plies} plies, {fen}")
+        print(f"  {' '.join(line)}")
+    print(f"digest {header.digest}")
+    return 0
+
+
+def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        first, *rest = (
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        print("  ".join([first, *rest]).rstrip())
+
+
+def _verify(argv: list[str]) -> int:
+    parser = arguments.parser(
+        "solve verify",
+        "Reads a whole table and compares every position with the best of what its legal moves lead to. If all agree, "
+        "every value in it is right.",
+        ["mini-four.taflbase", "mini-six.taflbase --jobs 2"],
+    )
+    parser.add_argument("file", metavar="FILE", help="a table")
+    parser.add_argument("--jobs", type=arguments.positive, default=1, metavar="J", help="threads (1)")
+    parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
+    arguments.add_plain(parser)
+    given = parser.parse_args(argv)
+    with _opened(parser, given.file) as table:
+        from . import report
+        from .build import Clock, load
+
+        live = Live(sys.stderr, plain=given.plain or given.quiet)
+        clock = Clock()
+
+        def shown(share: float) -> None:
+            left = clock.left(share)
+            eta = "" if left is None else f", ETA {duration(left)}"
+            live.show(lambda: [f"{100 * share:.0f} % compared{eta}"])
+
+        with interrupts.caught(lambda: ["hnefi solve: interrupted"]) as caught:
+            words = load(table)
+            faults, where = report.check(table, words, given.jobs, shown)
+            digest = report.digest(words, table.header.bits)
+        live.close()
+        if caught.ended:
+            return INTERRUPTED
+        if faults or digest != table.header.digest:
+            if faults:
+                print(
+                    f"{table.path}: {faults} of {len(words)} positions disagree with their moves, one is {where}"
+                )
+            else:
+                print(f"{table.path}: the codes have the digest {digest}, expected {table.header.digest}")
+            return 1
+        print(f"{table.path}: all {len(words)} positions agree with their moves")
+    return 0
