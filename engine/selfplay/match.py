@@ -11,6 +11,7 @@ import numpy as np
 from .. import games as doors
 from ..compile.jit import entry, kernel
 from ..evaluators.loaded import LOADED
+from ..games.base_position import Position
 from ..games.base_variant import AnyVariant
 from ..games.interface import adjudicate, make, no_move_outcome, random_move, undo
 from ..search import minimax
@@ -21,6 +22,8 @@ MOST_PLIES = 4000
 """A longer game is a draw: without a limit in the rules two players may move to and fro forever."""
 PLY_CAP = Reason.PLY_CAP.code | 3 << 8
 BLOCK = 256
+FNV_OFFSET, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+"""Of the hash FNV-1a (G. Fowler, L. C. Noll, P. Vo), here with a move in the place of a byte."""
 
 GAME = np.dtype(
     [
@@ -31,6 +34,7 @@ GAME = np.dtype(
         ("plies", "i4"),
         ("taken", "i4", (2,)),  # men taken in this game by attackers, by defenders
         ("evaluations", "i8"),  # positions scored by both
+        ("moves_hash", "u8"),  # of the moves: games with the same moves have the same, others another
     ],
     align=True,
 )
@@ -89,6 +93,7 @@ def play_game(s, td, players, params, accumulators, game):
     game.taken[0] = 0
     game.taken[1] = 0
     game.evaluations = 0
+    game.moves_hash = FNV_OFFSET
     begun = s.ply
     attackers = players[game.attackers]
     defenders = players[game.defenders]
@@ -106,6 +111,7 @@ def play_game(s, td, players, params, accumulators, game):
         if move == 0:
             s.outcome = no_move_outcome(s)
             break
+        game.moves_hash = (game.moves_hash ^ np.uint64(move)) * FNV_PRIME
         caught = s.caught_top
         make(s, move)
         game.taken[side] += s.caught_top - caught
@@ -130,7 +136,8 @@ def play_games(s, td, players, params, accumulators, games):
 
 
 class Table:
-    """Contestants prepared once for any number of games from the variant's start; for one thread at a time.
+    """Contestants prepared once for any number of games, from the variant's start or from a position; for one thread at
+    a time.
 
     ValueError for contestants who cannot play. Without `quick` every position is scored from scratch: the same games,
     slowly.
@@ -156,14 +163,17 @@ class Table:
         self._players = players.view(np.recarray)
         self._params = params.view(np.recarray)
         self._accumulators = _follow(self._players, self._params, quick) if variant.game == "tafl" else None
-        self._state = doors.initial(variant).new_record()[0]
+        self._initial = doors.initial(variant)
+        self._record = self._initial.new_record()
+        self._state = self._record[0]
         self._td = minimax.new_thread()[0]
 
-    def play(self, games: Any) -> None:
+    def play(self, games: Any, start: Position | None = None) -> None:
         """Play `games`, a one-dimensional array of dtype `GAME`, and write the results into it; a start that is an end
-        already leaves them as they are. A game depends on its two contestants and its seed alone, not on the others.
-        ValueError for contestants that do not exist.
+        already leaves them as they are. A game depends on its two contestants, its seed and the start alone, not on the
+        others; plies, moves and men taken are counted from there. ValueError for contestants that do not exist.
         """
+        (start or self._initial).load(self._record)
         named = np.concatenate([games["attackers"], games["defenders"]])
         if named.size and not 0 <= named.min() <= named.max() < len(self._players):
             raise ValueError(

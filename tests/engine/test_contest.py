@@ -101,6 +101,36 @@ def test_games_are_what_the_rules_say() -> None:
     assert not blind["evaluations"].any()
 
 
+def test_the_hash_is_that_of_the_moves() -> None:
+    """Every game of two plies, hashed by hand from the rules; from an opening, only what comes after it counts."""
+
+    def hashed(*moves: int) -> int:
+        found = 0xCBF29CE484222325
+        for move in moves:
+            found = (found ^ move) * 0x100000001B3 % 2**64
+        return found
+
+    variant = games.find("brandubh").with_switches(move_limit="3", move_limit_unit="plies")
+    start = games.initial(variant)
+    opening = start.play(start.legal_moves()[7])
+    possible = {
+        hashed(first, second)
+        for first in opening.legal_moves()
+        for second in opening.play(first).legal_moves()
+    }
+    made = np.zeros(300, GAME)
+    made["seed"] = np.arange(300)
+    table = contest.Table(variant, [RANDOM])
+    table.play(made, opening)
+    assert set(made["plies"].tolist()) == {2}
+    found = set(made["moves_hash"].tolist())
+    assert found <= possible
+    assert len(found) > 100
+    # The table forgets the opening.
+    table.play(made)
+    assert set(made["plies"].tolist()) == {3}
+
+
 @pytest.mark.parametrize("name", ["brandubh", "hex:3", "hexapawn:3x4"])
 def test_every_game_is_played(name: str) -> None:
     variant = games.find(name)

@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from hnefi.engine.games.base_position import Position
     from hnefi.engine.games.base_variant import AnyVariant
     from hnefi.engine.selfplay.match import Contestant
 
@@ -98,16 +99,34 @@ def play(
     variant: AnyVariant, ours: Contestant, theirs: Contestant, matches: int, key: str, first: int = 0
 ) -> Tally:
     """So many matches from number `first` on; a match's random streams follow from `key` and its number alone."""
+    return count(play_games(variant, ours, theirs, [None] * matches, key, first))
+
+
+def play_games(
+    variant: AnyVariant,
+    ours: Contestant,
+    theirs: Contestant,
+    starts: Sequence[Position | None],
+    key: str,
+    first: int = 0,
+) -> Any:
+    """The games of matches number `first` and on, one for each of `starts`: the position that both of its games begin
+    with, None for the variant's own. Ours attack in the first of the two. A GAME array of twice as many games."""
     import numpy as np
 
     from hnefi.engine.selfplay import match as contest
 
-    games = np.zeros(2 * matches, contest.GAME)
-    games["attackers"] = np.arange(2 * matches) % 2
+    games = np.zeros(2 * len(starts), contest.GAME)
+    games["attackers"] = np.arange(2 * len(starts)) % 2
     games["defenders"] = 1 - games["attackers"]
-    games["seed"] = [seed(key, number) for number in range(2 * first, 2 * (first + matches))]
-    contest.play(variant, (ours, theirs), games)
-    return count(games)
+    games["seed"] = [seed(key, number) for number in range(2 * first, 2 * (first + len(starts)))]
+    table = contest.Table(variant, (ours, theirs))
+    if any(start is not None for start in starts):
+        for number, start in enumerate(starts):
+            table.play(games[2 * number : 2 * number + 2], start)
+    else:
+        table.play(games)
+    return games
 
 
 def seed(*words: object) -> int:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED
 from hnefi.protocol.hosts.text_table import aligned
 
@@ -18,12 +21,17 @@ from ..common import interrupts
 from ..common.arguments import add_variant_path, find_tafl_variant, natural, parser, positive
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from hnefi.engine.games.base_position import Position
     from hnefi.engine.games.tafl.variant import Variant
 
     from ..common.matches import Tally
 
-WORDS = ("random", "simple", "zero", "default")
-"""Players that can be named besides files: a blind random mover, two without weights, and the hand-written terms."""
+BY_HAND = {"default": "linear", "default-threats": "linear-threats"}
+"""Sums of terms with weights set by hand, from which evolution can start; each with its architecture."""
+WORDS = ("random", "simple", "zero", *BY_HAND)
+"""Players that can be named besides files: a blind random mover, two without weights, and the terms set by hand."""
 CHUNK = 5
 """Matches that are played in one piece."""
 HEAD = (
@@ -37,6 +45,7 @@ HEAD = (
     "as attackers",
     "as defenders",
     "length",
+    "different games",
 )
 
 
@@ -46,13 +55,16 @@ class Row:
 
     depth: int
     tally: Tally
+    different: int
+    """Games that are no other's repetition: two of them count as a match for the interval."""
 
     def cells(self) -> tuple[str, ...]:
         from ..common.statistics import wilson
 
         found = self.tally
         matches = found.matches
-        low, high = wilson(matches.won, matches.all) or (0.0, 1.0)
+        counted = max(1, self.different // 2)
+        low, high = wilson(counted * matches.won / matches.all, counted) or (0.0, 1.0)
         return (
             str(self.depth),
             str(matches.all),
@@ -61,6 +73,7 @@ class Row:
             f"{100 * found.by_captures / matches.all:.1f} %",
             *("/".join(map(str, games)) for games in (found.attacking, found.defending)),
             f"{found.plies / 2 / matches.all:.1f}",
+            str(self.different),
         )
 
 
@@ -93,6 +106,13 @@ def main(argv: list[str]) -> int:
     options.add_argument(
         "--plies", type=positive, metavar="N", help="a game's plies (the variant's own limit)"
     )
+    options.add_argument(
+        "--openings",
+        type=_plies,
+        default=(2, 8),
+        metavar="K-L",
+        help="each pair begins with K to L random plies, no two pairs alike (2-8); 0: with the variant's start",
+    )
     options.add_argument("--seed", type=natural, default=1, metavar="S", help="of all games (1)")
     options.add_argument(
         "--note", action="store_true", help="write the results into the document of A, a file"
@@ -116,12 +136,12 @@ def main(argv: list[str]) -> int:
     except ValueError as error:
         options.error(str(error))
     print(f"{given.one} against {given.other}, {variant.name}, seed {given.seed}")
+    starts = _starts(options, variant, given.pairs, given.seed, given.openings)
     rows: list[Row] = []
     with interrupts.caught(lambda: ["interrupted"]) as caught:
         for depth in depths:
             key = f"match {given.seed} {depth}"
-            tally = _play(variant, sides, depth, given.pairs, key, given.jobs or len(os.sched_getaffinity(0)))
-            rows.append(Row(depth, tally))
+            rows.append(_play(variant, sides, depth, starts, key, given.jobs or len(os.sched_getaffinity(0))))
     print(
         "\n".join(aligned([HEAD, *(row.cells() for row in rows)], left=()))
         if rows
@@ -163,13 +183,12 @@ def _side(name: str, variant: Variant) -> Any:
     import numpy as np
 
     from hnefi.engine.evaluators import files, network
-    from hnefi.engine.evaluators.networks import linear
 
     if name == "random":
         return None
-    if name == "default":
-        hand_written = network.parse("linear")
-        return hand_written.record(variant, hand_written.join(variant, linear.default(variant)))
+    if name in BY_HAND:
+        hand_set = network.parse(BY_HAND[name])
+        return hand_set.record(variant, hand_set.join(variant, hand_set.module.default(variant)))
     if name in WORDS:
         return network.parse(name).record(variant, np.zeros(0))
     if not name.endswith(".safetensors"):
@@ -177,24 +196,54 @@ def _side(name: str, variant: Variant) -> Any:
     return files.record(files.load(name, variant, any_rules=True), variant)
 
 
-def _play(variant: Variant, sides: Sequence[Any], depth: int, matches: int, key: str, jobs: int) -> Tally:
+def _plies(text: str) -> tuple[int, int]:
+    """The argument of `--openings`."""
+    found = re.fullmatch(r"([0-9]{1,2})(?:-([0-9]{1,2}))?", text)
+    low, high = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+    if not low <= high or (high and not low):
+        raise ArgumentTypeError(f"{shorten(text)}: expected plies, as 2-8, or 0 for the variant's start")
+    return low, high
+
+
+def _starts(
+    options: ArgumentParser, variant: Variant, pairs: int, seed: int, plies: tuple[int, int]
+) -> list[Position | None]:
+    """The position that each pair begins with; None is the variant's start. An error where there are not enough."""
+    from hnefi.engine.openings import generate
+
+    if plies == (0, 0):
+        return [None] * pairs
+    found: list[Position | None] = list(generate(variant, pairs, seed, plies=plies))
+    if len(found) < pairs:
+        options.error(
+            f"--pairs {pairs}: {variant.name} has {len(found)} different openings of {plies[0]} to {plies[1]} plies: "
+            "expected fewer pairs, or longer --openings"
+        )
+    return found
+
+
+def _play(
+    variant: Variant, sides: Sequence[Any], depth: int, starts: Sequence[Position | None], key: str, jobs: int
+) -> Row:
+    import numpy as np
+
     from hnefi.engine.selfplay.match import Contestant
 
     from ..common.live import duration
-    from ..common.matches import play, total
+    from ..common.matches import count, play_games
     from ..common.workers import in_threads
 
     ours, theirs = (
         Contestant("random") if params is None else Contestant("minimax", depth, params) for params in sides
     )
-    starts = range(0, matches, CHUNK)
     pieces = [
-        partial(play, variant, ours, theirs, min(CHUNK, matches - first), key, first) for first in starts
+        partial(play_games, variant, ours, theirs, starts[first : first + CHUNK], key, first)
+        for first in range(0, len(starts), CHUNK)
     ]
     began = time.monotonic()
-    done: dict[int, Tally] = {}
-    for number, tally in in_threads(pieces, jobs):
-        done[number] = tally
+    done: dict[int, Any] = {}
+    for number, played in in_threads(pieces, jobs):
+        done[number] = played
         if sys.stderr.isatty():
             left = (time.monotonic() - began) * (len(pieces) / len(done) - 1)
             print(
@@ -204,4 +253,7 @@ def _play(variant: Variant, sides: Sequence[Any], depth: int, matches: int, key:
             )
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
-    return total([done[number] for number in sorted(done)])
+    games = np.concatenate([done[number] for number in sorted(done)])
+    begun = np.repeat(np.arange(len(starts)) if any(starts) else np.zeros(len(starts), int), 2)
+    different = len(set(zip(begun.tolist(), games["moves_hash"].tolist(), strict=True)))
+    return Row(depth, count(games), different)
