@@ -22,8 +22,9 @@ MARK = "HNEFI_ENGINE"
 PR_SET_CHILD_SUBREAPER = 36
 GENERATIONS = 20
 """Who is killed leaves children of its own to us, and they again: so often we look."""
-DYING = 0.2
-"""Seconds that one generation has to vanish after SIGKILL; what hangs in the kernel is reaped later."""
+DYING = 2.0
+"""Seconds that one generation has to vanish after SIGKILL; what hangs in the kernel is reaped later. On a busy machine
+a process is dead long after it was killed, and its children are left to us only then."""
 
 _children: set[int] = set()
 """Orphans of engines that were killed and are not reaped yet: a zombie has no environment any more."""

@@ -487,11 +487,24 @@ def kill_all() -> None:
 
 def kill_groups() -> None:
     """The same from any thread, for who ends in the next moment: nothing is read, reaped or told any more."""
-    for process in list(_started):
-        if process.exit is None:
-            signal_group(process.pid, signal.SIGKILL)
+    living = _living()
+    for pid in living:
+        signal_group(pid, signal.SIGKILL)
+    if orphans.adopts():
+        # Whom they have started in other groups is left to us when they are dead, and not sooner.
+        end = time.monotonic() + orphans.DYING
+        while not all(map(_is_dead, living)) and time.monotonic() < end:
+            time.sleep(0.001)
     if _started:
-        orphans.end_orphans(_living())
+        orphans.end_orphans(living)
+
+
+def _is_dead(child: int) -> bool:
+    """Whether a child has ended; it stays a zombie until its owner reaps it."""
+    try:
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+    except ChildProcessError:
+        return True
 
 
 def _widen(pipe: int) -> None:

@@ -36,7 +36,7 @@ from .lines import LineError
 T = TypeVar("T")
 
 DEFAULT: Final = "copenhagen"
-START: Final = 15.0
+START: Final = 60.0
 """Seconds until it must have said hello."""
 GRACE: Final = 0.5
 """Seconds that it has to end by itself, and then from TERM to KILL."""

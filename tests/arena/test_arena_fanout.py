@@ -63,7 +63,7 @@ def undisturbed(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> s
 
 
 def play(*line: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(line, capture_output=True, text=True, timeout=280, check=False)
 
 
 def digest(done: subprocess.CompletedProcess[str]) -> str:
@@ -103,7 +103,7 @@ class Marked:
         return {_parent(engine) for engine in self.engines()}
 
     def end(self) -> subprocess.CompletedProcess[str]:
-        out, err = self.process.communicate(timeout=120)
+        out, err = self.process.communicate(timeout=280)
         wait_for(lambda: not self.family(), said=lambda: [_read(left, "cmdline") for left in self.family()])
         return subprocess.CompletedProcess((), self.process.returncode, out, err)
 
@@ -126,7 +126,7 @@ def _parent(process: int) -> int:
 
 def wait_for(
     condition: Callable[[], object],
-    seconds: float = 60,
+    seconds: float = 200,
     said: Callable[[], object] = lambda: "waited in vain",
 ) -> None:
     end = time.monotonic() + seconds
@@ -264,7 +264,7 @@ def test_an_address_where_nobody_answers(backend: str) -> None:
     begun = time.monotonic()
     with pytest.raises(ConfigError, match=r"run\.cluster '127\.0\.0\.1:9': .* expected a running cluster"):
         clusters.open_cluster(backend, "127.0.0.1:9")
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - begun < 100
 
 
 def test_clocks_on_unequal_hosts_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,8 +28,8 @@ ARENA = [sys.executable, "-m", "hnefi.tools.arena.command"]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
 
-def new_run(folder: Path, mark: str) -> list[str]:
-    """The words that begin a run of two real engines in `folder`."""
+def new_run(folder: Path, mark: str, wait: int = 0) -> list[str]:
+    """The words that begin a run of two real engines in `folder`, with so many ms between games."""
     words = ["random-blind", "default", "--variant", "brandubh", "--pairs", str(PAIRS), "--nodes", "100"]
     words += [
         "--seed",
@@ -37,7 +37,7 @@ def new_run(folder: Path, mark: str) -> list[str]:
         "--concurrency",
         "2",
         "--wait",
-        "100",
+        str(wait),
         "--each",
         f"option.Hash=4,env.{MARK}={mark}",
         "--plain",
@@ -97,7 +97,7 @@ def test_killed_at_any_moment_no_engine_is_left_and_nothing_is_lost(tmp_path: Pa
     engines = stored = 0
     for number in range(KILLS):
         games = number % 3
-        words = ["resume", str(folder)] if folder.exists() else new_run(folder, mark)
+        words = ["resume", str(folder)] if folder.exists() else new_run(folder, mark, wait=500)
         seconds = dice.uniform(0.0, 0.2 if games else 1.2)
         engines = max(engines, kill_while_playing(words, games, seconds, mark))
         expect_nobody(mark)

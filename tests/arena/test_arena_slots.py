@@ -63,21 +63,27 @@ def test_a_whole_pair_is_taken_without_a_look_at_the_next() -> None:
 @pytest.mark.process
 def test_tasks_are_read_when_a_slot_is_free() -> None:
     taken: list[int] = []
+    ended: list[str] = []
 
     def tasks() -> Iterator[GameTask]:
         for number in range(1, 100):
             taken.append(number)
+            assert number <= 2 + len(ended) // 2
             yield from pair(number)
 
+    def watch(event: str, facts: dict[str, Any]) -> None:
+        if event == "end":
+            ended.append(facts["result"].task.id)
+
     async def run() -> None:
-        games = play(tasks(), [spec(), spec()], concurrency=2)
-        async for result in games:
-            if result.task.pair == 2:
+        games = play(tasks(), [spec(), spec()], concurrency=2, on_event=watch)
+        async for _ in games:
+            if taken[-1] >= 5:
                 break
         await games.aclose()  # type: ignore[attr-defined]
 
     asyncio.run(run())
-    assert taken[-1] <= 5
+    assert taken == list(range(1, taken[-1] + 1))
 
 
 @pytest.mark.process
@@ -159,7 +165,7 @@ def test_a_process_that_died_between_games_is_replaced() -> None:
 
 @pytest.mark.process
 def test_abort_hands_out_what_there_is_and_leaves_nothing() -> None:
-    specs = [slow("a"), spec("b", "hang", "at=3", move_timeout=60.0)]
+    specs = [slow("a"), spec("b", "hang", "at=3", move_timeout=600.0)]
 
     async def run() -> tuple[list[GameResult], float]:
         abort = asyncio.Event()

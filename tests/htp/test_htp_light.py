@@ -19,7 +19,7 @@ from patience import PROMPTLY
 pytestmark = pytest.mark.process
 
 ROLES = {"attacker": "defender", "defender": "attacker"}
-QUICK = ("--movetime", "50", "--log-level", "warning")
+QUICK = ("--movetime", "60000", "--log-level", "warning")
 
 
 @contextmanager

@@ -22,6 +22,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from double_games import Board, row_cells, square
 
+LEFT_ALONE = 0.15
+"""Seconds after a move within which a search that was broken off may still write."""
 QUIRKS = {
     "seed": "of its moves",
     "moves": "all moves of a game by heart, with commas",
@@ -134,6 +136,7 @@ class Engine:
         self.thread: threading.Thread | None = None
         self.stop = threading.Event()
         self.searching = False
+        self.said = 0.0
 
     def die(self, why: str) -> None:
         os.write(2, f'Exception in thread "main": {why}\n'.encode())
@@ -188,7 +191,9 @@ class Engine:
 
     def begin(self, word: str, rest: str) -> None:
         if self.thread is not None and self.thread.is_alive() and (self.stop.is_set() or self.searching):
-            self.die("null pointer: the old search still writes")
+            if self.searching or time.monotonic() - self.said < LEFT_ALONE:
+                self.die("null pointer: the old search still writes")
+            self.thread.join()  # it was left alone for long enough: it is this machine that is late
         if self.position is None or self.position.over:
             self.die("null pointer: the game is over")
         if word == "analyze":
@@ -232,6 +237,7 @@ class Engine:
             self.position.play(move)
             self.plies += 1
         self.searching = False
+        self.said = time.monotonic()
         say(f"move {move}")
         # Statistics, which come for a while after a search.
         say("status nodes 123\nstatus depth 4\nstatus table 17%")

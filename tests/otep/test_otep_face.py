@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from leftover_processes import MARK, expect_nobody, marked
 from otep.double_games import GAMES, Board
-from otep.double_host import Host, play
+from otep.double_host import WAIT, Host, play
 from patience import PROMPTLY
 
 from hnefi.engine.records.record import GameRecord
@@ -125,9 +125,9 @@ def test_two_games_in_one_conversation(data: Path) -> None:
 
 
 def test_hello_comes_first_and_at_once(data: Path) -> None:
-    host = start(folder=data)
+    host = start("--engine", "sleep 600", folder=data)  # it does not wait for its engine
     try:
-        assert host.line(PROMPTLY) == "hello"
+        assert host.line() == "hello"
         assert host.goodbye(PROMPTLY) == 0
     finally:
         host.kill()
@@ -356,7 +356,7 @@ def test_a_host_that_vanishes(data: Path, word: str, inside: bool) -> None:
             host.send(lines[at][: len(lines[at]) // 2] if inside else lines[at], end="" if inside else "\n")
         assert host.process.stdin is not None
         host.process.stdin.close()
-        assert host.process.wait(PROMPTLY) == 0
+        assert host.process.wait(WAIT) == 0
         expect_nobody(mark)
     finally:
         host.kill()

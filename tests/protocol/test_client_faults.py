@@ -139,6 +139,40 @@ def test_who_leaves_the_group_ends_with_the_engine() -> None:
         with_engine(work, "escape")
 
 
+LEAVER = """
+import os, subprocess, sys, time
+more = int(sys.argv[1]) - 1
+print(os.getpid(), flush=True)
+if more:
+    subprocess.Popen([*sys.orig_argv[:-1], str(more)], start_new_session=True)
+held = bytearray(more * 100_000_000)  # whose memory the system has to take back first is dead later
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to us")
+def test_who_leaves_the_group_ends_with_us() -> None:
+    """Also if we end in the next moment and wait for nothing: their parents must be dead before they are ours."""
+
+    class Heard(process_module.Listener):
+        def on_line(self, line: bytes, stamp: float) -> None:  # noqa: ARG002
+            pids.append(int(line))
+            if len(pids) == 3:
+                there.set()
+
+    async def work() -> None:
+        await process_module.Process.start([sys.executable, "-I", "-S", "-c", LEAVER, "3"], Heard())
+        await there.wait()
+        process_module.kill_groups()
+        assert not any(running(pid) for pid in pids)
+        process_module.kill_all()
+
+    pids: list[int] = []
+    there = asyncio.Event()
+    with orphans.adopting():
+        run(work())
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to us")
 def test_only_what_descends_from_engines_is_taken_for_theirs() -> None:
     """Also if we ourselves descend from an engine, and are the parent of others."""

@@ -47,9 +47,9 @@ def spec(name: str = "good", *words: str, moves: Sequence[str] = (), **fields: A
     """
     command = (sys.executable, "-I", "-S", SCRIPT, ",".join(moves or by_heart()), *words)
     plain = EngineSpec(
-        name, command, proto="uti", limits=(NODES, NODES), move_timeout=30.0, start=30.0, ready=30.0
+        name, command, proto="uti", limits=(NODES, NODES), move_timeout=120.0, start=120.0, ready=120.0
     )
-    return replace(plain, **{"env": ((MARK, f"{name}-{uuid.uuid4()}"),), "new_game": 30.0, **fields})
+    return replace(plain, **{"env": ((MARK, f"{name}-{uuid.uuid4()}"),), "new_game": 120.0, **fields})
 
 
 def pair(number: int = 1, engines: tuple[int, int] = (0, 1), opening: Opening = START) -> list[GameTask]:
@@ -76,7 +76,7 @@ def collect(tasks: Iterable[GameTask], specs: Sequence[EngineSpec], **manner: An
             last = time.monotonic()
             yield result
 
-    results, ended = asyncio.run(asyncio.wait_for(run(), 60))
+    results, ended = asyncio.run(asyncio.wait_for(run(), 240))
     assert ended - last < PROMPTLY
     assert leftovers(specs) == []
     return results
