@@ -75,9 +75,9 @@ def test_whoever_comes_second_waits_and_says_what_the_other_does(
     with progress.listening(listen), held(home, [3, 9, "search", 12.0, 40.0]):
         waiting = threading.Thread(target=lambda: waited.append(lock.acquire("moves")))
         waiting.start()
-        assert told.wait(30)
+        assert told.wait(100)
         assert waiting.is_alive()
-    waiting.join(30)
+    waiting.join(100)
     assert waited == [True]
     assert heard[-1].elsewhere
     assert (heard[-1].done, heard[-1].total, heard[-1].remaining) == (3, 9, 40.0)
@@ -260,9 +260,9 @@ def test_listeners_hear_of_it_and_their_faults_stop_nothing(monkeypatch: pytest.
 
     with progress.listening(broken), progress.listening(lambda _: heard.set()):
         progress.begin("part")
-        assert heard.wait(30)
+        assert heard.wait(100)
         heard.clear()
-        assert heard.wait(30)
+        assert heard.wait(100)
         progress.end()
 
 

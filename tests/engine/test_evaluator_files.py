@@ -362,10 +362,10 @@ def test_a_file_that_is_none_is_refused_in_words(tmp_path: Path, whole: bytes, e
     path = tmp_path / "file.safetensors"
     path.write_bytes(whole)
     tracemalloc.start()
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(EvaluatorError, match=re.escape(expected)):
         files.load(path)
-    assert time.perf_counter() - begun < SECONDS
+    assert time.process_time() - begun < SECONDS
     assert tracemalloc.get_traced_memory()[1] < MEMORY
     tracemalloc.stop()
 
@@ -440,9 +440,9 @@ def test_a_thousand_corrupted_files_are_refused(tmp_path: Path) -> None:
         if whole == original:
             continue
         path.write_bytes(whole)
-        begun = time.perf_counter()
+        begun = time.process_time()
         message = refusal(path)
-        seconds = time.perf_counter() - begun
+        seconds = time.process_time() - begun
         if message:
             refused += 1
             assert str(path) in message

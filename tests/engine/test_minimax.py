@@ -368,8 +368,8 @@ def test_limits_end_it_with_the_last_whole_depth() -> None:
             assert infos[-1].depth == 2
             assert result == think(position, Limits(depth=2))[0]
     begun = time.perf_counter()
-    result, infos = think(position, Limits(movetime=150))
-    assert 0.05 < time.perf_counter() - begun < PROMPTLY
+    result, infos = think(position, Limits(movetime=1000))
+    assert 0.5 < time.perf_counter() - begun < PROMPTLY
     assert infos[-1].depth >= 2
     assert result.move in position.legal_moves()
 
@@ -386,7 +386,7 @@ def test_a_stop_ends_it_before_and_during_the_search() -> None:
     time.sleep(0.1)
     assert thread.is_alive()
     searcher.stop()
-    thread.join(10)
+    thread.join(60)
     assert results[0].move in position.legal_moves()
     searcher.begin()
     searcher.stop()

@@ -266,7 +266,7 @@ def test_stop_and_time_from_outside() -> None:
     time.sleep(0.05)
     assert thread.is_alive()
     searcher.stop()
-    thread.join(10)
+    thread.join(60)
     assert results[0].move in position.legal_moves()
     # A stop sent before the search got going counts as well.
     searcher.begin()
@@ -287,7 +287,7 @@ def test_pondering_waits_for_the_hit() -> None:
     time.sleep(0.4)
     assert thread.is_alive()
     searcher.ponderhit()
-    thread.join(10)
+    thread.join(60)
     assert results
     # A hit that overtakes the search is not lost.
     searcher.begin()

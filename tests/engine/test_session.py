@@ -13,7 +13,7 @@ from hnefi.engine.search.types import Info, Limits, SearchResult
 from hnefi.engine.session import INFO_BURST, Session, SessionError
 from hnefi.engine.sides import Side
 
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 @dataclass

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -155,7 +156,7 @@ def reached(out: Path) -> int:
 
 
 def wait_for(out: Path, generation: int, program: subprocess.Popen[str]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 200
     while reached(out) < generation and program.poll() is None and time.monotonic() < until:
         time.sleep(0.002)
 
@@ -164,11 +165,11 @@ def wait_for(out: Path, generation: int, program: subprocess.Popen[str]) -> None
 def test_killed_at_any_moment(tmp_path: Path, undisturbed: str) -> None:
     out = tmp_path / "run"
     dice = random.Random(1)
-    kills = 0
-    for _ in range(6):
+    kills = late = 0
+    while kills < 6 and late < 10:
         words = (
             ["es", *SMALL, "--out", str(out), "--quiet"]
-            if kills % 2 == 0
+            if kills % 2 == 0 or not out.exists()
             else ["resume", str(out), "--quiet"]
         )
         program = start(*words, pace=0.05)
@@ -177,9 +178,13 @@ def test_killed_at_any_moment(tmp_path: Path, undisturbed: str) -> None:
         program.kill()
         program.communicate()
         if program.returncode == 0:
-            break
+            # It was killed too late, perhaps as this machine is busy: once more from the start.
+            assert archive(out) == undisturbed
+            shutil.rmtree(out)
+            late += 1
+            continue
         kills += 1
-    assert kills >= 3
+    assert kills == 6
     assert command.main(["resume", str(out), "--quiet"]) == 0
     assert archive(out) == undisturbed
 
@@ -241,11 +246,11 @@ def test_a_disk_that_is_full(
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_interrupted_from_the_keyboard(tmp_path: Path, undisturbed: str) -> None:
     out = tmp_path / "run with blanks"
-    program = start("es", *SMALL, "--out", str(out), pace=0.1)
+    program = start("es", *SMALL, "--out", str(out), pace=0.5)
     wait_for(out, 2, program)
     began = time.monotonic()
     program.send_signal(signal.SIGINT)
-    said, complaint = program.communicate(timeout=30)
+    said, complaint = program.communicate(timeout=200)
     assert time.monotonic() - began < PROMPTLY
     assert program.returncode == 1
     assert "Traceback" not in complaint
