@@ -14,9 +14,9 @@ import pytest
 from hnefi.engine import games
 from hnefi.engine.games.base_position import Position
 from hnefi.engine.games.tafl.variant import Variant
+from hnefi.engine.solving.proof import OutOfNodesError, Prover, memoryless
 from hnefi.engine.squares import move_name
 from hnefi.tools.cli import main
-from hnefi.tools.tactics.proof import OutOfNodesError, Prover, memoryless
 from hnefi.tools.tactics.suite import DIGITS, SHIPPED, Entry, SuiteError, parse, read, write
 from hnefi.tools.tactics.verify import Verifier
 

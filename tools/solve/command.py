@@ -30,6 +30,12 @@ ASKED_FROM = 10.0
 ASKED_MIB = 256
 MEMORY = 1024
 """MiB that the table of hex and hexapawn may have."""
+PROVEN_PLIES = 40
+PROOF_MEMORY = 256
+"""MiB that the table of a proof may have."""
+NOT_SETTLED = 1
+COMPARED_PLIES = 9
+"""Distances that are proven in a comparison: longer ones take too many moves."""
 PAUSE = 10.0
 """Seconds between two plain lines, at least."""
 EXAMPLES = (
@@ -38,6 +44,7 @@ EXAMPLES = (
     "hex:4",
     "own.toml --out own.taflbase --jobs 2 --yes",
     "brandubh --attackers 2 --defenders 0 --yes",
+    "brandubh --fen '3t3/2t4/3T3/1tTKTtt/T6/3t3/3t3 d 0 1' --nodes 10000000",
     "query mini-four.taflbase",
     "query mini-four.taflbase '5/2T2/t1K1t/2T2/2t2 d 0 1'",
     "show mini-four.taflbase",
@@ -47,6 +54,9 @@ DESCRIPTION = """\
 Solves every position of a tafl board of at most 7 x 7 squares with soldiers and a king, and writes the values into a
 table: who wins, and in how many plies, if the winner is quick and the loser slow. It says first how much memory and
 time that takes, and asks. The same command continues what was interrupted, also after kill -9.
+
+With --fen it proves who wins one position of any tafl board, by a full-width search that gets deeper and deeper:
+repetitions and limits on length are left out, which a shortest win never meets unless a limit is near.
 
 Hex and hexapawn are solved from the start, which prints who wins and the first moves that do.
 
@@ -83,7 +93,7 @@ def _solve(argv: list[str]) -> int:
         "--memory",
         type=arguments.positive,
         metavar="MIB",
-        help=f"refuse to take more (tafl: what is free; hex, hexapawn: {MEMORY})",
+        help=f"refuse to take more (what is free; --fen: {PROOF_MEMORY}; hex, hexapawn: {MEMORY})",
     )
     parser.add_argument(
         "--attackers", type=arguments.natural, metavar="N", help="at most so many (as at the start)"
@@ -97,6 +107,16 @@ def _solve(argv: list[str]) -> int:
         help="solve the game without its limits on plies and repeated arrangements",
     )
     parser.add_argument("--jobs", type=arguments.positive, default=1, metavar="J", help="threads (1)")
+    parser.add_argument("--fen", metavar="FEN", help="prove who wins this one position, on any board of tafl")
+    parser.add_argument(
+        "--plies",
+        type=arguments.positive,
+        metavar="N",
+        help=f"with --fen: a win within so many ({PROVEN_PLIES})",
+    )
+    parser.add_argument(
+        "--nodes", type=arguments.positive, metavar="N", help="with --fen: moves tried at most"
+    )
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
     arguments.add_plain(parser)
@@ -106,9 +126,65 @@ def _solve(argv: list[str]) -> int:
 
     from hnefi.engine.games.tafl.variant import Variant
 
+    if given.fen is None:
+        for flag in ("plies", "nodes"):
+            if getattr(given, flag) is not None:
+                parser.error(f"--{flag}: expected together with --fen")
+    if isinstance(variant, Variant) and given.fen is not None:
+        return _prove(parser, given, variant)
     if isinstance(variant, Variant):
         return _build(parser, given, variant)
     return _first_moves(parser, given, variant)
+
+
+def _prove(parser: argparse.ArgumentParser, given: argparse.Namespace, variant: Variant) -> int:
+    """Prove who wins one position; 1 where that is not settled."""
+    from hnefi.engine import games, memory
+    from hnefi.engine.solving.forced import DEEPEST
+
+    from . import proofs
+
+    for flag in ("out", "attackers", "defenders"):
+        if getattr(given, flag) is not None:
+            parser.error(f"--{flag}: expected without --fen, which makes no table")
+    if given.plies is not None and given.plies > DEEPEST:
+        parser.error(f"--plies {given.plies}: expected at most {DEEPEST}")
+    try:
+        position = games.from_fen(variant, given.fen)
+    except ValueError as error:
+        parser.error(str(error))
+    if position.outcome is not None:
+        print(f"{position.fen()}: {position.outcome.text}")
+        return 0
+    mib = given.memory or PROOF_MEMORY
+    try:
+        memory.demand(mib)
+    except MemoryError as error:
+        parser.error(f"--memory {mib}: {error}")
+    live = Live(sys.stderr, plain=given.plain)
+
+    def shown(plies: int, nodes: int) -> None:
+        if not given.quiet:
+            live.show(lambda: [f"{plies} plies, {nodes} moves tried"])
+
+    with interrupts.caught(lambda: ["hnefi solve: interrupted: nothing is kept of a proof"]) as caught:
+        found = proofs.prove(
+            proofs.prover(variant, mib), given.fen, given.plies or PROVEN_PLIES, given.nodes, shown
+        )
+    live.close()
+    if caught.ended:
+        return INTERRUPTED
+    if given.json:
+        winner = None if found.winner is None else found.winner.letter
+        print(json.dumps({"fen": given.fen, "winner": winner, "plies": found.plies, "nodes": found.nodes}))
+    elif found.winner is None:
+        print(f"{position.fen()}: neither side forces a win within {found.plies} plies")
+    else:
+        side = "attackers" if found.winner == 0 else "defenders"
+        print(f"{position.fen()}: {side} win in {found.plies}")
+    if not given.quiet:
+        live.report([f"{found.nodes} moves tried"])
+    return NOT_SETTLED if found.winner is None else 0
 
 
 def _first_moves(parser: argparse.ArgumentParser, given: argparse.Namespace, variant: AnyVariant) -> int:
@@ -117,11 +193,9 @@ def _first_moves(parser: argparse.ArgumentParser, given: argparse.Namespace, var
     from hnefi.engine.solving import acyclic
     from hnefi.engine.squares import move_name
 
-    for flag in ("out", "attackers", "defenders"):
+    for flag in ("out", "attackers", "defenders", "fen"):
         if getattr(given, flag) is not None:
-            parser.error(
-                f"--{flag}: expected a tafl variant; {variant.name} is solved from its start, without a table"
-            )
+            parser.error(f"--{flag}: expected a tafl variant; {variant.name} is solved from its start")
     mib = given.memory or MEMORY
     try:
         memory.demand(mib)
@@ -448,15 +522,24 @@ def _verify(argv: list[str]) -> int:
     parser = arguments.parser(
         "solve verify",
         "Reads a whole table and compares every position with the best of what its legal moves lead to. If all agree, "
-        "every value in it is right.",
-        ["mini-four.taflbase", "mini-six.taflbase --jobs 2"],
+        "every value in it is right. With --proofs, values of random positions are proven by a search instead, up to "
+        f"{COMPARED_PLIES} plies.",
+        ["mini-four.taflbase", "mini-six.taflbase --jobs 2", "mini-four.taflbase --proofs 10000"],
     )
     parser.add_argument("file", metavar="FILE", help="a table")
     parser.add_argument("--jobs", type=arguments.positive, default=1, metavar="J", help="threads (1)")
+    parser.add_argument(
+        "--proofs", type=arguments.positive, metavar="N", help="prove so many positions instead"
+    )
+    parser.add_argument(
+        "--seed", type=arguments.natural, default=1, metavar="S", help="which positions these are (1)"
+    )
     parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
     arguments.add_plain(parser)
     given = parser.parse_args(argv)
     with _opened(parser, given.file) as table:
+        if given.proofs is not None:
+            return _compare(table, given)
         from . import report
         from .build import Clock, load
 
@@ -485,3 +568,30 @@ def _verify(argv: list[str]) -> int:
             return 1
         print(f"{table.path}: all {len(words)} positions agree with their moves")
     return 0
+
+
+def _compare(table: Table, given: argparse.Namespace) -> int:
+    """Prove random positions of a table; 1 where it is wrong."""
+    from .build import Clock
+    from .proofs import compare
+
+    live = Live(sys.stderr, plain=given.plain or given.quiet)
+    clock = Clock()
+
+    def shown(done: int) -> None:
+        left = clock.left(done / given.proofs)
+        eta = "" if left is None else f", ETA {duration(left)}"
+        live.show(lambda: [f"{done} of {given.proofs} proven{eta}"])
+
+    with interrupts.caught(lambda: ["hnefi solve: interrupted"]) as caught:
+        found = compare(table, given.proofs, given.seed, COMPARED_PLIES, shown)
+    live.close()
+    if caught.ended:
+        return INTERRUPTED
+    print(
+        f"{table.path}: {found.agreed} wins proven in as many plies as it says, {found.undecided} positions without a "
+        f"win within {COMPARED_PLIES} plies, {found.too_deep} left out as too deep, {len(found.wrong)} wrong"
+    )
+    for fen in found.wrong[:10]:
+        print(f"  {fen}")
+    return 1 if found.wrong else 0

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from hnefi.engine import games
 from hnefi.engine.records import corpus
 from hnefi.engine.records.replay import as_played
+from hnefi.engine.solving.proof import OutOfNodesError, Prover
 from hnefi.engine.squares import move_name
 
-from .proof import OutOfNodesError, Prover
 from .suite import DIGITS, Entry
 
 if TYPE_CHECKING:

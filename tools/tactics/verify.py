@@ -14,9 +14,9 @@ import numpy as np
 
 from hnefi.engine import evaluators, games
 from hnefi.engine.search import minimax
+from hnefi.engine.solving.proof import OutOfNodesError, Prover
 from hnefi.engine.squares import move_name
 
-from .proof import OutOfNodesError, Prover
 from .suite import DIGITS, Entry
 
 if TYPE_CHECKING:

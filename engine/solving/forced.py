@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hnefi.engine.compile.jit import entry, inline, kernel
-from hnefi.engine.games.interface import (
+from ..compile.jit import entry, inline, kernel
+from ..games.interface import (
     MOST_MOVES,
     MOVES,
     adjudicate,

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hnefi.engine import games
-from hnefi.engine.games.interface import MOST_MOVES
-from hnefi.engine.score import NO_LIMIT
-
-from . import kernels
+from .. import games
+from ..games.interface import MOST_MOVES
+from ..score import NO_LIMIT
+from . import forced
 
 if TYPE_CHECKING:
-    from hnefi.engine.games.tafl.variant import Variant
+    from ..games.tafl.variant import Variant
 
 BUCKETS = 1 << 18
 """16 MiB."""
@@ -41,9 +40,9 @@ class Prover:
     def __init__(self, variant: Variant, buckets: int = BUCKETS) -> None:
         self.variant = variant
         self._free = memoryless(variant)
-        self._work = np.zeros(1, kernels.PROOF).view(np.recarray)
+        self._work = np.zeros(1, forced.PROOF).view(np.recarray)
         self._work[0]["mask"] = buckets - 1
-        self._table = np.zeros(2 * kernels.BUCKET * buckets, np.uint64)
+        self._table = np.zeros(2 * forced.BUCKET * buckets, np.uint64)
         self._records: dict[str, Any] = {}
         self.allow(None)
 
@@ -65,12 +64,12 @@ class Prover:
     def within(self, fen: str, winner: int, plies: int, *, strict: bool = False) -> bool:
         """Whether `winner` forces a win within `plies`."""
         state, work = self._load(fen, strict)
-        return self._answer(kernels.forces(state, work, self._table, winner, plies))
+        return self._answer(forced.forces(state, work, self._table, winner, plies))
 
     def after(self, fen: str, winner: int, plies: int, move: int, *, strict: bool = False) -> bool:
         """Whether `winner` forces a win within `plies`, the first of which is `move`."""
         state, work = self._load(fen, strict)
-        return self._answer(kernels.forces_after(state, work, self._table, winner, plies, move))
+        return self._answer(forced.forces_after(state, work, self._table, winner, plies, move))
 
     def shortest(self, fen: str, winner: int, most: int) -> int | None:
         """The plies of the shortest win of `winner`, None if there is none within `most`."""

@@ -1,0 +1,129 @@
+"""Single positions by proof search, which shares nothing with tables but the rules; and tables compared with it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hnefi.engine.sides import Side
+from hnefi.engine.solving.forced import BUCKET, DEEPEST
+from hnefi.engine.solving.proof import OutOfNodesError, Prover
+from hnefi.engine.solving.table import Table
+
+from ..common import interrupts
+from .report import fen_of, position_of
+
+if TYPE_CHECKING:
+    from hnefi.engine.games.tafl.variant import Variant
+
+PORTION = 2_000_000
+"""Moves between two looks whether an end is asked for."""
+COMPARED_NODES = 3_000_000
+"""Moves that a position of a comparison may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Who forces a win and in how many plies; `winner` is None where nobody does within `plies`."""
+
+    winner: Side | None
+    plies: int
+    nodes: int
+
+
+def prover(variant: Variant, mib: int) -> Prover:
+    """With a table of at most so many MiB."""
+    return Prover(variant, 1 << max(((mib << 20) // (16 * BUCKET)).bit_length() - 1, 4))
+
+
+def prove(
+    with_: Prover,
+    fen: str,
+    most: int,
+    nodes: int | None,
+    on_depth: Callable[[int, int], None] = lambda *_: None,
+) -> Proof:
+    """Who forces a win of a position within `most` plies and `nodes` moves, asked ply by ply for both sides."""
+    used = 0
+    for plies in range(1, min(most, DEEPEST) + 1):
+        on_depth(plies, used)
+        for side in Side:
+            while True:
+                interrupts.check()
+                left = PORTION if nodes is None else min(PORTION, nodes - used)
+                if left <= 0:
+                    return Proof(None, plies - 1, used)
+                with_.allow(left)
+                try:
+                    won = with_.within(fen, int(side), plies)
+                except OutOfNodesError:
+                    # Whatever was settled is in the table: the same question goes on from there.
+                    used += with_.nodes
+                    continue
+                used += with_.nodes
+                break
+            if won:
+                return Proof(side, plies, used)
+    return Proof(None, min(most, DEEPEST), used)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Random positions of a table: how many were proven as it says, which were not, and how many were too hard."""
+
+    agreed: int
+    undecided: int
+    too_deep: int
+    wrong: tuple[str, ...]
+
+
+def compare(
+    table: Table,
+    positions: int,
+    seed: int,
+    most: int,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Compared:
+    """Prove the values of random positions: the winner wins in so many plies and in no fewer, and where the table knows
+    no win nobody has one within `most` plies."""
+    rng = random.Random(seed)
+    with_ = prover(table.variant, 64)
+    agreed = undecided = too_deep = 0
+    wrong = []
+    done = 0
+    while done < positions:
+        interrupts.check()
+        number = rng.randrange(table.header.entries)
+        value = table.decode(table.code(number))
+        fen = fen_of(table.index, number)
+        try:
+            over = position_of(table, fen).outcome is not None
+        except ValueError:
+            # A man stands where only those of the other side may.
+            continue
+        if value is None or over:
+            continue
+        done += 1
+        on_progress(done)
+        if value.plies is not None and value.plies > most:
+            too_deep += 1
+            continue
+        with_.allow(COMPARED_NODES)
+        try:
+            if value.plies is None:
+                right = not any(with_.within(fen, side, most) for side in range(2))
+                undecided += right
+            else:
+                winner = int(value.winner if value.winner is not None else -1)
+                right = with_.within(fen, winner, value.plies) and not with_.within(
+                    fen, winner, value.plies - 1
+                )
+                agreed += right
+        except OutOfNodesError:
+            too_deep += 1
+            continue
+        if not right:
+            wrong.append(fen)
+    return Compared(agreed, undecided, too_deep, tuple(wrong))
