@@ -309,8 +309,10 @@ class Player:
         accepted = (
             self._settings.even and score is not None and score.mate is None and (score.cp or 0) <= EVEN
         )
-        LOG.info("%s the draw that is offered in game %s", "taken" if accepted else "declined", match.id)
-        self._connection.send(f"draw {match.id} {'accept' if accepted else 'decline'}")
+        LOG.info("the draw that is offered in game %s is %s", match.id, "taken" if accepted else "not taken")
+        # `decline` is a word of theirs, but the server then forgets the game. Who is not answered plays on.
+        if accepted:
+            self._connection.send(f"draw {match.id} accept")
 
     def _hear_draw(self, words: list[str], _line: str) -> None:
         if words[:1] == ["accept"]:

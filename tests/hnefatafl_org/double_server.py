@@ -196,9 +196,9 @@ class DoubleServer:
         elif word == "game":
             self._take(words)
         elif word == "draw":
-            if words[1] == "accept":
-                self._send("= draw accept")
-                self._on, self.finished = False, True
+            # It forgets the game whatever the answer is.
+            self._send(f"= draw {words[1]}")
+            self._on, self.finished = False, True
         elif word not in ("software_id", "decline_game"):
             self._send(f"? {word} invalid")
         return True

@@ -1,36 +1,29 @@
 """The figures of `hnefi htp` in MEASUREMENTS.md: first answer, delay of a move, memory, idle processor (Linux).
 
-PYTHONPATH=tests/support python tests/htp/measure.py [--games 5] [--idle 10]
+PYTHONPATH=tests/support python tests/htp/measure.py [--games 5] [--idle 10] [--at-once 64]
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import socket
-import statistics
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from htp_parts import COPENHAGEN, bare, by_heart, double, free_address, start
+from measuring import idle, memory, spread
 
 from hnefi.protocol.hosts.hnefatafl_org_notation import write_move
 
 MOVES = bare(COPENHAGEN)
 QUIET = ("--no-record", "--log-level", "error")
-TICKS = os.sysconf("SC_CLK_TCK")
 PAUSE = 0.05
 """Seconds between moves, in which what follows a move is done."""
-
-
-def spread(seconds: list[float]) -> str:
-    """Median, least and most, in milliseconds."""
-    values = [1000 * one for one in seconds]
-    return f"{statistics.median(values):.2f} ms ({min(values):.2f} to {max(values):.2f}; {len(values)})"
 
 
 @contextmanager
@@ -93,40 +86,60 @@ def as_player(folder: Path) -> list[float]:
 
 def wrapped(folder: Path) -> list[float]:
     """What `go` costs with an engine that answers at once."""
-    waits = []
     with running("--wrap", double("stdio", COPENHAGEN), folder=folder) as process:
         ask(process, "uti\nisready", b"readyok")
-        for ply in range(0, len(MOVES), 2):
-            moves = f" moves {' '.join(MOVES[:ply])}" if ply else ""
-            ask(process, f"position startpos{moves}\nisready", b"readyok")
-            waits.append(ask(process, "go movetime 100", b"bestmove"))
+        return game(process)
+
+
+def game(process: subprocess.Popen[bytes]) -> list[float]:
+    """The seconds from each `go` to its answer; every answer is the game's, or the double has ended."""
+    waits = []
+    for ply in range(0, len(MOVES), 2):
+        moves = f" moves {' '.join(MOVES[:ply])}" if ply else ""
+        ask(process, f"position startpos{moves}\nisready", b"readyok")
+        waits.append(ask(process, "go movetime 100", f"bestmove {MOVES[ply]}".encode()))
     return waits
 
 
-def cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+def at_once(folder: Path, games: int) -> None:
+    """So many wrapped doubles, each with its book of rules, and games that go on together."""
+    began = time.monotonic()
+    command = double("stdio", COPENHAGEN)
+    with ExitStack() as stack:
+        wraps = [stack.enter_context(running("--wrap", command, folder=folder)) for _ in range(games)]
+        for process in wraps:
+            ask(process, "uti\nisready", b"readyok")
+        print(f"{games} wrapped doubles ready after {time.monotonic() - began:.1f} s")
+        began = time.monotonic()
+        with ThreadPoolExecutor(games) as threads:
+            waits = [wait for found in threads.map(game, wraps) for wait in found]
+        print(
+            f"{games} games at once: {len(waits)} moves, no fault, {time.monotonic() - began:.1f} s, {spread(waits)}"
+        )
+        print("memory without engines:", ", ".join(sorted({memory(process.pid) for process in wraps})))
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--games", type=int, default=5)
+    options.add_argument(
+        "--at-once", type=int, default=0, metavar="N", help="N games at once, and nothing else"
+    )
     options.add_argument("--idle", type=float, default=10.0)
     arguments = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if arguments.at_once:
+            at_once(folder, arguments.at_once)
+            return
         print("first answer", spread([first_answer(folder) for _ in range(2 * arguments.games)]))
         for what in (as_engine, as_player, wrapped):
             waits = [wait for _ in range(arguments.games) for wait in what(folder)]
             print(what.__name__.replace("_", " "), spread(waits))
         with running(folder=folder) as process:
             ask(process, "final_status", b"= ongoing")
-            before = cpu(process.pid)
-            time.sleep(arguments.idle)
-            used = (cpu(process.pid) - before) / arguments.idle
-            status = Path(f"/proc/{process.pid}/status").read_text()
-            memory = int(status.partition("VmRSS:")[2].split()[0]) / 1024
-            print(f"idle {100 * used:.2f} % of a processor, {memory:.0f} MiB without the engine")
+            print("idle:", idle(process.pid, arguments.idle), "without the engine")
 
 
-main()
+if __name__ == "__main__":
+    main()

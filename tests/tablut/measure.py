@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import random
 import shlex
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from measuring import cpu, memory, spread
 from tablut_parts import DOUBLES, HNEFI, environment, free_address
 
 from hnefi.engine.sides import Side
 from hnefi.gui_adapter.tablut.check import Sparring
-from hnefi.gui_adapter.tablut.frames import State, turn_of
+from hnefi.gui_adapter.tablut.frames import State, board_of, turn_of
 from hnefi.gui_adapter.tablut.host import Host
 from hnefi.gui_adapter.tablut.rules import EngineSlot, Line, Rules
 from hnefi.gui_adapter.tablut.serve import Match, Played, Settings
@@ -32,24 +31,6 @@ from hnefi.gui_adapter.tablut.serve import Match, Played, Settings
 BOT = shlex.join(
     [sys.executable, "-I", "-S", str(DOUBLES / "double_bot.py"), "{Colour}", "{seconds}", "{host}"]
 )
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def spread(seconds: list[float]) -> str:
-    """Median, least and most, in milliseconds."""
-    values = [1000 * one for one in seconds]
-    return f"{statistics.median(values):.2f} ms ({min(values):.2f} to {max(values):.2f}; {len(values)})"
-
-
-def memory(pid: int) -> str:
-    """What a process holds in memory."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return f"{int(status.partition('VmRSS:')[2].split()[0]) / 1024:.0f} MiB"
-
-
-def cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def started(*words: str, folder: Path) -> subprocess.Popen[bytes]:
@@ -196,7 +177,7 @@ async def idle(rules: Rules, folder: Path, seconds: float) -> None:
     guest = await host.arrival()
     await guest.introduce(60)
     facts = await rules.facts(Line())
-    await guest.tell(State(facts.board, turn_of(facts.side, None)))
+    await guest.tell(State(board_of(facts.fen), turn_of(facts.side, None)))
     wrapped = await Wrapped.start(folder, "silent=1")
     assert wrapped.process.stdin is not None
     wrapped.process.stdin.write(b"position startpos\ngo movetime 60000\n")

@@ -1,0 +1,36 @@
+"""What the scripts share that measure adapters: spreads, and what a process has used (Linux)."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def spread(seconds: Sequence[float]) -> str:
+    """Median, least and most, in milliseconds."""
+    values = [1000 * one for one in seconds]
+    return f"{statistics.median(values):.2f} ms ({min(values):.2f} to {max(values):.2f}; {len(values)})"
+
+
+def memory(pid: int) -> str:
+    """What a process holds in memory."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return f"{int(status.partition('VmRSS:')[2].split()[0]) / 1024:.0f} MiB"
+
+
+def cpu(pid: int) -> float:
+    """Seconds of a processor that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def idle(pid: int, seconds: float) -> str:
+    """What a process uses while nothing happens."""
+    before = cpu(pid)
+    time.sleep(seconds)
+    return f"{100 * (cpu(pid) - before) / seconds:.2f} % of a processor, {memory(pid)}"
