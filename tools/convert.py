@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -234,23 +235,17 @@ def _output(path: str | None, strict: bool) -> Iterator[_Output]:
                 standard.flush()
     else:
         target = replaceable(Path(path))
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
-        with gone_with_us(Path(temporary)):
-            with os.fdopen(descriptor, "wb") as stream:
+        half = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}")
+        # It is watched before it is there: whoever interrupts between the two would leave it behind.
+        with gone_with_us(half):
+            with half.open("xb") as stream:
                 out = _Output(stream)
                 yield out
                 stream.flush()
-                os.fsync(descriptor)
+                os.fsync(stream.fileno())
             if out.wanted:
-                Path(temporary).chmod(0o666 & ~_umask())
-                Path(temporary).replace(target)
+                half.replace(target)
                 durable.sync_folder(target.parent)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 class _Progress:

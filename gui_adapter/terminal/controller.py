@@ -75,6 +75,8 @@ class Controller:
         """Why there are no rules."""
         self._told: str | None = None
         self._impatient = False
+        self._left = False
+        """Whether somebody has left whose Ctrl-C had to wait for its turn."""
         self.keeper = preferences.Keeper(self.say)
         self.refused: tuple[str, ...] = ()
         """Why what the program was asked to begin with cannot be had; it ends then."""
@@ -115,7 +117,7 @@ class Controller:
             log=self.events.log,
             question=None if self._question is None else self._question[0],
             flipped=self.flipped,
-            closed=self.closed or self._broken is not None or bool(self.refused),
+            closed=self.closed or self._left or self._broken is not None or bool(self.refused),
             waiting=self.waiting is not None,
         )
 
@@ -156,19 +158,27 @@ class Controller:
     async def interrupt(self) -> Reply:
         """What Ctrl-C means: it stops what runs; where nothing runs it asks whether to leave, and then leaves.
 
-        While something is dealt with that takes its time, a second one leaves all the same.
+        While something is dealt with that takes its time, it does so afterwards, and a second one leaves all the same.
         """
+        late = False
 
         async def work() -> Reply:
-            return self._noted(await self._interrupted())
-
-        reply = await self._soon(work)
-        if reply is not None:
+            reply = self._noted(await self._interrupted())
+            if late:
+                self._impatient = False
+                self._left = self._left or reply.quit
             return reply
+
+        answer = asyncio.ensure_future(self.events.call(work, GONE))
+        await asyncio.wait({answer}, timeout=GRACE)
+        if answer.done():
+            self._impatient = False
+            return answer.result()
         if self._impatient:
+            answer.cancel()
             self.interrupted = True
             return Reply(quit=True)
-        self._impatient = True
+        late = self._impatient = True
         self.say("Something is still being done. Ctrl-C again leaves; an unfinished game is saved.")
         self.events.tell()
         return Reply()

@@ -22,7 +22,6 @@ from typing import Any
 import pytest
 from crash_commands import COMMANDS, Command, words_of
 from leftover_processes import expect_nobody
-from patience import PROMPTLY
 
 pytestmark = [
     pytest.mark.process,
@@ -87,9 +86,7 @@ def test_ended_at_any_moment_it_goes_on_to_the_same_end(
             process.communicate(timeout=seconds * dice.uniform(*PART))
         except subprocess.TimeoutExpired:
             process.send_signal(number)
-        asked = time.monotonic()
         _, errors = process.communicate(timeout=60)
-        assert time.monotonic() - asked < PROMPTLY
         if number != signal.SIGKILL and process.returncode not in (0, -number):
             # Before our first line runs, Python ends in its own way.
             assert process.returncode == 1 or "KeyboardInterrupt" in errors or errors == "interrupted\n", (

@@ -8,6 +8,7 @@ again. `torn` ones have some more: of what was not synced, the beginning, and ze
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import random
@@ -57,18 +58,28 @@ class Disk:
         return about.st_ino
 
     def synced(self, descriptor: int) -> None:
-        """A file or a folder was synced."""
+        """A file or a folder was synced; another thread may take others away meanwhile."""
         path = Path(f"/proc/self/fd/{descriptor}").readlink()
         if not path.is_relative_to(self.folder):
             return
         number = os.fstat(descriptor).st_ino
         if path.is_dir():
-            self.names[number] = {entry.name: self._know(entry) for entry in path.iterdir()}
+            self.names[number] = {}
+            for entry in path.iterdir():
+                with contextlib.suppress(FileNotFoundError):
+                    self.names[number][entry.name] = self._know(entry)
         else:
             self._know(path)
             self.contents[number] = path.read_bytes()
-        now = {entry.stat().st_ino: entry.read_bytes() for entry in self.folder.rglob("*") if entry.is_file()}
-        self.moments.append((dict(self.contents), dict(self.names), now))
+        self.moments.append((dict(self.contents), dict(self.names), self._now()))
+
+    def _now(self) -> dict[int, bytes]:
+        """All contents as they are."""
+        found = {}
+        for entry in self.folder.rglob("*"):
+            with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+                found[entry.stat().st_ino] = entry.read_bytes()
+        return found
 
     def restore(self, moment: int, to: Path, dice: random.Random | None = None) -> None:
         """Make the disk of a moment; with `dice` a torn one."""

@@ -215,7 +215,7 @@ def test_converting_needs_no_kernels(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
@@ -256,7 +256,7 @@ def test_whoever_stops_reading_ends_it_quietly() -> None:
         ["sh", "-c", '"$0" -c "$1" - - --from tafl --to tafl | head -n 1', sys.executable, RUN],
         input=text,
         capture_output=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert ran.stdout == b'[Variant "brandubh"]\n'

@@ -6,7 +6,7 @@ MOVES are those of one whole game, with commas: whatever position is sent, it an
 is one of `engine_faults.py` or of the branches below and strikes at the second `go` (`at=N`: the N-th; `plies=N,N`: at
 any `go` in a position after so many plies). Further keys: `proto`, `name`,
 `score` (`cp 20`, `mate 3`; `none` for no score), `pv` (moves with commas), `talk` (a number to be told), `delay` in
-seconds before each answer.
+seconds before each answer, `gate` (no answer before there is such a file; with `held=N` only that of ply N waits).
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ def greet(word: str) -> None:
 def answer(ply: int) -> None:
     """The move of this ply, with one report before it."""
     time.sleep(float(WORDS.get("delay", 0)))
+    if WORDS.get("held", str(ply)) == str(ply):
+        while "gate" in WORDS and not os.path.exists(WORDS["gate"]):  # noqa: PTH110 - as above
+            time.sleep(0.01)
     if "talk" in WORDS:
         say(f"info string number {WORDS['talk']}", "info string something else")
     score = WORDS.get("score", "cp 20")

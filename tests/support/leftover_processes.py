@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from patience import PROMPTLY
-
 MARK = "HNEFI_KILL_TEST"
 
 
@@ -28,7 +26,7 @@ def expect_nobody(mark: str) -> None:
     wait_until(lambda: not marked(mark))
 
 
-def wait_until(holds: Callable[[], object], seconds: float = PROMPTLY) -> None:
+def wait_until(holds: Callable[[], object], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end

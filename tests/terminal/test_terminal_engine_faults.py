@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
 from typing import ClassVar
@@ -66,7 +67,8 @@ def test_an_engine_that_hangs_is_given_up(house: House, monkeypatch: pytest.Monk
         await person.hears("Nobody plays the defenders now")
         await person.types("c4b4")
 
-    house.talk(story, engine=parrot("hang", "at=1"))
+    spec = by_command(parrot("hang", "at=1"), find("brandubh"))
+    house.talk(story, engine=replace(spec, movetime=200))
 
 
 @pytest.mark.process

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +16,10 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output.vt100 import Vt100_Output
-from terminal_parts import GAME, House, Person, parrot
+from terminal_parts import GAME, PATIENCE, House, Person, parrot
 
+from hnefi.engine.search.types import Limits
+from hnefi.gui_adapter.terminal import opponents
 from hnefi.gui_adapter.terminal.completion import WordCompleter
 from hnefi.gui_adapter.terminal.opponents import at_level
 from hnefi.gui_adapter.terminal.repl import Repl
@@ -85,7 +89,7 @@ def at_prompt(house: House, story: Callable[[Typist], Awaitable[None]], status: 
             typist.running = asyncio.ensure_future(typist.repl.run())
             await typist.prompted()
             await story(typist)
-            assert await asyncio.wait_for(typist.running, 30) == status
+            assert await asyncio.wait_for(typist.running, PATIENCE) == status
             screens.append(screen.getvalue())
 
     screens: list[str] = []
@@ -121,22 +125,28 @@ def test_an_illegal_move_is_explained_while_it_is_typed(house: House) -> None:
     at_prompt(house, story)
 
 
-def test_an_engine_speaks_above_a_line_that_is_half_typed(house: House) -> None:
+def test_an_engine_speaks_above_a_line_that_is_half_typed(house: House, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+
     async def story(typist: Typist) -> None:
         typist.press("b4b2\r")
         await typist.prompted()
         typist.press("hist")
+        await typist.shows(lambda _: typist.text == "hist")
+        gate.touch()
         await typist.sees(lambda view: view.ply == 2)
         await typist.shows(lambda _: typist.text == "hist")
         typist.press("ory\r")
         await typist.hears("  1. b4b2  c4b4*")
         typist.press(CTRL_D)
 
-    screen = at_prompt(house, story, engine=parrot("at=99", "delay=0.3"))
+    screen = at_prompt(house, story, engine=parrot("at=99", f"gate={gate}"))
     assert "defenders (Parrot): c4b4" in screen
 
 
-def test_the_game_ends_while_something_is_typed(house: House) -> None:
+def test_the_game_ends_while_something_is_typed(house: House, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+
     async def story(typist: Typist) -> None:
         for move in GAME[::2]:
             await typist.sees(lambda view: view.persons_turn)
@@ -145,6 +155,8 @@ def test_the_game_ends_while_something_is_typed(house: House) -> None:
             await typist.sees(lambda view, move=move: any(entry.text == move for entry in view.history))
         await typist.prompted()
         typist.press("a4a")
+        await typist.shows(lambda _: typist.text == "a4a")
+        gate.touch()
         await typist.sees(lambda view: view.end is not None)
         await typist.shows(lambda _: typist.prompt == "game over> ")
         assert typist.text == "a4a"
@@ -152,10 +164,13 @@ def test_the_game_ends_while_something_is_typed(house: House) -> None:
         await typist.hears("a4a3: the game is over")
         typist.press(CTRL_D)
 
-    at_prompt(house, story, engine=parrot("at=99", "delay=0.2"))
+    at_prompt(house, story, engine=parrot("at=99", f"gate={gate}", f"held={len(GAME) - 1}"))
 
 
-def test_ctrl_c_stops_a_search_and_then_asks(house: House) -> None:
+def test_ctrl_c_stops_a_search_and_then_asks(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = replace(opponents.LEVELS[10], limits=Limits(movetime=600_000))
+    monkeypatch.setitem(opponents.LEVELS, 10, whole)
+
     async def story(typist: Typist) -> None:
         typist.press("b4b2\r")
         await typist.sees(lambda view: view.thinking is not None and view.thinking.lines)

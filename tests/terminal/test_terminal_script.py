@@ -16,7 +16,7 @@ from terminal_parts import GAME, parrot
 pytestmark = pytest.mark.process
 
 HNEFI = [sys.executable, "-m", "hnefi.tools.cli", "play"]
-MINUTE = 60
+LONG = 240
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def home(tmp_path: Path) -> dict[str, str]:
 def play(home: dict[str, str], *arguments: str, lines: str | bytes = "") -> subprocess.CompletedProcess[str]:
     data = lines if isinstance(lines, bytes) else lines.encode()
     done = subprocess.run(
-        [*HNEFI, *arguments], input=data, capture_output=True, timeout=MINUTE, env=home, check=False
+        [*HNEFI, *arguments], input=data, capture_output=True, timeout=LONG, env=home, check=False
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -197,7 +197,7 @@ def test_whoever_reads_may_go(home: dict[str, str]) -> None:
     process.stdin.flush()
     process.stdout.readline()
     process.stdout.close()
-    _, errors = process.communicate(timeout=MINUTE)
+    _, errors = process.communicate(timeout=LONG)
     assert b"Traceback" not in errors
     assert process.returncode == 0
 
@@ -235,9 +235,9 @@ def test_no_engine_outlives_the_game(
     children = _children(process.pid)
     assert len(children) == 2
     process.send_signal(number)
-    _, errors = process.communicate(timeout=MINUTE)
+    _, errors = process.communicate(timeout=LONG)
     assert (process.returncode, errors) == (status, b"")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LONG
     while not all(map(_gone, children)):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -268,7 +268,7 @@ def test_who_is_told_to_end_waits_for_no_further_line(
             assert b"b4b2" in process.stdout.readline()
             process.send_signal(number)
             try:
-                assert process.wait(MINUTE) == 1
+                assert process.wait(LONG) == 1
             finally:
                 process.kill()
         assert process.stderr.read() == b""
@@ -284,7 +284,7 @@ def test_neither_kernels_nor_the_prompt_are_loaded_for_a_script(home: dict[str, 
     )
     done = subprocess.run(
         [sys.executable, "-c", code], input="b4b2\nmoves\ncopy record\nhelp\n", capture_output=True, text=True,
-        env=home, timeout=MINUTE, check=False,
+        env=home, timeout=LONG, check=False,
     )  # fmt: skip
     assert done.stdout.endswith("[] 0\n[]\n"), done.stdout[-300:] + done.stderr
 

@@ -19,7 +19,7 @@ from hnefi.gui_adapter.terminal.drawing import plain
 from hnefi.gui_adapter.terminal.tui import KEYS, LINES, LONGEST, STEPS, WAITING, FullScreen
 from hnefi.gui_adapter.terminal.values import LogLine, Reply, View
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 LEGAL = (move("d2c2"), move("d2e2", "e3"), move("a4a2"))
 
 

@@ -335,7 +335,9 @@ def test_an_engine_that_cannot_be_started(analyze: Analyze) -> None:
 
 def test_an_interrupted_analysis_goes_on_where_it_stopped(tmp_path: Path, analyze: Analyze) -> None:
     Path("game.tafl").write_text(SHORT)
-    engine = parrot(OTHER, "score=cp 190", "delay=0.2")
+    gate = tmp_path / "gate"
+    held = f"gate={gate}", "held=4"
+    engine = parrot(OTHER, "score=cp 190", *held)
     words = ["game.tafl", "-o", "out.tafl", "--engine", engine]
     kept = tmp_path / "out.tafl.progress.jsonl"
     process = subprocess.Popen(
@@ -347,7 +349,8 @@ def test_an_interrupted_analysis_goes_on_where_it_stopped(tmp_path: Path, analyz
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
+    gate.touch()
     assert (process.returncode, b"Traceback" in err) == (1, False)
     assert b"not looked at: " in out
     assert err.endswith(b"the same command continues from here\n")
@@ -355,7 +358,7 @@ def test_an_interrupted_analysis_goes_on_where_it_stopped(tmp_path: Path, analyz
         r"Parrot, nodes 500000, \d of 5 positions", record(Path("out.tafl")).tag("Analysis") or ""
     )
 
-    status, _, said = analyze(*words[:-1], parrot(OTHER, "score=cp 191", "delay=0.2"))
+    status, _, said = analyze(*words[:-1], parrot(OTHER, "score=cp 191", *held))
     assert status == 2
     assert "an unfinished analysis with command " in said
     lines = kept.read_text().splitlines()
@@ -442,7 +445,7 @@ def test_the_command_starts_without_numpy() -> None:
         "sys.exit([m for m in ('numpy', 'numba', 'matplotlib') if m in sys.modules] or 0)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stderr
 

@@ -353,7 +353,7 @@ def test_make_run_says_nothing_but_the_engine() -> None:
         input="uti\nquit\n",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr

@@ -24,7 +24,7 @@ ROOMS = {"engine", "gui_adapter", "players", "protocol", "tools"}
 
 def run(*command: str, cwd: Path = ROOT, text: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=cwd, input=text, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=cwd, input=text, capture_output=True, text=True, timeout=280, check=False
     )
 
 
@@ -97,7 +97,7 @@ def build(source: Path, out: Path, **environment: str) -> zipfile.ZipFile:
             *(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(out)),
             *("--disable-pip-version-check", "."),
         ],
-        cwd=source, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False,
+        cwd=source, env={**os.environ, **environment}, capture_output=True, text=True, timeout=280, check=False,
     )  # fmt: skip
     assert built.returncode == 0, built.stdout + built.stderr
     (file,) = out.glob("*.whl")

@@ -58,7 +58,7 @@ def collect(*words: str, **environment: str) -> list[str]:
         env={"PATH": "", **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     return [line for line in done.stdout.splitlines() if "::" in line]
@@ -93,5 +93,5 @@ def test_an_unmarked_process_fails_in_the_inner_loop(tmp_path: Path) -> None:
     options = ["-q", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"), str(tmp_path)]
     for marks, status in (("not process", 1), ("", 0)):
         command = [sys.executable, "-m", "pytest", *options, "-m", marks]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == status, done.stdout

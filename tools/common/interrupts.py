@@ -30,7 +30,7 @@ TWICE = 0.2
 """Interrupts so near to each other are one: `timeout`, and shells, signal a process and then its whole group."""
 BY_SIGNAL = 128
 """A shell adds this to the number of the signal that ended a command."""
-SAYING = 0.5
+SAYING = 2.0
 """Seconds in which the last words must be out, counted from when the system lets the thread that says them run."""
 SCHEDULED = 10.0
 """Seconds in which it does so, however busy it is."""
