@@ -32,7 +32,17 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts.connecting import Pauses
 
 from . import topics
-from .library import CLOSED, LIBRARY_LOG, choose, enter, mend_writing, no_delay, part, plain
+from .library import (
+    CLOSED,
+    LIBRARY_LOG,
+    choose,
+    enter,
+    leave_nothing,
+    mend_writing,
+    no_delay,
+    part,
+    plain,
+)
 from .values import (
     Access,
     Address,
@@ -478,6 +488,8 @@ class Link:
             socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
             logger=LIBRARY_LOG,
         )
+        if properties is not None:
+            leave_nothing(client)
         client.pending_calls_threshold = 1_000_000
         mend_writing(client)
         if self._admit is not None:

@@ -92,7 +92,7 @@ def test_a_game_at_the_terminal_goes_on_where_it_was_killed(tmp_path: Path) -> N
                 shown = plies
             if attempt == MOMENTS:
                 terminal.enter("save whole.tafl")
-                terminal.wait_for("Saved ")
+                terminal.wait_for("Saved: ")
             elif plies < len(GAME) - 1:
                 # In the middle of a ply, of what is written of it, or before it.
                 terminal.enter(GAME[plies])

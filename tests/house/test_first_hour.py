@@ -60,7 +60,7 @@ def test_a_player(home: Path, run: Run) -> None:
         seen.enter("n")
         seen.wait("Nothing was done.")
         seen.enter("save mine.tafl")
-        seen.wait_for("Saved ")
+        seen.wait_for("Saved: ")
         seen.enter("quit")
         assert seen.end() == 0
         assert "Traceback" not in seen.everything

@@ -150,6 +150,11 @@ class Viewer:
                 self._news.clear()
                 await self._news.wait()
 
+    @property
+    def publisher(self) -> object:
+        """Whether somebody publishes, as far as it is known."""
+        return self.known.get("meta", {}).get("publisher")
+
     def moves(self, name: str = "1.1") -> list[str]:
         found = self.known.get(f"game/{name}/state")
         return found["moves"] if found else []
@@ -184,8 +189,8 @@ def test_a_late_viewer_sees_everything_after_one_subscription(broker: TestBroker
                 assert late.known["game/1.1/info/a"]["cp"] == 77
             asked.set()
             await working
-            await early.until(lambda: early.known["meta"]["publisher"] == "offline")
-            assert early.known["game/1.1/state"] is None
+            await early.until(lambda: early.publisher == "offline")
+            assert early.known.get("game/1.1/state") is None
         # Nothing that seems to go on stays behind.
         async with Viewer(broker, name) as later:
             await later.until(lambda: "standings" in later.known and "meta" in later.known)
@@ -208,7 +213,7 @@ def test_the_end_of_a_run_is_the_end_of_its_publisher(broker: TestBroker, run: R
             async with asyncio.timeout(WAIT):
                 await working
             await viewer.until(lambda: viewer.known.get("game/1.1/state") is None)
-            await viewer.until(lambda: viewer.known.get("meta", {}).get("publisher") == "offline")
+            await viewer.until(lambda: viewer.publisher == "offline")
             await viewer.until(lambda: "standings" in viewer.known)
             assert viewer.known["meta"]["state"] == "complete"
             assert viewer.known["standings"] == {"facts": {}, "state": {"ending": "complete"}}
@@ -254,12 +259,10 @@ def test_a_killed_publisher_is_reported(broker: TestBroker, run: Run) -> None:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             assert process.stdout is not None
             assert process.stdout.readline() == f"publishing tafl/v1/arena/{name}/ at {broker.url}\n"
-            await viewer.until(
-                lambda: "meta" in viewer.known and viewer.known["meta"]["publisher"] == "online"
-            )
+            await viewer.until(lambda: viewer.publisher == "online")
             process.kill()
             process.communicate(timeout=WAIT)
-            await viewer.until(lambda: bool(viewer.known["meta"]["publisher"] == "offline"))
+            await viewer.until(lambda: viewer.publisher == "offline")
 
     asyncio.run(watch())
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from mqtt_brokers import WAIT, TestBroker, free_port
@@ -79,8 +80,9 @@ def test_it_is_driven_like_any_engine(broker: TestBroker) -> None:
     asyncio.run(play())
 
 
-COLD = Policy((sys.executable, str(FAKE.with_name("slow_engine.py")), "0", "4"))
-"""Our engine, to which another game than tafl is new."""
+def cold(gate: Path) -> Policy:
+    """Our engine, to which another game than tafl is new: it compiles until there is such a file."""
+    return Policy((sys.executable, str(FAKE.with_name("slow_engine.py")), "0", "0", f"game-gate={gate}"))
 
 
 @asynccontextmanager
@@ -97,10 +99,11 @@ async def connecting(broker: TestBroker, service: Service) -> AsyncIterator[asyn
         await process.communicate()
 
 
-async def heard_until(process: asyncio.subprocess.Process, last: str) -> list[str]:
+async def heard_until(process: asyncio.subprocess.Process, last: str = "") -> list[str]:
+    """All lines up to `last`; without it, up to a word of the compiler."""
     assert process.stdout is not None
     lines: list[str] = []
-    while last not in lines:
+    while last not in lines if last else not any(map(parse_compiling, lines)):
         line = await process.stdout.readline()
         assert line, lines
         lines.append(line.decode().rstrip("\n"))
@@ -112,11 +115,12 @@ def tell(process: asyncio.subprocess.Process, *lines: str) -> None:
     process.stdin.write("".join(f"{line}\n" for line in lines).encode())
 
 
-def test_a_greeting_is_answered_before_there_is_a_session(broker: TestBroker) -> None:
+def test_a_greeting_is_answered_before_there_is_a_session(broker: TestBroker, tmp_path: Path) -> None:
     """Programs that start engines wait a few seconds for it, and a game that has to be compiled takes longer."""
+    gate = tmp_path / "gate"
 
     async def play() -> None:
-        async with serving(broker.url, policy=COLD) as service, connecting(broker, service) as process:
+        async with serving(broker.url, policy=cold(gate)) as service, connecting(broker, service) as process:
             tell(process, "uci", "isready", "d", "uti")
             lines = await heard_until(process, "uciok")
             # The embedded broker drops a connection now and then; the next one is made by itself, and said.
@@ -126,8 +130,9 @@ def test_a_greeting_is_answered_before_there_is_a_session(broker: TestBroker) ->
             assert lines[1] == f"info string waiting for a session of {service.settings.eid}"
             assert lines[2].startswith("id name hnefi")
             assert "option name Hash type spin default 64 min 1 max 65536" in lines
-            lines = await heard_until(process, "readyok")
-            assert any(parse_compiling(line) for line in lines)
+            lines = await heard_until(process)
+            gate.touch()
+            lines += await heard_until(process, "readyok")
             assert not any(line.startswith(("id ", "option ", "uciok")) for line in lines), "once is enough"
             lines = await heard_until(process, "utiok")
             assert any(line.startswith(" ") for line in lines), "the board as it was drawn"
@@ -139,12 +144,13 @@ def test_a_greeting_is_answered_before_there_is_a_session(broker: TestBroker) ->
 
 
 def test_who_leaves_before_the_session_is_there_waits_for_nobody(
-    broker: TestBroker, monkeypatch: pytest.MonkeyPatch
+    broker: TestBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service_module, "PRESENCE_PAUSE", 0.1)
+    gate = tmp_path / "gate"
 
     async def play() -> None:
-        async with serving(broker.url, policy=COLD) as service:
+        async with serving(broker.url, policy=cold(gate)) as service:
             async with connecting(broker, service) as process:
                 tell(process, "uci")
                 await heard_until(process, "uciok")
@@ -157,6 +163,7 @@ def test_who_leaves_before_the_session_is_there_waits_for_nobody(
             monkeypatch.setattr(
                 service, "_begin_close", lambda session, why: (opened.append(why), close(session, why))[1]
             )
+            gate.touch()
             await until(lambda: opened, "the session")
             assert opened == ["its client is gone"]
             await until(lambda: not service.sessions, "its end")

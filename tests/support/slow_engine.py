@@ -1,9 +1,9 @@
 """Our own engine with a compiler that takes its time: ``python slow_engine.py WARM [GAME]``, seconds of each.
 
 What `isready` waits for lasts WARM seconds, and a game that is not tafl GAME; meanwhile, and once at least, it is told
-like real compilation. `gate=FILE` lets the first last until the file is there, `fail=N` lets the first N warm-ups end
-in an error, `no-search` every search. A
-compiler is a thread that holds on to the interpreter for a tenth of a second at a time, and rests as long.
+like real compilation. `gate=FILE` lets the first last until the file is there, `game-gate=FILE` the other; `fail=N` lets
+the first N warm-ups end in an error, `no-search` every search. A compiler is a thread that holds on to the interpreter
+for a tenth of a second at a time, and rests as long.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ WORDS = [word for word in sys.argv[1:] if not word[0].isdigit()]
 SECONDS = [float(word) for word in sys.argv[1:] if word[0].isdigit()]
 FAILING = [int(word.removeprefix("fail=")) for word in WORDS if word.startswith("fail=")]
 GATES = [Path(word.removeprefix("gate=")) for word in WORDS if word.startswith("gate=")]
+GAME_GATES = [Path(word.removeprefix("game-gate=")) for word in WORDS if word.startswith("game-gate=")]
 INTERVAL = 0.1
 
 
@@ -75,6 +76,8 @@ def prepare(variant: AnyVariant, settings: Settings) -> None:
     kind = variant.game, settings.algorithm
     if kind not in READY:
         compile_for(SECONDS[1], "another game")
+        while not all(gate.exists() for gate in GAME_GATES):
+            compile_for(INTERVAL, "another game")
         READY.add(kind)
 
 
