@@ -219,7 +219,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Club]:
         yield one
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(WAIT)
 
 
 async def _connectable(access: Access) -> None:

@@ -40,7 +40,7 @@ def misbehave(faults: Container[str]) -> None:
         os.close(1)
         hang()
     if "grandchild" in faults:
-        subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"])
+        subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"])
         os._exit(4)
     if "info-flood" in faults:
         block = b"".join(b"info depth %d multipv %d nodes 1 pv a1a2\n" % (d, d % 3 + 1) for d in range(3000))

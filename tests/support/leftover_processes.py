@@ -26,7 +26,8 @@ def expect_nobody(mark: str) -> None:
     wait_until(lambda: not marked(mark))
 
 
-def wait_until(holds: Callable[[], object], seconds: float = 60.0) -> None:
+def wait_until(holds: Callable[[], object], seconds: float = 30.0) -> None:
+    """Returns when it holds; what is left behind by a test goes on for a minute at least."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end

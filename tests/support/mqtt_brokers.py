@@ -204,7 +204,7 @@ def mosquitto_passwords(file: Path) -> None:
         pytest.skip("mosquitto_passwd is not installed (Debian: apt-get install mosquitto)")
     file.write_text("".join(f"{user}:{password(user)}\n" for user in USERS))
     file.chmod(0o600)
-    subprocess.run([program, "-U", str(file)], check=True, timeout=30)
+    subprocess.run([program, "-U", str(file)], check=True, timeout=WAIT)
 
 
 def amqtt_passwords(file: Path) -> None:

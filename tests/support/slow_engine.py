@@ -1,9 +1,9 @@
 """Our own engine with a compiler that takes its time: ``python slow_engine.py WARM [GAME]``, seconds of each.
 
 What `isready` waits for lasts WARM seconds, and a game that is not tafl GAME; meanwhile, and once at least, it is told
-like real compilation. `gate=FILE` lets the first last until the file is there, `game-gate=FILE` the other; `fail=N` lets
-the first N warm-ups end in an error, `no-search` every search. A compiler is a thread that holds on to the interpreter
-for a tenth of a second at a time, and rests as long.
+like real compilation. `gate=FILE` lets the first last until the file is there, `game-gate=FILE` the other. `fail=N`
+lets the first N warm-ups end in an error, `no-search` every search. A compiler is a thread that holds on to the
+interpreter for a tenth of a second at a time, and rests as long.
 """
 
 from __future__ import annotations

@@ -183,9 +183,10 @@ def test_one_can_leave_while_it_compiles(
 ) -> None:
     """The compilers hear nothing, and would never end: nobody waits for them, and nobody leaves them behind."""
     with begin(gate, face, "--side", "a", "--level", "1") as seen:
-        before = termios.tcgetattr(seen.child.child_fd)
+        before = untouched()
         seen.wait_for(SHOWN)
         until(lambda: len(starts(gate)) == 2)
+        assert not _restored(seen, before)
         way(seen)
         until(lambda: not any(map(alive, starts(gate))))
         # As somebody at a shell would find it.
@@ -193,6 +194,16 @@ def test_one_can_leave_while_it_compiles(
         assert seen.end() == status
         assert "Traceback" not in seen.everything
         assert seen.raw.rfind(b"\x1b[?1049l") >= seen.raw.rfind(b"\x1b[?1049h")
+
+
+def untouched() -> list[object]:
+    """What is set of a terminal on which no program has run; that of the program may already be set otherwise."""
+    ours, theirs = os.openpty()
+    try:
+        return termios.tcgetattr(theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 def _restored(seen: Terminal, before: list[object]) -> bool:
@@ -324,7 +335,7 @@ def test_a_compiler_is_not_given_up(house: House, tmp_path: Path) -> None:
 
     async def make() -> RulesProcess:
         command = [sys.executable, str(SUPPORT / "compiling_engine.py"), str(gate)]
-        return RulesProcess(command, timeouts=Timeouts(ready=2.0, compiling=60.0))
+        return RulesProcess(command, timeouts=Timeouts(ready=5.0, compiling=60.0))
 
     async def story(person: Person) -> None:
         tell = rules.on_compiling
@@ -333,7 +344,7 @@ def test_a_compiler_is_not_given_up(house: House, tmp_path: Path) -> None:
         def listen(progress: Progress) -> None:
             heard.append(progress)
             tell(progress)
-            if len(heard) == 60:  # three seconds
+            if len(heard) == 120:  # six seconds
                 gate.touch()
 
         rules.on_compiling = listen
