@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hnefi.engine.wording import shorten
@@ -30,9 +31,10 @@ EPILOG = """\
 examples:
   hnefi otep --write-ini ~/OpenTafl                     make our engine known to the OpenTafl in that folder
   hnefi otep --write-ini ~/OpenTafl --movetime 2000     the same, for games without a clock
-  hnefi otep --wrap "java -Xmx1g -cp OpenTafl.jar com.manywords.softworks.tafl.OpenTafl --engine --silent"
+  hnefi otep --wrap "java -Xmx1g -cp /home/me/OpenTafl.jar com.manywords.softworks.tafl.OpenTafl --engine --silent"
 
-What --wrap makes of OpenTafl is an engine like any other: it is the command of an engine of `hnefi arena`."""
+What --wrap makes of OpenTafl is an engine like any other: it is the command of an engine of `hnefi arena`. Each process
+has a folder of its own, so the files in its command are named by full paths."""
 
 
 def main(argv: list[str]) -> int:
@@ -180,7 +182,10 @@ async def _face(arguments: argparse.Namespace, traffic: trace.Trace | None) -> i
 async def _wrap(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
     from .wrap import DEFAULT, Command, OpenTafl
 
-    command = Command(arguments.wrap, arguments.fresh, arguments.own_clock)
+    program, *rest = arguments.wrap
+    if os.sep in program:
+        program = str(Path(program).absolute())  # its process has another folder
+    command = Command((program, *rest), arguments.fresh, arguments.own_clock)
     guest = OpenTafl(command, arguments.name, traffic)
     return await adapter.as_engine(guest, f"variant {DEFAULT}", "otep", arguments, traffic)
 

@@ -399,16 +399,3 @@ def test_nothing_is_left_behind(tmp_path: Path, number: signal.Signals | None) -
     for stream in (process.stdin, process.stdout, process.stderr):
         assert stream is not None
         stream.close()
-
-
-@pytest.mark.slow
-def test_a_controller_that_does_not_read(tmp_path: Path) -> None:
-    """A pipe is full at 64 KiB; we wait for a while, and end."""
-    process = start(*RANDOM, "--log-level", "error", folder=tmp_path)
-    assert process.stdin is not None
-    process.stdin.write(b"list_commands\n" * 2_000)
-    process.stdin.flush()
-    assert process.wait(5 * PROMPTLY) == 3
-    for stream in (process.stdin, process.stdout, process.stderr):
-        assert stream is not None
-        stream.close()

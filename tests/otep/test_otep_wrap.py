@@ -283,6 +283,18 @@ def test_an_engine_that_does_not_start(command: str, complaint: str) -> None:
     engine.end()
 
 
+def test_a_program_is_found_from_where_we_are(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though its process has a folder of its own."""
+    program = data / "engine.sh"
+    program.write_text(f"#!/bin/sh\nexec {wrapped('fast')}\n")
+    program.chmod(0o755)
+    monkeypatch.chdir(data)
+    with Conversation("otep", "--wrap", "./engine.sh", command=HNEFI) as engine:
+        engine.send("uti", "isready")
+        engine.until("readyok")
+        engine.send("quit")
+
+
 def test_an_illegal_move_is_passed_on(data: Path) -> None:
     """The referee judges."""
     with Wrapped(data, "fast", "illegal=1") as engine:
