@@ -20,6 +20,8 @@ from .values import GameResult, GameTask, PlyLog
 
 BACKLOG = 10_000
 """Events that wait for a slow disk; more are dropped."""
+LAST = 5.0
+"""Seconds for the last lines: viewers learn from them how the last game has ended, also from a busy machine."""
 
 
 # The live part
@@ -160,10 +162,10 @@ class LiveLog:
             )
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is left, unless the disk has stopped."""
         with suppress(queue.Full):
-            self._texts.put(None, timeout=1.0)
-        self._thread.join(1.0)
+            self._texts.put(None, timeout=LAST)
+        self._thread.join(LAST)
 
     def _start(self, slot: int, task: GameTask, fen: str) -> None:
         attackers, defenders = (self._names[engine] for engine in task.engines)
