@@ -18,7 +18,7 @@ from hnefi.engine.records import tafl_text
 from hnefi.engine.records.check import Checker
 from hnefi.engine.records.record import GameRecord
 from hnefi.engine.sides import Outcome, Reason, Side
-from hnefi.tools.arena import report
+from hnefi.tools.arena import report_command
 from hnefi.tools.arena.records import Maker
 from hnefi.tools.arena.values import EngineSpec, Fault, GameResult, GameTask, Opening, PlyLog, SideLimits
 
@@ -213,13 +213,13 @@ def test_records_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         )
     out = tmp_path / "games.tafl"
     out.write_text("old")
-    assert report.main_report([str(tmp_path / "run"), "--records", str(out)]) == 0
+    assert report_command.main_report([str(tmp_path / "run"), "--records", str(out)]) == 0
     assert [game.record.tag("Round") for game in tafl_text.read(io.BytesIO(out.read_bytes()), "out")] == [
         "1.1",
         "1.2",
     ]
     capsys.readouterr()
-    assert report.main_report([str(tmp_path / "run"), "--game", "1.1"]) == 0
+    assert report_command.main_report([str(tmp_path / "run"), "--game", "1.1"]) == 0
     said = capsys.readouterr()
     assert read(said.out.encode()).players == settings.names
     assert said.err == "dying?[2J\n"

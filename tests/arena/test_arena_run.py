@@ -25,7 +25,7 @@ from fake_arena import FakePlay, Plain, config, play
 from patience import PROMPTLY
 
 from hnefi.protocol.hosts import exit_codes
-from hnefi.tools.arena import command, option_reader, report, run, store
+from hnefi.tools.arena import command, option_reader, report_command, run, store, traffic
 from hnefi.tools.arena.engine_slot import preflight
 from hnefi.tools.arena.log import LOG
 from hnefi.tools.arena.loop import Loop
@@ -628,8 +628,13 @@ def test_engines_that_do_not_end_are_killed_with_all_that_they_started(
 
 @pytest.mark.process
 def test_everything_that_may_be_kept_of_a_run(
-    tmp_path: Path, small: list[str], undisturbed: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    small: list[str],
+    undisturbed: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(traffic, "PENDING", 12)  # a busy machine is no slow disk
     folder = tmp_path / "run"
     extras = ["--traffic", "--live", "--cross-check", 2, "--log", "info", "--cross-check", "final"]
     assert digest(arena(*small, "--out", folder, *extras)) == undisturbed
@@ -642,7 +647,7 @@ def test_everything_that_may_be_kept_of_a_run(
     lines = (folder / "arena.log").read_text().splitlines()
     assert sum(" INFO    game " in line for line in lines) == 12
     assert lines[-1].endswith(f"complete: {undisturbed}")
-    assert report.main_report([str(folder), "--game", "2.1"]) == 0
+    assert report_command.main_report([str(folder), "--game", "2.1"]) == 0
     assert f"zcat {folder}/traffic/2.1.txt.gz" in capsys.readouterr().err
     # What is kept may change on the way.
     assert digest(arena("resume", folder, "--no-traffic", "--log", "off", "--pairs", 7)) != undisturbed

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.process
 
 HNEFI = (sys.executable, "-m", "hnefi.tools.cli", "otep")
 FAULTY = Path(__file__).parents[1] / "support" / "fault_engine.py"
-RANDOM = ("--option", "Algorithm=random", "--movetime", "100")
+RANDOM = ("--option", "Algorithm=random", "--movetime", "5000")
 BRANDUB = GAMES["brandub"]
 
 

@@ -20,7 +20,7 @@ ENGINE = Far(
     },
     "position startpos\ngo movetime 1000\n",
 )  # fmt: skip
-FACE = ("otep", "--movetime", "20", "--option", "Algorithm=random", "--no-record", "--log-level", "error")
+FACE = ("otep", "--movetime", "5000", "--option", "Algorithm=random", "--no-record", "--log-level", "error")
 RULES = " ".join(GAMES["brandub"].rules.split())
 
 

@@ -19,7 +19,7 @@ FAULTY = Path(__file__).with_name("fault_engine.py")
 WAIT = 120.0
 """Seconds after which what has not come does not come, on however busy a machine."""
 HNEFI = (sys.executable, "-m", "hnefi.tools.cli")
-RANDOM = ("--option", "Algorithm=random", "--movetime", "50")
+RANDOM = ("--option", "Algorithm=random", "--movetime", "5000")
 
 BRANDUBH = "d5a5,d6g6,d4d5,d2c2,d5g5xg6,b4b5,g5g7"
 """On 7 x 7: the king escapes, defenders begin."""

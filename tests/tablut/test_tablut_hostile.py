@@ -56,7 +56,7 @@ def test_a_bot(tmp_path: Path, kind: str) -> None:
 def test_a_server(tmp_path: Path, kind: str) -> None:
     address = free_address()
     case = Far(
-        ("tablut", "White", "60", address, "--option", "Algorithm=random", "--movetime", "50"),
+        ("tablut", "White", "60", address, "--option", "Algorithm=random", "--movetime", "5000"),
         f"listen={address}:5800",
         (f"hnefi=>{STATE}", f"from=>{STATE}"),
         SERVER,
