@@ -79,6 +79,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "hnefi.tools.tactics.command",
         "positions with proven wins and losses: solved by an engine, proven again, found",
     ),
+    "puzzle": ("hnefi.tools.tactics.puzzle", "proven positions as exercises, with a rating for you"),
     "solve": (
         "hnefi.tools.solve.command",
         "small boards solved: the exact value of every position, as a table that answers",

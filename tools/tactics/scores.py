@@ -1,0 +1,119 @@
+"""Ratings of the person who solves puzzles and of the puzzles themselves, both from play, in one JSON file."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from hnefi.engine import durable
+from hnefi.engine.regular import read_regular
+from hnefi.protocol.hosts.journal import data_folder
+
+from ..common.glicko import Rating, updated
+from .suite import Entry
+
+FORMAT: Final = 1
+FILE: Final = "puzzles.json"
+GUESSED: Final = 200.0
+"""The deviation of a puzzle that nobody has tried: its length says something."""
+
+
+class ScoresError(ValueError):
+    """A file of scores that cannot be read or written; the message is a sentence."""
+
+
+def place() -> Path:
+    """Where scores are kept."""
+    return data_folder() / FILE
+
+
+@dataclass(slots=True)
+class Scores:
+    """What is known after some puzzles; `path` None keeps it in memory."""
+
+    path: Path | None = None
+    player: Rating = field(default_factory=Rating)
+    solved: int = 0
+    failed: int = 0
+    puzzles: dict[str, Rating] = field(default_factory=dict)
+    tries: dict[str, int] = field(default_factory=dict)
+
+    def puzzle(self, entry: Entry) -> Rating:
+        """The rating of a puzzle: from play, or what its length lets expect."""
+        guess = 1300.0 if entry.kind == "only" else 750.0 + 150.0 * entry.plies
+        return self.puzzles.get(entry.id, Rating(guess, GUESSED))
+
+    def take(self, entry: Entry, solved: bool) -> None:
+        """Count a result, once for each time that a puzzle was shown, and write it down."""
+        puzzle, player = self.puzzle(entry), self.player
+        self.player = updated(player, [(puzzle, float(solved))])
+        self.puzzles[entry.id] = updated(puzzle, [(player, float(not solved))])
+        self.tries[entry.id] = self.tries.get(entry.id, 0) + 1
+        self.solved += solved
+        self.failed += not solved
+        self._write()
+
+    def words(self) -> str:
+        """`rating 1523 ± 210: 7 solved, 2 not`."""
+        return f"rating {self.player}: {self.solved} solved, {self.failed} not"
+
+    def _write(self) -> None:
+        if self.path is None:
+            return
+        document = {
+            "format": FORMAT,
+            "player": {**_plain(self.player), "solved": self.solved, "failed": self.failed},
+            "puzzles": {
+                name: {**_plain(rating), "tries": self.tries.get(name, 0)}
+                for name, rating in sorted(self.puzzles.items())
+            },
+        }
+        try:
+            durable.make_folder(self.path.parent)
+            durable.put(self.path, (json.dumps(document, indent=1) + "\n").encode())
+        except OSError as error:
+            raise ScoresError(f"{self.path}: {error.strerror or error}: the score cannot be kept") from error
+
+
+def _plain(rating: Rating) -> dict[str, float]:
+    return {"rating": round(rating.value, 2), "deviation": round(rating.deviation, 2)}
+
+
+def load(path: Path) -> Scores:
+    """The scores in a file, none if it is not there; ScoresError if it is something else."""
+    scores = Scores(path)
+    try:
+        found = json.loads(read_regular(path))
+        if found["format"] != FORMAT:
+            raise ValueError(f"format {found['format']!r:.20}")
+        player = found["player"]
+        scores.player = _rating(player)
+        scores.solved, scores.failed = _count(player["solved"]), _count(player["failed"])
+        for name, value in found["puzzles"].items():
+            scores.puzzles[name] = _rating(value)
+            scores.tries[name] = _count(value["tries"])
+    except FileNotFoundError:
+        return scores
+    except OSError as error:
+        raise ScoresError(f"{path}: {error.strerror or error}: expected a file of scores") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ScoresError(
+            f"{path}: expected the scores that hnefi puzzle has written; move the file away to begin anew"
+        ) from None
+    return scores
+
+
+def _rating(value: Any) -> Rating:
+    rating, deviation = float(value["rating"]), float(value["deviation"])
+    if not (math.isfinite(rating) and abs(rating) < 10_000 and 0.0 < deviation < 10_000):
+        raise ValueError("no rating")
+    return Rating(rating, deviation)
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError("no count")
+    return value
