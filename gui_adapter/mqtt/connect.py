@@ -147,7 +147,7 @@ class _Wire:
 
     def know(self, message: Message) -> None:
         """What the service says about its engine."""
-        from .requests import decode
+        from hnefi.protocol.hosts.bounded_json import decode
 
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
             # Where it says less, or nonsense, the engine answers.

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from hnefi.protocol.hosts.bounded_json import encode
+from hnefi.protocol.hosts.sessions.numbering import Ring
+from hnefi.protocol.hosts.sessions.session import Facts
 
 from . import topics
 from .client import Link, Offline
-from .numbering import Ring
-from .requests import encode
 
 INFO_PAUSE = 0.1
 """Seconds between two messages of thinking, at least."""
@@ -23,8 +25,6 @@ STATE_PAUSE = 0.2
 KEPT_MULTIPV = 512
 
 _MULTIPV = re.compile(rb" multipv ([0-9]{1,6})")
-
-Facts = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
 class Outgoing:

@@ -18,7 +18,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Self
 
-from . import requests, topics
+from hnefi.protocol.hosts.bounded_json import decode, encode
+
+from . import topics
 from .client import Link, Message, Offline, Will
 from .command import GUEST
 from .remote_session import RemoteSession
@@ -75,7 +77,7 @@ class Remote:
         `waiting` is handed what ends the wait, and may put it off.
         """
         ident = secrets.token_hex(8)
-        payload = requests.encode({"id": ident, "op": op, "reply": self._replies, **fields})
+        payload = encode({"id": ident, "op": op, "reply": self._replies, **fields})
         reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[ident] = reply
         try:
@@ -150,7 +152,7 @@ class Remote:
         wish = {"id": secrets.token_hex(8), "op": "close", "sid": sid, "reply": self._replies}
         with suppress(TimeoutError):
             async with asyncio.timeout(1.0):
-                await self._publish(topics.requests(eid, self.user), requests.encode(wish))
+                await self._publish(topics.requests(eid, self.user), encode(wish))
 
     async def services(self, seconds: float = 0.5) -> dict[str, dict[str, Any]]:
         """The services there are, by name, with the state each has published; listens for `seconds`."""
@@ -181,7 +183,7 @@ class Remote:
 
     def _on_reply(self, message: Message) -> None:
         try:
-            document = requests.decode(message.payload)
+            document = decode(message.payload)
         except ValueError:
             return
         waiting = self._waiting.get(str(document.get("id")))

@@ -10,10 +10,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from hnefi.protocol.answers import COMPILING
+from hnefi.protocol.hosts.sessions.numbering import Ring, parse_numbered
 
 from . import topics
 from .client import Message, Offline
-from .numbering import Ring, parse_numbered
 from .values import RemoteError
 
 if TYPE_CHECKING:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from hnefi.engine.wording import nearest, shorten
+from hnefi.protocol.hosts.bounded_json import decode, encode
+from hnefi.protocol.hosts.sessions.engine_process import RequestError, Wanted
 
 from . import topics
 from .values import Message
 
-PAYLOAD_LIMIT = 64 * 1024
-DEPTH_LIMIT = 8
 ID_LIMIT = 64
 OPTIONS_LIMIT = 64
 WORD_LIMIT = 1_024
-
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 
 OPERATIONS = ("open", "close", "list", "resend", "ping")
 CODES = (
@@ -36,14 +32,6 @@ CODES = (
     "gone",
     "engine_failed",
 )
-
-
-class RequestError(Exception):
-    """A request that is not granted: one of `CODES`, a sentence, and where to say so."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +54,11 @@ class Request:
     seq: bool = False
     keep: bool = False
     start: int = 1
+
+    @property
+    def wanted(self) -> Wanted:
+        """The engine that an `open` asks for."""
+        return Wanted(self.variant, self.player, self.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,46 +91,6 @@ def success(ident: str, **facts: Any) -> bytes:
 def failure(ident: str, error: RequestError) -> bytes:
     """The reply to one that was not."""
     return encode({"id": ident, "ok": False, "error": {"code": error.code, "text": str(error)}})
-
-
-def encode(document: Mapping[str, Any]) -> bytes:
-    """A JSON object as a payload."""
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
-
-
-def decode(payload: bytes) -> dict[str, Any]:
-    """The JSON object in a payload, within the limits; ValueError with a sentence otherwise."""
-    if len(payload) > PAYLOAD_LIMIT:
-        raise ValueError(f"{len(payload)} bytes: expected at most {PAYLOAD_LIMIT}")
-    if _too_deep(payload):
-        raise ValueError(f"nested deeper than {DEPTH_LIMIT} levels")
-    try:
-        document = json.loads(payload.decode(), parse_constant=_no_constant)
-    except UnicodeDecodeError:
-        raise ValueError("expected UTF-8") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{error.msg} at column {error.pos + 1}") from None
-    except ValueError as error:
-        raise ValueError(shorten(str(error))) from None
-    if not isinstance(document, dict):
-        raise ValueError(f"{shorten(document)}: expected an object")
-    return document
-
-
-def _no_constant(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
-
-
-def _too_deep(payload: bytes) -> bool:
-    """Whether brackets outside strings nest deeper than the limit."""
-    if payload.count(b"[") + payload.count(b"{") <= DEPTH_LIMIT:
-        return False
-    depth = 0
-    for bracket in re.findall(rb"[\[\]{}]", _STRINGS.sub(b"", payload)):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > DEPTH_LIMIT:
-            return True
-    return False
 
 
 def _document(payload: bytes) -> dict[str, Any]:

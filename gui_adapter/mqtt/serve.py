@@ -118,11 +118,11 @@ async def _serve(
     from hnefi.protocol.client import EngineError, own_command
     from hnefi.protocol.hosts.filter import Filter
     from hnefi.protocol.hosts.registry import engine_of
+    from hnefi.protocol.hosts.sessions.engine_process import Policy
 
     from .brokers import BrokerError, provide
     from .check import short_check
     from .client import LinkError
-    from .engine_process import Policy
     from .service import DRAIN_LIMIT, Service, Settings
 
     command = tuple(own_command())

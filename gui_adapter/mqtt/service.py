@@ -21,16 +21,17 @@ from typing import Any
 from hnefi.engine import about
 from hnefi.protocol.client import GREETINGS, Progress
 from hnefi.protocol.format import compiling_line
+from hnefi.protocol.hosts.bounded_json import DEPTH_LIMIT, PAYLOAD_LIMIT, encode
 from hnefi.protocol.hosts.journal import Journal
+from hnefi.protocol.hosts.sessions.engine_process import Piped, Policy, RequestError, new_engine
+from hnefi.protocol.hosts.sessions.numbering import QUEUE_BYTES, QUEUE_LINES, RING_BYTES, RING_LINES
+from hnefi.protocol.hosts.sessions.recording import Recording
 
 from . import requests, topics
 from .client import Access, Link, LinkError, Message, Offline, Will
-from .engine_process import Piped, Policy, new_engine
+from .client_session import ClientSession
 from .fairness import MUTE, Rates, Spaced
-from .numbering import QUEUE_BYTES, QUEUE_LINES, RING_BYTES, RING_LINES
-from .recording import Recording
-from .requests import Rejected, Request, RequestError
-from .session import Session
+from .requests import Rejected, Request
 
 LOG = logging.getLogger("hnefi.mqtt.service")
 
@@ -91,7 +92,7 @@ class Service:
     def __init__(self, access: Access, settings: Settings) -> None:
         self.settings = settings
         self.instance = secrets.token_hex(4)
-        self.sessions: dict[tuple[str, str], Session] = {}
+        self.sessions: dict[tuple[str, str], ClientSession] = {}
         self.link = Link(
             access,
             settings.eid,
@@ -105,7 +106,7 @@ class Service:
         self._about: dict[str, Any] = {}
         self._variants: tuple[str, ...] = ()
         self._opening: dict[tuple[str, str], Opening] = {}
-        self._opened_by: dict[tuple[str, bytes], tuple[Session, bytes]] = {}
+        self._opened_by: dict[tuple[str, bytes], tuple[ClientSession, bytes]] = {}
         self._in_work: set[tuple[str, bytes]] = set()
         self._pending: Counter[str] = Counter()
         self._complaints = Spaced(MUTE)
@@ -185,8 +186,8 @@ class Service:
                     "idle_s": self.settings.idle,
                     "max_search_s": policy.max_search,
                     "messages_per_second": self.settings.rate,
-                    "payload_bytes": requests.PAYLOAD_LIMIT,
-                    "json_depth": requests.DEPTH_LIMIT,
+                    "payload_bytes": PAYLOAD_LIMIT,
+                    "json_depth": DEPTH_LIMIT,
                     "queue_lines": QUEUE_LINES,
                     "queue_bytes": QUEUE_BYTES,
                     "resend_lines": RING_LINES,
@@ -244,7 +245,7 @@ class Service:
         if not state:
             full = len(self.sessions) + len(self._opening) >= self.settings.sessions
             state = "draining" if self._draining else "busy" if full else "ready"
-        return requests.encode(
+        return encode(
             {
                 "state": state,
                 "sessions": 0 if state == "offline" else len(self.sessions),
@@ -262,7 +263,7 @@ class Service:
             self.link.identifier,
         )
         await self.link.publish(topics.status(self.settings.eid), self._status(), retain=True)
-        await self.link.publish(topics.about(self.settings.eid), requests.encode(self._about), retain=True)
+        await self.link.publish(topics.about(self.settings.eid), encode(self._about), retain=True)
         for topic in list(self._to_clear):
             await self.link.publish(topic, b"", retain=True)
             self._to_clear.discard(topic)
@@ -416,7 +417,7 @@ class Service:
             LOG.info("request user=%s op=%s refused=%s", request.user, request.op, error.code)
             return requests.failure(request.id, error)
 
-    def _session(self, request: Request) -> Session:
+    def _session(self, request: Request) -> ClientSession:
         session = self.sessions.get((request.user, request.sid))
         if session is None:
             raise RequestError("no_session", f"there is no session {request.sid} of {request.user}")
@@ -441,7 +442,7 @@ class Service:
             recording = Recording(
                 settings.journal, (("Service", settings.eid), ("User", user), ("Session", sid))
             )
-        session = Session(request, sid, settings.policy, self.link, recording)
+        session = ClientSession(request, sid, settings.policy, self.link, recording)
         session.on_compiling = Compiling(f" user={user} sid={sid}")
 
         lines = topics.session(user, sid, "in")
@@ -455,7 +456,7 @@ class Service:
             raise
         finally:
             del self._opening[user, sid]
-        session.on_end = self._on_session_end
+        session.on_end = lambda reason: self._on_session_end(session, reason)
         LOG.info("open user=%s sid=%s variant=%s pid=%d", user, sid, request.variant, session.engine.pid)
         self._status_news.set()
         if opening.unwanted:
@@ -473,22 +474,22 @@ class Service:
         self._opened_by[key] = (session, document)
         return document
 
-    def _on_session_end(self, session: Session, reason: str) -> None:
+    def _on_session_end(self, session: ClientSession, reason: str) -> None:
         self._begin_close(session, reason)
 
-    def _begin_close(self, session: Session, reason: str) -> asyncio.Task[None]:
+    def _begin_close(self, session: ClientSession, reason: str) -> asyncio.Task[None]:
         """End a session; once begun this is not broken off, so that no engine is left."""
         task = asyncio.create_task(self._close_whole(session, reason))
         self._closings.add(task)
         task.add_done_callback(self._closings.discard)
         return task
 
-    async def _close(self, session: Session, reason: str) -> int:
+    async def _close(self, session: ClientSession, reason: str) -> int:
         """End a session; the number of its last line."""
         await asyncio.shield(self._begin_close(session, reason))
         return session.outgoing.last_out
 
-    async def _close_whole(self, session: Session, reason: str) -> None:
+    async def _close_whole(self, session: ClientSession, reason: str) -> None:
         if self.sessions.pop((session.user, session.sid), None) is None:
             return
         for key in [key for key, (known, _) in self._opened_by.items() if known is session]:
@@ -535,7 +536,7 @@ class Service:
     def _opens_for(self, who: tuple[str, str]) -> bool:
         return any((user, opening.cid) == who for (user, _), opening in self._opening.items())
 
-    def _of_client(self, who: tuple[str, str]) -> Sequence[Session]:
+    def _of_client(self, who: tuple[str, str]) -> Sequence[ClientSession]:
         user, cid = who
         return [
             session

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.sessions.numbering import parse_numbered
 
 from .client import Message
-from .numbering import parse_numbered
 from .remote import Remote, RemoteError
 from .remote_session import LOST, RemoteSession, SessionEnded
 

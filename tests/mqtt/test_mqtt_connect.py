@@ -16,12 +16,12 @@ from mqtt_parts import FAKE, fake, serving, until
 from hnefi.gui_adapter.mqtt import remote_session, topics
 from hnefi.gui_adapter.mqtt import service as service_module
 from hnefi.gui_adapter.mqtt.client import Access, Message, parse_url
-from hnefi.gui_adapter.mqtt.engine_process import Policy
 from hnefi.gui_adapter.mqtt.remote import Remote, RemoteError
 from hnefi.gui_adapter.mqtt.remote_session import RemoteSession, SessionEnded
 from hnefi.gui_adapter.mqtt.service import Service
 from hnefi.protocol.answers import parse_compiling
 from hnefi.protocol.client import Engine, Timeouts, own_command
+from hnefi.protocol.hosts.sessions.engine_process import Policy
 
 pytest_plugins = ["mqtt_brokers"]
 pytestmark = pytest.mark.process

@@ -14,8 +14,8 @@ from hnefi.gui_adapter.mqtt import brokers, fairness, requests, topics
 from hnefi.gui_adapter.mqtt import service as service_module
 from hnefi.gui_adapter.mqtt.client import Access, Link, Message, parse_url
 from hnefi.gui_adapter.mqtt.fairness import Rates, Spaced
-from hnefi.gui_adapter.mqtt.numbering import Ring
 from hnefi.gui_adapter.mqtt.outgoing import Outgoing
+from hnefi.protocol.hosts.sessions.numbering import Ring
 
 pytest_plugins = ["mqtt_brokers"]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hnefi.gui_adapter.mqtt.engine_process import PLAYS_LIMIT, Memory
-from hnefi.gui_adapter.mqtt.numbering import Incoming, Ring, parse_numbered, split_number
+from hnefi.protocol.hosts.sessions.engine_process import PLAYS_LIMIT, Memory
+from hnefi.protocol.hosts.sessions.numbering import Incoming, Ring, parse_numbered, split_number
 
 
 @pytest.mark.parametrize(

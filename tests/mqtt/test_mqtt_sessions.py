@@ -9,9 +9,10 @@ import pytest
 from mqtt_brokers import TestBroker
 from mqtt_parts import Watcher, fake, serving, until
 
-from hnefi.gui_adapter.mqtt import engine_process, numbering, outgoing, search_clock, topics
-from hnefi.gui_adapter.mqtt.engine_process import Piped, Policy
+from hnefi.gui_adapter.mqtt import outgoing, topics
 from hnefi.protocol.client import FLOOD, own_command
+from hnefi.protocol.hosts.sessions import engine_process, numbering, search_clock
+from hnefi.protocol.hosts.sessions.engine_process import Piped, Policy
 
 pytest_plugins = ["mqtt_brokers"]
 pytestmark = pytest.mark.process

@@ -14,8 +14,8 @@ from typing import Any, Self
 
 from hnefi.gui_adapter.mqtt import topics
 from hnefi.gui_adapter.mqtt.client import Access, Link, Message, parse_url
-from hnefi.gui_adapter.mqtt.engine_process import Policy
 from hnefi.gui_adapter.mqtt.service import Service, Settings
+from hnefi.protocol.hosts.sessions.engine_process import Policy
 
 FAKE = Path(__file__).with_name("fake_engine.py")
 WAIT = 120.0

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hnefi.engine.session import SessionError
-from hnefi.protocol.commands import TABLE
-from hnefi.protocol.messages import Go, command_of, parse_go, words_of
-from hnefi.protocol.search import Patience
 
+from ...commands import TABLE
+from ...messages import Go, command_of, parse_go, words_of
+from ...search import Patience
 from .engine_process import GRACE, TIMEOUTS
 
 

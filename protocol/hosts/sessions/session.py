@@ -9,22 +9,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
-from hnefi.protocol.answers import VariantLine, parse_compiling, parse_variant
-from hnefi.protocol.client import UNREADY, EngineError, Progress
-from hnefi.protocol.commands import TABLE
-from hnefi.protocol.format import compiling_line, error_line, shown
-from hnefi.protocol.messages import command_of, words_of
-
-from .client import Link, Message
-from .engine_process import Memory, Piped, Policy, new_engine, set_up
+from ...answers import VariantLine, parse_compiling, parse_variant
+from ...client import UNREADY, EngineError, Progress
+from ...commands import TABLE
+from ...format import compiling_line, error_line, shown
+from ...messages import command_of, words_of
+from .engine_process import Memory, Piped, Policy, Wanted, new_engine, set_up
 from .numbering import Incoming
-from .outgoing import Outgoing
 from .questions import OURS, START, Questions
 from .recording import Recording
-from .requests import Request
 from .search_clock import SearchClock
 
 LAST_ANSWERS = 0.5
@@ -36,18 +32,59 @@ STATEFUL = frozenset(
 """Words after which the state is another."""
 
 
-class Session:
+Facts = Callable[[], Awaitable[Mapping[str, Any]]]
+"""Gives the state of a session, without numbers of lines."""
+
+
+class Outlet(Protocol):
+    """Where a session leaves what it has to say. Nothing here waits for whoever reads it."""
+
+    @property
+    def last_out(self) -> int:
+        """The number of the last line."""
+
+    def say(self, text: str, answers: int = 0) -> None:
+        """A line; `answers` is the number of the line that it answers, 0 for none."""
+
+    def report(self, line: bytes) -> None:
+        """A line of thinking, of which only the newest counts."""
+
+    def end_reports(self) -> None:
+        """The search is over: its last thinking becomes lines."""
+
+    def changed(self, last_in: int) -> None:
+        """The state is another; `last_in` is the number of the last line taken."""
+
+    async def flushed(self, timeout: float) -> bool:
+        """Wait until everything said is on its way; whether it is."""
+
+    async def abandon(self) -> None:
+        """Publish nothing more."""
+
+    async def close(self) -> bool:
+        """Publish nothing more, and clear the state; False if that could not be done."""
+
+
+O = TypeVar("O", bound=Outlet)
+
+
+class Session(Generic[O]):
     """Begun by `start`; ends by `close`, or by itself, and then calls `on_end` with the reason."""
 
     def __init__(
-        self, request: Request, sid: str, policy: Policy, link: Link, recording: Recording | None = None
+        self,
+        wanted: Wanted,
+        sid: str,
+        policy: Policy,
+        outlet: Callable[[Facts], O],
+        recording: Recording | None = None,
     ) -> None:
-        self.request = request
-        self.user = request.user
+        """`outlet` makes where it speaks, given where the state can be asked for."""
+        self.wanted = wanted
         self.sid = sid
         self.policy = policy
         self.touched = time.monotonic()
-        self.on_end: Callable[[Session, str], None] | None = None
+        self.on_end: Callable[[str], None] | None = None
         self.on_compiling: Callable[[Progress], None] | None = None
         self.engine: Piped
         self.memory: Memory
@@ -63,7 +100,7 @@ class Session:
         self._deaths = 0
         self._closing = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self.outgoing = Outgoing(link, self.user, sid, numbered=request.seq, facts=self._facts)
+        self.outgoing = outlet(self.facts)
         self._incoming = Incoming(self.outgoing.say)
 
     # Beginning and end
@@ -74,7 +111,7 @@ class Session:
         What it compiles meanwhile is said; lines that are received wait until it is ready.
         """
         try:
-            ready = await set_up(self.policy, self.request, self._compiling)
+            ready = await set_up(self.policy, self.wanted, self._compiling)
         except BaseException:
             self._closing = True
             await self.outgoing.abandon()
@@ -117,7 +154,7 @@ class Session:
         """Tell the owner that this session is over; it closes it."""
         if not self._closing and self.on_end is not None:
             self._closing = True
-            self.on_end(self, reason)
+            self.on_end(reason)
 
     @property
     def searching(self) -> bool:
@@ -133,27 +170,10 @@ class Session:
     def last_in(self) -> int:
         return self._incoming.last
 
-    def facts_of(self) -> dict[str, Any]:
-        """What the operation `list` says."""
-        return {
-            "sid": self.sid,
-            "variant": self.variant.name if self.variant else self.request.variant or None,
-            "cid": self.request.cid or None,
-            "searching": self.searching,
-            "last_in": self.last_in,
-            "last_out": self.outgoing.last_out,
-            "idle": round(time.monotonic() - self.touched),
-        }
-
     # Lines in
 
-    def hear(self, message: Message) -> None:
-        """A message from the broker; one that it has kept is old."""
-        if not message.retain:
-            self.receive(message.payload)
-
     def receive(self, payload: bytes) -> None:
-        """A message on `in`: one or more lines."""
+        """One or more lines for the engine."""
         if self._closing:
             return
         self.touched = time.monotonic()
@@ -258,7 +278,7 @@ class Session:
 
     # The state
 
-    async def _facts(self) -> Mapping[str, Any]:
+    async def facts(self) -> Mapping[str, Any]:
         """The state for late joiners; what the engine does not say is null."""
         answers = (
             await self._questions.ask(self.engine, "query history", "query turn") if self._queries else []
@@ -269,7 +289,7 @@ class Session:
             start = self.variant.startpos if self.variant else ""
         return {
             "engine": self.engine.name,
-            "variant": self.variant.name if self.variant else self.request.variant or None,
+            "variant": self.variant.name if self.variant else self.wanted.variant or None,
             "start": start.removeprefix("fen ") or None,
             "moves": moves.split(),
             "side": side or None,

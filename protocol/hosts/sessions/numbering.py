@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from .requests import PAYLOAD_LIMIT
+from ..bounded_json import PAYLOAD_LIMIT
 
 QUEUE_LINES = 256
 QUEUE_BYTES = 256 * 1024

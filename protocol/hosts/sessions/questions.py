@@ -11,9 +11,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from hnefi.protocol.client import EngineError
-from hnefi.protocol.search import Patience
-
+from ...client import EngineError
+from ...search import Patience
 from .engine_process import TIMEOUTS, Piped
 
 OURS = -1
@@ -85,9 +84,9 @@ class Questions:
             asked.set_result(answers)
 
     def takes(self, text: str) -> bool:
-        """Whether a line answers us; those to `query` are given on without `response`, those with the rules whole."""
+        """Whether a line answers us; those to `query` are given on without `response`, others whole."""
         word, _, rest = text.partition(" ")
-        if self._collecting is None or not (word == "response" or text.startswith(RULES)):
+        if self._collecting is None or not (word in ("response", "moves") or text.startswith(RULES)):
             return False
         self._collecting.append(rest if word == "response" else text)
         return True

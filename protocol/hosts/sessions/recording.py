@@ -23,13 +23,13 @@ from hnefi.engine.records import rule_sets
 from hnefi.engine.records.record import GameRecord
 from hnefi.engine.session import SessionError
 from hnefi.engine.sides import Reason
-from hnefi.protocol.answers import VariantLine
-from hnefi.protocol.hosts.journal import Entry, GameLog, Journal, common
-from hnefi.protocol.messages import parse_position
 
+from ...answers import VariantLine
+from ...messages import parse_position
+from ..journal import Entry, GameLog, Journal, common
 from .questions import RULES
 
-LOG = logging.getLogger("hnefi.mqtt.recording")
+LOG = logging.getLogger("hnefi.recording")
 
 PLIES_LIMIT: Final = 100_000
 """Plies of one session that are written, so that no client can fill the disk."""

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hnefi.engine.wording import shorten
-from hnefi.protocol.answers import VariantLine
-from hnefi.protocol.client import Engine, EngineError, EngineProtocolError, Progress, Timeouts
-from hnefi.protocol.format import setoption_line
-from hnefi.protocol.hosts.filter import Filter
-from hnefi.protocol.messages import SetOption
-from hnefi.protocol.process import Exit
 
-from .requests import Request, RequestError
+from ...answers import VariantLine
+from ...client import Engine, EngineError, EngineProtocolError, Progress, Timeouts
+from ...format import setoption_line
+from ...messages import SetOption
+from ...process import Exit
+from ..filter import Filter
 
 GRACE = 5.0
 """Seconds after its clock, or after `stop`, within which an engine must have answered before it counts as hung."""
 TIMEOUTS = Timeouts(start=30.0, ready=60.0, write=GRACE)
 VARIANT_LIMIT = 64
 PLAYS_LIMIT = 4_096
+
+
+class RequestError(Exception):
+    """What somebody asked for is not granted: a code for programs, and a sentence."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The engine that somebody asks for; what is empty is left to the `Policy`."""
+
+    variant: str = ""
+    player: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +98,13 @@ async def new_engine(policy: Policy, on_compiling: Callable[[Progress], None]) -
     return engine
 
 
-async def set_up(policy: Policy, request: Request, on_compiling: Callable[[Progress], None]) -> Ready:
-    """A process with the variant and the options of `request`; RequestError with the code of what is wrong.
+async def set_up(policy: Policy, wanted: Wanted, on_compiling: Callable[[Progress], None]) -> Ready:
+    """A process with the variant and the options of `wanted`; RequestError with the code of what is wrong.
 
     It has compiled what it needs for them; `on_compiling` hears of that.
     """
-    wanted = _options(policy, request)
-    variant = request.variant or policy.variant
+    settings = _options(policy, wanted)
+    variant = wanted.variant or policy.variant
     if variant and (
         len(variant.split()) != 1 or "/" in variant or "\\" in variant or len(variant) > VARIANT_LIMIT
     ):
@@ -98,23 +114,23 @@ async def set_up(policy: Policy, request: Request, on_compiling: Callable[[Progr
     except EngineError as error:
         raise RequestError("engine_failed", str(error)) from None
     try:
-        return await _told(engine, variant, wanted)
+        return await _told(engine, variant, settings)
     except BaseException:
         await engine.quit(grace=0.0)
         raise
 
 
-def _options(policy: Policy, request: Request) -> list[tuple[str, str]]:
-    """Options in the order in which they are to be set; a request may not ask for what strangers may not."""
-    asked = [*request.options.items()]
-    if request.player:
-        asked.insert(0, ("Player", request.player))
+def _options(policy: Policy, wanted: Wanted) -> list[tuple[str, str]]:
+    """Options in the order in which they are to be set; nobody may ask for what strangers may not."""
+    asked = [*wanted.options.items()]
+    if wanted.player:
+        asked.insert(0, ("Player", wanted.player))
     for name, value in asked:
         line = setoption_line(SetOption(name, value))
         if len(name.split()) != 1 or policy.filter.refusal(line):
             raise RequestError("bad_option", f"option {shorten(name)} {shorten(value)}: not allowed here")
     given = [*policy.options]
-    if policy.player and not request.player:
+    if policy.player and not wanted.player:
         given.insert(0, ("Player", policy.player))
     return [*given, *asked]
 
