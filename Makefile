@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run play test quick steady fuzz guided soak crash-only test-clusters check audit sbom licences wheel format bench warmup clean
+.PHONY: help setup run play web pictures test quick steady fuzz guided soak crash-only test-clusters check audit sbom licences wheel format bench warmup clean
 
 ARGS ?=
 WORKERS ?= 4
@@ -22,6 +22,9 @@ run: .venv/.ready ## the engine on standard input and output (type: help)
 
 play: .venv/.ready ## a game at the terminal
 	@exec $(BIN)/hnefi play $(ARGS)
+
+web: .venv/.ready-web ## the board in the browser (http://127.0.0.1:8080)
+	@exec $(BIN)/hnefi web --open $(ARGS)
 
 # Whole files go to one process: tests of a file share what takes long to start. Many tests wait for other processes, so there
 # are two processes more than two cores have need of. WORKERS=0 runs all in one.
@@ -87,6 +90,9 @@ format: .venv/.ready-dev ## format the code, mend what lint can mend
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+pictures: .venv/.ready-browser ## the pictures of docs/web.md (needs Chromium)
+	@$(BIN)/python tests/pictures.py $(ARGS)
+
 bench: .venv/.ready ## the search's signature and speed
 	@exec $(BIN)/hnefi bench $(ARGS)
 
@@ -107,6 +113,16 @@ clean: ## remove what was built (.venv stays)
 	@echo 'installing hnefi into .venv ...' >&2
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . >&2
+	@touch $@
+
+.venv/.ready-web: .venv/.ready
+	@echo 'installing what the web needs into .venv ...' >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[web]' >&2
+	@touch $@
+
+.venv/.ready-browser: .venv/.ready-dev
+	@echo 'installing playwright into .venv ...' >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'playwright>=1.50' >&2
 	@touch $@
 
 .venv/.ready-clusters: .venv/.ready-dev

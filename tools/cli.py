@@ -50,6 +50,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "which side a rule set favours, what a switch changes, what would make it fair",
     ),
     "mqtt": ("hnefi.gui_adapter.mqtt.command", "the engine as a service behind an MQTT broker"),
+    "web": ("hnefi.gui_adapter.web.command", "the board in the browser: play, analyse, load and save games"),
     "tablut": (
         "hnefi.gui_adapter.tablut.command",
         "the Bologna Tablut competition: on its server, or in its place",
@@ -90,7 +91,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 RENAMED = {"replay": "verify"}
 """Subcommands that had another name before this release: the old one works, and says what is new."""
-ADAPTERS = ("engine", "play", "mqtt", "tablut", "otep", "htp", "hnefatafl-org")
+ADAPTERS = ("engine", "play", "mqtt", "web", "tablut", "otep", "htp", "hnefatafl-org")
 """They know themselves what signals mean, and say in their own way that kernels are compiled."""
 
 

@@ -25,6 +25,15 @@ def format_of(path: str | os.PathLike[str]) -> str:
     return ending
 
 
+def form_of(text: str) -> str:
+    """The format that pasted text seems to have, other than CSV; our own where nothing says so."""
+    word = text.lstrip()
+    if word.startswith("{") and '"moves"' in word:
+        return "jsonl"
+    tag = word.split("]", 1)[0]
+    return "otg" if word.startswith("[") and ":" in tag and '"' not in tag else "tafl"
+
+
 @dataclass(frozen=True)
 class Reading:
     """How to read games: `find` knows the variants, `variant` is that of games that name none, `adjudicate` says that

@@ -14,7 +14,7 @@ from typing import IO, Final, Literal
 
 from hnefi.engine import durable, squares
 from hnefi.engine.games.base_variant import AnyVariant, VariantError
-from hnefi.engine.records.formats import Reading, format_of
+from hnefi.engine.records.formats import Reading, form_of, format_of
 from hnefi.engine.records.formats import read as read_games
 from hnefi.engine.records.formats import write as write_game
 from hnefi.engine.records.record import GameRecord, Ply, sorted_squares
@@ -252,13 +252,13 @@ def _variant(record: GameRecord, find: Find) -> AnyVariant:
 
 def parse(text: str, find: Find, variant: AnyVariant) -> Loaded:
     """A record that somebody has copied, in our own format, as JSON or OpenTafl's. SavingError."""
-    word = text.lstrip()
-    form = "jsonl" if word.startswith("{") and '"moves"' in word else "tafl"
-    if word.startswith("[") and ":" in word.split("]", 1)[0] and '"' not in word.split("]", 1)[0]:
-        form = "otg"
     try:
         games = read_games(
-            io.BytesIO(text.encode("utf-8", "replace")), "pasted", form, Reading(find, variant), Losses()
+            io.BytesIO(text.encode("utf-8", "replace")),
+            "pasted",
+            form_of(text),
+            Reading(find, variant),
+            Losses(),
         )
         record = next((game.record for game in games), None)
     except ValueError as error:

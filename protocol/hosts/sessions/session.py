@@ -98,6 +98,8 @@ class Session(Generic[O]):
         self._reason = ""
         self._queries = True
         self._deaths = 0
+        self.begun = False
+        """Whether there is an engine that can be asked."""
         self._closing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.outgoing = outlet(self.facts)
@@ -123,6 +125,7 @@ class Session(Generic[O]):
         self.outgoing.changed(0)
 
     def _attach(self) -> None:
+        self.begun = True
         engine = self.engine
         engine.heard = self._heard
         engine.ended = lambda how: self._ended(engine, how)

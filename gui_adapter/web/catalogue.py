@@ -1,0 +1,52 @@
+"""What a page is offered: variants with their rules in sentences, players, levels."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from hnefi import players
+from hnefi.engine.catalogue import GAMES
+from hnefi.engine.games import everything
+from hnefi.engine.games.base_variant import AnyVariant
+from hnefi.engine.games.tafl.explain import explain
+from hnefi.engine.games.tafl.variant import Variant
+from hnefi.engine.search.skill import weakness
+
+
+@cache
+def offer() -> dict[str, Any]:
+    """The part of `welcome` that is the same for every page."""
+    known = players.everything()
+    return {
+        "variants": [_variant(variant, known) for variant in everything()],
+        "players": [
+            {
+                "name": player.name,
+                "text": player.description,
+                "elo": None if player.rating is None else round(player.rating.elo),
+            }
+            for player in known
+        ],
+        "levels": [None if (weak := weakness(level)) is None else weak.nodes for level in range(1, 11)],
+    }
+
+
+def _variant(variant: AnyVariant, known: list[players.Player]) -> dict[str, Any]:
+    game = GAMES[variant.game]
+    return {
+        "name": variant.name,
+        "aliases": list(variant.aliases),
+        "game": variant.game,
+        "files": variant.files,
+        "ranks": variant.ranks,
+        "men": [variant.attackers, variant.defenders],
+        "first": variant.first,
+        "startpos": variant.startpos,
+        "description": variant.description,
+        "source": variant.source,
+        "sides": list(game.sides),
+        "letters": list(game.letters),
+        "rules": explain(variant) if isinstance(variant, Variant) else [],
+        "players": [player.name for player in known if player.misfit(variant) is None],
+    }

@@ -1,0 +1,225 @@
+"""The command `hnefi web`: its flags, and the server until it is told to end."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ipaddress
+import logging
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hnefi.engine.wording import shorten
+from hnefi.protocol.flags import Help, Parser
+from hnefi.protocol.hosts import journal, trace
+from hnefi.protocol.hosts.argument_types import number, setting, whole
+from hnefi.protocol.hosts.exit_codes import DONE, USAGE
+
+if TYPE_CHECKING:
+    from hnefi.protocol.hosts.shutdown import Asked
+
+    from .site import Settings
+
+LOG = logging.getLogger("hnefi.web")
+
+PORT: Final = 8080
+LIMIT: Final = 8.0
+"""Seconds that searches, games and goodbyes may take to end."""
+TOKEN: Final = 22
+"""Characters of the shortest token: 128 bits in base64."""
+DESCRIPTION = """\
+The board in the browser: play against the engine, analyse, load and save games. Each game has an engine process of its
+own. Nothing is loaded from anywhere else, and only this machine can connect, unless --bind says otherwise.
+
+The first line on standard output is the address. Ctrl-C or SIGTERM ends it gently; a second one ends it at once."""
+EPILOG = """\
+examples:
+  hnefi web --open                          the board in your browser
+  hnefi web --port 9000 --variant brandubh
+  hnefi web --bind 0.0.0.0 --token-file club.token --host-name tafl.club.example
+
+A token is needed wherever others can connect; `python -c "import secrets; print(secrets.token_urlsafe())"` makes one.
+Behind a proxy --host-name says by which name browsers know this server."""
+
+
+def main(argv: list[str]) -> int:
+    """0 ended as intended, 2 called wrongly, a package or a port missing."""
+    options = _parser()
+    arguments = options.parse_args(argv)
+    token = _check(options, arguments)
+    try:
+        import aiohttp  # noqa: F401
+    except ImportError:
+        options.exit(
+            USAGE,
+            "hnefi web: error: the package aiohttp is missing: `pip install 'hnefi[web]'` brings it\n",
+        )
+    from hnefi.protocol.hosts.shutdown import Asked
+    from hnefi.protocol.hosts.stdio import Diagnostics
+
+    Diagnostics.begin("hnefi web", arguments.log_level)
+    with ExitStack() as stack:
+        traffic = trace.opened(options, arguments.trace, stack)
+        asked = Asked()
+        asked.limit = LIMIT
+        settings = _settings(arguments, token, traffic)
+        return asked.run(lambda asked: _serve(arguments, settings, asked))
+
+
+def _parser() -> Parser:
+    options = Parser(
+        prog="hnefi web",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=Help,
+        allow_abbrev=False,
+    )
+    positive = whole(1, 999_999)
+    options.add_argument("--port", type=whole(0, 65_535, "a port"), default=PORT, help="default 8080; 0: any")
+    options.add_argument("--open", action="store_true", help="show it in your browser")
+    options.add_argument("--bind", default="127.0.0.1", metavar="ADDR",
+                         help="the address to listen on (default 127.0.0.1; others ask for --token-file)")  # fmt: skip
+    options.add_argument("--token-file", metavar="FILE", help="what browsers are asked for, in a file")
+    options.add_argument("--host-name", action="append", default=[], metavar="NAME",
+                         help="a name by which browsers know this server; repeatable")  # fmt: skip
+    options.add_argument("--sessions", type=positive, default=16, help="games at once (default 16)")
+    options.add_argument("--idle", type=number(0.1, 10_000_000, "seconds"), default=1800.0,
+                         help="seconds until an unused game is closed (default 1800)")  # fmt: skip
+    options.add_argument("--max-search", type=number(0.1, 10_000_000, "seconds"), default=600.0,
+                         help="seconds of a search (default 600)")  # fmt: skip
+    options.add_argument("--max-hash", type=positive, default=256, help="MiB a game may have (default 256)")
+    options.add_argument("--max-threads", type=positive, default=1, help="threads it may have (default 1)")
+    playing = options.add_argument_group("playing")
+    playing.add_argument("--variant", default="", metavar="V", help="the game that a page begins with")
+    playing.add_argument("--player", default="", metavar="NAME", help="the player that a page begins with")
+    playing.add_argument("--option", action="append", default=[], type=setting, metavar="NAME=VALUE",
+                         help="an option of every engine; repeatable")  # fmt: skip
+    keeping = options.add_argument_group("what is written down")
+    journal.add_flags(keeping)
+    trace.add_flag(keeping, "every frame in both directions")
+    options.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default info"
+    )
+    return options
+
+
+def _check(options: Parser, arguments: argparse.Namespace) -> str:
+    """The token; ends the program with a sentence where the flags do not fit."""
+    try:
+        address = ipaddress.ip_address(arguments.bind)
+    except ValueError:
+        options.error(f"--bind {shorten(arguments.bind)}: expected an address such as 0.0.0.0")
+    if arguments.variant:
+        from hnefi.engine.games import find
+        from hnefi.engine.games.base_variant import VariantError
+
+        try:
+            arguments.variant = find(arguments.variant).name
+        except VariantError as error:
+            options.error(f"--variant: {error}")
+    if arguments.player:
+        from hnefi.players import PlayerError, load
+
+        try:
+            load(arguments.player)
+        except PlayerError as error:
+            options.error(f"--player: {error}")
+    if arguments.token_file is None:
+        if not address.is_loopback:
+            options.error(f"--bind {arguments.bind}: others can connect: expected --token-file")
+        return ""
+    return _token(options, arguments.token_file)
+
+
+def _token(options: Parser, name: str) -> str:
+    path = Path(name)
+    try:
+        with path.open("rb") as file:
+            said = file.read(1024).decode().strip()
+            mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        options.error(f"--token-file {shorten(name)}: {reason}: expected a file with a token")
+    if len(said) < TOKEN or not said.isascii() or not said.isprintable() or len(said) > 512:
+        options.error(f"--token-file {shorten(name)}: expected one line of at least {TOKEN} characters")
+    if mode & 0o077:
+        print(f"hnefi web: {name} can be read by others: chmod 600 {name}", file=sys.stderr)
+    return said
+
+
+def _settings(arguments: argparse.Namespace, token: str, traffic: trace.Trace | None) -> Settings:
+    from hnefi.protocol.client import own_command
+    from hnefi.protocol.hosts.filter import Filter
+    from hnefi.protocol.hosts.sessions.engine_process import Policy
+
+    from .site import Settings
+
+    def warn(failure: str) -> None:
+        LOG.warning("games are no longer written down: %s", failure)
+
+    return Settings(
+        policy=Policy(
+            command=tuple(own_command()),
+            proto="uti",
+            filter=Filter(hash_mib=arguments.max_hash, threads=arguments.max_threads),
+            options=tuple(arguments.option),
+            player=arguments.player,
+            variant=arguments.variant,
+            max_search=arguments.max_search,
+        ),
+        sessions=arguments.sessions,
+        idle=arguments.idle,
+        token=token,
+        names=(_shown(arguments.bind), *arguments.host_name),
+        journal=None
+        if arguments.no_record
+        else journal.Journal("web", journal.chosen_folder(arguments), warn),
+        trace=traffic,
+    )
+
+
+async def _serve(arguments: argparse.Namespace, settings: Settings, asked: Asked) -> int:
+    from aiohttp import web
+
+    from .server import Server
+    from .site import Site
+
+    server = Server(Site(settings))
+    runner = web.AppRunner(server.app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, arguments.bind, arguments.port)
+        try:
+            await site.start()
+        except OSError as error:
+            print(
+                f"hnefi web: --port {arguments.port}: {error.strerror or error}: "
+                "expected a free port, or --port 0 for any",
+                file=sys.stderr,
+            )
+            return USAGE
+        port = runner.addresses[0][1]
+        host = "127.0.0.1" if ipaddress.ip_address(arguments.bind).is_unspecified else _shown(arguments.bind)
+        url = f"http://{host}:{port}/"
+        print(f"web {url}", flush=True)
+        if arguments.open:
+            await _show(url)
+        await asked.wait()
+    finally:
+        await server.close()
+        await runner.cleanup()
+    return DONE
+
+
+async def _show(url: str) -> None:
+    import webbrowser
+
+    if not await asyncio.to_thread(webbrowser.open, url):
+        LOG.warning("no browser could be started: open %s", url)
+
+
+def _shown(address: str) -> str:
+    """An address as it stands in a URL."""
+    return f"[{address}]" if ":" in address else address

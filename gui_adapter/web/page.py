@@ -1,0 +1,161 @@
+"""One browser page: its frames, one after the other, and what they lead to."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hnefi.engine import about
+from hnefi.protocol.hosts.sessions.engine_process import RequestError, Wanted
+
+from . import catalogue, frames, records
+from .frames import FrameError
+from .outbox import Outbox
+from .site import Site
+from .web_session import WebSession
+
+OPTIONS_LIMIT = 32
+
+
+class Page:
+    """A page and its sessions. `full` is called when the browser does not read what it is sent."""
+
+    def __init__(self, site: Site, full: Callable[[], None]) -> None:
+        self.box = Outbox(full)
+        self.known = False
+        """Whether it has said `hello` as it should."""
+        self._site = site
+        self._rate = frames.Rate()
+        self._sessions: dict[str, WebSession] = {}
+
+    async def take(self, data: str | bytes) -> bool:
+        """A message of the browser; False if it is to be let go."""
+        if not self._rate.admits():
+            if self._rate.complains():
+                text = f"expected at most {frames.RATE:g} frames a second, the rest is dropped"
+                self.box.put({"t": "error", "code": "too_fast", "text": text})
+            return True
+        try:
+            frame = frames.read(data)
+            if not self.known:
+                return self._greet(frame)
+            await self._carry_out(frame)
+        except FrameError as error:
+            self._refuse(error, error.ident, error.sid)
+        except RequestError as error:
+            self._refuse(error, frame.get("id"))
+        return True
+
+    def _refuse(self, error: RequestError, ident: object, sid: str = "") -> None:
+        frame: dict[str, Any] = {"t": "error", "code": error.code, "text": str(error)}
+        if isinstance(ident, int):
+            frame["id"] = ident
+        if sid:
+            frame["s"] = sid
+        self.box.put(frame)
+
+    def _greet(self, frame: Mapping[str, Any]) -> bool:
+        token = self._site.settings.token
+        if frame["t"] != "hello":
+            raise FrameError("bad_frame", f"{frame['t']}: expected hello first", frame.get("id"))
+        said = frames.text(frame, "token", 512)
+        if token and not hmac.compare_digest(token.encode(), said.encode()):
+            self.box.put({"t": "error", "code": "token", "text": "expected the token of this server"})
+            return False
+        self.known = True
+        settings = self._site.settings
+        self.box.put(
+            {
+                "t": "welcome",
+                "version": about.VERSION,
+                **catalogue.offer(),
+                "default": {"variant": settings.policy.variant, "player": settings.policy.player},
+                "limits": {
+                    "sessions": settings.per_page,
+                    "import": frames.IMPORT_LIMIT,
+                    "back": settings.back,
+                },
+            }
+        )
+        for sid, after in _resumed(frame):
+            session = self._site.sessions.get(sid)
+            if session is None:
+                self._refuse(FrameError("gone", "this game is no longer on the server"), None, sid)
+                continue
+            self._adopt(session, after)
+        return True
+
+    def _adopt(self, session: WebSession, after: int | None) -> None:
+        """The session is this page's; another page that had it does not hear it any more."""
+        session.left = None
+        self._sessions[session.sid] = session
+        session.outgoing.attach(self.box, after)
+
+    async def _carry_out(self, frame: Mapping[str, Any]) -> None:
+        match frame["t"]:
+            case "hello":
+                raise FrameError("bad_frame", "hello: expected it once", frame.get("id"))
+            case "open":
+                self._open(frame)
+            case "close":
+                session = self._session(frame)
+                del self._sessions[session.sid]
+                self._site.close(session, "closed by the page")
+            case "line":
+                session = self._session(frame)
+                number, text = frames.number(frame, "n"), frames.text(frame, "text", 64 * 1024)
+                session.receive((f"#{number} {text}" if number else text).encode("utf-8", "replace"))
+            case "import":
+                # Reading a record of many moves takes longer than others should wait.
+                self.box.put(await asyncio.to_thread(records.imported, frame))
+            case _:
+                self.box.put(await asyncio.to_thread(records.exported, frame))
+
+    def _open(self, frame: Mapping[str, Any]) -> None:
+        options = frame.get("options", {})
+        if (
+            not isinstance(options, dict)
+            or len(options) > OPTIONS_LIMIT
+            or not all(
+                isinstance(value, str) and (name + value).isprintable() for name, value in options.items()
+            )
+        ):
+            raise FrameError("bad_frame", "options: expected an object of names and texts", frame.get("id"))
+        wanted = Wanted(frames.text(frame, "variant"), frames.text(frame, "player"), options)
+        self._sessions = {sid: own for sid, own in self._sessions.items() if sid in self._site.sessions}
+        session = self._site.open(wanted, len(self._sessions), self._failed)
+        self.box.put({"t": "opened", "id": frame.get("id"), "s": session.sid})
+        self._adopt(session, 0)
+
+    def _failed(self, sid: str, error: RequestError) -> None:
+        self._sessions.pop(sid, None)
+        self._refuse(error, None, sid)
+
+    def _session(self, frame: Mapping[str, Any]) -> WebSession:
+        sid = frames.text(frame, "s", 64)
+        session = self._sessions.get(sid)
+        if session is None or sid not in self._site.sessions or session.outgoing.box is not self.box:
+            raise FrameError("no_session", "s: expected a game of this page", frame.get("id"), sid)
+        return session
+
+    def leave(self) -> None:
+        """The browser is gone; what it has not closed may be taken up again for a while."""
+        for session in self._sessions.values():
+            if session.outgoing.box is self.box:
+                session.leave()
+        self._sessions.clear()
+
+
+def _resumed(frame: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """The sessions that a page wants back, each with the number of the last line that it has heard."""
+    value = frame.get("resume", {})
+    if not isinstance(value, dict):
+        return []
+    found = []
+    for sid in list(value)[:16]:
+        with contextlib.suppress(FrameError):
+            found.append((sid, frames.number(value, sid)))
+    return found

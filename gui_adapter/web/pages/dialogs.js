@@ -1,0 +1,182 @@
+// The dialogs: another game, loading, saving, the token.
+
+import { capital } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+
+function option(value, text) {
+  const element = document.createElement("option");
+  element.value = value;
+  element.textContent = text;
+  return element;
+}
+
+/** Who can play a side: people, levels, players that know the variant. */
+function fill(select, variant, offer, chosen) {
+  const levels = offer.levels.map((nodes, at) =>
+    option(`level:${at + 1}`, `Engine, level ${at + 1}${at === 0 ? " (easiest)" : nodes === null ? " (full strength)" : ""}`),
+  );
+  const players = offer.players
+    .filter((player) => player.name !== "default" && variant.players.includes(player.name))
+    .map((player) => option(`player:${player.name}`, player.elo ? `${player.name} (${player.elo})` : player.name));
+  select.replaceChildren(option("human", "You, or a friend"), ...levels, ...players);
+  select.value = chosen;
+  if (!select.value) select.value = "level:3";
+}
+
+/** The dialog for another game; `begin` gets what was chosen. */
+export class NewGame {
+  constructor(offer, begin) {
+    this.offer = offer;
+    this.begin = begin;
+    this.variant = null;
+    $("find").addEventListener("input", () => this.list());
+    $("variants").addEventListener("click", (event) => {
+      const row = event.target.closest("[data-name]");
+      if (row) this.choose(row.dataset.name);
+    });
+    $("variants").addEventListener("keydown", (event) => this.key(event));
+    $("find").addEventListener("keydown", (event) => this.key(event));
+    $("new-dialog").addEventListener("close", () => {
+      if ($("new-dialog").returnValue === "ok") this.done();
+    });
+  }
+
+  open(variant, players) {
+    this.players = players;
+    $("find").value = "";
+    this.list();
+    this.choose(variant.name, players);
+    $("new-dialog").returnValue = "";
+    $("new-dialog").showModal();
+    $("begin").focus();
+    $("variants").querySelector("[aria-selected=true]")?.scrollIntoView({ block: "center" });
+  }
+
+  rows() {
+    const words = $("find").value.toLowerCase().split(/[\s x×]+/).filter(Boolean);
+    const fits = (variant) => {
+      const text = [variant.name, ...variant.aliases, variant.game, variant.files, variant.description].join(" ").toLowerCase();
+      return words.every((word) => text.includes(word));
+    };
+    const place = (variant) => [variant.game !== "tafl", variant.files, variant.name];
+    return this.offer.variants.filter(fits).sort((one, other) => {
+      const [a, b] = [place(one), place(other)];
+      return a[0] - b[0] || a[1] - b[1] || (a[2] < b[2] ? -1 : 1);
+    });
+  }
+
+  list() {
+    const rows = this.rows().map((variant) => {
+      const row = document.createElement("div");
+      row.id = `variant-${variant.name}`;
+      row.dataset.name = variant.name;
+      row.setAttribute("role", "option");
+      row.setAttribute("aria-selected", String(variant === this.variant));
+      const [name, size] = [document.createElement("span"), document.createElement("span")];
+      name.textContent = variant.name;
+      size.textContent = `${variant.files} × ${variant.ranks}`;
+      row.append(name, size);
+      return row;
+    });
+    $("variants").replaceChildren(...rows);
+  }
+
+  choose(name, players = [$("who-a").value, $("who-d").value]) {
+    const variant = this.offer.variants.find((known) => known.name === name);
+    this.variant = variant;
+    for (const row of $("variants").children) row.setAttribute("aria-selected", String(row.dataset.name === name));
+    $("variants").setAttribute("aria-activedescendant", `variant-${name}`);
+    const men = variant.men[0] ? ` ${variant.men[0]} against ${variant.men[1]}${variant.game === "tafl" ? " and the king" : ""}.` : "";
+    $("about").textContent = `${variant.description}${men}`;
+    variant.sides.forEach((side, at) => {
+      $(`name-${"ad"[at]}`).textContent = capital(side);
+      fill($(`who-${"ad"[at]}`), variant, this.offer, players[at]);
+    });
+  }
+
+  key(event) {
+    const rows = [...$("variants").children];
+    const at = rows.findIndex((row) => row.dataset.name === this.variant?.name);
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step || !rows.length) return;
+    event.preventDefault();
+    const row = rows[Math.max(0, Math.min(rows.length - 1, at + step))];
+    this.choose(row.dataset.name);
+    row.scrollIntoView({ block: "nearest" });
+  }
+
+  done() {
+    const clock = /^(\d+)\+(\d+)$/.exec($("clock").value);
+    this.begin({
+      variant: this.variant,
+      players: [$("who-a").value, $("who-d").value],
+      think: Number($("think").value),
+      clock: clock && { seconds: Number(clock[1]), increment: Number(clock[2]) },
+    });
+  }
+}
+
+/** Loading: `take` gets the text, and answers with a promise that fails with a sentence. */
+export function loading(take) {
+  const show = (text) => {
+    $("load-error").textContent = text;
+  };
+  $("load").addEventListener("click", () => {
+    show("");
+    $("load-dialog").showModal();
+    $("paste").focus();
+  });
+  $("file").addEventListener("change", async () => {
+    const file = $("file").files[0];
+    if (!file) return;
+    if (file.size > 256 * 1024) show(`${file.name}: ${file.size} bytes: expected at most 262144`);
+    else $("paste").value = await file.text();
+    $("file").value = "";
+  });
+  $("load-go").addEventListener("click", async () => {
+    show("");
+    try {
+      await take($("paste").value);
+      $("load-dialog").close();
+      $("paste").value = "";
+    } catch (error) {
+      show(error.message);
+    }
+  });
+}
+
+/** Saving: `give` makes the promise of {text, lost} in a format. */
+export function saving(give) {
+  const write = async () => {
+    $("lost").textContent = "";
+    try {
+      const { text, lost } = await give($("format").value);
+      $("text").value = text;
+      $("lost").textContent = lost.length ? `This format cannot hold: ${lost.join(", ")}.` : "";
+    } catch (error) {
+      $("text").value = "";
+      $("lost").textContent = error.message;
+    }
+  };
+  $("save").addEventListener("click", async () => {
+    $("save-dialog").showModal();
+    await write();
+  });
+  $("format").addEventListener("change", write);
+  $("download").addEventListener("click", () => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([$("text").value], { type: "text/plain" }));
+    link.download = `game.${$("format").value}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+}
+
+/** Ask for the token of the server. */
+export function askToken(then) {
+  const dialog = $("token-dialog");
+  dialog.addEventListener("close", () => then($("token").value), { once: true });
+  $("token").value = "";
+  dialog.showModal();
+}

@@ -1,0 +1,127 @@
+"""Recorded games: what a browser brings as text, and what it is given."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+from hnefi.engine import squares
+from hnefi.engine.games.base_variant import AnyVariant, VariantError
+from hnefi.engine.moves_text import MoveTextError, parse_move_word
+from hnefi.engine.records.formats import FORMATS, Reading, form_of, read, write
+from hnefi.engine.records.record import GameRecord, Ply
+from hnefi.engine.records.rule_sets import Find, carried, finder, played_by, variant_of
+from hnefi.engine.records.text import Losses, RecordError
+from hnefi.engine.sides import Outcome, Reason, Side
+from hnefi.engine.wording import shorten
+
+from . import frames
+from .frames import FrameError
+
+PLIES: Final = 10_000
+NAME: Final = 200
+
+
+@cache
+def find() -> Find:
+    """Looks variants up by name, each once."""
+    return finder()
+
+
+def imported(frame: Mapping[str, Any]) -> dict[str, Any]:
+    """The `record` in answer to an `import`: the first game of its text. FrameError."""
+    ident = frame.get("id")
+    text = frames.text(frame, "text", frames.IMPORT_LIMIT, lines=True)
+    try:
+        default = _variant(frame)
+        games = read(
+            io.BytesIO(text.encode("utf-8", "replace")), "line", _form(text), _reading(default), Losses()
+        )
+        game = next(iter(games), None)
+        if game is None:
+            raise RecordError("the text has no game in it: expected a FEN or a recorded game")
+        record = game.record
+        variant = variant_of(record, find())
+    except ValueError as error:
+        raise FrameError("bad_record", str(error), ident) from None
+    if carried(variant) is not None:
+        raise FrameError(
+            "bad_record",
+            f"rules {shorten(record.variant)}: expected a game by one of the shipped variants",
+            ident,
+        )
+    return {
+        "t": "record",
+        "id": ident,
+        "variant": variant.name,
+        "start": record.start,
+        "moves": [squares.move_name(ply.move) for ply in record.plies],
+        "comments": {
+            str(number): ply.comment for number, ply in enumerate(record.plies, start=1) if ply.comment
+        },
+        "players": list(record.players),
+        "result": record.result,
+        "reason": None if record.outcome is None else record.outcome.reason.value,
+    }
+
+
+def _form(text: str) -> str:
+    """The format of pasted text. A CSV line has its moves between commas, and no other format has one on its first
+    line that begins with neither a bracket nor a brace."""
+    first = text.lstrip().split("\n", 1)[0]
+    return "csv" if first.count(",") > 1 and first[:1] not in "[{" else form_of(text)
+
+
+def _reading(variant: AnyVariant | None) -> Reading:
+    # A line of CSV names no rules: they are those on the board, with their repetitions and limits.
+    return Reading(find(), variant, adjudicate=True)
+
+
+def _variant(frame: Mapping[str, Any]) -> AnyVariant | None:
+    name = frames.text(frame, "variant", 64)
+    return find()(name) if name else None
+
+
+def exported(frame: Mapping[str, Any]) -> dict[str, Any]:
+    """The `record` in answer to an `export`: the game of the frame as text of its format. FrameError."""
+    ident = frame.get("id")
+    form = frames.text(frame, "format", 16) or "tafl"
+    if form not in FORMATS:
+        raise FrameError("bad_frame", f"format {shorten(form)}: expected one of {', '.join(FORMATS)}", ident)
+    losses = Losses()
+    try:
+        variant = _variant(frame)
+        if variant is None:
+            raise ValueError("expected the name of a variant")
+        text = write(played_by(_record(frame, variant), variant), form, find(), losses)
+    except (ValueError, VariantError, MoveTextError) as error:
+        raise FrameError("bad_record", str(error), ident) from None
+    return {"t": "record", "id": ident, "format": form, "text": text, "lost": sorted(losses)}
+
+
+def _record(frame: Mapping[str, Any], variant: AnyVariant) -> GameRecord:
+    moves = frames.words(frame, "moves", PLIES)
+    names = [frames.text({"name": name}, "name", NAME) for name in frames.words(frame, "players", 2)]
+    return GameRecord(
+        variant.name,
+        start=frames.text(frame, "start", 4096) or None,
+        plies=_plies(moves, max(variant.files, variant.ranks)),
+        outcome=_outcome(frames.text(frame, "result", 8), frames.text(frame, "reason", 32)),
+        players=(names[0], names[1]) if len(names) == 2 else ("", ""),
+    )
+
+
+def _plies(moves: Sequence[str], size: int) -> tuple[Ply, ...]:
+    return tuple(Ply(*parse_move_word(move, size)) for move in moves)
+
+
+def _outcome(result: str, reason: str) -> Outcome | None:
+    if not result:
+        return None
+    if result not in ("a", "d", "draw"):
+        raise ValueError(f"result {shorten(result)}: expected a, d or draw")
+    if reason not in tuple(Reason):
+        raise ValueError(f"reason {shorten(reason)}: expected how a game ends")
+    return Outcome(None if result == "draw" else Side.of(result), Reason(reason))

@@ -1,0 +1,223 @@
+"""The HTTP side: pages, their one WebSocket each, and what a browser may not be talked into.
+
+Every request must name this server (`Host`), so that no foreign page reaches it by a name of its own that resolves to
+this machine, and every WebSocket must come from a page of this server (`Origin`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from hnefi.engine import about
+
+from . import frames
+from .page import Page
+from .site import Site
+
+LOG = logging.getLogger("hnefi.web")
+
+PAGES: Final = Path(__file__).with_name("pages")
+TYPES: Final = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+HEARTBEAT: Final = 20.0
+HELLO: Final = 10.0
+"""Seconds for the first frame."""
+PARTING: Final = 2.0
+"""Seconds for the goodbye to a browser that may not read."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Server:
+    """The routes over a `Site`."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.pages: set[Page] = set()
+        self._sockets: set[web.WebSocketResponse] = set()
+        self._files = {path.name: path.read_bytes() for path in PAGES.iterdir() if path.suffix in TYPES}
+        self._names = {*LOOPBACK, *(name.lower() for name in site.settings.names)}
+        self.app = web.Application(middlewares=[self._guard], client_max_size=1024)
+        self.app.router.add_get("/", self._index)
+        self.app.router.add_get("/static/{name}", self._static)
+        self.app.router.add_get("/healthz", self._health)
+        self.app.router.add_get("/ws", self._socket)
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if _host_name(request.headers.get("Host", "")) not in self._names:
+            response: web.StreamResponse = _said(
+                403, "this server has another name: see hnefi web --host-name"
+            )
+        else:
+            try:
+                response = await handler(request)
+            except web.HTTPException as error:
+                response = _said(error.status, error.reason)
+        if not response.prepared:
+            response.headers.update(HEADERS)
+        return response
+
+    async def _index(self, _request: web.Request) -> web.Response:
+        return self._file("index.html")
+
+    async def _static(self, request: web.Request) -> web.Response:
+        return self._file(request.match_info["name"])
+
+    def _file(self, name: str) -> web.Response:
+        data = self._files.get(name)
+        if data is None:
+            raise web.HTTPNotFound
+        return web.Response(body=data, content_type=TYPES[Path(name).suffix], charset="utf-8")
+
+    async def _health(self, _request: web.Request) -> web.Response:
+        site = self.site
+        document = {
+            "state": "draining" if site.draining else "ready",
+            "version": about.VERSION,
+            "pages": len(self.pages),
+            "sessions": len(site.sessions),
+            "max": site.settings.sessions,
+        }
+        return web.Response(text=json.dumps(document), content_type="application/json")
+
+    async def _socket(self, request: web.Request) -> web.StreamResponse:
+        host = request.headers.get("Host", "").lower()
+        if request.headers.get("Origin", "").lower() not in (f"http://{host}", f"https://{host}"):
+            return _said(403, "expected a page of this server")
+        if self.site.draining or len(self.pages) >= self.site.settings.pages:
+            return _said(503, "this server takes no more pages now")
+        socket = web.WebSocketResponse(
+            heartbeat=HEARTBEAT, max_msg_size=frames.FRAME_LIMIT, timeout=PARTING, compress=True
+        )
+        await socket.prepare(request)
+        await self._converse(request, socket)
+        return socket
+
+    async def _converse(self, request: web.Request, socket: web.WebSocketResponse) -> None:
+        """Frames in both directions until one side has had enough."""
+        full = asyncio.Event()
+        page = Page(self.site, full.set)
+        self.pages.add(page)
+        self._sockets.add(socket)
+        reading = asyncio.create_task(self._read(socket, page))
+        writing = asyncio.create_task(self._write(socket, page))
+        flooded = asyncio.create_task(full.wait())
+        code: int = WSCloseCode.OK
+        why = b""
+        try:
+            await asyncio.wait({reading, writing, flooded}, return_when=asyncio.FIRST_COMPLETED)
+            if full.is_set():
+                code, why = WSCloseCode.TRY_AGAIN_LATER, b"too many frames are waiting to be read"
+            elif reading.done() and not reading.cancelled() and reading.exception() is None:
+                code, why = reading.result()
+                await self._last_words(socket, page)
+        finally:
+            tasks: set[asyncio.Task[Any]] = {reading, writing, flooded}
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            page.leave()
+            self.pages.discard(page)
+            self._sockets.discard(socket)
+        await _part(request, socket, code, why)
+
+    async def _read(self, socket: web.WebSocketResponse, page: Page) -> tuple[int, bytes]:
+        """What the browser says; how to close the socket when that is over."""
+        while True:
+            try:
+                async with asyncio.timeout(None if page.known else HELLO):
+                    message = await socket.receive()
+            except TimeoutError:
+                return WSCloseCode.POLICY_VIOLATION, b"expected hello"
+            if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
+                # A first frame may have a token in it, which is nobody else's to read.
+                self._trace(">", message.data if page.known else "hello")
+                if not await page.take(message.data):
+                    return WSCloseCode.POLICY_VIOLATION, b"refused"
+            else:
+                return WSCloseCode.OK, b""
+
+    async def _write(self, socket: web.WebSocketResponse, page: Page) -> None:
+        while True:
+            await self._send(socket, await page.box.next())
+
+    async def _last_words(self, socket: web.WebSocketResponse, page: Page) -> None:
+        """What the browser has not been told yet, such as why it is let go."""
+        with contextlib.suppress(TimeoutError, ConnectionError, RuntimeError):
+            async with asyncio.timeout(PARTING):
+                while not page.box.empty and not socket.closed:
+                    await asyncio.sleep(0.01)
+
+    async def _send(self, socket: web.WebSocketResponse, data: bytes) -> None:
+        self._trace("<", data)
+        await socket.send_str(data.decode())
+
+    def _trace(self, arrow: str, data: str | bytes) -> None:
+        trace = self.site.settings.trace
+        if trace is not None:
+            line = data.encode("utf-8", "replace") if isinstance(data, str) else data
+            trace(asyncio.get_running_loop().time(), arrow, line.replace(b"\n", b" "))
+
+    async def close(self) -> None:
+        """End all games, then say goodbye to all pages."""
+        await self.site.drain()
+        await asyncio.gather(*(_sent(page) for page in self.pages))
+        await asyncio.gather(
+            *(
+                asyncio.wait_for(socket.close(code=WSCloseCode.GOING_AWAY), PARTING)
+                for socket in list(self._sockets)
+            ),
+            return_exceptions=True,
+        )
+
+
+async def _sent(page: Page) -> None:
+    """Half a second for what a browser has not been told yet."""
+    for _ in range(50):
+        if page.box.empty:
+            return
+        await asyncio.sleep(0.01)
+
+
+async def _part(request: web.Request, socket: web.WebSocketResponse, code: int, why: bytes) -> None:
+    """Close a socket, also one that nobody reads from."""
+    if not socket.closed:
+        with contextlib.suppress(TimeoutError, ConnectionError, RuntimeError):
+            async with asyncio.timeout(PARTING):
+                await socket.close(code=code, message=why)
+                return
+    if request.transport is not None:
+        request.transport.abort()
+
+
+def _host_name(host: str) -> str:
+    """The name in a Host header, in lower case and without the port: behind a proxy or a tunnel that is another."""
+    name, colon, port = host.lower().rpartition(":")
+    return name if colon and port.isdigit() else host.lower()
+
+
+def _said(status: int, text: str) -> web.Response:
+    return web.Response(status=status, text=text + "\n")

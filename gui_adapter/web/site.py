@@ -1,0 +1,143 @@
+"""The sessions of all pages: opened within limits, kept for a while when a page goes away, ended with everything else.
+
+Nothing here knows HTTP. A page holds the random names of its sessions, and whoever holds such a name owns the session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hnefi.protocol.hosts.journal import Journal
+from hnefi.protocol.hosts.sessions.engine_process import Policy, RequestError, Wanted
+from hnefi.protocol.hosts.sessions.recording import Recording
+
+from .web_session import WebSession
+
+LOG = logging.getLogger("hnefi.web")
+
+RETURN: Final = 60.0
+"""Seconds for which a session waits for its page to come back."""
+SWEEP: Final = 2.0
+DRAIN: Final = 2.0
+"""Seconds for running searches to answer when everything ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a site allows. `idle` and `back` are in seconds; `token` is what first frames must say."""
+
+    policy: Policy
+    sessions: int = 16
+    per_page: int = 4
+    pages: int = 256
+    idle: float = 1800.0
+    back: float = RETURN
+    token: str = ""
+    names: tuple[str, ...] = ()
+    journal: Journal | None = None
+    trace: Callable[[float, str, bytes], None] | None = None
+
+
+class Site:
+    """All sessions by their names."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.sessions: dict[str, WebSession] = {}
+        self.draining = False
+        self._closings: set[asyncio.Task[None]] = set()
+        self._sweeper = asyncio.create_task(self._sweep(), name="sweep")
+
+    def open(self, wanted: Wanted, own: int, failed: Callable[[str, RequestError], None]) -> WebSession:
+        """A session whose engine is being started; lines may be sent to it at once. `own` sessions has the page.
+
+        `failed` is told if the engine cannot be had. RequestError where there is no room.
+        """
+        settings = self.settings
+        if self.draining:
+            raise RequestError("draining", "the server is closing and takes no more games")
+        if own >= settings.per_page:
+            raise RequestError("too_many", f"this page has {own} games: expected one to be closed before")
+        if len(self.sessions) >= settings.sessions:
+            raise RequestError(
+                "too_many", f"all {settings.sessions} games of this server are taken: expected a later try"
+            )
+        sid = secrets.token_urlsafe(16)
+        recording = None
+        if settings.journal is not None:
+            recording = Recording(settings.journal, (("Service", "web"),))
+        session = self.sessions[sid] = WebSession(wanted, sid, settings.policy, recording)
+        session.opening = asyncio.create_task(self._start(session, failed), name=f"open {sid[:6]}")
+        return session
+
+    async def _start(self, session: WebSession, failed: Callable[[str, RequestError], None]) -> None:
+        try:
+            await session.start()
+        except RequestError as error:
+            self.sessions.pop(session.sid, None)
+            failed(session.sid, error)
+            return
+        session.touched = time.monotonic()
+        session.on_end = lambda reason: self.close(session, reason)
+        LOG.info("open session=%s variant=%s", session.sid[:6], session.variant and session.variant.name)
+
+    def close(self, session: WebSession, reason: str) -> None:
+        """End a session; once begun this is not broken off, so that no engine is left."""
+        if self.sessions.pop(session.sid, None) is not None:
+            self._spawn(self._close(session, reason))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._closings.add(task)
+        task.add_done_callback(self._closings.discard)
+
+    async def _close(self, session: WebSession, reason: str) -> None:
+        opening = session.opening
+        assert opening is not None
+        if not opening.done():
+            opening.cancel()
+            await asyncio.wait([opening])
+        if not session.begun:
+            await session.outgoing.close()
+            return
+        session.on_end = None
+        await session.close(reason)
+        LOG.info("close session=%s reason=%s", session.sid[:6], reason)
+
+    async def _sweep(self) -> None:
+        """End sessions whose pages do not come back, and those that nobody uses."""
+        while True:
+            await asyncio.sleep(min(SWEEP, self.settings.idle / 2, self.settings.back / 2))
+            now = time.monotonic()
+            for session in list(self.sessions.values()):
+                if session.left is not None and now - session.left > self.settings.back:
+                    self.close(session, "its page is gone")
+                elif session.begun and not session.searching and now - session.touched > self.settings.idle:
+                    session.outgoing.say(f"info string closing: idle for {self.settings.idle:g} s")
+                    self.close(session, "idle")
+
+    async def drain(self) -> None:
+        """No more sessions; running searches answer; everything is closed."""
+        self.draining = True
+        self._sweeper.cancel()
+        sessions = list(self.sessions.values())
+        begun = [session for session in sessions if session.opening is not None and session.opening.done()]
+        for session in begun:
+            session.outgoing.say("info string closing")
+        await asyncio.gather(*(session.stop() for session in begun))
+        deadline = time.monotonic() + DRAIN
+        while any(session.answers_soon for session in begun) and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+        for session in sessions:
+            self.close(session, "the server has ended")
+        while self._closings:
+            await asyncio.wait(self._closings)
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._sweeper

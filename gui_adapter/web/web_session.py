@@ -1,0 +1,102 @@
+"""The session behind a board: besides the lines, its state says what the page needs to know of the rules."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hnefi.protocol.hosts.sessions.engine_process import Policy, Wanted
+from hnefi.protocol.hosts.sessions.questions import RULES
+from hnefi.protocol.hosts.sessions.recording import Recording
+from hnefi.protocol.hosts.sessions.session import Session
+
+from .outbox import Voice
+
+QUESTIONS: Final = (
+    "query history",
+    "query fen",
+    "query turn",
+    "query outcome",
+    "query reason",
+    "query captures",
+    "moves verbose",
+)
+TERRAIN: Final = {
+    "attacker_camps": "camp",
+    "defender_camps": "fort",
+    "corners": "corner",
+    "throne": "throne",
+}
+"""Which switches name squares that mean something, and what the page calls them."""
+
+
+class WebSession(Session[Voice]):
+    """A session of one page. `left` is when its page went away, None while there is one."""
+
+    def __init__(self, wanted: Wanted, sid: str, policy: Policy, recording: Recording | None) -> None:
+        super().__init__(wanted, sid, policy, lambda facts: Voice(sid, facts), recording)
+        self.left: float | None = None
+        self.opening: asyncio.Task[None] | None = None
+        self._rules_of: object = None
+        self._special: Mapping[str, str] = {}
+
+    async def facts(self) -> Mapping[str, Any]:
+        """The state: as any session's, and legal moves with what they capture, special squares, the outcome."""
+        if not self.begun:
+            return {}
+        while True:
+            variant = self.variant
+            asks_rules = self._rules_of is not variant and not self.searching
+            answers = await self._questions.ask(self.engine, *QUESTIONS, *(("rules",) if asks_rules else ()))
+            if len(answers) < len(QUESTIONS):
+                return {}
+            # Another variant that was chosen meanwhile has other squares: nobody sees these on its board.
+            if self.variant is variant:
+                break
+        history, fen, side, outcome, reason, captures, moves, *rules = answers
+        if rules:
+            self._rules_of = self.variant
+            self._special = special_squares(line.removeprefix(RULES) for line in rules)
+        start, _, played = history.partition(" moves ")
+        own = start == "startpos"
+        return {
+            "engine": self.engine.name,
+            "variant": self.variant.name if self.variant else None,
+            "files": self.variant.files if self.variant else None,
+            "ranks": self.variant.ranks if self.variant else None,
+            "start": None if own else start.removeprefix("fen "),
+            "moves": played.split(),
+            "fen": fen,
+            "side": side,
+            "searching": self.searching,
+            "clock": self._clock.times,
+            "bestmove": self.last_bestmove or None,
+            "legal": [legal_move(word) for word in moves.split()[2:]] if outcome == "none" else [],
+            "special": self._special,
+            "outcome": None if outcome == "none" else {"result": outcome, "reason": reason},
+            "captures": [int(count) for count in captures.split()],
+        }
+
+    def leave(self) -> None:
+        """Its page has gone."""
+        self.outgoing.box = None
+        self.left = time.monotonic()
+
+
+def legal_move(word: str) -> dict[str, Any]:
+    """A word of `moves verbose` (`d3a3xa2`) as the page reads it: the move and the squares that it captures."""
+    move, *taken = word.split("x")
+    return {"m": move, "x": taken}
+
+
+def special_squares(rules: Any) -> dict[str, str]:
+    """The squares that mean something by the lines of `rules`, by name; what they are."""
+    said = dict(line.split(" ", 1) for line in rules if " " in line)
+    return {
+        square: kind
+        for switch, kind in TERRAIN.items()
+        for square in said.get(switch, "none").split(",")
+        if square != "none"
+    }
