@@ -1,8 +1,9 @@
 """What several tests share: the recorded games, the kinds of tests, the order of their files.
 
-Kinds are marks: `process` starts other processes, `broker` speaks to an MQTT broker, `slow` takes more than about a
-second of the processor's time, `exhaustive` repeats for every variant what runs without the mark for ten of them.
-`make quick` leaves all four out; a test that starts a process without saying so fails there.
+Kinds are marks: `process` starts other processes, `broker` speaks to an MQTT broker, `browser` opens pages (and starts
+processes), `slow` takes more than about a second of the processor's time, `exhaustive` repeats for every variant what
+runs without the mark for ten of them.
+`make quick` leaves all of them out; a test that starts a process without saying so fails there.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def picture(
     page.locator("#theme").select_option(theme)
     if think:
         page.locator("#analyse").check()
-        expect(page.locator("#speed")).to_have_text(re.compile(r"depth ([89]|\d\d)"), timeout=PATIENT)
+        expect(page.locator("#speed")).to_have_text(re.compile(r"depth ([5-9]|\d\d)"), timeout=PATIENT)
     page.screenshot(path=file, animations="disabled")
     page.close()
 
@@ -68,7 +68,9 @@ def main() -> int:
             ):
                 name = re.sub(r"\W+", "-", link.split("&", maxsplit=1)[0][2:])
                 file = arguments.out / f"{name}-{theme}-{width}.png"
-                picture(browser, url, file, link, (width, height), think=theme != "contrast", theme=theme)
+                picture(
+                    browser, url, file, link, (width, height), think=link in (COPENHAGEN, ALEA), theme=theme
+                )
     return 0
 
 

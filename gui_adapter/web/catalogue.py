@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from hnefi import players
 from hnefi.engine.catalogue import GAMES
-from hnefi.engine.games import everything
+from hnefi.engine.games import everything, find
 from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.games.tafl.explain import explain
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.search.skill import weakness
+
+SIZES: Final = {
+    "hex": ("5", "7", "9", "13", "15", "19"),
+    "hex-swap": ("5", "7", "9", "13", "15", "19"),
+    "hexapawn": ("4x4", "5x5", "6x6"),
+}
+"""Besides the usual ones, of games that have any size."""
 
 
 @cache
@@ -19,7 +26,7 @@ def offer() -> dict[str, Any]:
     """The part of `welcome` that is the same for every page."""
     known = players.everything()
     return {
-        "variants": [_variant(variant, known) for variant in everything()],
+        "variants": [_variant(variant, known) for variant in (*everything(), *_other_sizes())],
         "players": [
             {
                 "name": player.name,
@@ -30,6 +37,10 @@ def offer() -> dict[str, Any]:
         ],
         "levels": [None if (weak := weakness(level)) is None else weak.nodes for level in range(1, 11)],
     }
+
+
+def _other_sizes() -> list[AnyVariant]:
+    return [find(f"{family}:{size}") for family, sizes in SIZES.items() for size in sizes]
 
 
 def _variant(variant: AnyVariant, known: list[players.Player]) -> dict[str, Any]:

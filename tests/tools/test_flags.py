@@ -33,7 +33,7 @@ HELPS = (
     "completion", "engines", "engines add", "engines check",
     "perft", "play", "players", "puzzle", "rules", "solve", "solve query", "solve show", "solve verify",
     "tactics run", "tactics find", "tactics verify", "tune games", "verify",
-    "tune fit", "mqtt serve", "mqtt connect", "mqtt watch", "htp", "otep", "tablut", "hnefatafl-org", "engine",
+    "tune fit", "web", "mqtt serve", "mqtt connect", "mqtt watch", "htp", "otep", "tablut", "hnefatafl-org", "engine",
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import * as words from "./words.js";
 const $ = (id) => document.getElementById(id);
 const FIRST = "brandubh"; // small: a first game is soon over
 const HINT_NODES = 300000;
+const FILL_MS = 80; // the server takes twenty frames a second
 
 class App {
   constructor() {
@@ -47,11 +48,13 @@ class App {
     this.offer = frame;
     if (first) {
       this.dialog = new NewGame(frame, (choice) => this.begin(choice));
-      const link = this.fromLink();
+      const kept = location.hash.length > 1 ? null : this.kept();
+      const link = this.fromLink(kept?.link ?? location.hash);
       const name = link?.variant ?? (frame.default.variant || FIRST);
       const variant = frame.variants.find((known) => known.name === name) ?? frame.variants[0];
       if (frame.default.player) this.players[1] = `player:${frame.default.player}`;
-      if (link) this.players = ["human", "human"];
+      if (link) this.players = kept?.players ?? ["human", "human"];
+      this.think = kept?.think ?? this.think;
       this.take(variant, link?.start ?? null, link?.moves ?? []);
     } else if (!this.wire.sid) this.openSession();
     else this.show(this.current, true);
@@ -232,14 +235,25 @@ class App {
       this.board.special = frame.special;
       this.board.build();
     }
+    this.fillIn();
     if (!first && node === this.current && this.board.legal.size) return;
-    if (node === this.current) {
+    if (node !== this.current) this.showMoves();
+    else {
       this.draw(this.arriving === node ? { m: node.m, x: node.x ?? [] } : null);
       this.arriving = null;
       if (node === this.live) this.arrived();
       this.render();
       this.step();
     }
+  }
+
+  /** What the moves of a game that was loaded have captured: one place after the other, while the engine rests. */
+  fillIn() {
+    clearTimeout(this.filling);
+    this.filling = setTimeout(() => {
+      const next = [this.root, ...this.live.path()].find((node) => !node.state && node.children.some((child) => child.x === null));
+      if (next && next !== this.current && !this.search && !this.reading) this.position(next);
+    }, FILL_MS);
   }
 
   find(moves) {
@@ -691,16 +705,34 @@ class App {
     return this.ask({ t: "export", format, variant: this.variant.name, start: this.start ?? "", moves, players, ...{ result: outcome.result, reason: outcome.reason } });
   }
 
-  link() {
+  link(node = this.current) {
     const parts = new URLSearchParams({ v: this.variant.name });
     if (this.start) parts.set("fen", this.start);
-    const moves = this.current.moves();
+    const moves = node.moves();
     if (moves.length) parts.set("moves", moves.join("."));
     return `${location.origin}${location.pathname}#${parts}`;
   }
 
-  fromLink() {
-    const parts = new URLSearchParams(location.hash.slice(1));
+  /** The game that this tab had before it was loaded anew. */
+  kept() {
+    try {
+      return JSON.parse(sessionStorage.getItem("hnefi-game"));
+    } catch {
+      return null; // a browser that keeps nothing
+    }
+  }
+
+  keep() {
+    try {
+      const link = new URL(this.link(this.live)).hash;
+      sessionStorage.setItem("hnefi-game", JSON.stringify({ link, players: this.players, think: this.think }));
+    } catch {
+      // As above.
+    }
+  }
+
+  fromLink(hash = location.hash) {
+    const parts = new URLSearchParams(hash.slice(1));
     const name = parts.get("v");
     if (!name) return null;
     this.undoing = (why) => this.note(`The link does not fit: ${why}`);
@@ -772,6 +804,7 @@ class App {
       this.halt();
       this.step();
     });
+    addEventListener("pagehide", () => this.variant && this.keep());
     addEventListener("hashchange", () => {
       const link = this.fromLink();
       const variant = link && this.offer?.variants.find((known) => known.name === link.variant);

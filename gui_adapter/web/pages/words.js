@@ -10,7 +10,8 @@ export function piecesOf(variant) {
     for (const letter of letters) {
       if (variant.game !== "tafl") {
         const symbol = variant.game === "hex" ? `stone-${side}` : `pawn-${side}`;
-        found[letter] = { symbols: [symbol], side, label: variant.game === "hex" ? `stone ${letter}` : `${variant.sides[at]} pawn` };
+        const colour = variant.sides[at] === "white" ? "d" : variant.sides[at] === "black" ? "a" : side; // light, dark
+        found[letter] = { symbols: [symbol], side: colour, label: variant.game === "hex" ? `stone ${letter}` : `${variant.sides[at]} pawn` };
       } else if (letter === "K") found[letter] = { symbols: ["king"], side: "king", label: "king" };
       else {
         const kind = letter.toLowerCase();

@@ -1,0 +1,247 @@
+"""The pages in a real browser: whole games by mouse, keyboard and touch, what others wrote, nothing from elsewhere.
+
+One browser and one server for all of it; games are played by two people at one board, so that no engine thinks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser_parts import CHROMIUM, PATIENT, chromium, status, web
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="the group `browser` is not installed: playwright"
+)
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.process,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not CHROMIUM, reason="no Chromium in the PATH"),
+]
+
+BRANDUBH = "d7b7 c4c7 d1b1 d4c4 d2a2 c4c1 b4c4 c1a1"
+COPENHAGEN = "b6b4 e7b7 f2j2 d6d3 j2k2 e6e10 k2a2 f6c6 a2j2 c6c11 a5b5 c11a11"
+ALEA = "l16o16 l11l19 o13o14 k10k9 q1q3 j10l10 d8d1 l10l18 f14i14 l18a18"
+WON = "Defenders win: king escaped."
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
+
+
+@dataclass
+class House:
+    """A browser and a server."""
+
+    browser: Browser
+    url: str
+    faults: list[str] = field(default_factory=list)
+
+    def page(self, link: str, **how: Any) -> Page:
+        """A page of its own, whose faults are kept."""
+        context: BrowserContext = self.browser.new_context(**how)
+        page = context.new_page()
+        page.set_default_timeout(PATIENT)
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on(
+            "console",
+            lambda said: self.faults.append(said.text) if said.type in ("error", "warning") else None,
+        )
+        page.on(
+            "request",
+            lambda asked: (
+                None
+                if asked.url.startswith((self.url, "data:", "blob:"))
+                else self.faults.append(f"asks {asked.url}")
+            ),
+        )
+        page.goto(f"{self.url}#{link}")
+        return page
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with web() as url, chromium() as browser:
+        yield House(browser, url)
+
+
+@pytest.fixture(autouse=True)
+def _no_faults(house: House) -> Iterator[None]:
+    house.faults.clear()
+    yield
+    assert house.faults == []
+    for context in house.browser.contexts:
+        context.close()
+
+
+def square(page: Page, name: str) -> Any:
+    return page.locator(f'[data-square="{name}"]')
+
+
+def halves(move: str) -> tuple[str, str]:
+    found = re.fullmatch(r"([a-z]\d+)([a-z]\d+)", move)
+    assert found is not None
+    return found[1], found[2]
+
+
+def my_turn(page: Page, origin: str) -> None:
+    """Wait until the man there may move."""
+    playwright.expect(square(page, origin)).to_have_class(re.compile("movable"), timeout=PATIENT)
+
+
+@pytest.mark.parametrize("size", [(1024, 768), (360, 740)])
+def test_a_game_by_mouse_clicked_and_dragged(house: House, size: tuple[int, int]) -> None:
+    page = house.page("v=brandubh", viewport={"width": size[0], "height": size[1]})
+    for number, move in enumerate(BRANDUBH.split()):
+        origin, target = halves(move)
+        my_turn(page, origin)
+        if number % 2:
+            square(page, origin).drag_to(square(page, target))
+        else:
+            square(page, origin).click()
+            playwright.expect(square(page, target)).to_have_class(re.compile("target"))
+            square(page, target).click()
+    status(page, WON)
+    assert page.locator("#moves button").count() == 8
+    # Nothing hangs over the edge.
+    assert page.locator("body").evaluate("body => body.scrollWidth <= innerWidth")
+
+
+def test_a_game_by_keyboard(house: House) -> None:
+    page = house.page("v=copenhagen", viewport={"width": 1024, "height": 768})
+    my_turn(page, "b6")
+    page.locator("#flip").focus()
+    at = "a1"
+    square(page, at).focus()
+    for move in COPENHAGEN.split():
+        for target in halves(move):
+            for key, count in (
+                ("ArrowRight", ord(target[0]) - ord(at[0])),
+                ("ArrowUp", int(target[1:]) - int(at[1:])),
+            ):
+                other = {"ArrowRight": "ArrowLeft", "ArrowUp": "ArrowDown"}[key]
+                for _ in range(abs(count)):
+                    page.keyboard.press(key if count > 0 else other)
+            at = target
+            if target == halves(move)[0]:
+                my_turn(page, target)
+            page.keyboard.press("Enter")
+    status(page, WON)
+    assert page.locator("#board [tabindex='0']").count() == 1
+    playwright.expect(page.locator("#live")).to_have_text(WON)
+
+
+def test_a_game_by_touch_with_squares_smaller_than_a_finger(house: House) -> None:
+    page = house.page(
+        "v=alea-evangelii", viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+    )
+    for move in ALEA.split():
+        origin, target = halves(move)
+        my_turn(page, origin)
+        square(page, origin).tap()
+        square(page, target).tap()
+        playwright.expect(square(page, target)).to_have_class(re.compile("pending"))
+        square(page, target).tap()
+    status(page, WON)
+
+
+def test_captures_reasons_labels_take_back_and_a_variation(house: House) -> None:
+    page = house.page("v=brandubh&moves=a4a2", viewport={"width": 1024, "height": 768})
+    my_turn(page, "d3")
+    assert square(page, "d3").get_attribute("aria-label") == "d3, defender, 6 moves"
+    assert square(page, "a1").get_attribute("aria-label") == "a1, corner, empty"
+    square(page, "d3").click()
+    assert square(page, "a3").get_attribute("aria-label") == "a3, empty, captures a2"
+    square(page, "d7").click()
+    playwright.expect(page.locator("#note")).to_have_text(re.compile("Not possible: blocked at d4"))
+    square(page, "d3").click()
+    square(page, "a3").click()
+    playwright.expect(page.locator("#moves button").nth(1)).to_have_text("d3–a3×a2")
+    playwright.expect(page.locator("#live")).to_have_text("Defenders: d3 to a3, captures a2")
+    page.keyboard.press("u")
+    my_turn(page, "c4")
+    square(page, "c4").click()
+    square(page, "c3").click()
+    playwright.expect(page.locator("#moves .var")).to_contain_text(["(", "d3–a3×a2", ")"])
+
+
+def test_against_the_engine_with_its_thoughts(house: House) -> None:
+    page = house.page("", viewport={"width": 1024, "height": 768})
+    status(page, "Your move: attackers")
+    square(page, "d6").click()
+    square(page, "b6").click()
+    playwright.expect(page.locator("#moves button")).to_have_count(2, timeout=PATIENT)
+    status(page, "Your move: attackers")
+    page.reload()
+    playwright.expect(page.locator("#moves button")).to_have_count(2, timeout=PATIENT)
+    status(page, "Your move: attackers")
+    page.locator("#analyse").check()
+    playwright.expect(page.locator("#pv li")).to_have_count(3, timeout=PATIENT)
+    assert page.locator(".arrows .arrow").count() > 0
+    assert "percent" in str(page.locator("#bar").get_attribute("aria-label"))
+    page.locator("#analyse").uncheck()
+    page.locator("#resign").click()
+    status(page, "Defenders win: resignation")
+
+
+@pytest.mark.parametrize("link", ["v=hex:5", "v=hexapawn:3x3"])
+def test_other_games_have_the_same_board(house: House, link: str) -> None:
+    page = house.page(link, viewport={"width": 1024, "height": 768})
+    status(page, "to move")
+    if "hex:" in link:
+        square(page, "c3").click()
+        playwright.expect(page.locator("#moves button")).to_have_text("c3")
+    else:
+        my_turn(page, "a1")
+        square(page, "a1").click()
+        square(page, "a2").click()
+        playwright.expect(page.locator("#moves button")).to_have_text("a1–a2")
+
+
+def test_what_others_wrote_is_text(house: House) -> None:
+    page = house.page("v=brandubh", viewport={"width": 1024, "height": 768})
+    status(page, "to move")
+    game = {
+        "variant": "brandubh",
+        "moves": [{"move": "a4a2", "comment": HOSTILE}],
+        "players": [HOSTILE, HOSTILE],
+    }
+    for text in (json.dumps(game), f"[{HOSTILE}:", f"{HOSTILE}/{HOSTILE}"):
+        page.locator("#load").click()
+        page.locator("#paste").fill(text)
+        page.locator("#load-go").click()
+        said = page.locator("#load-error, #moves")
+        playwright.expect(said.filter(has_text=re.compile("img|expected"))).not_to_have_count(
+            0, timeout=PATIENT
+        )
+        page.keyboard.press("Escape")
+    assert page.locator("img, main script").count() == 0
+
+
+def test_a_game_is_saved_loaded_and_linked(house: House) -> None:
+    page = house.page("v=brandubh&moves=a4a2.d3a3", viewport={"width": 1024, "height": 768})
+    my_turn(page, "b4")
+    playwright.expect(page.locator("#moves button").nth(1)).to_have_text("d3–a3×a2", timeout=PATIENT)
+    page.locator("#save").click()
+    playwright.expect(page.locator("#text")).to_have_value(re.compile("d3a3xa2"), timeout=PATIENT)
+    text = page.locator("#text").input_value()
+    page.keyboard.press("Escape")
+    page.locator("#share").click()
+    assert page.url.endswith("#v=brandubh&moves=a4a2.d3a3")
+    page.locator("#load").click()
+    page.locator("#paste").fill("4K2/7/7/7/t6/7/7 d 0 30")
+    page.locator("#load-go").click()
+    my_turn(page, "e7")
+    page.locator("#load").click()
+    page.locator("#paste").fill("4K2/7/7 d 0 30")
+    page.locator("#load-go").click()
+    playwright.expect(page.locator("#load-error")).not_to_be_empty(timeout=PATIENT)
+    page.locator("#paste").fill(text)
+    page.locator("#load-go").click()
+    playwright.expect(page.locator("#moves button")).to_have_count(2, timeout=PATIENT)
