@@ -43,7 +43,7 @@ def chromium() -> Iterator[Browser]:
     root = hasattr(os, "getuid") and os.getuid() == 0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"] if root else []
+            executable_path=CHROMIUM, timeout=PATIENT, args=["--no-sandbox", "--disable-gpu"] if root else []
         )
         yield browser
         browser.close()
