@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from dataclasses import asdict
@@ -148,12 +147,13 @@ def check(argv: list[str]) -> int:
         ["mybot", "mybot --only 'beginning*'"],
     )
     options.add_argument("name", metavar="NAME", help="one of `hnefi engines`")
-    options.add_argument("flags", metavar="FLAG", nargs=argparse.REMAINDER, help="of `hnefi arena check`")
-    arguments = options.parse_args(argv)
+    options.usage = "hnefi engines check NAME [FLAG ...]"
+    # Not as a positional argument: argparse would call the flags required.
+    arguments, flags = options.parse_known_args(argv)
     _expect(options, arguments.name)
     from .conformance.command import main as conformance
 
-    return conformance([*arguments.flags, arguments.name])
+    return conformance([*flags, arguments.name])
 
 
 def remove(argv: list[str]) -> int:

@@ -100,6 +100,8 @@ def _check(options: Parser, arguments: argparse.Namespace) -> None:
         from hnefi.engine.games.tafl.variant import find
 
         engine_flags.check_flags(options, arguments, find(arguments.variant))
+    else:
+        engine_flags.check_options(options, arguments)
 
 
 def _variant(options: Parser, arguments: argparse.Namespace) -> str:

@@ -36,8 +36,9 @@ SIZE_LIMIT: Final = 65_536
 def write_ini(options: Parser, arguments: argparse.Namespace) -> int:
     """Write `engines/hnefi.ini` in OpenTafl's folder and `engines/hnefi/`, which has the settings; the exit code."""
     home = Path(arguments.write_ini).expanduser()
-    if not home.is_dir():
-        options.error(f"--write-ini {shorten(str(home))}: expected the folder that OpenTafl is in")
+    # An empty word is an unset variable, not the folder we are in.
+    if not arguments.write_ini or not home.is_dir():
+        options.error(f"--write-ini {shorten(arguments.write_ini)}: expected the folder that OpenTafl is in")
     ini, settings = home / "engines" / "hnefi.ini", home / "engines" / "hnefi" / NAME
     chosen = {key: getattr(arguments, key.replace("-", "_")) for key in KINDS}
     lines = [f"{key} = {_toml(key, value)}\n" for key, value in chosen.items() if value not in (None, False)]

@@ -133,6 +133,7 @@ def _check(options: Parser, arguments: argparse.Namespace) -> None:
 
         engine_flags.check_flags(options, arguments, VARIANT)
     else:
+        engine_flags.check_options(options, arguments)
         arguments.engine = ()
 
 

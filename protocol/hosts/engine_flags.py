@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from hnefi.engine.wording import shorten
+
 from .argument_types import setting
 
 if TYPE_CHECKING:
@@ -34,7 +36,27 @@ def check_flags(options: argparse.ArgumentParser, arguments: argparse.Namespace,
     """
     if arguments.player:
         _check_player(options, arguments, variant)
-    arguments.engine = () if arguments.engine is None else _words(options, arguments, variant)
+    if arguments.engine is None:
+        check_options(options, arguments)
+        arguments.engine = ()
+    else:
+        arguments.engine = _words(options, arguments, variant)
+
+
+def check_options(options: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """End the program with a sentence where our own engine does not take an option: a game would find out too late."""
+    from hnefi.engine.options import find
+
+    for name, value in arguments.option:
+        option = find(name)
+        if option is None:
+            options.error(
+                f"--option {shorten(name)}: our engine has no such option: `hnefi engine`, uti lists them"
+            )
+        try:
+            option.read(value)
+        except ValueError as error:
+            options.error(f"--option {shorten(f'{name}={value}')}: {error}")
 
 
 def _words(

@@ -60,12 +60,22 @@ def add_flags(to: argparse._ActionsContainer) -> None:
 
 
 def check_flags(options: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    """End the program with a sentence where `--record-dir` names something that is no folder."""
+    """Make the folder of `--record-dir`; end the program with a sentence where that cannot be: a game that is being
+    played is no time to find out."""
     folder = None if arguments.no_record else chosen_folder(arguments)
-    if folder is not None and folder.exists() and not folder.is_dir():
-        options.error(
-            f"--record-dir {shorten(str(folder))}: not a folder: expected one, or a name for a new one"
-        )
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        reason = "not a folder"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    else:
+        return
+    options.error(
+        f"--record-dir {shorten(str(folder))}: {reason}: expected a folder, or a name for a new one"
+    )
 
 
 def chosen_folder(arguments: argparse.Namespace) -> Path | None:

@@ -424,7 +424,7 @@ def main() -> None:
     parser.add_argument("role", choices=("attacker", "defender"))
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("quirks", nargs="*", metavar="QUIRK[=N]", help=", ".join(QUIRKS))
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     quirks = {name: int(at or 0) for name, _, at in (word.partition("=") for word in given.quirks)}
     double = DoubleServer(given.game, given.role, port=given.port, **quirks)
     moves = ",".join(word.partition("x")[0] for word in double.script)

@@ -59,7 +59,21 @@ def test_a_place_for_games_that_is_no_folder(
     file.touch()
     for place in ("/dev/null", str(file)):
         said = refused(capsys, name, *COMMANDS[name], "--record-dir", place)
-        assert f"--record-dir {place!r}: not a folder: expected one, or a name for a new one" in said
+        assert f"--record-dir {place!r}: not a folder: expected a folder, or a name for a new one" in said
+    inside = str(file / "new")
+    said = refused(capsys, name, *COMMANDS[name], "--record-dir", inside)
+    assert f"--record-dir {inside!r}: Not a directory: expected a folder" in said
+
+
+@pytest.mark.parametrize("name", ["tablut", "htp", "hnefatafl_org"])
+def test_an_option_that_our_engine_does_not_take(
+    capsys: pytest.CaptureFixture[str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HNEFI_PASSWORD", "secret")
+    said = refused(capsys, name, *COMMANDS[name], "--option", "Foo=1")
+    assert "--option 'Foo': our engine has no such option" in said
+    said = refused(capsys, name, *COMMANDS[name], "--option", "Threads=0")
+    assert "--option 'Threads=0': expected 1 to 256" in said
 
 
 def test_what_is_told_is_ascii(capsys: pytest.CaptureFixture[str]) -> None:

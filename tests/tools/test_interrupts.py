@@ -34,8 +34,8 @@ KEEP = {
         f"analyze {GAME} --game 1 --nodes 1 -o out.tafl",
     ),
     "evaluator match": (
-        "hnefi.tools.common.matches:play",
-        "evaluator match zero simple --variant brandubh --matches 2",
+        "hnefi.tools.common.matches:play_games",
+        "evaluator match zero simple --variant brandubh --pairs 2",
     ),
     "warmup": ("hnefi.engine.warmup:warm", "warmup --quiet"),
 }
