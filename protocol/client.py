@@ -49,6 +49,7 @@ from .errors import (
     EngineTimeout,
     EngineUnready,
     Timeouts,
+    last_line,
 )
 from .format import go_line, position_line, setoption_line
 from .messages import SetOption, SetPosition
@@ -617,8 +618,8 @@ class Engine(Listener):
         return EngineTimeout(f"{self.name} did not answer: expected {what} within {seconds:g} s{more}")
 
     def _last_words(self) -> str:
-        words = self.error_tail().strip().splitlines()
-        return f"; its last words: {words[-1][:200]}" if words else ""
+        words = last_line(self.error_tail())
+        return f"; its last words: {words[:200]}" if words else ""
 
     def _note(self, arrow: str, line: bytes, stamp: float | None = None) -> None:
         at = time.monotonic() if stamp is None else stamp

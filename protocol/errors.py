@@ -66,3 +66,11 @@ class Timeouts:
     write: float = 10.0
     compiling: float = 30.0
     compiling_whole: float = 7200.0
+
+
+def last_line(errors: str) -> str:
+    """What a program said last on standard error; before it, where the last line only says that `--help` tells more.
+    Empty if it said nothing."""
+    lines = errors.strip().splitlines()
+    telling = [line for line in lines if "--help" not in line]
+    return (telling or lines or [""])[-1]

@@ -23,6 +23,7 @@ from hnefi.engine.sides import Side
 from hnefi.engine.wording import shorten
 from hnefi.protocol import format as protocol
 from hnefi.protocol.answers import Option
+from hnefi.protocol.errors import last_line
 from hnefi.protocol.hosts.guest import Guest, GuestFailed, Place
 from hnefi.protocol.hosts.hnefatafl_org_notation import VARIANTS, NotationError
 from hnefi.protocol.hosts.rulebook import Line
@@ -229,8 +230,8 @@ class HtpEngine(Guest, Listener):
             self._awaited[0].set_exception(GuestFailed(self._failure))
 
     def _last_words(self) -> str:
-        lines = self._process.error_tail().strip().splitlines() if self._process else []
-        return f"; its last words: {shorten(lines[-1], 200)}" if lines else ""
+        words = last_line(self._process.error_tail()) if self._process else ""
+        return f"; its last words: {shorten(words, 200)}" if words else ""
 
     async def _ask(self, line: str, wanted: Callable[[str], bool], seconds: float | None = PATIENCE) -> str:
         """The first line after `line` that is `wanted`; GuestFailed."""

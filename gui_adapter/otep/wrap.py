@@ -24,6 +24,7 @@ from hnefi.engine.sides import Side
 from hnefi.engine.wording import shorten
 from hnefi.protocol import format as protocol
 from hnefi.protocol.answers import Option
+from hnefi.protocol.errors import last_line
 from hnefi.protocol.hosts.guest import Guest, GuestFailed, Place
 from hnefi.protocol.hosts.rulebook import Line
 from hnefi.protocol.hosts.trace import Trace
@@ -208,8 +209,8 @@ class OpenTafl(Guest, Listener):
                 waiting.exception()  # nobody may be waiting
 
     def _last_words(self) -> str:
-        lines = self._process.error_tail().strip().splitlines() if self._process else []
-        return f"; its last words: {shorten(lines[-1], 200)}" if lines else ""
+        words = last_line(self._process.error_tail()) if self._process else ""
+        return f"; its last words: {shorten(words, 200)}" if words else ""
 
     async def _send(self, line: str) -> None:
         """One line in one write: a piece of one would be a command to it."""

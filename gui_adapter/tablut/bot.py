@@ -14,6 +14,7 @@ from typing import Final
 
 from hnefi.engine.sides import Side
 from hnefi.engine.wording import shorten
+from hnefi.protocol.errors import last_line
 from hnefi.protocol.process import Exit, Listener, Process
 
 from .frames import COLOURS, PORTS
@@ -155,8 +156,8 @@ class Bot:
         self._process.kill()
 
     def _last_words(self) -> str:
-        lines = self._process.error_tail().strip().splitlines()
-        return f"; its last words: {shorten(lines[-1], 200)}" if lines else ""
+        words = last_line(self._process.error_tail())
+        return f"; its last words: {shorten(words, 200)}" if words else ""
 
 
 async def _place(address: str, side: Side, traffic: Traffic | None) -> Host:

@@ -42,6 +42,10 @@ pytestmark = pytest.mark.process
             [sys.executable, "-c", "import sys; sys.exit('no licence')"],
             "exit status 1; its last words: no licence",
         ),
+        (
+            [sys.executable, "-c", "import sys; sys.exit('no board\\n`bot --help` tells more')"],
+            "exit status 1; its last words: no board",
+        ),
     ],
 )
 def test_what_cannot_be_started(command: list[str], message: str) -> None:
