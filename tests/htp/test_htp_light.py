@@ -110,7 +110,7 @@ def test_we_resign(tmp_path: Path, fault: str, status: int) -> None:
 def test_our_engine_never_starts(tmp_path: Path) -> None:
     """Nothing is known of the game then but that it is our turn."""
     with server("we=defender", "quirk=resigned") as (address, process):
-        done = run("--connect", address, "--option", "Nonsense=1", *QUICK, folder=tmp_path)
+        done = run("--connect", address, "--option", "Evaluator=missing.safetensors", *QUICK, folder=tmp_path)
         assert ended(process)[-2:] == ["resigned", "done"]
     assert done.returncode == 4
     assert "our engine failed: " in done.stderr.decode()
