@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hostile import LIVES, Far, Near, far, near, unread
+from hostile import EITHER, LIVES, Far, Near, far, near, unread
 from htp_parts import RANDOM, free_address
 
 pytestmark = pytest.mark.process
@@ -21,8 +21,9 @@ STDIO = Far(
         "board_size=>= \\n",
         f"generate_move=>= {MOVE}",
     ),
+    # A line of the garbage begins with ?, the answer of an engine that has failed: it is read or not before we end.
     {
-        "garbage": LIVES, "bytes": LIVES, "overlong": LIVES, "endless": LIVES, "vanish": 3, "deaf": LIVES,
+        "garbage": EITHER, "bytes": LIVES, "overlong": LIVES, "endless": LIVES, "vanish": 3, "deaf": LIVES,
         "twice": LIVES, "flood": LIVES,
     },
     SAYS,
