@@ -7,24 +7,21 @@ a ring of bounded size and holds nobody up.
 from __future__ import annotations
 
 import asyncio
-import re
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 from hnefi.protocol.hosts.bounded_json import encode
 from hnefi.protocol.hosts.sessions.numbering import Ring
+from hnefi.protocol.hosts.sessions.reports import PAUSE, Reports, ended
 from hnefi.protocol.hosts.sessions.session import Facts
 
 from . import topics
 from .client import Link, Offline
 
-INFO_PAUSE = 0.1
-"""Seconds between two messages of thinking, at least."""
 STATE_PAUSE = 0.2
 """Seconds between two states, at least."""
 KEPT_MULTIPV = 512
-
-_MULTIPV = re.compile(rb" multipv ([0-9]{1,6})")
 
 
 class Outgoing:
@@ -41,9 +38,7 @@ class Outgoing:
         self._sent = 0
         self._news = asyncio.Event()
         self._delivered = asyncio.Event()
-        self._reports: dict[bytes, bytes] = {}
-        self._fresh: dict[bytes, bytes] = {}
-        self._report_news = asyncio.Event()
+        self._reports = Reports(KEPT_MULTIPV)
         self._changed = asyncio.Event()
         self._last_in = 0
         self._known: Mapping[str, Any] = {}
@@ -72,23 +67,12 @@ class Outgoing:
 
     def report(self, line: bytes) -> None:
         """A line of thinking: the newest of each line of play is published now and then."""
-        found = _MULTIPV.search(line)
-        key = found[1] if found else b"1"
-        before = self._reports.get(key)
-        if before is None and len(self._reports) >= KEPT_MULTIPV:
-            return
-        # What only counts nodes says less than the last score.
-        if before is None or b" score " in line or b" score " not in before:
-            self._reports[key] = line
-        self._fresh[key] = line
-        self._report_news.set()
+        self._reports.put(line)
 
     def end_reports(self) -> None:
         """The search is over: its last thinking becomes lines, and nothing of it is published as thinking."""
-        for line in self._reports.values():
-            self.say(line.decode("utf-8", "replace"))
-        self._reports.clear()
-        self._fresh.clear()
+        for line in self._reports.finish():
+            self.say(line)
 
     def changed(self, last_in: int) -> None:
         """The state is another; `last_in` is the number of the last line taken."""
@@ -120,9 +104,7 @@ class Outgoing:
 
     async def abandon(self) -> None:
         """Publish nothing more."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.wait(self._tasks)
+        await ended(self._tasks)
 
     async def close(self) -> bool:
         """Publish nothing more, and clear the state; False if that could not be done."""
@@ -168,19 +150,14 @@ class Outgoing:
 
     async def _write_reports(self) -> None:
         while True:
-            await self._report_news.wait()
-            self._report_news.clear()
-            if self._fresh and self._link.up:
-                payload = b"\n".join(self._fresh.values())
-                self._fresh.clear()
-                try:
-                    await self._link.publish(self._info, payload, qos=0)
-                except Offline:
-                    continue
-                await asyncio.sleep(INFO_PAUSE)
-            elif self._fresh:
-                await self._link.wait_up()
-                self._report_news.set()
+            await self._reports.wait()
+            # While the link is down what is new is replaced by what is newer.
+            await self._link.wait_up()
+            fresh = self._reports.fresh()
+            if fresh:
+                with contextlib.suppress(Offline):
+                    await self._link.publish(self._info, b"\n".join(fresh), qos=0)
+                    await asyncio.sleep(PAUSE)
 
     async def _write_states(self) -> None:
         while True:

@@ -7,22 +7,20 @@ browser that does not read is let go before its frames fill the memory.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from hnefi.protocol.hosts.bounded_json import encode
 from hnefi.protocol.hosts.sessions.numbering import Ring
+from hnefi.protocol.hosts.sessions.reports import PAUSE, Reports, ended
 from hnefi.protocol.hosts.sessions.session import Facts
 
 FRAMES_LIMIT: Final = 256
 BYTES_LIMIT: Final = 1024 * 1024
-INFO_PAUSE: Final = 0.1
-"""Seconds between two frames of thinking, at least."""
 KEPT_MULTIPV: Final = 64
+"""Lines of play of one search: when it ends each is a frame, and all of them have room in the box."""
 
-_MULTIPV: Final = re.compile(rb" multipv ([0-9]{1,4})")
 Key = tuple[str, ...]
 
 
@@ -78,11 +76,9 @@ class Voice:
         self._facts = facts
         self._ring = Ring()
         self._answers: dict[int, int] = {}
-        self._reports: dict[bytes, bytes] = {}
-        self._fresh: dict[bytes, bytes] = {}
+        self._reports = Reports(KEPT_MULTIPV)
         self._last_in = 0
         self._changed = asyncio.Event()
-        self._news = asyncio.Event()
         self._tasks = [
             asyncio.create_task(work, name=f"{sid} {name}")
             for name, work in (("state", self._write_states()), ("info", self._write_reports()))
@@ -129,23 +125,12 @@ class Voice:
 
     def report(self, line: bytes) -> None:
         """A line of thinking: the newest of each line of play is sent now and then."""
-        found = _MULTIPV.search(line)
-        key = found[1] if found else b"1"
-        before = self._reports.get(key)
-        if before is None and len(self._reports) >= KEPT_MULTIPV:
-            return
-        # What only counts nodes says less than the last score.
-        if before is None or b" score " in line or b" score " not in before:
-            self._reports[key] = line
-            self._fresh[key] = line
-            self._news.set()
+        self._reports.put(line)
 
     def end_reports(self) -> None:
         """The search is over: its last thinking becomes lines."""
-        for line in self._reports.values():
-            self.say(line.decode("utf-8", "replace"))
-        self._reports.clear()
-        self._fresh.clear()
+        for line in self._reports.finish():
+            self.say(line)
 
     def changed(self, last_in: int) -> None:
         """The state is another."""
@@ -163,9 +148,7 @@ class Voice:
 
     async def abandon(self) -> None:
         """Send nothing more of what comes."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.wait(self._tasks)
+        await ended(self._tasks)
 
     async def close(self) -> bool:
         """Send nothing more; the browser is told that the session is over."""
@@ -185,10 +168,9 @@ class Voice:
 
     async def _write_reports(self) -> None:
         while True:
-            await self._news.wait()
-            self._news.clear()
-            if self.box is not None and self._fresh:
-                lines = [line.decode("utf-8", "replace") for line in self._fresh.values()]
+            await self._reports.wait()
+            fresh = self._reports.fresh()
+            if self.box is not None and fresh:
+                lines = [line.decode("utf-8", "replace") for line in fresh]
                 self.box.put({"t": "info", "s": self.sid, "lines": lines}, ("info", self.sid))
-            self._fresh.clear()
-            await asyncio.sleep(INFO_PAUSE)
+            await asyncio.sleep(PAUSE)

@@ -9,9 +9,9 @@ import pytest
 from mqtt_brokers import TestBroker
 from mqtt_parts import Watcher, fake, serving, until
 
-from hnefi.gui_adapter.mqtt import outgoing, topics
+from hnefi.gui_adapter.mqtt import topics
 from hnefi.protocol.client import FLOOD, own_command
-from hnefi.protocol.hosts.sessions import engine_process, numbering, search_clock
+from hnefi.protocol.hosts.sessions import engine_process, numbering, reports, search_clock
 from hnefi.protocol.hosts.sessions.engine_process import Piped, Policy
 
 pytest_plugins = ["mqtt_brokers"]
@@ -306,7 +306,7 @@ def test_thinking_is_throttled(broker: TestBroker) -> None:
             await client.say(sid, "go depth 1")
             await client.line(sid, "bestmove", 2)
             thinking = client.payloads(heard)
-            assert len(thinking) <= 3 + (time.monotonic() - began) / outgoing.INFO_PAUSE
+            assert len(thinking) <= 3 + (time.monotonic() - began) / reports.PAUSE
             assert all(1 <= len(payload.split("\n")) <= 3 for payload in thinking)
             assert len(client.out(sid)) <= before + 6
 

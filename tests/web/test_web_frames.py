@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from hnefi.gui_adapter.web import catalogue, frames, outbox, records
+from hnefi.gui_adapter.web import catalogue, frames, records
 from hnefi.gui_adapter.web.frames import FrameError
 from hnefi.gui_adapter.web.outbox import Outbox, Voice
 from hnefi.gui_adapter.web.web_session import legal_move, special_squares
+from hnefi.protocol.hosts.sessions import reports
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_thinking_is_sent_newest_and_its_last_becomes_lines() -> None:
     first, last = asyncio.run(talk())
     assert first == {"t": "info", "s": "s", "lines": ["info depth 49 multipv 1 score cp 1"]}
     assert (last["m"], last["text"]) == (1, "info depth 49 multipv 1 score cp 1")
-    assert outbox.INFO_PAUSE <= 0.1
+    assert reports.PAUSE <= 0.1
 
 
 def test_moves_and_squares_as_the_engine_says_them() -> None:
