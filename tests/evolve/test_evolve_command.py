@@ -24,6 +24,7 @@ from hnefi.tools.common.live import duration
 from hnefi.tools.evolve import command, encoding, options
 from hnefi.tools.evolve.progress import Progress
 from hnefi.tools.evolve.run import plan
+from hnefi.tools.evolve.tournament import words
 
 
 @pytest.fixture(autouse=True)
@@ -173,7 +174,7 @@ def report(generation: int) -> dict[str, Any]:
 def test_the_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     stream, time = Terminal(), [100.0]
-    shown = Progress(stream, {1: 0}, 10, clock=lambda: time[0])
+    shown = Progress(stream, {1: 0}, 10, describe=words, clock=lambda: time[0])
     shown.step(1, report(1))
     time[0] += 2
     shown.step(1, report(2))
@@ -185,7 +186,7 @@ def test_the_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_line_of_several_runs() -> None:
-    shown = Progress(io.StringIO(), {1: 0, 2: 4}, 10, clock=iter(range(100)).__next__)
+    shown = Progress(io.StringIO(), {1: 0, 2: 4}, 10, describe=words, clock=iter(range(100)).__next__)
     shown.step(1, report(1))
     assert shown.line().startswith("2 runs · generation 1–4/10 · best 3.25")
     assert duration(3723.4) == "1:02:03"

@@ -26,7 +26,7 @@ from hnefi.engine.evaluators import files
 from hnefi.engine.games import find
 from hnefi.engine.selfplay import match as contest
 from hnefi.tools.common.workers import in_threads
-from hnefi.tools.evolve import command, folder, run
+from hnefi.tools.evolve import command, folder, run, tournament
 from hnefi.tools.evolve.contestants import Executor, _parts
 from hnefi.tools.evolve.options import OptionError
 
@@ -343,7 +343,7 @@ def test_a_hall_holds_any_champion_as_likely() -> None:
     for seed in range(400):
         hall = np.zeros((0, 1))
         for generation in range(1, 41):
-            hall = run._remember(hall, np.array([generation - 1.0]), 4, seed, generation)
+            hall = tournament._remember(hall, np.array([generation - 1.0]), 4, seed, generation)
         assert len(set(hall.ravel())) == 4
         counts[hall.ravel().astype(int)] += 1
     assert counts.sum() == 1600

@@ -22,7 +22,10 @@ BALANCE = "balance brandubh --players random-terminal --games 4 --jobs 1 --out r
 KEEP = {
     "balance": ("hnefi.tools.balance.playing:own_openings", BALANCE),
     "balance, games": ("hnefi.tools.balance.playing:play", BALANCE),
-    "evolve": ("hnefi.tools.evolve.run:contest", "evolve es --variant brandubh --generations 9 --out run"),
+    "evolve": (
+        "hnefi.tools.evolve.tournament:contest",
+        "evolve es --variant brandubh --generations 9 --out run",
+    ),
     "experiments": (
         "hnefi.tools.evolve.contestants:at_tables",
         "experiments hingston --quick --jobs 1 --out run",

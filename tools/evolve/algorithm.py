@@ -1,4 +1,7 @@
-"""What evolution and an algorithm say to each other: ask for individuals, tell their fitness. No game, no files.
+"""What a run and who learns in it say to each other. No game, no files.
+
+A `Learner` owns a generation: from the state before it to that after it, its champion and a report. An evolutionary
+`Algorithm` knows less, individuals and their fitness; `tournament.py` makes a learner of it.
 
 Random streams are keyed by what they are for, never by who draws from them: the same for any number of workers.
 """
@@ -6,18 +9,25 @@ Random streams are keyed by what they are for, never by who draws from them: the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from ..common.matches import Games
+    from .contestants import Contestants
+    from .fitness import Schedule
 
 STEP = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
 
 State = Mapping[str, Any]
 """Arrays by name: all that an algorithm must know to go on. Never changed in place."""
+Play = Callable[["Contestants", "Schedule"], "Games"]
+"""Has the games of a schedule played, by any number of workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,42 @@ class Algorithm(Protocol):
 
     def tell(self, state: State, generation: int, population: Population, fitness: Any) -> tuple[State, int]:
         """What follows from their fitness (more is better): the state, and the place of the champion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Champion:
+    """The individual that a generation is remembered by: free weights, fitness, the generation in which it was born,
+    and SHA-256 of its parent (zeros without one)."""
+
+    generation: int
+    genome: Any
+    fitness: float
+    born: int
+    parent: Any
+
+    @property
+    def parents(self) -> list[str]:
+        return [bytes(self.parent).hex()] if np.any(self.parent) else []
+
+    @property
+    def digest(self) -> str:
+        return bytes(digest(self.genome)).hex()
+
+
+class Learner(Protocol):
+    """Who learns in a run; everything random is drawn from streams of a seed and the generation (from 1 on)."""
+
+    def begin(self) -> State:
+        """Before the first generation."""
+
+    def step(
+        self, state: State, generation: int, play: Play
+    ) -> tuple[State, tuple[Champion, ...], Mapping[str, Any]]:
+        """A generation: where it leads, its champion (in the first one also that of generation 0, with which it
+        began), and what is said about it: at least the number of its `games`."""
+
+    def describe(self, report: Mapping[str, Any]) -> list[str]:
+        """What the progress line says of a generation."""
 
 
 def digest(genome: Any) -> Any:

@@ -242,14 +242,21 @@ def _run(
             raise OptionError(f"--save-player with {len(plans)} runs: expected one run")
     jobs = given.jobs or cores()
     first = next(iter(plans.values()))
-    first.build()
+    learner = first.build()
     with ExitStack() as stack:
         folders = {
             seed: stack.enter_context(Folder(paths[seed], plan, config_of(plan, word, variant_path)))
             for seed, plan in plans.items()
         }
         start = {seed: folder.checkpoint.generation for seed, folder in folders.items()}
-        progress = Progress(sys.stdout, start, first.generations, quiet=given.quiet, plain=given.plain)
+        progress = Progress(
+            sys.stdout,
+            start,
+            first.generations,
+            describe=learner.describe,
+            quiet=given.quiet,
+            plain=given.plain,
+        )
         progress.say(_heading(first, len(plans), out, min(start.values()) if any(start.values()) else None))
 
         def words() -> list[str]:

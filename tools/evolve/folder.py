@@ -28,7 +28,8 @@ from hnefi.engine.toml_text import read_toml
 from hnefi.engine.wording import shorten
 
 from . import options
-from .run import HALL, Champion, Checkpoint, Plan, Step, begin, code_version
+from .algorithm import Champion
+from .run import Checkpoint, Plan, Step, begin, code_version
 
 CONFIG, LOG, STATE, CHAMPION, ARCHIVE = (
     "config.toml", "log.jsonl", "state.safetensors", "champion.safetensors", "archive",
@@ -272,7 +273,6 @@ def state_bytes(checkpoint: Checkpoint, plan: Plan) -> bytes:
     from safetensors.numpy import save
 
     arrays = {name: np.ascontiguousarray(array) for name, array in checkpoint.state.items()}
-    arrays[HALL] = np.ascontiguousarray(checkpoint.hall)
     document = {
         "kind": "evolution state",
         "format": FORMAT,
@@ -301,15 +301,12 @@ def load_state(path: Path, plan: Plan) -> Checkpoint:
         generation = document.get("generation")
         if type(generation) is not int or generation < 1 or document.get("seed") != plan.seed:
             raise ValueError("the state of another run")
-        hall = arrays.pop(HALL, None)
         _expect_like(arrays, begin(plan).state)
-        if hall is None or hall.dtype != np.float64 or hall.shape[1:] != (plan.encoding.size,):
-            raise ValueError("no hall of champions")
     except (OSError, ValueError, TypeError, KeyError, RecursionError, SafetensorError) as error:
         raise FolderError(
             f"{path}: {shorten(str(error), 200)[1:-1]}: expected the state of this run"
         ) from None
-    return Checkpoint(generation, arrays, hall)
+    return Checkpoint(generation, arrays)
 
 
 def _expect_like(arrays: Mapping[str, Any], model: Mapping[str, Any]) -> None:

@@ -14,7 +14,8 @@ WINDOW = 20.0
 
 
 class Progress:
-    """Shows `runs` of `generations` each on a stream; `done` of them are there already. `quiet` shows nothing."""
+    """Shows runs of `generations` each on a stream, `runs` of which are there already, by seed; a learner knows how to
+    `describe` the report of one. `quiet` shows nothing."""
 
     def __init__(
         self,
@@ -22,6 +23,7 @@ class Progress:
         runs: Mapping[int, int],
         generations: int,
         *,
+        describe: Callable[[Mapping[str, Any]], list[str]],
         quiet: bool = False,
         plain: bool = False,
         clock: Callable[[], float] = time.monotonic,
@@ -29,6 +31,7 @@ class Progress:
         self._live = Live(stream, plain=plain or quiet, clock=clock)
         self._quiet = quiet
         self._clock = clock
+        self._describe = describe
         self._generations = generations
         self._at = dict(runs)
         self._shown = clock()
@@ -74,12 +77,7 @@ class Progress:
         parts = [f"generation {low}{f'–{high}' if high > low else ''}/{self._generations}"]
         if len(self._at) > 1:
             parts.insert(0, f"{len(self._at)} runs")
-        matches = max(1, report["matches"])
-        parts += [
-            f"best {report['best']:.2f} median {report['median']:.2f}",
-            f"by captures {report['by_captures'] / matches:.0%}".replace("%", " %"),
-            f"drawn {report['drawn'] / matches:.0%}".replace("%", " %"),
-        ]
+        parts += self._describe(report)
         began, games, generations = self._recent[0]
         now, games_now, generations_now = self._recent[-1]
         if now > began and generations_now > generations:

@@ -18,11 +18,11 @@ from hnefi.engine import durable
 
 from ..common.matches import points
 from ..common.statistics import wilson
-from .algorithm import Purpose, game_seeds
+from .algorithm import Play, Purpose, game_seeds
 from .contestants import Contestants
 from .fitness import Pairing, schedule
 from .folder import ARCHIVE, Folder, FolderError
-from .run import Plan, Play
+from .run import Plan
 
 FOLDER, REPORT, CHAMPION = "rank", "report.json", "champion.safetensors"
 FINALISTS = 10
