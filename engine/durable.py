@@ -7,7 +7,8 @@ folder that names it, because a new or changed name is lost with the folder. All
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .regular import replaceable
@@ -28,6 +29,24 @@ def put(path: Path, data: bytes, *, draft: Path | None = None) -> None:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """No other process that asks for the same changes files in a folder meanwhile, where the system has such locks; the
+    folder is made."""
+    make_folder(folder)
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def append_line(path: Path, line: bytes) -> None:

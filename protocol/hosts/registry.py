@@ -18,8 +18,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -159,7 +158,7 @@ def add(engine: RegisteredEngine, *, force: bool = False) -> Path:
 
     A program that is named by a path is stored by its full path, because the name works in any folder.
     """
-    with _alone():
+    with durable.alone(path().parent):
         return _add(engine, force=force)
 
 
@@ -185,30 +184,12 @@ def _add(engine: RegisteredEngine, *, force: bool) -> Path:
 
 def remove(name: str) -> Path:
     """Take the engine out of the file; RegistryError if it is not there."""
-    with _alone():
+    with durable.alone(path().parent):
         known = _all()
         if name not in known:
             raise RegistryError(no_such(name, known))
         del known[name]
         return _write(known)
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """Nobody else changes the file meanwhile, where the system has such locks."""
-    folder = path().parent
-    durable.make_folder(folder)
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _all() -> dict[str, RegisteredEngine]:

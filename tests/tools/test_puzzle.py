@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -295,3 +297,31 @@ def test_the_file_is_json_that_people_can_read(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "puzzles.json").read_text())
     assert found["player"]["failed"] == 1
     assert list(found["puzzles"]) == [of("only", 4).id]
+
+
+def test_two_at_once_lose_no_result(tmp_path: Path) -> None:
+    """Each read the file when it began; what the other has written since counts too."""
+    path = tmp_path / "puzzles.json"
+    one, two = scores.load(path), scores.load(path)
+    one.take(of("win", 3), True)
+    two.take(of("win", 5), False)
+    one.take(of("only", 4), True)
+    again = scores.load(path)
+    assert (again.solved, again.failed) == (2, 1)
+    assert set(again.tries) == {of("win", 3).id, of("win", 5).id, of("only", 4).id}
+    assert one.player.value == pytest.approx(again.player.value, abs=0.01)
+
+
+@pytest.mark.process
+def test_many_processes_lose_no_result(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from hnefi.tools.tactics import scores, suite\n"
+        "known = scores.load(Path(sys.argv[1])); entry = suite.read(suite.SHIPPED)[int(sys.argv[2])]\n"
+        "for _ in range(20): known.take(entry, True)"
+    )
+    path = tmp_path / "puzzles.json"
+    started = [subprocess.Popen([sys.executable, "-c", code, str(path), str(k)]) for k in range(3)]
+    assert [process.wait(240) for process in started] == [0, 0, 0]
+    again = scores.load(path)
+    assert again.solved == 60
+    assert sorted(again.tries.values()) == [20, 20, 20]

@@ -47,22 +47,36 @@ class Scores:
         return self.puzzles.get(entry.id, Rating(guess, GUESSED))
 
     def take(self, entry: Entry, solved: bool) -> None:
-        """Count a result, once for each time that a puzzle was shown, and write it down."""
+        """Count a result, once for each time that a puzzle was shown, and write it down.
+
+        What is in the file counts, not what was read at the start: another process may have written since.
+        """
+        if self.path is None:
+            self._count(entry, solved)
+            return
+        try:
+            with durable.alone(self.path.parent):
+                there = load(self.path)
+                self.player, self.solved, self.failed = there.player, there.solved, there.failed
+                self.puzzles, self.tries = there.puzzles, there.tries
+                self._count(entry, solved)
+                durable.put(self.path, self._text().encode())
+        except OSError as error:
+            raise ScoresError(f"{self.path}: {error.strerror or error}: the score cannot be kept") from error
+
+    def _count(self, entry: Entry, solved: bool) -> None:
         puzzle, player = self.puzzle(entry), self.player
         self.player = updated(player, [(puzzle, float(solved))])
         self.puzzles[entry.id] = updated(puzzle, [(player, float(not solved))])
         self.tries[entry.id] = self.tries.get(entry.id, 0) + 1
         self.solved += solved
         self.failed += not solved
-        self._write()
 
     def words(self) -> str:
         """`rating 1523 ± 210: 7 solved, 2 not`."""
         return f"rating {self.player}: {self.solved} solved, {self.failed} not"
 
-    def _write(self) -> None:
-        if self.path is None:
-            return
+    def _text(self) -> str:
         document = {
             "format": FORMAT,
             "player": {**_plain(self.player), "solved": self.solved, "failed": self.failed},
@@ -71,11 +85,7 @@ class Scores:
                 for name, rating in sorted(self.puzzles.items())
             },
         }
-        try:
-            durable.make_folder(self.path.parent)
-            durable.put(self.path, (json.dumps(document, indent=1) + "\n").encode())
-        except OSError as error:
-            raise ScoresError(f"{self.path}: {error.strerror or error}: the score cannot be kept") from error
+        return json.dumps(document, indent=1) + "\n"
 
 
 def _plain(rating: Rating) -> dict[str, float]:
