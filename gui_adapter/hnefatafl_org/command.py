@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hnefi.protocol.hosts import trace
 
     from .connection import Account
-    from .play import Settings
+    from .play import Player, Settings
 
 LOG = logging.getLogger("hnefi.hnefatafl_org")
 
@@ -193,24 +193,34 @@ async def _play(
     link = Link(account, trace=traffic)
     kept = adapter.games("hnefatafl-org", arguments)
     player = Player(settings, engines, kept, adapter.tell, link.waits.ping)
+    # The login does not wait for the engine; offers and moves do, because a clock may run from then on.
+    starting = asyncio.ensure_future(engines.start(arguments.variant))
+    playing = asyncio.ensure_future(link.keep(player.use))
     try:
-        # Before the server hears of us: a clock may run from then on.
-        await engines.play(arguments.variant)
-        return await link.keep(player.use)
+        await asyncio.wait({starting, playing}, return_when=asyncio.FIRST_COMPLETED)
+        if not playing.done():
+            await starting
+        return await playing
     except ServerError as error:
         player.leave(str(error))
         LOG.error("%s", error)
         return FAULTS
     except EngineError as error:
+        _warn_of_game(player)
         player.leave(f"our engine failed: {error}")
         LOG.error("our engine failed: %s", error)
         return OURS_FAILED
     except asyncio.CancelledError:
-        if player.playing:
-            LOG.warning(
-                "game %s goes on without us, and its clock: the same command plays on", player.playing
-            )
+        _warn_of_game(player)
         player.leave("interrupted")
         raise
     finally:
+        for task in (starting, playing):
+            task.cancel()
+        await asyncio.gather(starting, playing, return_exceptions=True)
         await engines.close()
+
+
+def _warn_of_game(player: Player) -> None:
+    if player.playing:
+        LOG.warning("game %s goes on without us, and its clock: the same command plays on", player.playing)

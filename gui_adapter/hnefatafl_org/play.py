@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from hnefi.engine.games.tafl.variant import find
 from hnefi.engine.records.record import GameRecord
@@ -128,6 +128,7 @@ class Player:
         self._pending = ""
         self._accepted = False
         self._told_all = False
+        self._ready = False
         self._asked = 0
         self._answered = 0
         self._again = False
@@ -148,6 +149,8 @@ class Player:
         if self._match is not None:
             self._match.sent = ""
             self._match.tail.clear()
+        self._ready = self._engines.ready.is_set()
+        starting = asyncio.ensure_future(self._engines.ready.wait())
         reading = asyncio.ensure_future(connection.lines())
         # What the server says by itself after a login, it says before it answers this.
         self._ping()
@@ -157,7 +160,11 @@ class Player:
                 await self._settle()
                 if self._status is not None:
                     return self._status
-                awaited = {reading} if self._thinking is None else {reading, self._thinking}
+                awaited: set[asyncio.Future[Any]] = {reading}
+                if self._thinking is not None:
+                    awaited.add(self._thinking)
+                if not self._ready:
+                    awaited.add(starting)
                 timeout = max(0.0, due - time.monotonic())
                 done, _ = await asyncio.wait(awaited, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
                 if reading in done:
@@ -169,12 +176,17 @@ class Player:
                         await self._settle()
                 if self._thinking is not None and self._thinking.done():
                     self._answer()
+                if starting in done:
+                    self._ready = True
+                    if self._match is None:
+                        self._next()
                 if time.monotonic() >= due:
                     if self._pings > 1:
                         raise Lost(f"the server has not answered a ping for {2 * self._every:g} s")
                     self._ping()
                     due = time.monotonic() + self._every
         finally:
+            starting.cancel()
             reading.cancel()
             with contextlib.suppress(asyncio.CancelledError, Lost):
                 await reading
@@ -334,7 +346,7 @@ class Player:
 
     def _next(self) -> None:
         """The next game: one of ours that is being played, or a new one; or that was the last."""
-        if not self._told_all:
+        if not (self._told_all and self._ready):
             return
         if self._others:
             number = next(iter(self._others))

@@ -33,12 +33,18 @@ class Engines:
         self._rules = Rules(rules)
         self._thinker = Thinker(chooser)
         self._variant = ""
+        self.ready = asyncio.Event()
+        """Set once the engines have started."""
+
+    async def start(self, variant: str) -> None:
+        """Start the engines, and play this first; EngineError. Whoever asks them meanwhile waits."""
+        await self.play(variant)
+        self.ready.set()
 
     async def play(self, variant: str) -> None:
         """What is played from now on; EngineError."""
         if variant != self._variant:
-            for slot in dict.fromkeys(self._slots):
-                await slot.choose(f"variant {variant}")
+            await asyncio.gather(*(slot.choose(f"variant {variant}") for slot in dict.fromkeys(self._slots)))
             self._variant = variant
 
     async def close(self) -> None:
@@ -47,6 +53,7 @@ class Engines:
 
     async def choose(self, game: Game, deadline: float, refused: Collection[str]) -> Choice:
         """Our move before `deadline` (`time.monotonic()`), none of those that the server has `refused`. EngineError."""
+        await self.ready.wait()
         await self.play(game.variant)
         line = Line(None, game.moves)
         try:
@@ -70,6 +77,7 @@ class Engines:
 
         As far as they are legal; EngineError.
         """
+        await self.ready.wait()
         await self.play(game.variant)
         entries: list[Entry] = []
         line = Line(None, game.moves)

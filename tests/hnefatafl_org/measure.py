@@ -13,12 +13,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from hnefatafl_org.double_server import GAMES, PASSWORD, USER, DoubleServer
 from leftover_processes import wait_until
-from measuring import idle, spread
+from measuring import Firsts, idle, spread
 
 FAULTY = Path(__file__).parents[1] / "support" / "fault_engine.py"
 GAME = ",".join(word.partition("x")[0] for word in GAMES["escape"].split()[:-1])
@@ -28,11 +29,18 @@ ENGINE = shlex.join([sys.executable, "-I", "-S", str(FAULTY), GAME])
 class Watched(DoubleServer):
     """Notes when it asks for a move, and when that comes. It accepts nobody's offer where `deaf`."""
 
-    def __init__(self, *, deaf: bool = False) -> None:
+    def __init__(self, logins: Firsts, *, deaf: bool = False) -> None:
         self.deaf = deaf
+        self.first = logins
+        self.client = Future[tuple[int, float]]()
         self.asked = 0.0
         self.waits: list[float] = []
         super().__init__("escape", "attacker")
+
+    def _log_in(self, line: str) -> bool:
+        pid, began = self.client.result()
+        self.first.met(pid, time.monotonic() - began)
+        return super()._log_in(line)
 
     def _greet(self) -> None:
         # Or the system would hold short lines back for 40 ms, which is no delay of ours.
@@ -53,15 +61,18 @@ class Watched(DoubleServer):
         super()._take(words)
 
 
-def started(double: DoubleServer, folder: Path) -> subprocess.Popen[bytes]:
+def started(double: Watched, folder: Path) -> subprocess.Popen[bytes]:
     words = (
         "hnefatafl-org", "--user", USER, "--server", f"127.0.0.1:{double.port}", "--board", "7", "--engine", ENGINE,
         "--log-level", "error",
     )  # fmt: skip
-    return subprocess.Popen(
+    began = time.monotonic()
+    process = subprocess.Popen(
         [sys.executable, "-m", "hnefi.tools.cli", *words], stdout=subprocess.DEVNULL,
         env={**os.environ, "HNEFI_PASSWORD": PASSWORD, "XDG_DATA_HOME": str(folder)},
     )  # fmt: skip
+    double.client.set_result((process.pid, began))
+    return process
 
 
 def main() -> None:
@@ -69,18 +80,16 @@ def main() -> None:
     options.add_argument("--games", type=int, default=10)
     options.add_argument("--idle", type=float, default=10.0)
     arguments = options.parse_args()
-    logins, waits = [], []
+    logins, waits = Firsts(), []
     with tempfile.TemporaryDirectory() as name:
         for _ in range(arguments.games):
-            double = Watched()
-            began = time.monotonic()
+            double = Watched(logins)
             assert started(double, Path(name)).wait(120) == 0
-            logins.append(double.logins[0] - began)
             waits += double.waits
             double.close()
-        print("from the start to the login, which waits for the engine:", spread(logins))
+        print("from the start to the login:", logins)
         print("from generate_move to play, the question for the game included:", spread(waits))
-        double = Watched(deaf=True)
+        double = Watched(logins, deaf=True)
         process = started(double, Path(name))
         wait_until(lambda: any(line.startswith("new_game") for line in double.heard), 120)
         print("idle:", idle(process.pid, arguments.idle))

@@ -223,6 +223,47 @@ def test_an_engine_that_fails_twice_resigns(tmp_path: Path, fault: str) -> None:
     expect_nobody(mark)
 
 
+def held(gate: Path, *words: str) -> str:
+    """An engine that does not start before there is this file."""
+    wait = f"until [ -e {shlex.quote(str(gate))} ]; do sleep 0.05; done; exec {shlex.join(words)}"
+    return shlex.join(["sh", "-c", wait])
+
+
+def start(double: DoubleServer, folder: Path, *words: str, **how: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        words_for(double, folder, *words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, env=environment(folder, **how),
+    )  # fmt: skip
+
+
+@pytest.mark.process
+def test_the_login_does_not_wait_for_the_engine(tmp_path: Path) -> None:
+    """The offer does: a clock may run from then on."""
+    gate = tmp_path / "gate"
+    with served() as double:
+        process = start(double, tmp_path, "--engine", held(gate, *shlex.split(faulty())))
+        wait_until(lambda: double.pings, WAIT)
+        assert [line.split("-")[0] for line in double.heard] == ["software_id hnefi"]
+        gate.touch()
+        output, errors = process.communicate(timeout=WAIT)
+    assert process.returncode == 0, errors
+    assert output.splitlines()[-1] == "game 7 is over: defenders win (king escaped)"
+
+
+@pytest.mark.process
+def test_an_engine_that_does_not_start_resigns_nothing(tmp_path: Path) -> None:
+    """The game goes on on the server, and can be played with another engine."""
+    gate = tmp_path / "gate"
+    with served(open=0) as double:
+        process = start(double, tmp_path, "--engine", held(gate, "false"))
+        wait_until(lambda: "resume_game_json 7" in double.heard, WAIT)
+        gate.touch()
+        _, errors = process.communicate(timeout=WAIT)
+    assert process.returncode == 4, errors
+    assert "game 7 goes on without us" in errors
+    assert not any(line.startswith("game ") for line in double.heard)
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_signals_end_it(tmp_path: Path, number: signal.Signals) -> None:

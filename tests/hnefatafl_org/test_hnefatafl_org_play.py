@@ -42,6 +42,7 @@ class ByHeart(Engines):
 
     def __init__(self, slot: EngineSlot) -> None:
         super().__init__(slot, slot)
+        self.ready.set()
         self._thinker = self  # type: ignore[assignment]
         self.moves: list[str] = []
         self.score: Score | None = None

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from htp_parts import COPENHAGEN, bare, by_heart, double, free_address, start
-from measuring import idle, memory, spread
+from measuring import Firsts, idle, memory, spread
 
 from hnefi.protocol.hosts.hnefatafl_org_notation import write_move
 
@@ -48,11 +48,14 @@ def ask(process: subprocess.Popen[bytes], line: str, beginning: bytes) -> float:
     return time.perf_counter() - began
 
 
-def first_answer(folder: Path) -> float:
-    began = time.perf_counter()
-    with running(folder=folder) as process:
-        ask(process, "name", b"= hnefi")
-        return time.perf_counter() - began
+def first_answers(folder: Path, starts: int) -> Firsts:
+    found = Firsts()
+    for _ in range(starts):
+        began = time.perf_counter()
+        with running(folder=folder) as process:
+            ask(process, "name", b"= hnefi")
+            found.met(process.pid, time.perf_counter() - began)
+    return found
 
 
 def as_engine(folder: Path) -> list[float]:
@@ -132,7 +135,7 @@ def main() -> None:
         if arguments.at_once:
             at_once(folder, arguments.at_once)
             return
-        print("first answer", spread([first_answer(folder) for _ in range(2 * arguments.games)]))
+        print("first answer", first_answers(folder, 2 * arguments.games))
         for what in (as_engine, as_player, wrapped):
             waits = [wait for _ in range(arguments.games) for wait in what(folder)]
             print(what.__name__.replace("_", " "), spread(waits))

@@ -1,6 +1,6 @@
 """The figures of `hnefi otep` in MEASUREMENTS.md: first answer, delay of a move, memory, idle processor (Linux).
 
-PYTHONPATH=tests python tests/otep/measure.py [--starts 10] [--idle 10]
+PYTHONPATH=tests/support:tests python tests/otep/measure.py [--starts 10] [--idle 10]
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from measuring import Firsts, cpu, memory, spread
 from otep.double_games import GAMES
 from otep.double_host import Host, play
 
@@ -23,22 +23,6 @@ HNEFI = (sys.executable, "-m", "hnefi.tools.cli", "otep", "--no-record", "--log-
 FOLDER = Path(__file__).parent
 DOUBLE = shlex.join([sys.executable, "-I", "-S", str(FOLDER / "double_engine.py"), "fast"])
 FAULTY = FOLDER.parent / "support" / "fault_engine.py"
-
-
-def spread(seconds: list[float]) -> str:
-    """Median, least and most, in milliseconds."""
-    values = [1000 * one for one in seconds]
-    return f"{statistics.median(values):.1f} ms ({min(values):.1f} to {max(values):.1f}; {len(values)})"
-
-
-def memory(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
-
-
-def cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Patient(Host):
@@ -70,12 +54,12 @@ def own_delays(trace: Path, words: Sequence[str]) -> list[float]:
 
 
 def face(starts: int, idle: float, folder: Path) -> None:
-    hellos: list[float] = []
+    hellos = Firsts()
     delays: list[float] = []
     for _ in range(starts):
         host = Host(HNEFI)
         host.expect("hello")
-        hellos.append(host.stamp - host.began)
+        hellos.met(host.process.pid, host.stamp - host.began)
         host.goodbye()
     game = GAMES["copenhagen"]
     engine = f"{sys.executable} -I -S {FAULTY} {game.by_heart}"
@@ -89,13 +73,11 @@ def face(starts: int, idle: float, folder: Path) -> None:
         held = memory(host.process.pid)
         host.goodbye()
         delays += own_delays(trace, ("< opponent-move", "> go", "< bestmove", "> move"))
-    print(
-        f"face: hello after {spread(hellos)}; delay of a move {spread(delays)}; {held:.0f} MiB; idle {share:.2%}"
-    )
+    print(f"face: hello after {hellos}; delay of a move {spread(delays)}; {held}; idle {share:.2%}")
 
 
 def wrap(starts: int, idle: float, folder: Path) -> None:
-    greetings: list[float] = []
+    greetings = Firsts()
     trace = folder / "wrap"
     for number in range(starts):
         began = time.monotonic()
@@ -116,7 +98,7 @@ def wrap(starts: int, idle: float, folder: Path) -> None:
             return next(line for line in process.stdout if line.startswith(last))
 
         ask("uti", "utiok")
-        greetings.append(time.monotonic() - began)
+        greetings.met(process.pid, time.monotonic() - began)
         if number == 0:
             ask("variant brandubh-walker\nisready", "readyok")
             moves: list[str] = []
@@ -138,9 +120,7 @@ def wrap(starts: int, idle: float, folder: Path) -> None:
             held = memory(process.pid)
         process.communicate("quit\n")
     delays = own_delays(trace, ("< position", "> OpenTafl play", "< OpenTafl move", "> bestmove"))
-    print(
-        f"wrap: utiok after {spread(greetings)}; delay of a move {spread(delays)}; {held:.0f} MiB; idle {share:.2%}"
-    )
+    print(f"wrap: utiok after {greetings}; delay of a move {spread(delays)}; {held}; idle {share:.2%}")
 
 
 def main() -> None:

@@ -29,6 +29,28 @@ def cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+class Firsts:
+    """How long processes took to meet their first duty, and what of it they only waited for a processor."""
+
+    def __init__(self) -> None:
+        self._taken: list[float] = []
+        self._used: list[float] = []
+        self._waited: list[float] = []
+
+    def met(self, pid: int, seconds: float) -> None:
+        """A process has met it, so long after its start."""
+        self._taken.append(seconds)
+        threads = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+        self._waited.append(sum(int(waited) for _, waited, _ in threads) / 1e9)
+        self._used.append(cpu(pid))
+
+    def __str__(self) -> str:
+        rest = [taken - waited for taken, waited in zip(self._taken, self._waited, strict=True)]
+        return (
+            f"{spread(self._taken)}, without waits for a processor {spread(rest)}, CPU {spread(self._used)}"
+        )
+
+
 def idle(pid: int, seconds: float) -> str:
     """What a process uses while nothing happens."""
     before = cpu(pid)

@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from measuring import cpu, memory, spread
+from measuring import Firsts, cpu, memory, spread
 from tablut_parts import DOUBLES, HNEFI, environment, free_address
 
 from hnefi.engine.sides import Side
@@ -46,8 +46,7 @@ def ended(process: subprocess.Popen[bytes]) -> None:
 
 def first_answers(starts: int, folder: Path) -> None:
     """From the start of the command to its first duty: the name, `utiok`, the open ports."""
-    found: dict[str, list[float]] = {"client: name": [], "wrap: utiok": [], "serve: listening": []}
-    used: dict[str, list[float]] = {name: [] for name in found}
+    found = {name: Firsts() for name in ("client: name", "wrap: utiok", "serve: listening")}
     for _ in range(starts):
         address = free_address()
         with socket.create_server((address, 5800)) as listener:
@@ -56,8 +55,7 @@ def first_answers(starts: int, folder: Path) -> None:
             player, _ = listener.accept()
             with player:
                 player.recv(4)
-                found["client: name"].append(time.monotonic() - began)
-                used["client: name"].append(cpu(process.pid))
+                found["client: name"].met(process.pid, time.monotonic() - began)
             ended(process)
         began = time.monotonic()
         process = started("--wrap", BOT, folder=folder)
@@ -67,18 +65,16 @@ def first_answers(starts: int, folder: Path) -> None:
         process.stdin.flush()
         while process.stdout.readline() != b"utiok\n":
             pass
-        found["wrap: utiok"].append(time.monotonic() - began)
-        used["wrap: utiok"].append(cpu(process.pid))
+        found["wrap: utiok"].met(process.pid, time.monotonic() - began)
         ended(process)
         began = time.monotonic()
         process = started("--serve", "--bind", address, folder=folder)
         assert process.stdout is not None
         process.stdout.readline()
-        found["serve: listening"].append(time.monotonic() - began)
-        used["serve: listening"].append(cpu(process.pid))
+        found["serve: listening"].met(process.pid, time.monotonic() - began)
         ended(process)
-    for name, seconds in found.items():
-        print(f"first answer, {name}: {spread(seconds)}; CPU {spread(used[name])}", flush=True)
+    for name, firsts in found.items():
+        print(f"{name}: {firsts}")
 
 
 async def client_delay(rules: Rules, folder: Path) -> None:
