@@ -15,7 +15,7 @@ from hnefi.engine.records.record import PLY_LIMIT
 from hnefi.engine.search.types import Limits
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.squares import move_name
-from hnefi.protocol.client import Answer, EngineError
+from hnefi.protocol.client import EngineError
 from hnefi.protocol.hosts.assessment import remarks, text_chart
 from hnefi.protocol.hosts.assessment.values import (
     Assessed,
@@ -24,7 +24,7 @@ from hnefi.protocol.hosts.assessment.values import (
     PositionAnalysis,
     TurningPoint,
     called,
-    expected,
+    look_of,
 )
 from hnefi.protocol.hosts.assessment.verdicts import Played, Thresholds, assessed, better_lines
 
@@ -154,7 +154,9 @@ class Review:
             LINES,
         )
         answer = await helper.think(question, lambda: self._wanted, lambda _: None)
-        return None if answer is None else _read(answer, facts, side)
+        if answer is None:
+            return None
+        return look_of(answer.infos[:LINES], side, {move.text for move in facts.legal}, remarks.SHOWN)
 
     async def _play_better_lines(self) -> None:
         """Ask the rules about the lines that are going to be variations; what they refuse is cut off."""
@@ -284,17 +286,3 @@ class Review:
         if self.failure:
             said.append(f"Our engine failed: {self.failure}.")
         return said
-
-
-def _read(answer: Answer, facts: Facts, side: int) -> PositionAnalysis:
-    """An answer as a look; a line whose first move is illegal counts for its score alone."""
-    legal = {move.text for move in facts.legal}
-    lines: list[Line] = []
-    for info in answer.infos[:LINES]:
-        words = info.pv[: remarks.SHOWN] if info.pv and info.pv[0] in legal else ()
-        cp, mate = (None, None) if info.score is None else (info.score.cp, info.score.mate)
-        if words or not lines:
-            lines.append(Line(tuple(map(move_number, words)), expected(info), cp, mate, info.depth))
-    if not lines or lines[0].probability is None:
-        return PositionAnalysis(side, problem="answered without a score")
-    return PositionAnalysis(side, tuple(lines))

@@ -13,9 +13,9 @@ from hnefi.protocol.hosts.sessions.engine_process import RequestError
 IMPORT_LIMIT: Final = 256 * 1024
 """Bytes of a record that is imported."""
 FRAME_LIMIT: Final = IMPORT_LIMIT + 1024
-"""Bytes of any frame; all but `import` and `export` are held under `PAYLOAD_LIMIT`."""
-LARGE: Final = ("import", "export")
-KINDS: Final = ("hello", "open", "close", "line", "import", "export")
+"""Bytes of any frame; all but those of `LARGE` are held under `PAYLOAD_LIMIT`."""
+LARGE: Final = ("import", "export", "judge")
+KINDS: Final = ("hello", "open", "close", "line", "import", "export", "judge")
 RATE: Final = 20.0
 """Frames a second, for long."""
 BURST: Final = 60.0

@@ -11,7 +11,7 @@ from typing import Any
 from hnefi.engine import about
 from hnefi.protocol.hosts.sessions.engine_process import RequestError, Wanted
 
-from . import catalogue, frames, records
+from . import catalogue, frames, judging, records
 from .frames import FrameError
 from .outbox import Outbox
 from .site import Site
@@ -111,8 +111,10 @@ class Page:
             case "import":
                 # Reading a record of many moves takes longer than others should wait.
                 self.box.put(await asyncio.to_thread(records.imported, frame))
-            case _:
+            case "export":
                 self.box.put(await asyncio.to_thread(records.exported, frame))
+            case _:
+                self.box.put(await asyncio.to_thread(judging.judged, frame))
 
     def _open(self, frame: Mapping[str, Any]) -> None:
         options = frame.get("options", {})

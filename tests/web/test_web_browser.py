@@ -247,3 +247,23 @@ def test_a_game_is_saved_loaded_and_linked(house: House) -> None:
     page.locator("#paste").fill(text)
     page.locator("#load-go").click()
     playwright.expect(page.locator("#moves button")).to_have_count(2, timeout=PATIENT)
+
+
+def test_a_game_is_analysed_with_a_curve_and_verdicts(house: House) -> None:
+    page = house.page("v=brandubh&moves=a4a2.d3c3.d2b2", viewport={"width": 1024, "height": 768})
+    status(page, "to move")
+    page.locator("#depth").select_option("20000")
+    page.locator("#review").click()
+    playwright.expect(page.locator("#verdicts")).to_contain_text("Accuracy", timeout=PATIENT)
+    assert page.locator("#curve .line").get_attribute("points").count(",") == 4
+    playwright.expect(page.locator("#review")).to_have_text("Analyse the game")
+    # A click on the left end of the curve leads to the start.
+    page.locator("#curve svg").click(position={"x": 2, "y": 20})
+    playwright.expect(page.locator("#back")).to_be_disabled()
+
+
+def test_a_link_that_does_not_fit_leaves_the_start_and_a_reason(house: House) -> None:
+    page = house.page("v=brandubh&moves=a4a2.a4a2", viewport={"width": 1024, "height": 768})
+    my_turn(page, "a4")
+    playwright.expect(page.locator("#note")).to_contain_text("a4a2")
+    assert page.locator("#moves button").count() == 0

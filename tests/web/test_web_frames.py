@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hnefi.gui_adapter.web import catalogue, frames, records
+from hnefi.gui_adapter.web import catalogue, frames, judging, records
 from hnefi.gui_adapter.web.frames import FrameError
 from hnefi.gui_adapter.web.outbox import Outbox, Voice
 from hnefi.gui_adapter.web.web_session import legal_move, special_squares
@@ -194,3 +194,60 @@ def test_pages_are_offered_every_variant_with_its_rules_and_players() -> None:
     assert known["hex:11"]["sides"] == ["x", "o"]
     for variant in offer["variants"]:
         assert variant["description"] or variant["rules"]
+
+
+def seen(side: str, *lines: str, **more: Any) -> dict[str, Any]:
+    """A position as a page reports it."""
+    return {"side": side, "choices": 20, "outcome": None, "lines": list(lines), **more}
+
+
+def test_moves_are_judged_by_what_the_engine_has_said_before_and_after() -> None:
+    frame = {
+        "id": 7,
+        "variant": "brandubh",
+        "moves": ["a4a2", "d3a3", "c4c1", "d2b2"],
+        "looks": [
+            seen("a", "info depth 5 multipv 1 score cp 20 pv a4a2", "info multipv 2 score cp -300 pv d6b6"),
+            seen("d", "info depth 5 score cp 0 pv d5g5 c4c1"),
+            seen("a", "info depth 5 score cp 400 pv d6b6"),
+            None,
+            seen("a", outcome={"result": "d", "reason": "king_escaped"}),
+        ],
+    }
+    said = judging.judged(frame)
+    assert (said["t"], said["id"]) == ("judged", 7)
+    first, second, third, _ = said["moves"]
+    assert (first["sign"], first["said"]) == ("!", "the only good move")
+    assert second["sign"] == "??"
+    assert second["said"].startswith("blunder: 50 % -> 9 %; better d5g5")
+    assert second["better"] == ["d5g5", "c4c1"]
+    assert third == {"sign": "", "said": "", "better": []}
+    assert said["chances"][2:] == [pytest.approx(10 / 11), None, 0.0]
+    assert said["accuracy"][0] == pytest.approx(100.0, abs=0.01)
+    assert said["counts"][1]["blunder"] == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"variant": "chess"},
+        {"looks": []},
+        {"looks": "none"},
+        {"moves": ["hello"]},
+        {"looks": [5, None]},
+        {"looks": [{}, None]},
+        {"looks": [seen("x", "info depth 1 score cp 1"), None]},
+        {"looks": [seen("a", "bestmove d1d3"), None]},
+        {"looks": [seen("a", "info multipv 1 score cp 1 pv hello"), None]},
+        {"looks": [seen("a", *["info score cp 1"] * 3), None]},
+        {"looks": [seen("a", "info score cp 1" + " 1" * 1000), None]},
+        {"looks": [seen("a", "info score cp 1", choices=-1), None]},
+        {"looks": [seen("a", outcome={"result": "a", "reason": "cheating"}), None]},
+        {"looks": [seen("a", outcome=["a"]), None]},
+    ],
+)
+def test_nonsense_is_not_judged(change: dict[str, Any]) -> None:
+    good = {"variant": "brandubh", "moves": ["a4a2"], "looks": [None, None]}
+    assert judging.judged(good)["moves"] == [{"sign": "", "said": "", "better": []}]
+    with pytest.raises(FrameError):
+        judging.judged({**good, **change})

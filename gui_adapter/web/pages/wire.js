@@ -1,15 +1,17 @@
-// The one WebSocket of the page: frames in and out, and connecting again with what the server still has.
+// The one WebSocket of the page: frames in and out, the sessions that live on it, and connecting again with what the
+// server still has.
 
 const FIRST_MS = 500;
 const MOST_MS = 30000;
 
 export class Wire {
-  /** `on` = {welcome, frame, status, token}: called with what comes. */
+  /** `on` = {welcome, status, token, error}: called with what concerns no session. */
   constructor(on) {
     this.on = on;
-    this.sid = null;
-    this.heard = 0;
-    this.count = 0;
+    this.sessions = new Map();
+    this.opening = new Map(); // sessions by the number of the request
+    this.waiting = new Map(); // answers by the number of the request
+    this.asked = 0;
     this.token = "";
     this.pause = FIRST_MS;
     this.refused = false;
@@ -27,7 +29,7 @@ export class Wire {
   }
 
   hello() {
-    const resume = this.sid ? { [this.sid]: this.heard } : {};
+    const resume = Object.fromEntries([...this.sessions].map(([sid, session]) => [sid, session.heard]));
     this.put({ t: "hello", token: this.token, resume });
   }
 
@@ -40,32 +42,69 @@ export class Wire {
       });
       return;
     }
+    for (const { reject } of this.waiting.values()) reject(new Error("the connection was lost: expected another try"));
+    for (const session of this.opening.values()) session.failed({ code: "lost", text: "The connection is lost." });
+    this.waiting.clear();
+    this.opening.clear();
     this.on.status(false);
     setTimeout(() => this.connect(), this.pause * (0.8 + Math.random() * 0.4));
     this.pause = Math.min(MOST_MS, this.pause * 2);
   }
 
   take(frame) {
-    if (frame.t === "error" && frame.code === "token") this.refused = true;
-    if (frame.t === "welcome") {
+    if (frame.t === "error") this.failed(frame);
+    else if (frame.t === "welcome") {
       this.pause = FIRST_MS;
       this.on.status(true);
       this.on.welcome(frame);
-      return;
+    } else if (frame.t === "opened") {
+      const session = this.opening.get(frame.id);
+      this.opening.delete(frame.id);
+      if (session) this.sessions.set(frame.s, session);
+      session?.opened(frame.s);
+    } else if (frame.s) this.sessions.get(frame.s)?.take(frame);
+    else {
+      this.waiting.get(frame.id)?.resolve(frame);
+      this.waiting.delete(frame.id);
     }
-    if (frame.s && frame.s !== this.sid && frame.t !== "opened") return; // of a game that was left
-    if (frame.t === "line") this.heard = frame.m;
-    this.on.frame(frame);
+  }
+
+  failed(frame) {
+    if (frame.code === "token") this.refused = true;
+    const waiting = this.waiting.get(frame.id);
+    const session = this.opening.get(frame.id) ?? this.sessions.get(frame.s);
+    this.waiting.delete(frame.id);
+    this.opening.delete(frame.id);
+    if (waiting) waiting.reject(new Error(frame.text));
+    else if (session) session.failed(frame);
+    else if (!frame.s) this.on.error(frame.text); // with a name: of a session that was left
   }
 
   put(frame) {
-    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(frame));
+    if (this.socket.readyState !== WebSocket.OPEN) return false;
+    this.socket.send(JSON.stringify(frame));
+    return true;
   }
 
-  /** A line for the engine; returns its number. */
-  line(text) {
-    this.count += 1;
-    this.put({ t: "line", s: this.sid, n: this.count, text });
-    return this.count;
+  /** The promise of an answer. */
+  ask(frame) {
+    const id = ++this.asked;
+    return new Promise((resolve, reject) => {
+      if (this.put({ ...frame, id })) this.waiting.set(id, { resolve, reject });
+      else reject(new Error("there is no connection: expected another try"));
+    });
+  }
+
+  /** Ask for an engine for a session; whether that could be asked. */
+  open(session, variant) {
+    const id = ++this.asked;
+    const sent = this.put({ t: "open", id, variant });
+    if (sent) this.opening.set(id, session);
+    return sent;
+  }
+
+  close(sid) {
+    this.sessions.delete(sid);
+    this.put({ t: "close", s: sid });
   }
 }

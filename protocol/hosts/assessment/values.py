@@ -5,12 +5,14 @@ A probability is the score that a side may expect, from 0 to 1: wins, and half o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from hnefi.engine.moves_text import parse_move_word
 from hnefi.engine.sides import Outcome
+from hnefi.engine.squares import MAX_SIZE
 
 if TYPE_CHECKING:
     from hnefi.protocol.answers import InfoLine
@@ -207,6 +209,23 @@ def expected(info: InfoLine) -> float | None:
     assert info.score.cp is not None
     cp = max(-_CP_LIMIT, min(_CP_LIMIT, info.score.cp))
     return min(MOST, max(1.0 - MOST, 1 / (1 + 10 ** (-cp / CP_OF_TEN))))
+
+
+def look_of(infos: Iterable[InfoLine], side: int, legal: Container[str], plies: int) -> PositionAnalysis:
+    """A search's last reports as a look, the best first, each line cut to so many plies.
+
+    A line whose first move is not legal counts for its score alone. MoveTextError where a move is none.
+    """
+    lines: list[Line] = []
+    for info in infos:
+        words = info.pv[:plies] if info.pv and info.pv[0] in legal else ()
+        cp, mate = (None, None) if info.score is None else (info.score.cp, info.score.mate)
+        if words or not lines:
+            moves = tuple(parse_move_word(word, MAX_SIZE)[0] for word in words)
+            lines.append(Line(moves, expected(info), cp, mate, info.depth))
+    if not lines or lines[0].probability is None:
+        return PositionAnalysis(side, problem="answered without a score")
+    return PositionAnalysis(side, tuple(lines))
 
 
 def called(side: str) -> str:

@@ -1,0 +1,52 @@
+// The list of moves: the main line, variations in brackets, what is remarked on them.
+
+import { moveText } from "./words.js";
+
+function span(text, className = "no") {
+  const element = document.createElement("span");
+  element.className = className;
+  element.textContent = text;
+  return element;
+}
+
+function number(ply) {
+  return `${Math.ceil(ply / 2)}${ply % 2 ? "." : "…"}`;
+}
+
+/** Show the tree below `root` in an element; `choose` is called with the place that somebody clicks on. */
+export function showMoves(list, root, current, choose) {
+  const parts = [];
+  const put = (node, variation) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = moveText(node) + (node.sign ?? "");
+    if (variation) button.className = "var";
+    if (node === current) button.setAttribute("aria-current", "step");
+    button.addEventListener("click", () => choose(node));
+    parts.push(button);
+    for (const text of [node.comment, node.remark]) if (text) parts.push(span(text, "var"));
+  };
+  const walk = (from, variation) => {
+    let node = from;
+    let fresh = true;
+    while (node.children.length) {
+      const [main, ...others] = node.children;
+      if (main.ply % 2 || fresh) parts.push(span(number(main.ply)));
+      put(main, variation);
+      fresh = false;
+      for (const one of others) {
+        parts.push(span(`( ${number(one.ply)}`, "var"));
+        put(one, true);
+        walk(one, true);
+        parts.push(span(")", "var"));
+        fresh = true;
+      }
+      node = main;
+    }
+  };
+  walk(root, false);
+  list.replaceChildren(...parts);
+  // Not scrollIntoView, which would move the page as well, and the board out of sight.
+  const at = list.querySelector("[aria-current]");
+  if (at) list.scrollTop += at.getBoundingClientRect().top - list.getBoundingClientRect().top - list.clientHeight / 2;
+}

@@ -1,0 +1,63 @@
+// Games and positions as text: reading what was pasted, writing, and the game that a tab keeps.
+
+import { Game, readFragment } from "./game.js";
+import { examine } from "./session.js";
+import { named } from "./view.js";
+
+const KEPT = "hnefi-game";
+const PEOPLE = ["human", "human"];
+
+/** The promise of the game that a text holds; `variant` is meant where it names none. Fails with a sentence. */
+export async function read(wire, offer, variant, text) {
+  const trimmed = text.trim();
+  if (!trimmed) throw new Error("expected a FEN or a recorded game");
+  if (!/[\n[{]/.test(trimmed) && trimmed.includes("/") && !trimmed.includes(",")) return readPosition(wire, offer, variant, trimmed);
+  const record = await wire.ask({ t: "import", text, variant: variant.name });
+  const found = offer.variants.find((known) => known.name === record.variant);
+  if (!found) throw new Error(`${record.variant}: this page does not offer that variant`);
+  const game = new Game(found, PEOPLE, record);
+  if (record.result && record.reason) game.result = { result: record.result, reason: record.reason };
+  return game;
+}
+
+async function readPosition(wire, offer, variant, text) {
+  const rows = text.replace(/^\//, "").split(" ")[0].replace(/\/$/, "").split("/");
+  const fits = rows.length === variant.ranks ? variant : offer.variants.find((known) => known.game === "tafl" && known.ranks === rows.length);
+  if (!fits) throw new Error(`${rows.length} rows: expected a board of 5 to 19`);
+  const { start } = await examine(wire, fits.name, text);
+  return new Game(fits, PEOPLE, { start });
+}
+
+/** The promise of {text, lost}: a game in a format, and what that cannot hold. */
+export function write(wire, game, format) {
+  const tip = game.live;
+  const { result, reason } = game.over ?? { result: "", reason: "" };
+  const moves = tip.path().map((node) => node.m + (node.x ?? []).map((square) => `x${square}`).join(""));
+  const players = ["a", "d"].map((side) => (game.engineOf(side) ? `hnefi ${named(game, side)}` : named(game, side)));
+  return wire.ask({ t: "export", format, variant: game.variant.name, start: game.start ?? "", moves, players, result, reason });
+}
+
+/** The game of a fragment, null if it names none that is offered. */
+export function linked(offer, hash, players = PEOPLE, think = 1000) {
+  const link = readFragment(hash);
+  const variant = link && offer.variants.find((known) => known.name === link.variant);
+  return variant ? new Game(variant, players, { ...link, think }) : null;
+}
+
+/** The game that this tab had before it was loaded anew. */
+export function kept(offer) {
+  try {
+    const { link, players, think } = JSON.parse(sessionStorage.getItem(KEPT));
+    return linked(offer, link, players, think);
+  } catch {
+    return null; // nothing, or a browser that keeps nothing
+  }
+}
+
+export function keep(game) {
+  try {
+    sessionStorage.setItem(KEPT, JSON.stringify({ link: game.fragment(game.live), players: game.players, think: game.think }));
+  } catch {
+    // As above.
+  }
+}
