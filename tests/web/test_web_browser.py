@@ -267,3 +267,28 @@ def test_a_link_that_does_not_fit_leaves_the_start_and_a_reason(house: House) ->
     my_turn(page, "a4")
     playwright.expect(page.locator("#note")).to_contain_text("a4a2")
     assert page.locator("#moves button").count() == 0
+
+
+def test_a_position_is_set_up_and_the_rules_have_their_say(house: House) -> None:
+    page = house.page("v=brandubh", viewport={"width": 1024, "height": 768})
+    my_turn(page, "a4")
+    page.locator("#edit").click()
+    page.locator("#edit-clear").click()
+    page.get_by_role("button", name="attacker").click()
+    for name in ("a3", "a1"):
+        square(page, name).click()
+    page.locator("#edit-use").click()
+    playwright.expect(page.locator("#edit-why")).to_contain_text("on a corner", timeout=PATIENT)
+    square(page, "a1").click()
+    page.get_by_role("button", name="king").click()
+    square(page, "b2").click()
+    # There is one king, and keys set him down as well.
+    square(page, "e6").focus()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    playwright.expect(page.locator("#edit-fen")).to_have_text("4K2/7/7/7/t6/7/7 a 0 1")
+    page.locator("#edit-side").select_option("d")
+    page.locator("#edit-use").click()
+    my_turn(page, "e7")
+    playwright.expect(page.locator("#edit-card")).to_be_hidden()
+    assert square(page, "e7").get_attribute("aria-label").startswith("e7, king, ")

@@ -4,6 +4,7 @@
 import { Analysis } from "./analysis.js";
 import { Board, squaresOf } from "./board.js";
 import { NewGame, askToken, loading, saving } from "./dialogs.js";
+import { Editor } from "./editor.js";
 import { Game, other } from "./game.js";
 import * as records from "./records.js";
 import { Session } from "./session.js";
@@ -85,6 +86,7 @@ class App {
   take(game) {
     this.halt();
     this.analysis?.reset();
+    this.editor?.close();
     this.game = game;
     const { variant } = game;
     this.turned = game.players[0] !== "human" && game.players[1] === "human";
@@ -102,6 +104,10 @@ class App {
     else {
       this.board = new Board($("board"), options);
       this.analysis = new Analysis(this.board);
+      this.editor = new Editor(this.board, this.wire, {
+        use: (start) => this.take(new Game(this.game.variant, this.game.players, { start, think: this.game.think })),
+        leave: () => this.show(this.game.current),
+      });
     }
     this.board.flipped = false;
     $("board").setAttribute("aria-label", `${variant.name}, ${variant.files} by ${variant.ranks}`);
@@ -199,7 +205,7 @@ class App {
   /** What comes next: the engine's move, or its thoughts. */
   step() {
     const { game } = this;
-    if (!this.session.sid || !game.state) return;
+    if (!this.session.sid || !game.state || this.editor.open) return;
     if (game.thinker) {
       if (this.search?.purpose !== "move") this.go("move", game.thinker);
     } else if (this.analysis.on && !game.state.outcome) {
@@ -301,7 +307,7 @@ class App {
 
   draw(moved) {
     const { state, current, mine } = this.game;
-    if (!state) return;
+    if (!state || this.editor.open) return;
     this.board.setPosition(words.rowsOf(state.fen), moved);
     this.board.setLegal(mine ? state.legal : []);
     $("board").classList.toggle("placing", this.board.placing());
@@ -310,7 +316,7 @@ class App {
   }
 
   render() {
-    if (!this.game) return;
+    if (!this.game || this.editor.open) return;
     showGame(this.game, this.turned, (node) => this.show(node));
     $("board").classList.toggle("busy", this.search?.purpose === "move");
     this.analysis.showCurve(this.game, (node) => this.show(node));
@@ -332,6 +338,11 @@ class App {
     on("last", () => this.show(this.game.current.tip()));
     on("undo", () => this.takeBack());
     on("hint", () => this.game.mine && this.go("hint", "level:10"));
+    on("edit", () => {
+      this.halt();
+      const { state, start, variant } = this.game;
+      this.editor.begin(variant, state?.fen ?? start ?? variant.startpos);
+    });
     on("flip", () => this.flip());
     on("swap", () => this.person("swap"));
     on("resign", () => this.game.state && this.finish(other(this.game.loser), "resignation"));
@@ -367,7 +378,7 @@ class App {
   }
 
   key(event) {
-    if (event.altKey || event.metaKey || event.target.closest?.("input, textarea, select, dialog")) return;
+    if (event.altKey || event.metaKey || this.editor?.open || event.target.closest?.("input, textarea, select, dialog")) return;
     const keys = { ",": "back", ".": "on", u: "undo", h: "hint", f: "flip" };
     const id = event.ctrlKey ? { ArrowLeft: "first", ArrowRight: "last" }[event.key] : keys[event.key.toLowerCase()];
     if (!id) return;

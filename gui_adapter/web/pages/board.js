@@ -1,9 +1,10 @@
 // A board of squares with pieces that one can move. It knows neither network nor game: what stands where, what may
 // move where, and what things are called is told to it.
 //
-//   new Board(element, {files, ranks, slant, special, names, pieces, onMove, onRefused, onSay})
+//   new Board(element, {files, ranks, slant, special, pieces, onMove, onRefused, onSay})
 //
-// special: {square: kind}; pieces: {letter: {symbols: [id], side, label}}; names: {attacker: 'attacker', …}.
+// special: {square: kind}; pieces: {letter: {symbols: [id], side, label}}. While there is `onSquare`, squares are only
+// chosen, and it hears which.
 
 const SVG = "http://www.w3.org/2000/svg";
 const MOVE = /^([a-z]\d+)([a-z]\d+)?$/;
@@ -37,6 +38,7 @@ export class Board {
     this.element = element;
     Object.assign(this, { slant: false, special: {}, onMove() {}, onRefused() {}, onSay() {} }, options);
     this.flipped = false;
+    this.onSquare = null;
     this.cells = new Map();
     this.men = new Map();
     this.legal = new Map(); // origin ("" for placing) -> Map(target -> {m, x})
@@ -273,6 +275,10 @@ export class Board {
   }
 
   choose(square, finger = false) {
+    if (this.onSquare) {
+      this.onSquare(square);
+      return;
+    }
     const move = this.targets().get(square);
     if (move && (this.picked !== null || this.placing())) {
       const size = this.cells.get(square).getBoundingClientRect().width;

@@ -28,6 +28,11 @@ export function rowsOf(fen) {
   return fen.split(" ")[0].split("/").map((row) => row.replace(/\d+/g, (count) => ".".repeat(Number(count))));
 }
 
+/** The FEN of rows, at the beginning of a game. */
+export function fenOf(rows, side) {
+  return `${rows.map((row) => row.replace(/\.+/g, (empty) => empty.length)).join("/")} ${side} 0 1`;
+}
+
 /** A move for people: `d1–d3×e3`. */
 export function moveText(node) {
   const found = /^([a-z]\d+)([a-z]\d+)$/.exec(node.m);
