@@ -274,13 +274,13 @@ def test_a_position_is_set_up_and_the_rules_have_their_say(house: House) -> None
     my_turn(page, "a4")
     page.locator("#edit").click()
     page.locator("#edit-clear").click()
-    page.get_by_role("button", name="attacker").click()
+    page.get_by_role("button", name="attacker", exact=True).click()
     for name in ("a3", "a1"):
         square(page, name).click()
     page.locator("#edit-use").click()
     playwright.expect(page.locator("#edit-why")).to_contain_text("on a corner", timeout=PATIENT)
     square(page, "a1").click()
-    page.get_by_role("button", name="king").click()
+    page.get_by_role("button", name="king", exact=True).click()
     square(page, "b2").click()
     # There is one king, and keys set him down as well.
     square(page, "e6").focus()
