@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
-from ..squares import square
+from ..squares import MAX_SIZE, square
 from ..wording import shorten
 from .base_position import PositionError
 
@@ -31,59 +32,62 @@ def parse_fen(text: str, files: int, ranks: int, letters: str) -> tuple[dict[int
         raise PositionError(f"{shorten(tail[3])} after the move number: expected nothing more")
     if tail and tail[0] not in ("a", "d"):
         raise PositionError(f"side {shorten(tail[0])}: expected a or d")
-    quiet = _number(tail[1], 0, "plies since the last capture") if len(tail) > 1 else 0
-    move_number = _number(tail[2], 1, "move number") if len(tail) > 2 else 1
+    quiet = whole_number(tail[1], 0, "plies since the last capture", PositionError) if len(tail) > 1 else 0
+    move_number = whole_number(tail[2], 1, "move number", PositionError) if len(tail) > 2 else 1
     return pieces, tail[0] if tail else None, quiet, move_number
 
 
 def _parse_row(row: str, files: int, letters: str) -> dict[int, str]:
     """The letters of one row by file, counted from 0."""
-    found: dict[int, str] = {}
-    file = 0
-    run = ""
-    for sign in row + "\n":
-        if "0" <= sign <= "9":
-            run += sign
-            continue
-        if run:
-            # Longer runs of digits are no board row; converting them would only cost time.
-            if len(run) > 2 or run[0] == "0":
-                raise PositionError(f"row {shorten(row)}: {shorten(run, 20)} is no number of empty squares")
-            file += int(run)
-            run = ""
-        if sign == "\n":
-            break
+    found, squares = row_letters(row, PositionError)
+    for _, sign in found:
         if sign not in letters:
             raise PositionError(
                 f"row {shorten(row)}: {sign!r} is no piece: expected letters out of {letters}"
             )
-        found[file] = sign
-        file += 1
-    if file != files:
-        raise PositionError(f"row {shorten(row)} has {file} squares: expected {files}")
-    return found
+    if squares != files:
+        raise PositionError(f"row {shorten(row)} has {squares} squares: expected {files}")
+    return dict(found)
 
 
-def _number(text: str, low: int, what: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= 7 and low <= int(text) <= NUMBER_LIMIT:
+def row_letters(row: str, error: type[ValueError]) -> tuple[list[tuple[int, str]], int]:
+    """The letters of one row with their files, counted from 0, and how many squares the row has.
+
+    `error` is raised for a run of digits that no board can mean.
+    """
+    found: list[tuple[int, str]] = []
+    file = 0
+    for run in re.findall("[0-9]+|[^0-9]", row, re.DOTALL):
+        if not "0" <= run[0] <= "9":
+            found.append((file, run))
+            file += 1
+        # Longer runs of digits are no board row; converting them would only cost time.
+        elif len(run) > 2 or run[0] == "0":
+            raise error(
+                f"row {shorten(row)}: {shorten(run, 20)} is no number of empty squares: expected 1 to {MAX_SIZE}"
+            )
+        else:
+            file += int(run)
+    return found, file
+
+
+def row_text(letters: Iterable[str | None]) -> str:
+    """What `row_letters` reads: the letter of each square of a row, or None where it is empty."""
+    return re.sub("0+", lambda run: str(len(run[0])), "".join(letter or "0" for letter in letters))
+
+
+def whole_number(text: str, low: int, what: str, error: type[ValueError], high: int = NUMBER_LIMIT) -> int:
+    """The number that a field holds; `error`, which calls it `what`, if it is none from `low` to `high`."""
+    if text.isascii() and text.isdigit() and len(text) <= 7 and low <= int(text) <= high:
         return int(text)
-    raise PositionError(f"{what} {shorten(text)}: expected a whole number from {low} to {NUMBER_LIMIT}")
+    raise error(f"{what} {shorten(text)}: expected a whole number from {low} to {high}")
 
 
 def format_fen(
     pieces: Mapping[int, str], files: int, ranks: int, side: str, quiet: int, move_number: int
 ) -> str:
     """The FEN with all fields, which `parse_fen` reads back."""
-    rows = []
-    for rank in reversed(range(ranks)):
-        row = ""
-        empty = 0
-        for file in range(files):
-            letter = pieces.get(square(file, rank))
-            if letter is None:
-                empty += 1
-            else:
-                row += (str(empty) if empty else "") + letter
-                empty = 0
-        rows.append(row + (str(empty) if empty else ""))
+    rows = [
+        row_text(pieces.get(square(file, rank)) for file in range(files)) for rank in reversed(range(ranks))
+    ]
     return f"{'/'.join(rows)} {side} {quiet} {move_number}"

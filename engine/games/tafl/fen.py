@@ -15,10 +15,9 @@ from typing import Final, Literal
 from ... import squares as board
 from ...sides import Side
 from ...wording import shorten
+from ..text import row_letters, row_text, whole_number
 from .rules import DEFENDER_PIECES, PIECES, Rules
 
-NUMBER_LIMIT: Final = 999_999
-"""Largest counter that is read."""
 RowOrder = Literal["auto", "top", "bottom"]
 _BOARD_LIMIT: Final = board.MAX_SIZE * (2 * board.MAX_SIZE + 1) + 2
 _TEXT_LIMIT: Final = 4096
@@ -55,19 +54,10 @@ class Setup:
     def rows(self) -> tuple[str, ...]:
         """The rows from the top rank down, empties as decimal numbers."""
         standing = dict(self.pieces)
-        rows = []
-        for rank in reversed(range(self.size)):
-            row = ""
-            empty = 0
-            for file in range(self.size):
-                letter = standing.get(board.square(file, rank))
-                if letter is None:
-                    empty += 1
-                else:
-                    row += (str(empty) if empty else "") + letter
-                    empty = 0
-            rows.append(row + (str(empty) if empty else ""))
-        return tuple(rows)
+        return tuple(
+            row_text(standing.get(board.square(file, rank)) for file in range(self.size))
+            for rank in reversed(range(self.size))
+        )
 
     def count(self, letters: str) -> int:
         """How many pieces have one of these letters."""
@@ -90,30 +80,12 @@ def rows_to_pieces(rows: Sequence[str], size: int | None = None) -> tuple[int, t
     pieces: list[tuple[int, str]] = []
     for index, row in enumerate(rows):
         rank = side_length - 1 - index
-        file = 0
-        run = ""
-        for sign in row + "\n":
-            if "0" <= sign <= "9":
-                run += sign
-                continue
-            if run:
-                # Longer runs of digits are no board row; converting them would only cost time.
-                if len(run) > 2 or run[0] == "0":
-                    raise SetupError(
-                        f"row {shorten(row)}: {shorten(run, 20)} is no number of empty squares: "
-                        f"expected 1 to {board.MAX_SIZE}"
-                    )
-                file += int(run)
-                run = ""
-            if sign == "\n":
-                break
-            if file < side_length:
-                pieces.append((board.square(file, rank), alphabet[sign]))
-            file += 1
-        if file != side_length:
+        letters, squares = row_letters(row, SetupError)
+        if squares != side_length:
             raise SetupError(
-                f"row {shorten(row)} has {file} squares: expected {side_length}, as many as rows"
+                f"row {shorten(row)} has {squares} squares: expected {side_length}, as many as rows"
             )
+        pieces += [(board.square(file, rank), alphabet[sign]) for file, sign in letters]
     pieces.sort()
     return side_length, tuple(pieces)
 
@@ -204,8 +176,8 @@ def parse_fen(text: str, size: int | None = None, order: RowOrder = "auto") -> S
         if tail[0] not in ("a", "d"):
             raise SetupError(f"side {shorten(tail[0])}: expected a or d")
         side = Side.of(tail[0])
-    quiet = _number(tail[1], 0, "plies since the last capture") if len(tail) > 1 else 0
-    move_number = _number(tail[2], 1, "move number") if len(tail) > 2 else 1
+    quiet = whole_number(tail[1], 0, "plies since the last capture", SetupError) if len(tail) > 1 else 0
+    move_number = whole_number(tail[2], 1, "move number", SetupError) if len(tail) > 2 else 1
     berserk: int | None = None
     caps: tuple[int, int] | None = None
     seen: set[str] = set()
@@ -228,16 +200,10 @@ def parse_fen(text: str, size: int | None = None, order: RowOrder = "auto") -> S
             if len(taken) != 2:
                 raise SetupError(f"field {shorten(word)}: expected two numbers such as caps=3,1")
             by_attackers, by_defenders = (
-                _number(number, 0, "men taken", board.MAX_SIZE**2) for number in taken
+                whole_number(number, 0, "men taken", SetupError, board.MAX_SIZE**2) for number in taken
             )
             caps = (by_attackers, by_defenders)
     return Setup(placed.size, placed.pieces, side, quiet, move_number, berserk, caps)
-
-
-def _number(text: str, low: int, what: str, high: int = NUMBER_LIMIT) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= 7 and low <= int(text) <= high:
-        return int(text)
-    raise SetupError(f"{what} {shorten(text)}: expected a whole number from {low} to {high}")
 
 
 def format_fen(setup: Setup) -> str:

@@ -481,11 +481,6 @@ def _parse_all(switches: Mapping[str, SwitchValue], size: int) -> dict[str, Any]
     return values
 
 
-def parse_switch(name: str, value: SwitchValue, size: int) -> Any:
-    """The value of one switch on a board of this size, as the field of `Rules` holds it; RulesError if it is wrong."""
-    return _parse_all({name: value}, size)[name]
-
-
 def _parse(switch: Switch, value: SwitchValue, size: int) -> Any:
     """One value of any accepted spelling, parsed for a board of this size."""
     if isinstance(value, str) and len(value) > TEXT_LIMIT:
