@@ -129,5 +129,6 @@ def test_a_full_disk_is_said_and_nothing_is_lost(
     assert 4 in codes
     if codes[-1] == 0:
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
-        (tmp_path / "out.tafl").unlink(missing_ok=True)
+        for made in ("out.tafl", "out.tsv"):
+            (tmp_path / made).unlink(missing_ok=True)
     assert finished(command, tmp_path, mark) == expected

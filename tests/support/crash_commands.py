@@ -92,6 +92,11 @@ def with_game(where: Path) -> None:
     (where / "game.tafl").write_text(GAME)
 
 
+def with_games(where: Path) -> None:
+    moves = "d1f1 d5c5 f4f2 e4f4 d2b2 d4e4 b2e2 e4e7 a4a2 e7g7"
+    (where / "game.jsonl").write_text(3 * (json.dumps({"variant": "brandubh", "moves": moves}) + "\n"))
+
+
 class Command(NamedTuple):
     words: str
     same: Callable[[Path], Any]
@@ -118,6 +123,12 @@ COMMANDS = {
     "ladder": Command("ladder run --ladder tiny.toml --jobs 2 --plain --out run", climbed, with_ladder),
     "analyze": Command(
         "analyze game.tafl --nodes 2000 --independent -o out.tafl", analysed, with_game, done=analysis_done
+    ),
+    "puzzle make": Command(
+        "puzzle make game.jsonl --nodes 200000 --plain --out out.tsv",
+        lambda where: ((where / "out.tsv").read_text(), sorted(where.glob("*.progress*"))),
+        with_games,
+        done=lambda where: (where / "out.tsv").exists() and not (where / "out.tsv.progress.jsonl").exists(),
     ),
     "solve": Command(
         "solve tiny.toml --jobs 2 --plain --out run.taflbase",

@@ -31,7 +31,7 @@ HELPS = (
     "evolve curves", "evolve resume", "experiments", "arena rate", "ladder show",
     "ladder place", "ladder run", "ladder report", "ladder publish", "ladder games",
     "completion", "engines", "engines add", "engines check",
-    "perft", "play", "players", "puzzle", "rules", "solve", "solve query", "solve show", "solve verify",
+    "perft", "play", "players", "puzzle", "puzzle make", "rules", "solve", "solve query", "solve show", "solve verify",
     "tactics run", "tactics find", "tactics verify", "tune games", "verify",
     "tune fit", "web", "mqtt serve", "mqtt connect", "mqtt watch", "htp", "otep", "tablut", "hnefatafl-org", "engine",
 )  # fmt: skip

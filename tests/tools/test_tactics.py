@@ -154,7 +154,7 @@ LINE = SUITE[0].line()
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a\tb", "expected 11 words between tabs, found 2"),
+        ("a\tb", "expected 12 words between tabs, found 2"),
         (LINE.replace(f"\t{SUITE[0].kind}\t", "\tdraw\t", 1), "expected win, loss, only"),
         (LINE.replace(f"\t{SUITE[0].plies}\t", "\tmany\t", 1), "plies 'many': expected a whole number"),
         ("# nothing", "expected at least one position"),

@@ -21,7 +21,23 @@ if TYPE_CHECKING:
     from hnefi.engine.solving.proof import Prover
 
 SIDES: Final = GAMES["tafl"].sides
-THEMES: Final = ("attack", "breakout", "defence")
+THEMES: Final = {
+    "attack": "the attackers win",
+    "breakout": "the defenders win",
+    "defence": "one move only does not lose",
+    "king-capture": "the king is captured",
+    "escape": "the king reaches his goal",
+    "fort": "the king is safe in a fort at the edge",
+    "enclosure": "the defenders are surrounded",
+    "last-man": "the last man is captured",
+    "no-moves": "the other side cannot move",
+    "quiet": "the first move captures nothing",
+    "capture": "the first move captures",
+    "king-move": "the king moves first",
+    "sacrifice": "the best answer captures",
+    "double-threat": "after the first move two moves would win at once",
+}
+"""What a puzzle may be about. One of the first three is the theme of each, the others are kept with it."""
 NODES: Final = 20_000
 """Of the engine that answers a wrong move."""
 SLOWER: Final = 2
@@ -33,6 +49,11 @@ def theme(entry: Entry) -> str:
     if entry.kind == "only":
         return "defence"
     return "attack" if entry.fen.split()[1] == "a" else "breakout"
+
+
+def themes(entry: Entry) -> tuple[str, ...]:
+    """All themes of an entry, that of its side first."""
+    return (theme(entry), *entry.themes)
 
 
 def usable(entry: Entry) -> bool:
@@ -106,19 +127,25 @@ class Exercise:
 
     def solution(self) -> str:
         """The way to the end from here, with the best defence; the exercise stands at its end then."""
-        words = []
+        words = [_long(move, after) for move, after in self.line()]
+        end = "" if self.entry.kind == "only" else f": {self._end()}"
+        return f"{' '.join(words)}{end}."
+
+    def line(self) -> list[tuple[int, Any]]:
+        """The moves to the end from here, with the best defence, each with the position after it. The exercise stands
+        at its end then."""
+        line = []
         while not self._over():
             move = self._best()
             self.position = self.position.play(move)
-            words.append(_long(move, self.position))
+            line.append((move, self.position))
             if self.entry.kind == "only" or self._over():
                 break
             reply = self._defence(self.position)
             self.position = self.position.play(reply)
-            words.append(_long(reply, self.position))
+            line.append((reply, self.position))
             self._left -= 2
-        end = "" if self.entry.kind == "only" else f": {self._end()}"
-        return f"{' '.join(words)}{end}."
+        return line
 
     def _is_right(self, move: int) -> bool:
         if self.entry.kind == "only":

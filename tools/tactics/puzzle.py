@@ -13,7 +13,7 @@ from hnefi.protocol.hosts.text_table import encodable, safe
 
 from ..common.arguments import let_interrupt_end_us, parser, positive
 from . import scores as score_files
-from .exercise import THEMES, theme, usable
+from .exercise import THEMES, themes, usable
 from .scores import Scores, ScoresError
 from .suite import DIGITS, SHIPPED, Entry, SuiteError, read
 
@@ -37,25 +37,36 @@ WORDS: Final = {
 
 
 def main(argv: list[str]) -> int:
-    """Show puzzles until nobody wants more; 0, 2 for what cannot be shown, 4 where the score cannot be kept."""
+    """Show puzzles until nobody wants more; 0, 2 for what cannot be shown, 4 where the score cannot be kept.
+    `make` finds new ones."""
+    if argv[:1] == ["make"]:
+        from .make import main as make
+
+        return make(argv[1:])
     options = parser(
         "puzzle",
         "Positions with a proven win, or with one move that does not lose. Type your move; a wrong one is answered,\n"
         "and `hint`, `solution`, `retry`, `next` and `help` do what they say. Solved at the first try counts for your\n"
-        "rating, a wrong move or help counts against it; puzzles near your rating that are new to you come first.",
+        "rating, a wrong move or help counts against it; puzzles near your rating that are new to you come first.\n\n"
+        "  hnefi puzzle make FILE ...   finds new puzzles in recorded games",
         [
             "",
             "--variant brandubh",
             "--theme breakout --plies 5",
             "--puzzle brandubh-014 --no-record",
             "--list --variant copenhagen",
+            "--suite mine.tsv",
+            "make games.tafl --out mine.tsv",
         ],
     )
     options.add_argument("--variant", metavar="V,V", help="only of these variants (all)")
     options.add_argument(
-        "--theme", choices=THEMES, help="the attackers win, the defenders break out, or one move holds (all)"
+        "--theme",
+        choices=list(THEMES),
+        metavar="THEME",
+        help=f"only of this theme: {', '.join(THEMES)} (all)",
     )
-    options.add_argument("--plies", metavar="N", type=positive, help="only of wins so long, 3, 5 or 7 (all)")
+    options.add_argument("--plies", metavar="N", type=positive, help="only of wins so long, 3 or more (all)")
     options.add_argument("--puzzle", metavar="ID", help="begin with this one")
     options.add_argument("--suite", metavar="FILE", default=str(SHIPPED), help="a suite (the shipped one)")
     options.add_argument("--list", action="store_true", help="list the chosen puzzles with their ratings")
@@ -73,7 +84,7 @@ def main(argv: list[str]) -> int:
             entry
             for entry in entries
             if entry.variant in names
-            and arguments.theme in (None, theme(entry))
+            and arguments.theme in (None, *themes(entry))
             and arguments.plies in (None, entry.plies)
         ]
         if not chosen:
@@ -82,7 +93,9 @@ def main(argv: list[str]) -> int:
         if arguments.list:
             for entry in chosen:
                 rating, tries = scores.puzzle(entry), scores.tries.get(entry.id, 0)
-                print(f"{entry.id:24} {theme(entry):9} {entry.plies} plies  {rating}  tried {tries} times")
+                print(
+                    f"{entry.id:24} {entry.plies} plies  {rating}  tried {tries} times  {' '.join(themes(entry))}"
+                )
             return 0
         first = None
         if arguments.puzzle is not None:

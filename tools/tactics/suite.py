@@ -1,11 +1,12 @@
 """A suite as a file: one position a line, words between tabs, `#` before what is for people only.
 
-    id  variant  rules  kind  plies  moves  later  source  ply  proof  fen
+    id  variant  rules  kind  plies  moves  later  source  ply  proof  fen  themes
 
 `rules` are the first 12 digits of the variant's hash: with other rules the proofs mean nothing. `kind` is `win` (the
 side to move wins within `plies`), `loss` (it loses within `plies`, whatever it does) or `only` (every move but one
 loses within `plies`, the one in `moves` does not). `moves` are, for a win, all moves that win within `plies`; `later`
-those that win within two plies more; `-` stands for none.
+those that win within two plies more; `-` stands for none. `themes` say what a win is about (`exercise.THEMES`);
+files of old end before them.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Entry:
     ply: int
     proof: str
     fen: str
+    themes: tuple[str, ...] = ()
 
     def line(self) -> str:
         return "\t".join(
@@ -58,6 +60,7 @@ class Entry:
                 str(self.ply),
                 self.proof,
                 self.fen,
+                " ".join(self.themes) or "-",
             )
         )
 
@@ -68,9 +71,11 @@ HEAD: Final = tuple(field.name for field in fields(Entry))
 def parse(text: str) -> Entry:
     """The entry of one line; SuiteError without file and line."""
     words = text.split("\t")
+    if len(words) == len(HEAD) - 1:
+        words.append("-")
     if len(words) != len(HEAD):
         raise SuiteError(f"{shorten(text)}: expected {len(HEAD)} words between tabs, found {len(words)}")
-    name, variant, rules, kind, plies, moves, later, source, ply, proof, fen = words
+    name, variant, rules, kind, plies, moves, later, source, ply, proof, fen, themes = words
     if kind not in KINDS:
         raise SuiteError(f"kind {shorten(kind)}: expected {', '.join(KINDS)}")
     for what, number in (("plies", plies), ("ply", ply)):
@@ -79,7 +84,18 @@ def parse(text: str) -> Entry:
     if kind == "only" and (moves == "-" or " " in moves):
         raise SuiteError(f"moves {shorten(moves)}: expected the one move that does not lose")
     return Entry(
-        name, variant, rules, kind, int(plies), _moves(moves), _moves(later), source, int(ply), proof, fen
+        name,
+        variant,
+        rules,
+        kind,
+        int(plies),
+        _moves(moves),
+        _moves(later),
+        source,
+        int(ply),
+        proof,
+        fen,
+        _moves(themes),
     )
 
 
@@ -117,7 +133,12 @@ def read(path: Path) -> list[Entry]:
     return entries
 
 
-def write(path: Path, entries: Iterable[Entry]) -> None:
-    """Write a suite, with a line that names the columns."""
+def text_of(entries: Iterable[Entry]) -> str:
+    """A suite as it is written, with a line that names the columns."""
     lines = ["# " + "\t".join(HEAD), *(entry.line() for entry in entries)]
-    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return "\n".join(lines) + "\n"
+
+
+def write(path: Path, entries: Iterable[Entry]) -> None:
+    """Write a suite."""
+    path.write_text(text_of(entries), "utf-8")
