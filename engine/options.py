@@ -9,6 +9,8 @@ from __future__ import annotations
 from . import catalogue
 from .search import elo_table, features
 
+SHIPPED_TABLES = "shipped"
+"""What `TablePath` calls the solved tables that ship."""
 EMPTY = "<empty>"
 """How an empty string is written in option lines."""
 
@@ -108,6 +110,7 @@ TABLE = (
     Option("UCI_LimitStrength", "check", "false"),
     Option("UCI_Elo", "spin", str(elo_table.HIGHEST), low=elo_table.LOWEST, high=elo_table.HIGHEST),
     Option("Features", "string", "default", setting="features"),
+    Option("TablePath", "string", setting="tables"),
     Option("UCI_ShowWDL", "check", "false"),
     Option("ClearHash", "button"),
     Option("DebugLogFile", "string"),

@@ -24,6 +24,9 @@ from .search.types import Info, Limits, SearchResult, Settings
 if TYPE_CHECKING:
     from .games.base_position import Position
     from .search.types import Searching
+    from .solving.lookup import MoveValue
+    from .solving.table import Value
+    from .solving.tables import Tables
 
 T = TypeVar("T")
 
@@ -408,8 +411,37 @@ class Session:
             raise SessionError("setoption VariantPath", str(error)) from None
         self._values["VariantPath"] = path
 
+    def _open_tables(self, path: str) -> Tables | None:
+        """The solved tables that a path names, None for an empty one; every file is read now."""
+        from .solving.tables import find, opened
+
+        try:
+            return opened(find(path, options.SHIPPED_TABLES)) if path else None
+        except (ValueError, MemoryError) as error:
+            raise SessionError("setoption TablePath", str(error)) from None
+        except OSError as error:
+            raise SessionError(
+                f"setoption TablePath {path}", f"{error.filename or path}: {error.strerror or error}"
+            ) from None
+
+    def _load_tables(self) -> None:
+        """Unpack the tables of the game being played; what is wrong with them is reported, and they are left out."""
+        from .solving.table import TableError
+
+        tables = self._settings.tables
+        if tables is None:
+            return
+        try:
+            tables.load(self._variant)
+        except (TableError, MemoryError) as error:
+            self._on_error(
+                SessionError("TablePath", f"{error}; the tables of {self._variant.name} are left out")
+            )
+
     def _change(self, values: Mapping[str, str | int | bool]) -> None:
         fields: dict[str, Any] = {}
+        if "TablePath" in values:
+            fields["tables"] = self._open_tables(str(values["TablePath"]))
         if "Hash" in values:
             held = self._settings.hash_mib
             try:
@@ -420,7 +452,7 @@ class Session:
             self._values[name] = value
             option = options.find(name)
             if option is not None and option.setting:
-                fields[option.setting] = value
+                fields.setdefault(option.setting, value)
         if "Evaluator" in values:
             fields["evaluator"] = values["Evaluator"]
         if self._values["UCI_LimitStrength"]:
@@ -442,6 +474,7 @@ class Session:
             from .warmup import prepare
 
             prepare(self._variant, self.effective)
+        self._load_tables()
 
     @property
     def misfit(self) -> str | None:
@@ -513,6 +546,22 @@ class Session:
         """The terms of the evaluation of the current position, in centipawns for the attackers; `total` is last."""
         self._demand_idle("eval")
         return self._ready_searcher().evaluate(self.position)
+
+    def solved(self) -> tuple[Value, tuple[MoveValue, ...]]:
+        """What the tables say of the current position and of each move in it, the best first."""
+        from .solving import lookup
+
+        self._demand_idle("tb")
+        tables = self._settings.tables
+        if tables is None:
+            raise SessionError(
+                "tb", f"expected tables: setoption name TablePath value {options.SHIPPED_TABLES}, or a file"
+            )
+        position = self.position
+        try:
+            return tables.value(position), lookup.moves(tables.value, position)
+        except ValueError as error:
+            raise SessionError("tb", str(error)) from None
 
     def remarks(self) -> list[str]:
         """What there is to say about the evaluation of the current position besides its terms."""

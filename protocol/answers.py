@@ -85,6 +85,7 @@ class InfoLine:
     hashfull: int | None = None
     time: int | None = None
     pv: tuple[str, ...] = ()
+    tbhits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +132,10 @@ def parse_option(line: str) -> Option | None:
     return Option(" ".join(words[2:at]), kind, default, bounds.get("min"), bounds.get("max"), tuple(values))
 
 
-_NUMBERS = frozenset({"depth", "seldepth", "multipv", "nodes", "nps", "hashfull", "time"})
+_NUMBERS = frozenset({"depth", "seldepth", "multipv", "nodes", "nps", "hashfull", "tbhits", "time"})
 _INFO_WORDS = _NUMBERS | {
     "score", "lowerbound", "upperbound", "wdl", "pv", "currmove", "currmovenumber", "currline", "refutation",
-    "tbhits", "sbhits", "cpuload", "string",
+    "sbhits", "cpuload", "string",
 }  # fmt: skip
 
 
@@ -177,6 +178,7 @@ def parse_info(line: str) -> InfoLine | None:
         nodes=numbers.get("nodes"),
         nps=numbers.get("nps"),
         hashfull=numbers.get("hashfull"),
+        tbhits=numbers.get("tbhits"),
         time=numbers.get("time"),
         pv=pv,
     )

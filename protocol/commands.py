@@ -358,6 +358,12 @@ class Commands:
         own = total if self.session.position.side is Side.ATTACKERS else -total
         self._say(f"info string eval total a {total} stm {own}")
 
+    def solved(self, _: list[str]) -> None:
+        """`tb`: what the solved tables say of the position and of every move."""
+        value, moves = self.session.solved()
+        for line in say.solved_lines(self.session.position.side, value, moves):
+            self._say(line)
+
     def perft(self, words: list[str]) -> None:
         """`perft N`: the leaves after each first move, and in all."""
         depth = messages.parse_number(words, 0, PERFT_LIMIT)
@@ -536,6 +542,12 @@ TABLE: dict[str, Verb] = {
     "play": Verb("play M", "play a move on the current position", Commands.play, kernels=True),
     "undo": Verb("undo", "take the last move back", Commands.undo, kernels=True),
     "eval": Verb("eval", "what the evaluation thinks of the position", Commands.evaluate, kernels=True),
+    "tb": Verb(
+        "tb",
+        "every legal move with its exact value, where a solved table has it",
+        Commands.solved,
+        kernels=True,
+    ),
     "query": Verb(
         f"query {'|'.join(QUERIES)}", "one response line", Commands.query, always=True, kernels=True
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from hnefi.engine.compile.progress import Progress
 from hnefi.engine.games.base_variant import AnyVariant
@@ -13,6 +14,10 @@ from hnefi.engine.sides import Outcome, Side
 from hnefi.engine.squares import move_name
 
 from .messages import Genfens, SetOption, SetPosition
+
+if TYPE_CHECKING:
+    from hnefi.engine.solving.lookup import MoveValue
+    from hnefi.engine.solving.table import Value
 
 TEXT_LIMIT = 80
 """So much of what was read is repeated in an answer."""
@@ -62,6 +67,8 @@ def info_line(info: Info, *, wdl: bool = False) -> str:
     if wdl:
         words += ["wdl", *map(str, info.wdl)]
     words += ["nodes", str(info.nodes), "nps", str(info.nps), "hashfull", str(info.hashfull)]
+    if info.tbhits is not None:
+        words += ["tbhits", str(info.tbhits)]
     words += ["time", str(info.time), "pv", *map(move_name, info.pv)]
     return " ".join(words)
 
@@ -121,6 +128,23 @@ def moves_line(moves: Sequence[int]) -> str:
 def verbose_moves_line(moves: Sequence[tuple[int, tuple[int, ...]]]) -> str:
     """The answer to `moves verbose`: each move with the squares it captures."""
     return " ".join(["moves", str(len(moves)), *(format_move(move, captures) for move, captures in moves)])
+
+
+def solved_lines(side: Side, value: Value, moves: Sequence[MoveValue]) -> list[str]:
+    """The answer to `tb`: what the position is worth to the side to move, then each move, counted from now."""
+    lines = [f"info string tb {solved_text(side, value, 0)}"]
+    for each in moves:
+        mark = " best" if each.best else " keeps" if each.value.winner is value.winner else ""
+        lines.append(f"info string tb {move_name(each.move)} {solved_text(side, each.value, 1)}{mark}")
+    return lines
+
+
+def solved_text(side: Side, value: Value, more: int) -> str:
+    """`win 7`, `loss 4`, `draw`, `win repetition`, `open`, for `side`; `more` plies lie before the value."""
+    if value.winner is None:
+        return "open" if value.open else "draw"
+    plies = "repetition" if value.plies is None else str(value.plies + more)
+    return f"{'win' if value.winner is side else 'loss'} {plies}"
 
 
 def played_line(played: Played) -> str:

@@ -15,6 +15,7 @@ callers and those into theirs: compiling takes three times as long, and the comm
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 from llvmlite import ir as llvm  # type: ignore[import-untyped]
@@ -148,6 +149,11 @@ def ones(word: int) -> int:
     return int(word).bit_count()
 
 
+def byte_at(address: int, index: int) -> int:
+    """The byte so far behind an address: of memory whose owner stays alive, at a place that belongs to it."""
+    return ctypes.c_uint8.from_address(int(address) + int(index)).value
+
+
 def cells_between(cells: Any, start: int, low: int, high: int) -> int:
     """A word whose bit i says whether the piece code of cell `start + i` is `low` to `high`, for 32 cells."""
     return sum((low <= int(cell) & 15 <= high) << i for i, cell in enumerate(cells[start : start + 32]))
@@ -200,6 +206,22 @@ def _ones(_context, word):
 
 
 @intrinsic
+def _byte_at(_context, address, index):
+    if not (isinstance(address, types.Integer) and isinstance(index, types.Integer)):
+        return None
+
+    def generate(context, builder, _signature, arguments):
+        first, behind = (
+            context.cast(builder, value, kind, types.int64)
+            for value, kind in zip(arguments, (address, index), strict=True)
+        )
+        place = builder.inttoptr(builder.add(first, behind), llvm.IntType(8).as_pointer())
+        return builder.zext(builder.load(place), llvm.IntType(64))
+
+    return types.int64(address, index), generate
+
+
+@intrinsic
 def _cells_between(_context, cells, start, low, high):
     def generate(context, builder, _signature, arguments):
         row = llvm.VectorType(context.get_data_type(cells.dtype), 32)
@@ -240,6 +262,11 @@ def _set_once_compiled(record, field, value):  # noqa: ARG001
 @overload(ones)
 def _ones_compiled(word):  # noqa: ARG001
     return lambda word: _ones(word)  # noqa: PLW0108
+
+
+@overload(byte_at)
+def _byte_at_compiled(address, index):  # noqa: ARG001
+    return lambda address, index: _byte_at(address, index)  # noqa: PLW0108
 
 
 @overload(cells_between)

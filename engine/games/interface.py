@@ -31,6 +31,8 @@ NO_THREAT, THREAT, LOST = range(3)
 
 _TYPED: dict[tuple[Any, ...], Any] = {}
 """The same kernels by the verb's name and numba's types of the records."""
+_OTHERWISE: dict[str, Any] = {}
+"""By the verb's name: the kernel for records for which none is bound."""
 _VERBS: set[str] = set()
 """The verbs that numba knows."""
 
@@ -43,9 +45,20 @@ def bind(*dtypes: Any, **kernels: Any) -> None:
     for name, kernel in kernels.items():
         KERNELS[name, *dtypes] = kernel
         _TYPED[name, *records] = kernel
-        if name not in _VERBS:
-            _VERBS.add(name)
-            _overload(globals()[name])
+        _known(name)
+
+
+def bind_otherwise(**kernels: Any) -> None:
+    """Bind each kernel to the verb of its name for all records for which none is bound, now or later."""
+    for name, kernel in kernels.items():
+        _OTHERWISE[name] = kernel
+        _known(name)
+
+
+def _known(name: str) -> None:
+    if name not in _VERBS:
+        _VERBS.add(name)
+        _overload(globals()[name])
 
 
 def _overload(verb: Callable[..., Any]) -> None:
@@ -59,7 +72,7 @@ def _overload(verb: Callable[..., Any]) -> None:
 
     def choose(*kinds: Any) -> Any:
         records = (kind for kind in kinds if isinstance(kind, Record))
-        kernel = _TYPED.get((verb.__name__, *records))
+        kernel = _TYPED.get((verb.__name__, *records), _OTHERWISE.get(verb.__name__))
         if kernel is None:
             return None
         # The parameters' names are those of the verb; numba knows no function that has any number of them.
@@ -144,6 +157,12 @@ def unmake_null(state: Any) -> None:
 def image_key(state: Any, squares: Any) -> int:
     """The key that the position's image has under a symmetry of the board that takes square `i` to `squares[i]`."""
     return KERNELS["image_key", state.dtype](state, squares)  # type: ignore[no-any-return]
+
+
+def probe(state: Any, tables: Any) -> int:
+    """What solved tables say of an undecided position, as `solving.probing` writes it; 0 where they say nothing."""
+    kernel = KERNELS.get(("probe", state.dtype, tables.dtype), _OTHERWISE["probe"])
+    return kernel(state, tables)  # type: ignore[no-any-return]
 
 
 def random_move(state: Any) -> int:

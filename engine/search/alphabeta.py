@@ -35,7 +35,11 @@ from ..games.interface import (
     unmake_null,
     winning_move,
 )
-from ..score import INFINITE, MATE, WON
+from ..games.interface import (
+    probe as probe_tables,
+)
+from ..score import INFINITE, MATE, MAX_EVAL, WON
+from ..solving.probing import DRAWN, ENDLESS_BY_ATTACKERS, KIND, PLIES, TABLES, WON_BY_ATTACKERS
 from ..squares import CELLS, ORIGIN, TARGET
 from .features import (
     CONTINUATION_HISTORY,
@@ -138,9 +142,27 @@ SEARCH = np.dtype(
         ("line", "i4", (MAX_PLY + 2,)),  # the move made at each ply, 0 for a pass
         ("reduction", "u1", (64, 64)),  # plies by depth and number of the move
         ("order", "i4", (MOVES,)),
+        ("tables", TABLES),  # solved positions; without any, its first word is 0
     ],
     align=True,
 )
+
+
+@kernel
+def solved_value(s, td, ply):
+    """What a position is worth if a table has it, else INFINITE."""
+    answer = probe_tables(s, td.tables)
+    if answer == 0:
+        return INFINITE
+    td.tables.hits += 1
+    kind = answer >> KIND
+    if kind == DRAWN:
+        return 0
+    if kind >= ENDLESS_BY_ATTACKERS:
+        # Won when a position comes back often enough; nobody knows when.
+        return MAX_EVAL if kind - ENDLESS_BY_ATTACKERS == s.side else -MAX_EVAL
+    value = MATE - ply - (answer & PLIES)
+    return value if kind - WON_BY_ATTACKERS == s.side else -value
 
 
 @inline
@@ -281,6 +303,10 @@ def quiesce(s, td, params, alpha, beta, ply, bottom, top):
     td.pv_length[ply] = ply
     if ply > td.seldepth:
         td.seldepth = ply
+    if td.tables.most:
+        value = solved_value(s, td, ply)
+        if value != INFINITE:
+            return value
     if td.features & MATE_IN_ONE:
         foreseen = mate_in_one(s, td, alpha, beta, ply, top)
         if foreseen:
@@ -426,6 +452,12 @@ def abdada_pick(s, td, table, key, i, end):
 @kernel
 def search(s, td, table, params, depth, alpha, beta, ply, top):
     """The value of an undecided position within (alpha, beta), searched `depth` plies deep."""
+    if td.tables.most:
+        value = solved_value(s, td, ply)
+        if value != INFINITE:
+            tick(td)
+            td.pv_length[ply] = ply
+            return value
     features = td.features
     threat = NO_THREAT
     if features & (MATE_IN_ONE | EXTENSIONS | SELECTIVE):

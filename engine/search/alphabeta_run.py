@@ -105,6 +105,12 @@ class AlphaBeta(Algorithm):
                 td["images"], td["image"], td["back"] = self._images
             td["root"] = state["ply"]
             alphabeta.age_history(td)
+        tables = None if settings.tables is None else settings.tables.record(position)
+        for _, td, _, _ in records:
+            if tables is None:
+                td["tables"]["most"] = 0
+            else:
+                td["tables"] = tables
         # A stop before the search began was meant for all of its threads.
         for _, td, _, _ in records[1:]:
             td["stop"] = records[0][1]["stop"]
@@ -174,6 +180,9 @@ class _AlphaBetaRun(Run):
         """What each line was found to be, at this depth or the one before."""
         self.shown = self.lines
         if self.weakness is not None:
+            for _, td, _, _ in self.threads:
+                # A level is as strong as its rating says, and that was measured without.
+                td["tables"]["most"] = 0
             self.lines = min(max(self.lines, self.weakness.lines), len(self.moves))
             nodes = self.weakness.nodes
             self.limits = replace(self.limits, nodes=min(self.limits.nodes or nodes, nodes))
@@ -244,8 +253,17 @@ class _AlphaBetaRun(Run):
     def _seldepth(self, depth: int) -> int:
         return max(depth, int(self.td["seldepth"]))
 
+    def _decided(self, depth: int) -> bool:
+        # Where a table has the value of every move, the first depth has said it all.
+        return super()._decided(depth) or bool(self.td["tables"]["most"] and self.td["tables"]["settled"])
+
     def _hashfull(self) -> int:
         return self.memory.hashfull()
+
+    def _tbhits(self) -> int | None:
+        if self.settings.tables is None:
+            return None
+        return sum(int(td["tables"]["hits"]) for _, td, _, _ in self.threads)
 
     def _nodes(self) -> int:
         return sum(int(td["nodes"]) for _, td, _, _ in self.threads)

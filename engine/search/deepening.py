@@ -106,7 +106,12 @@ class Run:
         if last is not None and nodes > last.nodes:
             self.context.on_info(
                 replace(
-                    last, nodes=nodes, nps=_rate(nodes, elapsed), hashfull=self._hashfull(), time=int(elapsed)
+                    last,
+                    nodes=nodes,
+                    nps=_rate(nodes, elapsed),
+                    hashfull=self._hashfull(),
+                    tbhits=self._tbhits(),
+                    time=int(elapsed),
                 )
             )
 
@@ -151,6 +156,10 @@ class Run:
     def _hashfull(self) -> int:
         return 0
 
+    def _tbhits(self) -> int | None:
+        """Positions that were looked up in solved tables, None where there are none."""
+        return None
+
     def _report(self, depth: int, line: int, value: int, pv: tuple[int, ...], bound: str = "") -> None:
         elapsed = self.budget.elapsed()
         nodes = self._nodes()
@@ -166,6 +175,7 @@ class Run:
             pv=pv,
             wdl=win_draw_loss(value),
             bound=bound,
+            tbhits=self._tbhits(),
         )
         if line == 0:
             self._last = info

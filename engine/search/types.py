@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ..games.base_position import Position
+    from ..solving.tables import Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ class Info:
     """One report of a running search: a completed depth or a changed root move.
 
     `time` is in milliseconds, `hashfull` and `wdl` in per mille, `nps` in nodes per second. `pv` is legal,
-    begins with the best move and ends where the game ends. `bound` is "", "lowerbound" or "upperbound".
+    begins with the best move and ends where the game ends, or where a solved table has its value. `bound` is "",
+    "lowerbound" or "upperbound". `tbhits` is None where no table is named.
     """
 
     depth: int
@@ -86,6 +88,7 @@ class Info:
     pv: tuple[int, ...]
     wdl: tuple[int, int, int] = (0, 1000, 0)
     bound: str = ""
+    tbhits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,8 @@ class Settings:
     """1 to 10, fractions included: how strong alpha-beta plays; 10 is as strong as it can (`skill.py`)."""
     features: str = "default"
     """What alpha-beta does beyond the textbook, in the words of `features.py`."""
+    tables: Tables | None = None
+    """Solved tables that alpha-beta asks, those of the position's rules unpacked before."""
     extra: dict[str, str] = field(default_factory=dict)
     """Settings of single algorithms, by name."""
 

@@ -18,6 +18,7 @@ was cut off or is no table is refused at once, and no code is read from a block 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import struct
@@ -31,7 +32,7 @@ from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from .. import durable
+from .. import durable, memory
 from ..about import NAME, VERSION
 from ..games.base_variant import VariantError
 from ..games.tafl.variant import Variant
@@ -173,13 +174,18 @@ def write(
 
 
 class Table:
-    """An open table. TableError where the file is none; OSError where it cannot be read."""
+    """An open table, its bytes in memory if they are to be `held`: then nothing has to be closed. TableError where the
+    file is none; OSError where it cannot be read, MemoryError where it is too large to be held."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, held: bool = False) -> None:
         self.path = Path(path)
         self._file: IO[bytes] = open_regular(path)
         try:
             self._size = os.fstat(self._file.fileno()).st_size
+            if held:
+                memory.demand((self._size >> 20) + 1)
+                with self._file as file:
+                    self._file = io.BytesIO(file.read(self._size))
             self.header, begin = self._read_header()
             self._offsets, self._sums = self._read_directory(begin)
         except BaseException:
@@ -256,6 +262,20 @@ class Table:
                 self._blocks.popitem(last=False)
         return int(block[number % BLOCK])
 
+    def check_sums(self) -> None:
+        """Compare the checksum of every block; TableError where one was changed."""
+        for which in range(self.blocks):
+            self._packed(which)
+
+    def unpack(self, codes: Any) -> None:
+        """Write all codes into an array, which may have wider ones."""
+        for which in range(self.blocks):
+            block = self.block(which)
+            part = codes[which * BLOCK : which * BLOCK + len(block)]
+            part[:] = block
+            if part.itemsize > block.itemsize:
+                part[block == self.header.over] = (1 << 8 * part.itemsize) - 1
+
     @property
     def blocks(self) -> int:
         """How many blocks there are."""
@@ -263,10 +283,7 @@ class Table:
 
     def block(self, which: int) -> Any:
         """The codes of one block."""
-        offset, end = self._offsets[which], self._offsets[which + 1]
-        data = self._read(offset, end - offset)
-        if zlib.crc32(data) != self._sums[which]:
-            raise self._wrong(f"block {which} of {self.blocks} was changed: its checksum does not fit")
+        data = self._packed(which)
         kind = _BITS[self.header.bits]
         codes = min(BLOCK, self.header.entries - which * BLOCK)
         unpacker = zlib.decompressobj()
@@ -277,6 +294,14 @@ class Table:
         if len(data) != codes * kind.itemsize or unpacker.unconsumed_tail:
             raise self._wrong(f"block {which} of {self.blocks} does not have {codes} codes")
         return np.frombuffer(data, kind)
+
+    def _packed(self, which: int) -> bytes:
+        """The bytes of a block, as its checksum has them."""
+        offset, end = self._offsets[which], self._offsets[which + 1]
+        data = self._read(offset, end - offset)
+        if zlib.crc32(data) != self._sums[which]:
+            raise self._wrong(f"block {which} of {self.blocks} was changed: its checksum does not fit")
+        return data
 
     def _wrong(self, what: str) -> TableError:
         return TableError(f"{self.path}: {what}")

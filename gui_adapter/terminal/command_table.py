@@ -82,6 +82,15 @@ _ALL: Final = (
     ),
     Word("hint", "", "what our engine would play here", ("hint",), group="looking"),
     Word("eval", "", "what the evaluation says about the board, term by term", ("eval",), group="looking"),
+    Word(
+        "tb", "[FILE]", "every move with its exact value, where a solved table has the position",
+        ("tb", "tb mini-six.taflbase"),
+        (
+            "Plies are counted from now; a * marks moves that are as good as any, a + those that keep the result.",
+            "FILE is a table of `hnefi solve`, or a folder of them; without it, those that ship are asked.",
+        ),
+        group="looking",
+    ),
     Word("pv", "", "the lines that the last search has found", ("pv",), group="looking"),
     Word(
         "analyze", "[N]", "let our engine think about every position you go to, with its N best lines",

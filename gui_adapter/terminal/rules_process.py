@@ -99,6 +99,20 @@ class RulesProcess:
             if words[:3] == ["info", "string", "eval"] and len(words) > 5
         ]
 
+    async def solved(
+        self, variant: AnyVariant, start: str | None, moves: Sequence[str], path: str
+    ) -> list[list[str]]:
+        """What the solved tables at `path` say: the words of the position's value, then of each move with its value,
+        the best first. ValueError with the engine's sentence where they say nothing."""
+        tables, answer = await self._about(
+            variant, start, moves, (f"setoption name TablePath value {path}", "tb")
+        )
+        for line in (*tables, *answer):
+            if line.startswith("info string error "):
+                sentence = line.removeprefix("info string error ").removeprefix("setoption TablePath ")
+                raise ValueError(sentence.removeprefix("setoption TablePath: ").removeprefix("tb: "))
+        return [line.split()[3:] for line in answer if line.startswith("info string tb ")]
+
     async def check(self, variant: AnyVariant, start: str | None, moves: Sequence[str]) -> None:
         """IllegalPosition if `moves` cannot be played from `start`."""
         await self._about(variant, start, moves, ())

@@ -53,6 +53,7 @@ def test_allowed(line: str | bytes) -> None:
         "setoption name DebugLogFile value /tmp/x",
         "setoption name debuglogfile",
         "setoption name VariantPath value /tmp",
+        "setoption name TablePath value /tmp",
         "setoption name Player value ../x.toml",
         "setoption name Evaluator value /etc/passwd",
         "joho setoption  name EVALUATOR value a.b",

@@ -297,6 +297,8 @@ LINES = [
     ("variant ../../etc/passwd", "'../../etc/passwd': expected the name of a variant"),
     (f"variant {RTL}brandubh", r"'\u202ebrandubh': expected the name of a variant"),
     ("setoption name VariantPath value /dev/null/x", "expected"),
+    ("setoption name TablePath value /dev/null/x", "setoption TablePath"),
+    ("setoption name TablePath value /dev/zero", "/dev/zero"),
 ]  # fmt: skip
 
 

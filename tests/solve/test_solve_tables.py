@@ -15,6 +15,7 @@ from solve_parts import ROWS, build, key_of, positions, tiny, twin
 from hnefi.engine import games
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.sides import Side
+from hnefi.engine.solving import lookup
 from hnefi.engine.solving.readings import NotSolvable, reading, without_limits
 from hnefi.engine.solving.table import BLOCK, Table, TableError, Value, bits_for
 from hnefi.tools.common.interrupts import Interrupted
@@ -78,7 +79,7 @@ def test_a_table_is_consistent_with_moves_played_by_the_rules(made: Path) -> Non
             if position.outcome is not None:
                 continue
             value = table.value(position)
-            moves = report.moves(table, position)
+            moves = lookup.moves(table.value, position)
             best = moves[0].value
             assert moves[0].best
             assert value.winner is best.winner
@@ -93,10 +94,10 @@ def test_lines_end_where_the_table_says(made: Path) -> None:
         assert found.longest[1][0] == 10
         for plies, fen in found.longest:
             position = report.position_of(table, fen)
-            line = report.best_line(table, position)
+            line = lookup.best_line(table.value, position)
             assert len(line) == plies
-            for word in line:
-                position = position.play(position.parse_move(word))
+            for move in line:
+                position = position.play(move)
             assert position.outcome is not None
 
 

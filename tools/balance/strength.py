@@ -8,7 +8,7 @@ default@d5           five plies
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hnefi import players
 from hnefi.engine import evaluators, games, options
@@ -18,6 +18,9 @@ from hnefi.engine.search.types import Limits, Settings
 from hnefi.engine.wording import shorten
 
 from .entrants import BalanceError
+
+if TYPE_CHECKING:
+    from hnefi.engine.solving.tables import Tables
 
 DEFAULT = (
     "random-terminal",
@@ -105,9 +108,19 @@ def parse(word: str) -> Strength:
     for key, text in player.options.items():
         option = options.find(key)
         assert option is not None
-        fields[option.setting] = option.read(text)
+        fields[option.setting] = _tables(word, text) if option.setting == "tables" else option.read(text)
     fields = {"hash_mib": table, **fields, "algorithm": player.algorithm, "evaluator": player.evaluator}
     return Strength(word, Settings(**fields), limits, player)
+
+
+def _tables(word: str, path: str) -> Tables | None:
+    """The solved tables that a player names."""
+    from hnefi.engine.solving.tables import find, opened
+
+    try:
+        return opened(find(path)) if path else None
+    except (ValueError, OSError, MemoryError) as error:
+        raise BalanceError(f"{shorten(word)}: {error}") from None
 
 
 def several(text: str) -> list[Strength]:

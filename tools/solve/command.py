@@ -378,6 +378,7 @@ def _query(argv: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
     given = parser.parse_args(argv)
     with _opened(parser, given.file) as table:
+        from hnefi.engine.solving import lookup
         from hnefi.engine.squares import move_name
 
         from . import report
@@ -385,7 +386,7 @@ def _query(argv: list[str]) -> int:
         try:
             position = report.position_of(table, given.fen)
             value = table.value(position)
-            moves = report.moves(table, position)
+            moves = lookup.moves(table.value, position)
         except ValueError as error:
             from hnefi.engine.solving.table import TableError
 
@@ -414,6 +415,12 @@ def _query(argv: list[str]) -> int:
     return 0
 
 
+def _names(moves: Sequence[int]) -> list[str]:
+    from hnefi.engine.squares import move_name
+
+    return [move_name(move) for move in moves]
+
+
 def _value(value: Value) -> dict[str, Any]:
     winner = "open" if value.open else "draw" if value.winner is None else value.winner.letter
     return {"winner": winner, "plies": value.plies}
@@ -435,6 +442,8 @@ def _show(argv: list[str]) -> int:
 
 def _tell(table: Table, *, as_json: bool) -> int:
     """Everything that a table says of its game."""
+    from hnefi.engine.solving import lookup
+
     from . import report
     from .build import load
 
@@ -447,7 +456,7 @@ def _tell(table: Table, *, as_json: bool) -> int:
     covered = table.index.covers(table.variant.attackers, table.variant.defenders)
     value = table.value(start) if covered else None
     lines = {
-        side: (plies, fen, report.best_line(table, report.position_of(table, fen)))
+        side: (plies, fen, _names(lookup.best_line(table.value, report.position_of(table, fen))))
         for side, (plies, fen) in zip(("a", "d"), found.longest, strict=True)
         if fen
     }
@@ -477,8 +486,8 @@ def _tell(table: Table, *, as_json: bool) -> int:
                     if value is None
                     else {
                         **_value(value),
-                        "moves": report.keeping(table, start),
-                        "line": report.best_line(table, start),
+                        "moves": _names(lookup.keeping(table.value, start)),
+                        "line": _names(lookup.best_line(table.value, start)),
                     },
                     "longest": {
                         side: {"plies": plies, "fen": fen, "line": line}
@@ -497,10 +506,10 @@ def _tell(table: Table, *, as_json: bool) -> int:
     _print_table(rows)
     if value is not None:
         print(f"start: {value.text}")
-        keeping = report.keeping(table, start)
+        keeping = _names(lookup.keeping(table.value, start))
         print(f"first moves that keep it ({len(keeping)} of {len(start.legal_moves())}): {' '.join(keeping)}")
         if value.plies is not None:
-            print(f"best line: {' '.join(report.best_line(table, start))}")
+            print(f"best line: {' '.join(_names(lookup.best_line(table.value, start)))}")
     for side, (plies, fen, line) in lines.items():
         print(f"longest win of the {'attackers' if side == 'a' else 'defenders'}: {plies} plies, {fen}")
         print(f"  {' '.join(line)}")

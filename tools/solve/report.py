@@ -1,4 +1,4 @@
-"""What a table says: values of moves, best lines, counts over all positions, and whether all of it is consistent."""
+"""What a table says of all its positions: counts, the longest wins, and whether all of it is consistent."""
 
 from __future__ import annotations
 
@@ -13,64 +13,15 @@ import numpy as np
 from hnefi.engine import games
 from hnefi.engine.games.base_position import Position
 from hnefi.engine.games.tafl.position import new_state
-from hnefi.engine.sides import Side
 from hnefi.engine.solving import retrograde
 from hnefi.engine.solving.index import Index, place_number
 from hnefi.engine.solving.readings import reading
-from hnefi.engine.solving.table import BLOCK, Table, Value, packed
-from hnefi.engine.squares import file_of, move_name, rank_of
+from hnefi.engine.solving.table import BLOCK, Table, packed
+from hnefi.engine.squares import file_of, rank_of
 
 from ..common import interrupts
 from ..common.workers import in_threads
 from .build import RANGE, encode, new_report
-
-
-@dataclass(frozen=True, slots=True)
-class MoveValue:
-    """A move and what it leads to, counted from after it; whether it is as good as any."""
-
-    move: int
-    value: Value
-    best: bool
-
-    @property
-    def text(self) -> str:
-        return f"{move_name(self.move)}  {self.value.text}"
-
-
-def moves(table: Table, position: Position) -> tuple[MoveValue, ...]:
-    """Every legal move with its value, the best first: sooner wins, then draws, then later losses."""
-    values = [(move, table.value(position.play(move))) for move in position.legal_moves()]
-    side = position.side
-    best = max((_rank(value, side) for _, value in values), default=0)
-    found = [MoveValue(move, value, _rank(value, side) == best) for move, value in values]
-    return tuple(sorted(found, key=lambda each: -_rank(each.value, side)))
-
-
-def _rank(value: Value, side: Side) -> int:
-    """How much a player likes a value: the higher the better."""
-    far = retrograde.PLIES
-    if value.winner is None:
-        return 0
-    ahead = 2 * far - (far if value.plies is None else value.plies)
-    return ahead if value.winner is side else -ahead
-
-
-def keeping(table: Table, position: Position) -> tuple[str, ...]:
-    """The moves after which the winner is who he was before, whatever the distance."""
-    now = table.value(position).winner
-    found = (move for move in position.legal_moves() if table.value(position.play(move)).winner is now)
-    return tuple(move_name(move) for move in found)
-
-
-def best_line(table: Table, position: Position) -> tuple[str, ...]:
-    """The shortest win against the longest defence, the first of equal moves; empty where nobody can force an end."""
-    line = []
-    while position.outcome is None and table.value(position).plies is not None:
-        move = moves(table, position)[0].move
-        line.append(move_name(move))
-        position = position.play(move)
-    return tuple(line)
 
 
 @dataclass(frozen=True, slots=True)

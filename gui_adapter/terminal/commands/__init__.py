@@ -36,6 +36,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "moves": view.moves,
     "hint": view.hint,
     "eval": view.evaluate,
+    "tb": view.solved,
     "pv": view.pv,
     "analyze": view.analyze,
     "history": view.history,

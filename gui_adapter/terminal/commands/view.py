@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hnefi.engine.games.tafl.variant import Variant
+from hnefi.engine.options import SHIPPED_TABLES
 from hnefi.engine.wording import shorten
 
 from .. import opponents, panes
@@ -91,6 +93,32 @@ async def evaluate(c: Controller, rest: str) -> Reply:
     terms = await session.rules.evaluation(session.variant, session.game.start, session.game.moves)
     lines = [f"  {term.replace('_', ' '):<12} {value / 100:+.2f}" for term, value in terms]
     return Reply((f"Seen by the {session.side_word('a')}, before any search:", *lines))
+
+
+async def solved(c: Controller, rest: str) -> Reply:
+    """Every move with its exact value."""
+    session = c.session
+    if session.end is not None:
+        raise WordError(f"tb: the game is over: {session.end.words}")
+    path = str(Path(rest).expanduser().absolute()) if rest else SHIPPED_TABLES
+    try:
+        here, *found = await session.rules.solved(
+            session.variant, session.game.start, session.game.moves, path
+        )
+    except ValueError as error:
+        raise WordError(f"tb: {error}") from None
+    lines = [
+        f"  {'*' if 'best' in words else '+' if 'keeps' in words else ' '} {words[0]:<8} {_worth(words[1:])}"
+        for words in found
+    ]
+    return Reply((f"{session.side_word(session.side).capitalize()}: {_worth(here)}", *lines))
+
+
+def _worth(words: Sequence[str]) -> str:
+    """A value as people say it: `win in 7`, `loss in 4`, `win by repetition`, `draw`."""
+    if words[0] not in ("win", "loss"):
+        return "open, the history decides" if words[0] == "open" else words[0]
+    return f"{words[0]} by repetition" if words[1] == "repetition" else f"{words[0]} in {words[1]}"
 
 
 async def pv(c: Controller, rest: str) -> Reply:

@@ -1,0 +1,63 @@
+"""What tables say of a position: the value of every move, those that keep it, a best line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..games.base_position import Position
+from ..sides import Side
+from ..squares import move_name
+from .table import Value
+
+FAR = 1 << 14
+"""More plies than any win takes."""
+
+Ask = Callable[[Position], Value]
+"""The value of a position; ValueError where nobody knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveValue:
+    """A move and what it leads to, counted from after it; whether it is as good as any."""
+
+    move: int
+    value: Value
+    best: bool
+
+    @property
+    def text(self) -> str:
+        return f"{move_name(self.move)}  {self.value.text}"
+
+
+def moves(ask: Ask, position: Position) -> tuple[MoveValue, ...]:
+    """Every legal move with its value, the best first: sooner wins, then draws, then later losses."""
+    values = [(move, ask(position.play(move))) for move in position.legal_moves()]
+    side = position.side
+    best = max((_rank(value, side) for _, value in values), default=0)
+    found = [MoveValue(move, value, _rank(value, side) == best) for move, value in values]
+    return tuple(sorted(found, key=lambda each: -_rank(each.value, side)))
+
+
+def _rank(value: Value, side: Side) -> int:
+    """How much a player likes a value: the higher the better."""
+    if value.winner is None:
+        return 0
+    ahead = 2 * FAR - (FAR if value.plies is None else value.plies)
+    return ahead if value.winner is side else -ahead
+
+
+def keeping(ask: Ask, position: Position) -> tuple[int, ...]:
+    """The moves after which the winner is who he was before, whatever the distance."""
+    now = ask(position).winner
+    return tuple(move for move in position.legal_moves() if ask(position.play(move)).winner is now)
+
+
+def best_line(ask: Ask, position: Position) -> tuple[int, ...]:
+    """The shortest win against the longest defence, the first of equal moves; empty where nobody can force an end."""
+    line = []
+    while position.outcome is None and ask(position).plies is not None:
+        move = moves(ask, position)[0].move
+        line.append(move)
+        position = position.play(move)
+    return tuple(line)
