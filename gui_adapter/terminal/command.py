@@ -362,7 +362,7 @@ async def _full_screen(controller: Controller, first: str | None) -> int:
     async def begin() -> None:
         """Behind the first screen, which needs the processor for itself."""
         await asyncio.sleep(FIRST_SCREEN)
-        controller.start()
+        controller.start(held=first is not None)
         if first is not None:
             await controller.begin_with(first)
 
@@ -386,7 +386,7 @@ async def _screenshot(
 ) -> int:
     """The screen as a file; the rules are waited for, the engines are not."""
     controller.session.paused = True
-    controller.start()
+    controller.start(held=first is not None)
     try:
         if first is not None:
             await controller.begin_with(first)

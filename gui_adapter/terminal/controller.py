@@ -68,6 +68,7 @@ class Controller:
         self.on_change = self.events.on_change
         self._held: deque[Event] = deque()
         """Lines that wait for the rules."""
+        self._held_back = False
         self._question: tuple[str, Callable[[], Awaitable[Reply]]] | None = None
         self._view: View | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -121,8 +122,12 @@ class Controller:
             waiting=self.waiting is not None,
         )
 
-    def start(self) -> None:
-        """Begin to work, and to load the rules; the first board can be shown before."""
+    def start(self, *, held: bool = False) -> None:
+        """Begin to work, and to load the rules; the first board can be shown before.
+
+        `held`: the game that is played comes with `begin_with`, and until then nobody moves.
+        """
+        self._held_back = held
         self._tasks += [
             asyncio.ensure_future(self._load()),
             self.events.start(self._look, self.warn_of_files),
@@ -289,7 +294,7 @@ class Controller:
             return
 
         async def ready() -> None:
-            await self.session.open()
+            await self.session.open(held=self._held_back)
             await self._release()
 
         self.events.post(ready)

@@ -302,10 +302,11 @@ class GameSession:
         root = self.game.root
         root.facts = await self.rules.facts(self.variant, self.game.start, ())
 
-    async def open(self) -> None:
-        """The rules are there: the game may begin."""
+    async def open(self, *, held: bool = False) -> None:
+        """The rules are there: the game may begin. One that is `held` waits for another to be taken up."""
         self.ready = True
-        await self._arrive()
+        if not held:
+            await self._arrive()
 
     # Players and clock
 

@@ -75,7 +75,7 @@ class Repl:
         if controller.waiting is not None:
             waiting = "An unfinished game is saved: `continue` resumes it."
             self._print([("class:news", waiting), NEW_LINE])
-        controller.start()
+        controller.start(held=self._first is not None)
         try:
             if self._first is not None:
                 await self._carry_out(self._first, self._controller.begin_with)

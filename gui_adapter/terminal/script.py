@@ -48,7 +48,7 @@ class Script:
         written, 1 after an interruption."""
         controller = self._controller
         controller.on_change(self._flush)
-        controller.start()
+        controller.start(held=first is not None)
         work = asyncio.ensure_future(self._lines(first))
         self._catch_signals(work)
         try:
@@ -82,7 +82,8 @@ class Script:
 
     async def _carry_out(self, line: str, *, beginning: bool = False) -> None:
         controller = self._controller
-        if line.split()[:1] and line.split(maxsplit=1)[0].lower() not in AT_ONCE:
+        # What it begins with is not waited for: no engine shall move before.
+        if not beginning and line.split()[:1] and line.split(maxsplit=1)[0].lower() not in AT_ONCE:
             await controller.settled()
         reply = await (controller.begin_with if beginning else controller.submit)(line)
         self._failed = self._failed or reply.failed

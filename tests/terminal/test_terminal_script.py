@@ -246,6 +246,20 @@ def test_no_engine_outlives_the_game(
     assert "  1. b4b2  " in again.stdout
 
 
+def test_no_engine_moves_before_the_game_that_is_loaded(home: dict[str, str], tmp_path: Path) -> None:
+    """Two engines used to play the game of the fresh board to its end, and then the file was loaded."""
+    game = tmp_path / "game.tafl"
+    game.write_text('[Variant "brandubh"]\n\n1. a4a2 *\n')
+    engine = parrot("at=99", moves=("b4b2", "d3a3"))
+    done = play(
+        home, "--variant", "brandubh", "--load", str(game), "--side", "none", "--engine", engine, lines="history\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Parrot" not in done.stdout
+    assert done.stdout.splitlines()[0].startswith("Loaded: ")
+    assert done.stdout.splitlines()[-1] == "  1. a4a2*"
+
+
 @pytest.mark.parametrize("way", ["pipe", "script"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_is_told_to_end_waits_for_no_further_line(
