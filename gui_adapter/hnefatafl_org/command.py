@@ -54,6 +54,8 @@ def main(argv: list[str]) -> int:
     """0 the games were played, 1 interrupted, 2 called wrongly, 3 the server failed or refused, 4 our engine failed."""
     options = _parser()
     arguments = options.parse_args(argv)
+    if arguments.join:
+        adapter.refuse_idle(options, argv, "--join", dict.fromkeys(("role", "clock", "rated"), ("offers",)))
     settings = _settings(options, arguments)
     account = _account(options, arguments)
     return adapter.run(options, arguments, lambda traffic: _play(arguments, account, settings, traffic))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from hnefi.engine.wording import shorten
@@ -42,7 +43,7 @@ def main(argv: list[str]) -> int:
     """0 ended as intended, 1 interrupted, 2 called wrongly, 3 the other side failed, 4 our engine failed."""
     options = _parser()
     arguments = options.parse_args(argv)
-    _check(options, arguments)
+    _check(options, arguments, argv)
     work = _wrap if arguments.wrap else _connect if arguments.connect else _face
     return adapter.run(options, arguments, lambda traffic: work(arguments, traffic))
 
@@ -78,20 +79,22 @@ def _parser() -> Parser:
     return options
 
 
-PLAYING: Final = ("engine", "player", "option", "movetime")
-WRAPPING: Final = ("name", "address")
+USES: Final = {
+    **dict.fromkeys(("engine", "player", "option", "movetime"), ("", "--connect")),
+    "wait": ("--connect",),
+    "name": ("--wrap",),
+    "address": ("--wrap with {host} in its command",),
+}
+"""What flags are for."""
 
 
-def _check(options: Parser, arguments: argparse.Namespace) -> None:
+def _check(options: Parser, arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     """Make values of the words; ends the program with a sentence where they do not fit each other."""
     if arguments.wrap is not None and arguments.connect is not None:
         options.error("--wrap and --connect: expected one of them")
     chosen = "--wrap" if arguments.wrap is not None else "--connect" if arguments.connect is not None else ""
-    others = (*PLAYING, "wait") if chosen == "--wrap" else WRAPPING if chosen else (*WRAPPING, "wait")
-    for flag in others:
-        if getattr(arguments, flag):
-            of = "--wrap" if flag in WRAPPING else "playing" if chosen else "--connect"
-            options.error(f"--{flag}{' with ' * bool(chosen)}{chosen}: expected it only for {of}")
+    uses = {**USES, "address": ("--wrap",)} if "{host}" in (arguments.wrap or "") else USES
+    adapter.refuse_idle(options, argv, chosen, uses)
     arguments.variant = _variant(options, arguments)
     arguments.wrap = adapter.words(options, "--wrap", arguments.wrap)
     if arguments.connect is not None:

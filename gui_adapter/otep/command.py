@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -41,7 +42,7 @@ def main(argv: list[str]) -> int:
     """0 the host said goodbye, 1 interrupted, 2 called wrongly, 3 the other side failed, 4 our engine failed."""
     options = _parser()
     arguments = options.parse_args(argv)
-    _check(options, arguments)
+    _check(options, arguments, argv)
     if arguments.write_ini is not None:
         from .settings import write_ini
 
@@ -105,14 +106,24 @@ def _parser() -> Parser:
     return options
 
 
-def _check(options: Parser, arguments: argparse.Namespace) -> None:
+USES: Final = {
+    **dict.fromkeys(("engine", "player", "option", "movetime", "otn"), ("", "--write-ini")),
+    "settings": ("",),
+    **dict.fromkeys(("name", "fresh", "own_clock"), ("--wrap",)),
+    "force": ("--write-ini",),
+    "trace": ("", "--wrap"),
+}
+"""What flags are for."""
+
+
+def _check(options: Parser, arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     """Make values of the words; ends the program with a sentence where they do not fit each other."""
     if arguments.wrap is not None and arguments.write_ini is not None:
         options.error("--wrap and --write-ini: expected one of them")
-    playing = ("engine", "player", "option", "movetime", "otn", "settings")
-    given = [key for key in playing if getattr(arguments, key) is not None]
-    if arguments.wrap is not None and given:
-        options.error(f"--wrap with --{given[0]}: expected the flags of wrapping only")
+    kind = (
+        "--wrap" if arguments.wrap is not None else "--write-ini" if arguments.write_ini is not None else ""
+    )
+    adapter.refuse_idle(options, argv, kind, USES)
     arguments.wrap = adapter.words(options, "--wrap", arguments.wrap)
     _check_values(options, arguments, "--")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hnefi.engine.sides import Side
@@ -51,7 +51,7 @@ def main(argv: list[str]) -> int:
     engine failed."""
     options = _parser()
     arguments = options.parse_args(argv)
-    _check(options, arguments)
+    _check(options, arguments, argv)
     work = next((part for flag, part in PARTS.items() if getattr(arguments, flag)), _play)
     return adapter.run(options, arguments, lambda traffic: work(arguments, traffic))
 
@@ -99,11 +99,23 @@ def _parser() -> Parser:
     return options
 
 
-def _check(options: Parser, arguments: argparse.Namespace) -> None:
+USES: Final = {
+    **dict.fromkeys(
+        ("side", "host", "name", "reserve", "wait", "movetime", "engine", "player", "option"), ("",)
+    ),
+    **dict.fromkeys(("games", "tolerate", "bind"), ("--serve",)),
+    "start": ("--serve", "--wrap", "--check"),
+    "address": ("--wrap", "--check"),
+}
+"""What flags are for."""
+
+
+def _check(options: Parser, arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     """Make values of the words; ends the program with a sentence where they do not fit each other."""
     kinds = [flag for flag in PARTS if getattr(arguments, flag) not in (None, False)]
     if len(kinds) > 1:
         options.error(f"--{kinds[0]} and --{kinds[1]}: expected one of them")
+    adapter.refuse_idle(options, argv, f"--{kinds[0]}" if kinds else "", USES)
     words = arguments.words
     if kinds and words:
         options.error(f"{shorten(words[0])} with --{kinds[0]}: expected flags only")

@@ -9,7 +9,7 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,23 @@ def add_flags(options: argparse.ArgumentParser, traced: str) -> None:
     keeping.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default info"
     )
+
+
+def refuse_idle(
+    options: argparse.ArgumentParser, argv: Sequence[str], kind: str, uses: Mapping[str, Sequence[str]]
+) -> None:
+    """End the program with a sentence where a flag was given that means nothing: whoever gave it expects something.
+
+    `kind` is the flag that says what to be, empty for a player; `uses` has the kinds for which a flag is.
+    """
+    # Parsed anew, because the value of a flag does not tell whether it was given.
+    seen = argparse.Namespace(**dict.fromkeys(vars(options.parse_args(argv))))
+    options.parse_args(argv, seen)
+    for name, kinds in uses.items():
+        if getattr(seen, name) is not None and kind not in kinds:
+            flag = f"--{name.replace('_', '-')}"
+            where = " or ".join(one or "playing" for one in kinds)
+            options.error(f"{flag}{' with ' * bool(kind)}{kind}: expected it only for {where}")
 
 
 def words(options: argparse.ArgumentParser, flag: str, text: str | None) -> tuple[str, ...]:

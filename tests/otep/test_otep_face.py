@@ -545,7 +545,7 @@ REFUSED = {
     ("--option", "Hash"): "--option 'Hash': expected NAME=VALUE",
     ("--engine", "x", "--player", "y"): "--engine and --player: expected one of them",
     ("--engine", "'x"): "expected a program and its arguments",
-    ("--wrap", "x", "--movetime", "5"): "--wrap with --movetime",
+    ("--wrap", "x", "--movetime", "5"): "--movetime with --wrap",
     ("--settings", "/nowhere"): "expected a TOML file",
 }
 

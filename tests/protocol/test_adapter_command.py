@@ -76,6 +76,29 @@ def test_an_option_that_our_engine_does_not_take(
     assert "--option 'Threads=0': expected 1 to 256" in said
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "expected"),
+    [
+        ("tablut", "--serve --wait 3", "--wait with --serve: expected it only for playing"),
+        ("tablut", "--serve --name hnefi", "--name with --serve: expected it only for playing"),
+        ("tablut", "White --games 1", "--games: expected it only for --serve"),
+        ("tablut", "White --start 60", "--start: expected it only for --serve or --wrap or --check"),
+        ("otep", "--force", "--force: expected it only for --write-ini"),
+        ("otep", "--wrap sh --otn intended", "--otn with --wrap: expected it only for playing or --write-ini"),
+        ("otep", "--fresh", "--fresh: expected it only for --wrap"),
+        ("htp", "--wait 1", "--wait: expected it only for --connect"),
+        ("htp", "--wrap sh --movetime 5", "--movetime with --wrap: expected it only for playing or --connect"),
+        ("htp", "--connect h --name x", "--name with --connect: expected it only for --wrap"),
+        ("hnefatafl_org", "--user ai-x --join 1 --rated", "--rated with --join: expected it only for offers"),
+    ],
+)  # fmt: skip
+def test_a_flag_that_means_nothing_here(
+    capsys: pytest.CaptureFixture[str], name: str, words: str, expected: str
+) -> None:
+    """Also one that is given the value it has without it."""
+    assert expected in refused(capsys, name, *words.split())
+
+
 def test_what_is_told_is_ascii(capsys: pytest.CaptureFixture[str]) -> None:
     """Foreign text may contain what a terminal obeys, turns round or cannot show."""
     adapter.tell("Þór \x9b1m\u202e")

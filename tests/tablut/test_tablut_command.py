@@ -74,7 +74,7 @@ def test_wrong_words_get_a_sentence(capsys: pytest.CaptureFixture[str], words: s
 def test_the_side_in_any_spelling(words: str) -> None:
     options = command._parser()
     arguments = options.parse_args(shlex.split(words))
-    command._check(options, arguments)
+    command._check(options, arguments, shlex.split(words))
     assert (arguments.side, arguments.seconds) == (command.Side.DEFENDERS, 60)
 
 

@@ -252,7 +252,16 @@ def test_no_engine_moves_before_the_game_that_is_loaded(home: dict[str, str], tm
     game.write_text('[Variant "brandubh"]\n\n1. a4a2 *\n')
     engine = parrot("at=99", moves=("b4b2", "d3a3"))
     done = play(
-        home, "--variant", "brandubh", "--load", str(game), "--side", "none", "--engine", engine, lines="history\n"
+        home,
+        "--variant",
+        "brandubh",
+        "--load",
+        str(game),
+        "--side",
+        "none",
+        "--engine",
+        engine,
+        lines="history\n",
     )
     assert done.returncode == 0, done.stderr
     assert "Parrot" not in done.stdout
