@@ -18,8 +18,7 @@ from ..compile.jit import inline, kernel
 from ..games.interface import bind, bind_otherwise
 from ..games.tafl.codes import ATTACKERS, DEFENDERS
 from ..games.tafl.state import TAFL
-from .index import INDEX, rank, sets_of
-from .readings import MOST_MEN
+from .numbering import INDEX, MOST_MEN, rank, sets_of
 
 NOTHING, WON_BY_ATTACKERS, WON_BY_DEFENDERS, DRAWN, ENDLESS_BY_ATTACKERS, ENDLESS_BY_DEFENDERS = range(6)
 """Kinds of answers: wins in so many plies, draws, and wins by repetition, of which nobody knows the length."""

@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..games.tafl.variant import Variant
-
-LARGEST = 7
-"""The largest board that is numbered: its squares fit into a word of bits."""
-MOST_MEN = 15
-"""Of one side."""
+from .numbering import LARGEST, MOST_MEN
 
 Endless = Literal["draw", "attackers", "defenders", "open"]
 """What a position is worth in which neither side can force an end: a draw, a win, or what the history decides."""

@@ -36,7 +36,7 @@ from ..games.tafl.make import make, undo
 from ..games.tafl.movegen import DIRECTIONS, can_reach
 from ..games.tafl.setup import standing_outcome
 from ..squares import TARGET
-from .index import canonical_number, image_set, is_canonical, place, rank, sets_of, unrank
+from .numbering import canonical_number, image_set, is_canonical, place, rank, sets_of, unrank
 
 DECIDED = 1 << 15
 WON_BY = 14

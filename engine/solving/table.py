@@ -39,7 +39,8 @@ from ..games.tafl.variant import Variant
 from ..regular import open_regular, replaceable
 from ..sides import Side
 from ..wording import shorten
-from .readings import ENDLESS, LARGEST, MOST_MEN, Endless, Reading
+from .numbering import LARGEST, MOST_MEN
+from .readings import ENDLESS, Endless, Reading
 
 if TYPE_CHECKING:
     from ..games.base_position import Position

@@ -114,8 +114,11 @@ def layout(types: dict[str, Any]) -> str:
         lines.append("typedef struct {")
         for key, kind, _ in fields:
             scalar, shape = kind.subdtype or (kind, ())
+            # A record within a record is what only kernels look at: bytes of the same place and size.
+            word = f"_Alignas({scalar.alignment}) uint8_t" if scalar.names else C_TYPES[scalar.str[1:]]
+            shape += (scalar.itemsize,) * bool(scalar.names)
             lengths = "".join(f"[{length}]" for length in shape)
-            lines.append(f"    {C_TYPES[scalar.str[1:]]} {key}{lengths};")
+            lines.append(f"    {word} {key}{lengths};")
         lines.append(f"}} {name};")
         lines += [
             f'_Static_assert(offsetof({name}, {key}) == {offset}, "{key}");' for key, _, offset in fields
