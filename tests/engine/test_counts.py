@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hnefi.engine.games.tafl import variant
+from hnefi.protocol.hosts.puzzles.suite import SHIPPED, read
 from hnefi.tools import variants
-from hnefi.tools.tactics.suite import SHIPPED, read
 
 ROOT = Path(__file__).resolve().parents[2]
 

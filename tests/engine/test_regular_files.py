@@ -16,12 +16,12 @@ from hnefi.engine.records import corpus
 from hnefi.engine.regular import open_regular, read_regular
 from hnefi.gui_adapter.terminal import saving, settings
 from hnefi.protocol.hosts import journal
+from hnefi.protocol.hosts.puzzles import suite
 from hnefi.tools import convert
 from hnefi.tools.analyze import store
 from hnefi.tools.arena import fingerprint, openings, option_reader, oracle
 from hnefi.tools.evolve import folder
 from hnefi.tools.ladder import ladder
-from hnefi.tools.tactics import suite
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="FIFOs and devices with names")
 

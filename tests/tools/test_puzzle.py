@@ -15,13 +15,14 @@ from hnefi.engine.games import find
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.solving.proof import Prover
 from hnefi.engine.squares import move_name
-from hnefi.tools.common.glicko import LEAST, Rating, expected, updated
-from hnefi.tools.tactics import exercise as exercises
-from hnefi.tools.tactics import puzzle, scores
-from hnefi.tools.tactics.exercise import Exercise, theme, usable
+from hnefi.protocol.hosts.puzzles import exercise as exercises
+from hnefi.protocol.hosts.puzzles import scores
+from hnefi.protocol.hosts.puzzles.exercise import Exercise, theme, usable
+from hnefi.protocol.hosts.puzzles.glicko import LEAST, Rating, expected, updated
+from hnefi.protocol.hosts.puzzles.scores import Scores, ScoresError
+from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, SuiteError, read
+from hnefi.tools.tactics import puzzle
 from hnefi.tools.tactics.puzzle import Desk
-from hnefi.tools.tactics.scores import Scores, ScoresError
-from hnefi.tools.tactics.suite import SHIPPED, Entry, SuiteError, read
 
 SUITE = [entry for entry in read(SHIPPED) if entry.variant == "brandubh" and usable(entry)]
 
@@ -315,7 +316,7 @@ def test_two_at_once_lose_no_result(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_many_processes_lose_no_result(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from hnefi.tools.tactics import scores, suite\n"
+        "import sys; from pathlib import Path; from hnefi.protocol.hosts.puzzles import scores, suite\n"
         "known = scores.load(Path(sys.argv[1])); entry = suite.read(suite.SHIPPED)[int(sys.argv[2])]\n"
         "for _ in range(20): known.take(entry, True)"
     )

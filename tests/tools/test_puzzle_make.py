@@ -12,9 +12,9 @@ from hnefi.engine import games
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.solving.proof import Prover
 from hnefi.engine.squares import move_name
+from hnefi.protocol.hosts.puzzles.exercise import THEMES
+from hnefi.protocol.hosts.puzzles.suite import Entry, parse, read
 from hnefi.tools.tactics import make, puzzle
-from hnefi.tools.tactics.exercise import THEMES
-from hnefi.tools.tactics.suite import Entry, parse, read
 from hnefi.tools.tactics.themes import ENDS, passed, themes_of, threats
 from hnefi.tools.tactics.verify import Verifier
 

@@ -16,8 +16,8 @@ from hnefi.engine.games.base_position import Position
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.solving.proof import OutOfNodesError, Prover, memoryless
 from hnefi.engine.squares import move_name
+from hnefi.protocol.hosts.puzzles.suite import DIGITS, SHIPPED, Entry, SuiteError, parse, read, write
 from hnefi.tools.cli import main
-from hnefi.tools.tactics.suite import DIGITS, SHIPPED, Entry, SuiteError, parse, read, write
 from hnefi.tools.tactics.verify import Verifier
 
 SUITE = read(SHIPPED)

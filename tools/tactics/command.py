@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from hnefi.protocol.flags import Parser
 from hnefi.protocol.hosts.argument_types import setting
+from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, SuiteError, read, write
 
 from ..common.arguments import add_out, find_tafl_variant, let_interrupt_end_us, natural, parser, positive
-from .suite import SHIPPED, Entry, SuiteError, read, write
 
 if TYPE_CHECKING:
     from hnefi.engine.search.types import Limits

@@ -17,8 +17,7 @@ from hnefi.engine.records import corpus
 from hnefi.engine.records.replay import as_played
 from hnefi.engine.solving.proof import OutOfNodesError, Prover
 from hnefi.engine.squares import move_name
-
-from .suite import DIGITS, Entry
+from hnefi.protocol.hosts.puzzles.suite import DIGITS, Entry
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position

@@ -24,11 +24,11 @@ from hnefi.engine.regular import open_regular, read_regular
 from hnefi.engine.squares import move_name, origin
 from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts.exit_codes import DONE, STORAGE, USAGE
+from hnefi.protocol.hosts.puzzles.suite import DIGITS, SHIPPED, Entry, SuiteError, parse, read, text_of
 from hnefi.protocol.hosts.text_table import safe
 
 from ..common.arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, parser, positive
 from ..common.live import Live, duration
-from .suite import DIGITS, SHIPPED, Entry, SuiteError, parse, read, text_of
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position

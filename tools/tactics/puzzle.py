@@ -9,18 +9,18 @@ from typing import IO, TYPE_CHECKING, Final
 
 from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol.hosts.exit_codes import code_of
+from hnefi.protocol.hosts.puzzles import scores as score_files
+from hnefi.protocol.hosts.puzzles.exercise import THEMES, themes, usable
+from hnefi.protocol.hosts.puzzles.scores import Scores, ScoresError
+from hnefi.protocol.hosts.puzzles.sitting import Sitting
+from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, SuiteError, read
 from hnefi.protocol.hosts.text_table import encodable, safe
 
 from ..common.arguments import let_interrupt_end_us, parser, positive
-from . import scores as score_files
-from .exercise import THEMES, themes, usable
-from .scores import Scores, ScoresError
-from .suite import DIGITS, SHIPPED, Entry, SuiteError, read
 
 if TYPE_CHECKING:
     from hnefi.engine.solving.proof import Prover
-
-    from .exercise import Exercise
+    from hnefi.protocol.hosts.puzzles.exercise import Exercise
 
 LINE_LIMIT: Final = 4096
 WORDS: Final = {
@@ -117,27 +117,24 @@ class Desk:
 
     def __init__(self, entries: Sequence[Entry], scores: Scores, source: IO[bytes]) -> None:
         self._entries = list(entries)
-        self._scores = scores
+        self._sitting = Sitting(scores)
         self._source = source
         self._asks = source.isatty()
-        self._shown: set[str] = set()
         self._provers: dict[str, Prover] = {}
         self._exercise: Exercise | None = None
-        self._open = False
-        """Whether the puzzle that is shown has no result yet."""
         self._done = False
         self._hinted = False
 
     def run(self, first: Entry | None = None) -> int:
         """Go through lines until the last one or `quit`."""
-        self._show(first or self._choose())
+        self._show(first or self._sitting.choose(self._entries))
         for line in self._lines():
             word = line.strip()
             if not word or word.startswith("#"):
                 continue
             if self._answer(word):
                 break
-        self._say(self._scores.words())
+        self._say(self._sitting.scores.words())
         return 0
 
     def _lines(self) -> Iterator[str]:
@@ -157,46 +154,21 @@ class Desk:
 
     # Which puzzle
 
-    def _choose(self) -> Entry:
-        """What was tried least and not in this sitting, then what is nearest to the player's rating."""
-        fresh = [entry for entry in self._entries if entry.id not in self._shown]
-        if not fresh:
-            self._shown.clear()
-            fresh = self._entries
-        mine = self._scores.player.value
-
-        def order(entry: Entry) -> tuple[int, float, str]:
-            return (
-                self._scores.tries.get(entry.id, 0),
-                abs(self._scores.puzzle(entry).value - mine),
-                entry.id,
-            )
-
-        return min(fresh, key=order)
-
     def _show(self, entry: Entry) -> None:
-        from .exercise import Exercise
+        from hnefi.protocol.hosts.puzzles.exercise import Exercise
 
-        self._shown.add(entry.id)
+        self._sitting.show(entry)
         self._exercise = Exercise(entry, self._prover(entry))
-        self._open, self._done, self._hinted = True, False, False
-        rating = self._scores.puzzle(entry)
+        self._done = self._hinted = False
+        rating = self._sitting.scores.puzzle(entry)
         self._say("", f"{entry.id} ({entry.variant}, rated {rating.value:.0f}): {self._exercise.task}")
         self._board()
 
     def _prover(self, entry: Entry) -> Prover:
-        from hnefi.engine.games.base_variant import VariantError
-        from hnefi.engine.games.tafl.variant import find
-        from hnefi.engine.solving.proof import Prover
+        from hnefi.protocol.hosts.puzzles.exercise import prover_of
 
         if entry.variant not in self._provers:
-            try:
-                variant = find(entry.variant)
-            except VariantError as error:
-                raise SuiteError(f"{entry.id}: {error}") from None
-            if variant.hash[:DIGITS] != entry.rules:
-                raise SuiteError(f"{entry.id}: {variant.name} has other rules now: the proof means nothing")
-            self._provers[entry.variant] = Prover(variant)
+            self._provers[entry.variant] = prover_of(entry)
         return self._provers[entry.variant]
 
     def _board(self) -> None:
@@ -230,7 +202,7 @@ class Desk:
             self._say("Try another move, or `hint`, `solution`, `next`.")
         elif answer.solved:
             self._done = True
-            self._say("Solved." if self._open else "Solved, with help.")
+            self._say("Solved." if self._sitting.open else "Solved, with help.")
             self._result(True)
         else:
             self._hinted = False
@@ -241,13 +213,13 @@ class Desk:
         if word == "quit":
             return True
         if word == "next":
-            self._show(self._choose())
+            self._show(self._sitting.choose(self._entries))
         elif word == "help":
             self._say(*(f"  {name:9} {does}" for name, does in WORDS.items()))
         elif word == "board":
             self._board()
         elif word == "score":
-            self._say(self._scores.words())
+            self._say(self._sitting.scores.words())
         elif word == "retry":
             exercise.restart()
             self._done = self._hinted = False
@@ -267,11 +239,6 @@ class Desk:
 
     def _result(self, solved: bool) -> None:
         """The first result of a puzzle that is shown counts."""
-        if not self._open:
-            return
-        self._open = False
-        assert self._exercise is not None
-        before = self._scores.player.value
-        self._scores.take(self._exercise.entry, solved)
-        change = self._scores.player.value - before
-        self._say(f"Your rating: {self._scores.player} ({change:+.0f}).")
+        change = self._sitting.result(solved)
+        if change is not None:
+            self._say(f"Your rating: {self._sitting.scores.player} ({change:+.0f}).")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from hnefi.engine.search.types import Limits
 from hnefi.protocol.client import Engine
+from hnefi.protocol.hosts.puzzles.suite import Entry
 
 from ..common import compiling
-from .suite import Entry
 
 
 @dataclass(frozen=True, slots=True)

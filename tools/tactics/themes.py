@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from hnefi.engine.solving.proof import OutOfNodesError
 from hnefi.engine.squares import origin
-
-from .exercise import Exercise
-from .suite import Entry
+from hnefi.protocol.hosts.puzzles.exercise import Exercise
+from hnefi.protocol.hosts.puzzles.suite import Entry
 
 if TYPE_CHECKING:
     from hnefi.engine.solving.proof import Prover

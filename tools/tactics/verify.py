@@ -16,8 +16,7 @@ from hnefi.engine import evaluators, games
 from hnefi.engine.search import minimax
 from hnefi.engine.solving.proof import OutOfNodesError, Prover
 from hnefi.engine.squares import move_name
-
-from .suite import DIGITS, Entry
+from hnefi.protocol.hosts.puzzles.suite import DIGITS, Entry
 
 if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from hnefi.engine import durable
 from hnefi.engine.regular import read_regular
-from hnefi.protocol.hosts.journal import data_folder
 
-from ..common.glicko import Rating, updated
+from ..journal import data_folder
+from .glicko import Rating, updated
 from .suite import Entry
 
 FORMAT: Final = 1
@@ -60,7 +60,7 @@ class Scores:
                 self.player, self.solved, self.failed = there.player, there.solved, there.failed
                 self.puzzles, self.tries = there.puzzles, there.tries
                 self._count(entry, solved)
-                durable.put(self.path, self._text().encode())
+                durable.put(self.path, self.text().encode())
         except OSError as error:
             raise ScoresError(f"{self.path}: {error.strerror or error}: the score cannot be kept") from error
 
@@ -76,7 +76,8 @@ class Scores:
         """`rating 1523 ± 210: 7 solved, 2 not`."""
         return f"rating {self.player}: {self.solved} solved, {self.failed} not"
 
-    def _text(self) -> str:
+    def text(self) -> str:
+        """The file's text, which `read` understands."""
         document = {
             "format": FORMAT,
             "player": {**_plain(self.player), "solved": self.solved, "failed": self.failed},
@@ -94,9 +95,23 @@ def _plain(rating: Rating) -> dict[str, float]:
 
 def load(path: Path) -> Scores:
     """The scores in a file, none if it is not there; ScoresError if it is something else."""
+    try:
+        return read(read_regular(path), path)
+    except FileNotFoundError:
+        return Scores(path)
+    except OSError as error:
+        raise ScoresError(f"{path}: {error.strerror or error}: expected a file of scores") from None
+    except ValueError:
+        raise ScoresError(
+            f"{path}: expected the scores that hnefi puzzle has written; move the file away to begin anew"
+        ) from None
+
+
+def read(text: str | bytes, path: Path | None = None) -> Scores:
+    """The scores in a text, written down in `path` from now on; ValueError if they are none."""
     scores = Scores(path)
     try:
-        found = json.loads(read_regular(path))
+        found = json.loads(text)
         if found["format"] != FORMAT:
             raise ValueError(f"format {found['format']!r:.20}")
         player = found["player"]
@@ -105,14 +120,8 @@ def load(path: Path) -> Scores:
         for name, value in found["puzzles"].items():
             scores.puzzles[name] = _rating(value)
             scores.tries[name] = _count(value["tries"])
-    except FileNotFoundError:
-        return scores
-    except OSError as error:
-        raise ScoresError(f"{path}: {error.strerror or error}: expected a file of scores") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ScoresError(
-            f"{path}: expected the scores that hnefi puzzle has written; move the file away to begin anew"
-        ) from None
+        raise ValueError("expected scores of puzzles") from None
     return scores
 
 

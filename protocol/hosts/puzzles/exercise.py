@@ -13,9 +13,9 @@ from hnefi.engine.catalogue import GAMES
 from hnefi.engine.moves_text import format_move
 from hnefi.engine.records.record import sorted_squares
 from hnefi.engine.squares import move_name, name, origin
-from hnefi.protocol.hosts.assessment.values import Line, score_text
 
-from .suite import Entry
+from ..assessment.values import Line, score_text
+from .suite import DIGITS, Entry, SuiteError
 
 if TYPE_CHECKING:
     from hnefi.engine.solving.proof import Prover
@@ -61,13 +61,30 @@ def usable(entry: Entry) -> bool:
     return entry.kind in ("win", "only")
 
 
+def prover_of(entry: Entry) -> Prover:
+    """A prover for the variant of an entry; SuiteError if its rules are no longer those of the proof."""
+    from hnefi.engine.games.base_variant import VariantError
+    from hnefi.engine.games.tafl.variant import find
+    from hnefi.engine.solving.proof import Prover
+
+    try:
+        variant = find(entry.variant)
+    except VariantError as error:
+        raise SuiteError(f"{entry.id}: {error}") from None
+    if variant.hash[:DIGITS] != entry.rules:
+        raise SuiteError(f"{entry.id}: {variant.name} has other rules now: the proof means nothing")
+    return Prover(variant)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a move: whether it was right, whether it solved the exercise, and what to say."""
+    """What came of a move: whether it was right, whether it solved the exercise, what to say, and the `steps` to show:
+    each move, the answer to it included, with the position after it."""
 
     right: bool
     solved: bool
     text: str
+    steps: tuple[tuple[int, Any], ...] = ()
 
 
 class Exercise:
@@ -101,22 +118,23 @@ class Exercise:
         after = before.play(move)
         said = _long(move, after)
         if not self._is_right(move):
-            return Answer(False, False, self._refuted(said, after))
+            return self._refuted(said, move, after)
         if self.entry.kind == "only":
             self.position = after
-            return Answer(True, True, f"{said}: right, everything else loses.")
+            return Answer(True, True, f"{said}: right, everything else loses.", ((move, after),))
         slower = not self._prover.after(before.fen(), self.side, self._left - SLOWER, move)
         praise = f"{said}: right{', though there is a quicker win' if slower else ''}"
         self.position = after
         if self._over():
-            return Answer(True, True, f"{praise}: {self._end()}.")
+            return Answer(True, True, f"{praise}: {self._end()}.", ((move, after),))
         reply = self._defence(after)
         self.position = after.play(reply)
         self._left -= 2
+        steps = ((move, after), (reply, self.position))
         answer = f"{praise}. The {SIDES[1 - self.side]} answer {_long(reply, self.position)}"
         if self._over():
-            return Answer(True, True, f"{answer}: {self._end()}.")
-        return Answer(True, False, f"{answer}.")
+            return Answer(True, True, f"{answer}: {self._end()}.", steps)
+        return Answer(True, False, f"{answer}.", steps)
 
     def hint(self, more: bool) -> str:
         """The man that has to move; `more` tells the move."""
@@ -182,25 +200,29 @@ class Exercise:
         moves: tuple[int, ...] = position.legal_moves()
         return max(moves, key=plies)
 
-    def _refuted(self, said: str, after: Any) -> str:
+    def _refuted(self, said: str, move: int, after: Any) -> Answer:
         """What answers a wrong move."""
         other = 1 - self.side
         if after.outcome is not None:
             winner = after.outcome.winner
             how = "the game is drawn" if winner is None else f"the {SIDES[winner]} win"
-            return f"{said}: no, {how} ({after.outcome.reason.words})."
+            return Answer(
+                False, False, f"{said}: no, {how} ({after.outcome.reason.words}).", ((move, after),)
+            )
         if self.entry.kind == "only":
             plies = self._prover.shortest(after.fen(), other, self.entry.plies)
             if plies is not None:
                 reply = self._prover.winning(after.fen(), other, plies)[0]
-                own = (plies + 1) // 2
-                answer = _long(reply, after.play(reply))
-                return f"{said} loses: {answer}, and the {SIDES[other]} win in {own}."
+                answered = after.play(reply)
+                text = f"{said} loses: {_long(reply, answered)}, and the {SIDES[other]} win in {(plies + 1) // 2}."
+                return Answer(False, False, text, ((move, after), (reply, answered)))
         reply, line = _searched(after)
+        answered = after.play(reply)
         # The engine looks further than the exercise allows.
         verdict = "too slow" if line.proven < 0 else "no"
         score = score_text(line, other, SIDES)
-        return f"{said}: {verdict}. The {SIDES[other]} answer {_long(reply, after.play(reply))} ({score})."
+        text = f"{said}: {verdict}. The {SIDES[other]} answer {_long(reply, answered)} ({score})."
+        return Answer(False, False, text, ((move, after), (reply, answered)))
 
 
 def _long(move: int, after: Any) -> str:

@@ -1,0 +1,1 @@
+"""Proven positions as exercises with ratings, for `hnefi puzzle` and the pages of `hnefi web`."""
