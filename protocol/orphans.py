@@ -2,8 +2,8 @@
 
 A process that calls `setsid` is in no group that could be killed. On Linux this process can ask to become the parent of
 whatever is orphaned below it (a child subreaper, `adopting`), and knows its engines' descendants by a word in the
-environment in which they were started. Elsewhere, and where a descendant cleared its environment or this process is
-itself killed by SIGKILL, they live on.
+environment in which they were started. A second process (`guarded`) finds them by that word where this one is itself
+killed by SIGKILL. On other systems, and where a descendant cleared its environment, they live on.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -50,6 +51,25 @@ def adopting() -> Iterator[None]:
             _subreaper(False)
 
 
+@contextlib.contextmanager
+def guarded() -> Iterator[None]:
+    """As `adopting`, and what engines leave behind ends also where this process is killed by SIGKILL in the block."""
+    with adopting():
+        if not adopts():
+            yield
+            return
+        script = str(Path(__file__).with_name("guard.py"))
+        # Nothing of ours in its hands but the pipe whose end it waits for.
+        with subprocess.Popen(
+            [sys.executable, "-I", "-S", script, MARK, _marks()], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, cwd="/", start_new_session=True,
+        ) as guard:  # fmt: skip
+            try:
+                yield
+            finally:
+                guard.kill()
+
+
 def adopts() -> bool:
     """Whether orphans become our children now."""
     return _State.depth > 0
@@ -66,7 +86,12 @@ def _subreaper(on: bool) -> bool:
 
 def mark(number: int) -> str:
     """What the environment of our engine `number` says, and so that of all that it starts."""
-    return f"{os.environ.get(MARK, '')}/{os.getpid()}.{number}"
+    return f"{_marks()}{number}"
+
+
+def _marks() -> str:
+    """How the marks of all our engines begin."""
+    return f"{os.environ.get(MARK, '')}/{os.getpid()}."
 
 
 def end_orphans(started: Collection[int], marked: str = "", session: int = 0) -> None:

@@ -145,6 +145,8 @@ class Process:
             _widen(self._stdout)
         self._handle: int | None = None
         self.exit: Exit | None = None
+        self.received = 0
+        """Bytes that it has written to its standard output and that were read."""
         self.write_error: str | None = None
         _started.add(self)
 
@@ -318,6 +320,7 @@ class Process:
         if not chunk:
             self._close_output(stamp)
             return
+        self.received += len(chunk)
         lines = self._lines.feed(chunk)
         if lines:
             self._listener.on_lines(lines, stamp)

@@ -20,8 +20,10 @@ from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED, OURS_FAILED
 if TYPE_CHECKING:
     from hnefi.protocol.hosts import trace
 
-    from .connection import Account
-    from .play import Player, Settings
+    from .connection import Account, Connection
+    from .game import Settings
+    from .play import Player
+    from .thinking import Engines
 
 LOG = logging.getLogger("hnefi.hnefatafl_org")
 
@@ -129,8 +131,7 @@ def _settings(options: Parser, arguments: argparse.Namespace) -> Settings:
     from hnefi.engine.games.tafl.variant import find
     from hnefi.protocol.hosts.hnefatafl_org_notation import VARIANTS
 
-    from .game import SIDES, read_clock
-    from .play import Settings
+    from .game import SIDES, Settings, read_clock
 
     size = int(arguments.board)
     arguments.variant = VARIANTS[size]
@@ -183,46 +184,88 @@ def _account(options: Parser, arguments: argparse.Namespace) -> Account:
 async def _play(
     arguments: argparse.Namespace, account: Account, settings: Settings, traffic: trace.Trace | None
 ) -> int:
-    from hnefi.protocol.client import EngineError
-    from hnefi.protocol.hosts.rulebook import EngineSlot
-
     from .connection import Link, ServerError
-    from .play import Player
-    from .thinking import Engines
 
-    chooser = EngineSlot(arguments.engine, player=arguments.player, options=arguments.option, trace=traffic)
-    engines = Engines(EngineSlot(trace=traffic) if arguments.engine else chooser, chooser)
     link = Link(account, trace=traffic)
-    kept = adapter.games("hnefatafl-org", arguments)
-    player = Player(settings, engines, kept, adapter.tell, link.waits.ping)
-    # The login does not wait for the engine; offers and moves do, because a clock may run from then on.
-    starting = asyncio.ensure_future(engines.start(arguments.variant))
-    playing = asyncio.ensure_future(link.keep(player.use))
+    table = _Table(arguments, settings, link.waits.ping, traffic)
     try:
-        await asyncio.wait({starting, playing}, return_when=asyncio.FIRST_COMPLETED)
-        if not playing.done():
-            await starting
-        return await playing
+        return await link.keep(table.use)
     except ServerError as error:
-        player.leave(str(error))
+        table.leave(str(error))
         LOG.error("%s", error)
         return FAULTS
-    except EngineError as error:
-        _warn_of_game(player)
-        player.leave(f"our engine failed: {error}")
-        LOG.error("our engine failed: %s", error)
-        return OURS_FAILED
     except asyncio.CancelledError:
-        _warn_of_game(player)
-        player.leave("interrupted")
+        table.warn_of_game()
+        table.leave("interrupted")
         raise
     finally:
-        for task in (starting, playing):
-            task.cancel()
-        await asyncio.gather(starting, playing, return_exceptions=True)
-        await engines.close()
+        await table.close()
 
 
-def _warn_of_game(player: Player) -> None:
-    if player.playing:
-        LOG.warning("game %s goes on without us, and its clock: the same command plays on", player.playing)
+class _Table:
+    """The player and the engines. They are made when we are in, because importing them takes longer than a login."""
+
+    def __init__(
+        self, arguments: argparse.Namespace, settings: Settings, ping: float, traffic: trace.Trace | None
+    ) -> None:
+        self._arguments = arguments
+        self._settings = settings
+        self._ping = ping
+        self._traffic = traffic
+        self._player: Player | None = None
+        self._engines: Engines
+        self._starting: asyncio.Task[None]
+
+    async def use(self, connection: Connection) -> int:
+        """Play on a connection on which we are logged in; the exit code, or Lost, or ServerError."""
+        from hnefi.protocol.client import EngineError
+
+        if self._player is None:
+            self._player = self._open()
+        playing = asyncio.create_task(self._player.use(connection))
+        try:
+            # Offers and moves wait for the engines, because a clock may run from then on.
+            await asyncio.wait({self._starting, playing}, return_when=asyncio.FIRST_COMPLETED)
+            if not playing.done():
+                await self._starting
+            return await playing
+        except EngineError as error:
+            self.warn_of_game()
+            self.leave(f"our engine failed: {error}")
+            LOG.error("our engine failed: %s", error)
+            return OURS_FAILED
+        finally:
+            playing.cancel()
+            await asyncio.gather(playing, return_exceptions=True)
+
+    def _open(self) -> Player:
+        from hnefi.protocol.hosts.rulebook import EngineSlot
+
+        from .play import Player
+        from .thinking import Engines
+
+        given, traffic = self._arguments, self._traffic
+        chooser = EngineSlot(given.engine, player=given.player, options=given.option, trace=traffic)
+        self._engines = Engines(EngineSlot(trace=traffic) if given.engine else chooser, chooser)
+        self._starting = asyncio.create_task(self._engines.start(given.variant))
+        kept = adapter.games("hnefatafl-org", given)
+        return Player(self._settings, self._engines, kept, adapter.tell, self._ping)
+
+    def warn_of_game(self) -> None:
+        """Say that a game goes on without us, if one does."""
+        if self._player is not None and self._player.playing:
+            LOG.warning(
+                "game %s goes on without us, and its clock: the same command plays on", self._player.playing
+            )
+
+    def leave(self, why: str) -> None:
+        """The game that is being played is not played on by us."""
+        if self._player is not None:
+            self._player.leave(why)
+
+    async def close(self) -> None:
+        """End the engines."""
+        if self._player is not None:
+            self._starting.cancel()
+            await asyncio.gather(self._starting, return_exceptions=True)
+            await self._engines.close()

@@ -50,6 +50,21 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
+class Settings:
+    """What to play. `join` is the number of somebody else's offer; `movetime` is in milliseconds."""
+
+    user: str
+    role: Side = Side.ATTACKERS
+    size: int = 11
+    clock: Clock | None = None
+    rated: bool = False
+    games: int = 1
+    join: str = ""
+    even: bool = False
+    movetime: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Game:
     """A game as it stands. `clock` has what each side has left, in milliseconds at the time of the message."""
 

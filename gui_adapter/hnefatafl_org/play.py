@@ -20,7 +20,7 @@ from hnefi.protocol.hosts.hnefatafl_org_notation import NotationError, read_move
 from hnefi.protocol.hosts.journal import GameLog, Journal
 
 from .connection import Connection, Lost, ServerError
-from .game import RESULTS, ROLES, SIDES, Clock, Game, GameError, offer, read_game, side_after, thinking
+from .game import RESULTS, ROLES, SIDES, Game, GameError, Settings, offer, read_game, side_after, thinking
 from .thinking import Choice, Engines
 
 LOG = logging.getLogger("hnefi.hnefatafl_org")
@@ -36,21 +36,6 @@ OTHERS: Final = 64
 WORDS: Final = 100
 """Unknown words that are logged, once each."""
 NAME: Final = 40
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What to play. `join` is the number of somebody else's offer; `movetime` is in milliseconds."""
-
-    user: str
-    role: Side = Side.ATTACKERS
-    size: int = 11
-    clock: Clock | None = None
-    rated: bool = False
-    games: int = 1
-    join: str = ""
-    even: bool = False
-    movetime: int | None = None
 
 
 @dataclass(slots=True)

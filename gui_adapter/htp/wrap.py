@@ -45,6 +45,8 @@ GRACE: Final = 1.0
 """Seconds that an engine has to end by itself."""
 MERCY: Final = 0.4
 """Seconds from TERM to KILL."""
+TALK: Final = 16 * 1024 * 1024
+"""Bytes that an engine may print before it answers: one that prints more will never answer."""
 PLACES: Final = 20
 """So many loopback addresses are tried until one is free."""
 HOST: Final = "{host}"
@@ -93,6 +95,10 @@ class HtpEngine(Guest, Listener):
         self._shown: Line | None = None
         """What it knows of the game; None before a game has begun."""
         self._told = False
+        self._talk = 0
+        """Bytes since the last question."""
+        self._received = 0
+        """Bytes of the process that have been counted."""
 
     @property
     def variant(self) -> Variant:
@@ -192,6 +198,7 @@ class HtpEngine(Guest, Listener):
     # The process
 
     async def _launch(self, words: Sequence[str]) -> None:
+        self._received = 0
         try:
             self._process = await Process.start(words, self)
         except OSError as error:
@@ -216,6 +223,18 @@ class HtpEngine(Guest, Listener):
     def _tag(self) -> bytes:
         return self.name.encode("ascii", "replace") + b" "
 
+    def on_read(self) -> None:
+        """Something was read of what it prints, perhaps a part of a line that never ends."""
+        if self._process is not None:
+            self._talked(self._process.received - self._received)
+            self._received = self._process.received
+
+    def _talked(self, size: int) -> None:
+        """So many bytes have come from it."""
+        self._talk += size
+        if self._talk > TALK:
+            self._break(f"{self.name} printed {TALK >> 20} MiB without an answer")
+
     def on_closed(self) -> None:
         """It closed its output and lives on."""
 
@@ -237,6 +256,7 @@ class HtpEngine(Guest, Listener):
         """The first line after `line` that is `wanted`; GuestFailed."""
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._awaited = answer, wanted
+        self._talk = 0
         try:
             await self._send(line)
             async with asyncio.timeout(seconds):
@@ -399,6 +419,7 @@ class ConnectingEngine(HtpEngine):
         with contextlib.suppress(OSError):
             try:
                 while (line := await reader.readline()).endswith(b"\n"):
+                    self._talked(len(line))
                     self._heard(line.rstrip(b"\r\n"), time.monotonic())
             except ValueError:
                 why = f"sent a line of more than {say.LINE_LIMIT} bytes"

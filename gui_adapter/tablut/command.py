@@ -244,21 +244,19 @@ async def _wrap(arguments: argparse.Namespace, traffic: trace.Trace | None) -> i
 
 
 async def _try(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
-    from hnefi.protocol import orphans
     from hnefi.protocol.client import EngineError
 
     from .check import check
     from .rules import EngineSlot, Rules
 
     slot = EngineSlot(trace=traffic)
-    with orphans.adopting():
-        try:
-            return int(not await check(_bots(arguments, arguments.check), Rules(slot), adapter.tell, traffic))
-        except EngineError as error:
-            LOG.error("our engine failed: %s", error)
-            return OURS_FAILED
-        finally:
-            await slot.close()
+    try:
+        return int(not await check(_bots(arguments, arguments.check), Rules(slot), adapter.tell, traffic))
+    except EngineError as error:
+        LOG.error("our engine failed: %s", error)
+        return OURS_FAILED
+    finally:
+        await slot.close()
 
 
 def _bots(arguments: argparse.Namespace, words: tuple[str, ...]) -> Command:

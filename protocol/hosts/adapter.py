@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LIMIT = 1.9
 """Seconds that all may take to end: a foreign program has one of them to end by itself."""
+FOREIGN = ("engine", "wrap", "check")
+"""Arguments that name programs which are not ours."""
 
 
 def add_flags(options: argparse.ArgumentParser, traced: str) -> None:
@@ -84,9 +86,10 @@ def run(
 ) -> int:
     """Do the work until it is done or we are told to end; the exit code. It is handed the trace that was asked for.
 
-    Where standard input is read this does not return: the thread that reads may hang in a read that only its writer
-    could end.
+    A program that is not ours ends with us, with all that it has started. Where standard input is read this does not
+    return: the thread that reads may hang in a read that only its writer could end.
     """
+    from .. import orphans
     from .shutdown import Asked
     from .stdio import Diagnostics, Stdio
 
@@ -94,6 +97,8 @@ def run(
     Diagnostics.begin(options.prog, arguments.log_level)
     with ExitStack() as stack:
         traffic = trace.opened(options, arguments.trace, stack)
+        if any(getattr(arguments, name, None) for name in FOREIGN):
+            stack.enter_context(orphans.guarded())
         asked = Asked()
         asked.limit = limit
 
@@ -142,14 +147,12 @@ async def as_engine(
     guest: Guest, game: str, adapter: str, arguments: argparse.Namespace, traffic: trace.Trace | None
 ) -> int:
     """A foreign engine as one of ours on standard input and output; the exit code. Our rules begin with `game`."""
-    from .. import orphans
     from .guest import Front
     from .rulebook import EngineSlot
     from .stdio import Stdio
 
     slot = EngineSlot(game=game, trace=traffic)
-    with orphans.adopting():
-        try:
-            return await Front(guest, Stdio(traffic), slot, games(adapter, arguments)).run()
-        finally:
-            await slot.close()
+    try:
+        return await Front(guest, Stdio(traffic), slot, games(adapter, arguments)).run()
+    finally:
+        await slot.close()

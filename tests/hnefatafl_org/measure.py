@@ -19,7 +19,7 @@ from typing import Any
 
 from hnefatafl_org.double_server import GAMES, PASSWORD, USER, DoubleServer
 from leftover_processes import wait_until
-from measuring import Firsts, idle, spread
+from measuring import Firsts, Turns, idle
 
 FAULTY = Path(__file__).parents[1] / "support" / "fault_engine.py"
 GAME = ",".join(word.partition("x")[0] for word in GAMES["escape"].split()[:-1])
@@ -29,12 +29,11 @@ ENGINE = shlex.join([sys.executable, "-I", "-S", str(FAULTY), GAME])
 class Watched(DoubleServer):
     """Notes when it asks for a move, and when that comes. It accepts nobody's offer where `deaf`."""
 
-    def __init__(self, logins: Firsts, *, deaf: bool = False) -> None:
+    def __init__(self, logins: Firsts, turns: Turns, *, deaf: bool = False) -> None:
         self.deaf = deaf
         self.first = logins
+        self.turns = turns
         self.client = Future[tuple[int, float]]()
-        self.asked = 0.0
-        self.waits: list[float] = []
         super().__init__("escape", "attacker")
 
     def _log_in(self, line: str) -> bool:
@@ -53,11 +52,11 @@ class Watched(DoubleServer):
 
     def _send(self, *lines: str) -> None:
         if "generate_move" in lines[-1]:
-            self.asked = time.perf_counter()
+            self.turns.asked(self.client.result()[0])
         super()._send(*lines)
 
     def _take(self, words: list[str]) -> None:
-        self.waits.append(time.perf_counter() - self.asked)
+        self.turns.answered(self.client.result()[0])
         super()._take(words)
 
 
@@ -80,16 +79,16 @@ def main() -> None:
     options.add_argument("--games", type=int, default=10)
     options.add_argument("--idle", type=float, default=10.0)
     arguments = options.parse_args()
-    logins, waits = Firsts(), []
+    logins, turns = Firsts(), Turns()
     with tempfile.TemporaryDirectory() as name:
         for _ in range(arguments.games):
-            double = Watched(logins)
+            double = Watched(logins, turns)
             assert started(double, Path(name)).wait(120) == 0
-            waits += double.waits
             double.close()
+        print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         print("from the start to the login:", logins)
-        print("from generate_move to play, the question for the game included:", spread(waits))
-        double = Watched(logins, deaf=True)
+        print("from generate_move to play, the question for the game included:", turns)
+        double = Watched(logins, turns, deaf=True)
         process = started(double, Path(name))
         wait_until(lambda: any(line.startswith("new_game") for line in double.heard), 120)
         print("idle:", idle(process.pid, arguments.idle))

@@ -21,8 +21,8 @@ from hnefi.engine.search.types import Score
 from hnefi.engine.sides import Side
 from hnefi.gui_adapter.hnefatafl_org import connection as connection_module
 from hnefi.gui_adapter.hnefatafl_org.connection import Account, Connection, Link, Lost, ServerError, Waits
-from hnefi.gui_adapter.hnefatafl_org.game import Clock, read_game
-from hnefi.gui_adapter.hnefatafl_org.play import Match, Player, Settings
+from hnefi.gui_adapter.hnefatafl_org.game import Clock, Settings, read_game
+from hnefi.gui_adapter.hnefatafl_org.play import Match, Player
 from hnefi.gui_adapter.hnefatafl_org.thinking import Engines
 from hnefi.protocol.answers import InfoLine
 from hnefi.protocol.client import Answer, EngineError, Limits

@@ -11,6 +11,7 @@ MOVES are those of a whole game, with commas: it demands to be told no others.
   few        knows no `play`
   slow       answers after an hour only
   child      has a child in a session of its own, and does not listen to TERM
+  talk=N     prints without end in the place of its N-th answer
   illegal=N crash=N garbage=N refuse=N resign=N role=N    what is wrong with its N-th answer
 """
 
@@ -58,6 +59,8 @@ class Engine:
         role = self.role()
         if "slow" in self.quirks:
             time.sleep(3600)
+        while self.strikes("talk"):
+            print("is it d4 " * 6000, flush=True)
         if self.strikes("crash"):
             print("out of luck", file=sys.stderr, flush=True)
             sys.exit(7)

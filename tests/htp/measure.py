@@ -6,6 +6,7 @@ PYTHONPATH=tests/support python tests/htp/measure.py [--games 5] [--idle 10] [--
 from __future__ import annotations
 
 import argparse
+import os
 import socket
 import subprocess
 import tempfile
@@ -16,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from htp_parts import COPENHAGEN, bare, by_heart, double, free_address, start
-from measuring import Firsts, idle, memory, spread
+from measuring import Firsts, Turns, idle, memory, spread
 
 from hnefi.protocol.hosts.hnefatafl_org_notation import write_move
 
@@ -36,16 +37,14 @@ def running(*words: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.communicate()
 
 
-def ask(process: subprocess.Popen[bytes], line: str, beginning: bytes) -> float:
-    """Seconds until a line comes that begins so."""
+def ask(process: subprocess.Popen[bytes], line: str, beginning: bytes) -> None:
+    """Say a line and wait for one that begins so."""
     assert process.stdin is not None
     assert process.stdout is not None
-    began = time.perf_counter()
     process.stdin.write(line.encode() + b"\n")
     process.stdin.flush()
     while not process.stdout.readline().startswith(beginning):
         assert process.poll() is None
-    return time.perf_counter() - began
 
 
 def first_answers(folder: Path, starts: int) -> Firsts:
@@ -58,19 +57,22 @@ def first_answers(folder: Path, starts: int) -> Firsts:
     return found
 
 
-def as_engine(folder: Path) -> list[float]:
+def as_engine(folder: Path, turns: Turns) -> None:
     """A controller's waits, with an engine that answers at once."""
     with running(*by_heart(COPENHAGEN), folder=folder) as process:
         ask(process, "final_status", b"= ongoing")
-        return [ask(process, "generate_move", b"= play") for _ in MOVES]
+        for _ in MOVES:
+            turns.asked(process.pid)
+            ask(process, "generate_move", b"= play")
+            turns.answered(process.pid)
 
 
-def as_player(folder: Path) -> list[float]:
-    """A light server's waits."""
-    address, waits = free_address(), []
+def as_player(folder: Path, turns: Turns) -> None:
+    """A light server's waits, but the first, which is for the start of the engine."""
+    address = free_address()
     with (
         socket.create_server((address, 49152)) as listener,
-        running("--connect", address, *by_heart(COPENHAGEN), folder=folder),
+        running("--connect", address, *by_heart(COPENHAGEN), folder=folder) as process,
         listener.accept()[0].makefile("rwb") as link,
     ):
         for ply, move in enumerate(MOVES):
@@ -79,29 +81,29 @@ def as_player(folder: Path) -> list[float]:
                 link.flush()
             else:
                 time.sleep(PAUSE)
-                began = time.perf_counter()
+                turns.asked(process.pid)
                 link.write(b"generate_move attacker\n")
                 link.flush()
                 link.readline()
-                waits.append(time.perf_counter() - began)
-    return waits[1:]  # the first one waits for the engine
+                if ply:
+                    turns.answered(process.pid)
 
 
-def wrapped(folder: Path) -> list[float]:
+def wrapped(folder: Path, turns: Turns) -> None:
     """What `go` costs with an engine that answers at once."""
     with running("--wrap", double("stdio", COPENHAGEN), folder=folder) as process:
         ask(process, "uti\nisready", b"readyok")
-        return game(process)
+        game(process, turns)
 
 
-def game(process: subprocess.Popen[bytes]) -> list[float]:
-    """The seconds from each `go` to its answer; every answer is the game's, or the double has ended."""
-    waits = []
+def game(process: subprocess.Popen[bytes], turns: Turns) -> None:
+    """From each `go` to its answer; every answer is the game's, or the double has ended."""
     for ply in range(0, len(MOVES), 2):
         moves = f" moves {' '.join(MOVES[:ply])}" if ply else ""
         ask(process, f"position startpos{moves}\nisready", b"readyok")
-        waits.append(ask(process, "go movetime 100", f"bestmove {MOVES[ply]}".encode()))
-    return waits
+        turns.asked(process.pid)
+        ask(process, "go movetime 100", f"bestmove {MOVES[ply]}".encode())
+        turns.answered(process.pid)
 
 
 def at_once(folder: Path, games: int) -> None:
@@ -115,7 +117,9 @@ def at_once(folder: Path, games: int) -> None:
         print(f"{games} wrapped doubles ready after {time.monotonic() - began:.1f} s")
         began = time.monotonic()
         with ThreadPoolExecutor(games) as threads:
-            waits = [wait for found in threads.map(game, wraps) for wait in found]
+            played = [Turns() for _ in wraps]
+            list(threads.map(game, wraps, played))
+        waits = [wait for turns in played for wait in turns.taken]
         print(
             f"{games} games at once: {len(waits)} moves, no fault, {time.monotonic() - began:.1f} s, {spread(waits)}"
         )
@@ -135,10 +139,13 @@ def main() -> None:
         if arguments.at_once:
             at_once(folder, arguments.at_once)
             return
+        print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         print("first answer", first_answers(folder, 2 * arguments.games))
         for what in (as_engine, as_player, wrapped):
-            waits = [wait for _ in range(arguments.games) for wait in what(folder)]
-            print(what.__name__.replace("_", " "), spread(waits))
+            turns = Turns()
+            for _ in range(arguments.games):
+                what(folder, turns)
+            print(what.__name__.replace("_", " "), turns)
         with running(folder=folder) as process:
             ask(process, "final_status", b"= ongoing")
             print("idle:", idle(process.pid, arguments.idle), "without the engine")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import random
 import re
+import shlex
 import signal
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -399,3 +401,17 @@ def test_nothing_is_left_behind(tmp_path: Path, number: signal.Signals | None) -
     for stream in (process.stdin, process.stdout, process.stderr):
         assert stream is not None
         stream.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux finds what has left its group")
+def test_what_an_engine_has_started_ends_when_we_are_killed(tmp_path: Path) -> None:
+    mark = uuid.uuid4().hex
+    _, engine = by_heart(COPENHAGEN, f"gate={tmp_path / 'never'}")
+    engine = shlex.join(["sh", "-c", f"setsid sleep 3600 & exec {engine}"])
+    process = start("--engine", engine, folder=tmp_path, **{MARK: mark})
+    try:
+        wait_until(lambda: any("b'sleep" in line for line in marked(mark)))
+    finally:
+        process.kill()
+        process.communicate()
+    expect_nobody(mark)

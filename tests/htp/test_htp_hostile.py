@@ -23,7 +23,7 @@ STDIO = Far(
     ),
     # A line of the garbage begins with ?, the answer of an engine that has failed: it is read or not before we end.
     {
-        "garbage": EITHER, "bytes": LIVES, "overlong": LIVES, "endless": LIVES, "vanish": 3, "deaf": LIVES,
+        "garbage": EITHER, "bytes": LIVES, "overlong": LIVES, "endless": 3, "vanish": 3, "deaf": LIVES,
         "twice": LIVES, "flood": LIVES,
     },
     SAYS,

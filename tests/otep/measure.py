@@ -130,6 +130,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_DATA_HOME"] = folder
+        print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         face(arguments.starts, arguments.idle, Path(folder))
         wrap(arguments.starts, arguments.idle, Path(folder))
 

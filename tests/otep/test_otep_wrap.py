@@ -347,8 +347,7 @@ def test_nothing_is_left_behind(
     """The double has a child in a session of its own, and does not listen to TERM."""
     mark = uuid.uuid4().hex
     monkeypatch.setenv(MARK, mark)
-    quirks = ("stays",) if number == signal.SIGKILL else ("stays", "child")
-    engine = Wrapped(data, *quirks)
+    engine = Wrapped(data, "stays", "child")
     engine.ask(f"variant {VARIANT}")
     if searching:
         engine.send("go infinite")

@@ -29,6 +29,36 @@ def cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+def scheduled(pid: int) -> tuple[float, float]:
+    """Seconds that the threads of a process have had a processor, and that they were ready and waited for one."""
+    threads = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    return sum(int(had) for had, _, _ in threads) / 1e9, sum(int(waited) for _, waited, _ in threads) / 1e9
+
+
+class Turns:
+    """How long an adapter takes for its moves, and how much of a processor it uses for each: all the rest of its time
+    it waits, for others or for a processor."""
+
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+        self._used: list[float] = []
+        self._began = (0.0, 0.0)
+
+    def asked(self, pid: int) -> None:
+        """It is about to be asked for a move."""
+        self._began = scheduled(pid)[0], time.perf_counter()
+
+    def answered(self, pid: int) -> None:
+        """Its move has come."""
+        came = time.perf_counter()
+        used, began = self._began
+        self.taken.append(came - began)
+        self._used.append(scheduled(pid)[0] - used)
+
+    def __str__(self) -> str:
+        return f"{spread(self.taken)}, own CPU {spread(self._used)}"
+
+
 class Firsts:
     """How long processes took to meet their first duty, and what of it they only waited for a processor."""
 
@@ -40,9 +70,9 @@ class Firsts:
     def met(self, pid: int, seconds: float) -> None:
         """A process has met it, so long after its start."""
         self._taken.append(seconds)
-        threads = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
-        self._waited.append(sum(int(waited) for _, waited, _ in threads) / 1e9)
-        self._used.append(cpu(pid))
+        used, waited = scheduled(pid)
+        self._used.append(used)
+        self._waited.append(waited)
 
     def __str__(self) -> str:
         rest = [taken - waited for taken, waited in zip(self._taken, self._waited, strict=True)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import shlex
 import socket
@@ -18,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from measuring import Firsts, cpu, memory, spread
+from measuring import Firsts, cpu, memory, scheduled, spread
 from tablut_parts import DOUBLES, HNEFI, environment, free_address
 
 from hnefi.engine.sides import Side
@@ -92,10 +93,10 @@ async def client_delay(rules: Rules, folder: Path) -> None:
         if played.side == Side.DEFENDERS:
             taken.append(played.seconds)
 
-    before = cpu(process.pid)
+    before = scheduled(process.pid)[0]
     players = {Side.DEFENDERS: guest, Side.ATTACKERS: Sparring(Side.ATTACKERS, rules)}
     await Match(rules, players, Settings(), on_ply=look, ply_limit=200).play()
-    own = 1000 * (cpu(process.pid) - before) / len(taken)
+    own = 1000 * (scheduled(process.pid)[0] - before) / len(taken)
     print(f"client, state to action: {spread(taken[1:])}; the first {1000 * taken[0]:.1f} ms; "
           f"its own CPU {own:.2f} ms a pair of plies", flush=True)  # fmt: skip
     await guest.close()
@@ -157,9 +158,9 @@ class Wrapped:
 async def wrap_delay(rules: Rules, folder: Path) -> None:
     """From the `go` to its answer, the double's own moment included."""
     wrapped = await Wrapped.start(folder)
-    before = cpu(wrapped.process.pid)
+    before = scheduled(wrapped.process.pid)[0]
     taken = await wrapped.game(rules, random.Random(1), 200)
-    own = 1000 * (cpu(wrapped.process.pid) - before) / len(taken)
+    own = 1000 * (scheduled(wrapped.process.pid)[0] - before) / len(taken)
     print(f"wrap, go to bestmove: {spread(taken[1:])}; its own CPU {own:.2f} ms a pair of plies", flush=True)
     print(f"memory: wrap {memory(wrapped.process.pid)}", flush=True)
     await wrapped.end()
@@ -229,6 +230,7 @@ def main() -> None:
     parser.add_argument("--idle", type=float, default=10.0)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         if not given.games:
             first_answers(given.starts, Path(folder))
         asyncio.run(measured(given, Path(folder)))
