@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run play web pictures test quick steady fuzz guided soak crash-only test-clusters check audit sbom licences wheel format bench warmup clean
+.PHONY: help setup run play web pictures test quick steady fuzz guided soak crash-only test-clusters check audit sbom licences docs wheel format bench warmup clean
 
 ARGS ?=
 WORKERS ?= 4
@@ -83,6 +83,10 @@ sbom: .venv/.ready-dev ## what is installed and under which licence, as CycloneD
 licences: .venv/.ready-dev ## writes docs/licences.md anew
 	@$(BIN)/python .ci/dependencies.py licences --out docs/licences.md
 
+docs: .venv/.ready-docs ## the documentation as a site (build/site); make docs ARGS=--serve shows it at 127.0.0.1:8000
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(if $(filter --serve,$(ARGS)),serve,build --quiet)
+	@$(if $(filter --serve,$(ARGS)),,echo 'build/site/index.html; its search needs a server: python3 -m http.server --bind 127.0.0.1 --directory build/site')
+
 wheel: .venv/.ready-dev ## a wheel with the machine code of all kernels for x86-64-v3 (dist/)
 	@$(BIN)/python .ci/wheel.py $(ARGS)
 
@@ -123,6 +127,11 @@ clean: ## remove what was built (.venv stays)
 .venv/.ready-browser: .venv/.ready-dev
 	@echo 'installing playwright into .venv ...' >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'playwright>=1.50' >&2
+	@touch $@
+
+.venv/.ready-docs: .venv/.ready-dev
+	@echo 'installing mkdocs-material into .venv ...' >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]' >&2
 	@touch $@
 
 .venv/.ready-clusters: .venv/.ready-dev

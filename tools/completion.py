@@ -70,7 +70,7 @@ def complete(commands: Mapping[str, tuple[str, str]], run: Callable[[str, list[s
             run(words[1], words[2:] or ["--help"])
         # A help that no parser has written: what is listed there is all that may follow.
         listed = argparse.ArgumentParser(prog=f"hnefi {words[1]}")
-        listed.add_argument("verb", choices=_verbs(listed.prog, said.getvalue()))
+        listed.add_argument("verb", choices=verbs(listed.prog, said.getvalue()))
         _answer(listed)
     return 0
 
@@ -80,22 +80,22 @@ def _answer(asked: argparse.ArgumentParser) -> None:
     import argcomplete
 
     os.environ["_ARGCOMPLETE"] = str(len(asked.prog.split()))
-    verbs = _verbs(asked.prog, asked.format_help())
-    if verbs and all(action.option_strings for action in asked._actions):
+    listed = verbs(asked.prog, asked.format_help())
+    if listed and all(action.option_strings for action in asked._actions):
         asked.add_argument("verb", nargs="?")
     for action in asked._actions:
         if action.choices is None:
             completer = _completer(action)
-            if verbs and not action.option_strings:
-                completer = partial(_either, verbs, completer or _nothing)
-                verbs = []
+            if listed and not action.option_strings:
+                completer = partial(_either, listed, completer or _nothing)
+                listed = []
             if completer is not None:
                 action.completer = completer  # type: ignore[attr-defined]
     argcomplete.autocomplete(asked)
     sys.exit(0)
 
 
-def _verbs(prog: str, text: str) -> list[str]:
+def verbs(prog: str, text: str) -> list[str]:
     """The words that a help lists above its flags and examples, as in `  hnefi arena resume RUN   continue a run`."""
     head = re.split(r"^(?:positional arguments|options|examples):", text, maxsplit=1, flags=re.MULTILINE)[0]
     return re.findall(

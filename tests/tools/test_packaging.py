@@ -231,6 +231,7 @@ def test_the_makefile_explains_itself() -> None:
         "audit",
         "sbom",
         "licences",
+        "docs",
         "wheel",
         "check",
         "bench",
