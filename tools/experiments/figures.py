@@ -63,7 +63,7 @@ def figure(
         for name, seeds in curves.items():
             columns = list(zip(*seeds, strict=True))
             points = list(zip(over.values[name], map(mean, columns), strict=True))
-            panel.curve(points, looks[name], [bootstrap(found) for found in columns])
+            panel.curve(points, looks[name], [found for each in columns if (found := bootstrap(each))])
         for name, ends in levels.items():
             for level, end in zip(ends, (low, high), strict=True):
                 if level is not None:

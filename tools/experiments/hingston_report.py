@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from math import exp
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
@@ -15,7 +17,7 @@ from ..common.matches import Tally, total
 from . import figures
 from .hingston import OPPONENTS, Plan, Run
 from .measuring import Cell, Results
-from .spread import foreseen
+from .spread import foreseen, log_likelihood, with_intervals
 
 READINGS = {"random": ("random-blind", "random-terminal"), "simple": ("simple",)}
 """What the paper's opponents may have been."""
@@ -38,11 +40,14 @@ class Held(NamedTuple):
     mean: float
     low: float
     high: float
-    foreseen: tuple[int, int]
+    foreseen: tuple[int, int] | None
+    """None where there are too few seeds."""
 
     @property
-    def inside(self) -> bool:
-        return self.foreseen[0] <= self.paper <= self.foreseen[1]
+    def verdict(self) -> str:
+        if self.foreseen is None:
+            return "too few seeds"
+        return "inside" if self.foreseen[0] <= self.paper <= self.foreseen[1] else "outside"
 
 
 def finals(plan: Plan, results: Results, rules: str, trained: str, opponent: str, depth: int) -> list[Tally]:
@@ -60,7 +65,8 @@ def table(plan: Plan, results: Results, rules: str) -> list[Held]:
         for reading in READINGS[opponent]:
             tallies = finals(plan, results, rules, plan.trained[0], reading, depth)
             for (name, of), printed in zip(COUNTS.items(), row, strict=True):
-                shares = [of(tally) / tally.matches.all for tally in tallies]
+                counts, played = [of(tally) for tally in tallies], [tally.matches.all for tally in tallies]
+                shares = [count / games for count, games in zip(counts, played, strict=True)]
                 held.append(
                     Held(
                         depth,
@@ -71,10 +77,37 @@ def table(plan: Plan, results: Results, rules: str) -> list[Held]:
                         n * mean(shares),
                         n * min(shares),
                         n * max(shares),
-                        foreseen(shares, n),
+                        foreseen(counts, played, n),
                     )
                 )
     return held
+
+
+def readings(plan: Plan, results: Results) -> dict[tuple[str, ...], float]:
+    """How well each reading of Random, one word for each depth, explains what the paper printed of its games with him.
+
+    Natural logarithms of likelihoods, best first: wins and losses of either side under both rule sets. Rows are taken
+    for independent, though one run played them all.
+    """
+    found: dict[tuple[int, str], float] = {}
+    for depth in paper.DEPTHS:
+        n = paper.MATCHES[depth]
+        for reading in READINGS["random"]:
+            found[depth, reading] = 0.0
+            for rules in plan.rules:
+                row = paper.TABLES[rules][depth, "random"]
+                tallies = finals(plan, results, rules, plan.trained[0], reading, depth)
+                for printed, games in (
+                    ((row.won_red, row.lost_red), [tally.attacking for tally in tallies]),
+                    ((row.won_white, row.lost_white), [tally.defending for tally in tallies]),
+                ):
+                    won, lost, played = zip(*((side.won, side.lost, side.all) for side in games), strict=True)
+                    found[depth, reading] += log_likelihood(printed, n, won, lost, played)
+    sums = {
+        words: sum(found[depth, word] for depth, word in zip(paper.DEPTHS, words, strict=True))
+        for words in product(READINGS["random"], repeat=len(paper.DEPTHS))
+    }
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
 def tie_breaks(plan: Plan, results: Results, rules: str) -> list[list[str]]:
@@ -248,8 +281,9 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
         ),
         "",
         (
-            "*foreseen*: the counts between which 95 % of single runs like the paper's would lie, judged by our seeds "
-            "(one seed drawn at random, then as many games as the paper's)."
+            "*foreseen*: the counts between which 95 % of single runs like the paper's would lie, judged by our seeds: "
+            "each run has a share of its own, drawn from a beta law of unknown mean and spread, and then as many games "
+            "as the paper's. Numbers of one row depend on each other."
         ),
         "",
     ]
@@ -258,6 +292,7 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
             lines += _table(folder, number, rules, table(plan, results, rules))
             lines += [f"Matches of the last generation under {rules}, all seeds together:", ""]
             lines += [*markdown_table(tie_breaks(plan, results, rules)), ""]
+    lines += ["## Which Random?", "", *_readings(plan, results), ""]
     lines += ["## Claims", ""]
     if set(paper.RULES) <= set(plan.rules):
         rows = [["the paper", "here", "verdict"], *claims(plan, results)]
@@ -286,14 +321,14 @@ def _table(folder: Path, number: int, rules: str, held: Sequence[Held]) -> list[
             cell.counted,
             f"{cell.paper} of {cell.n}",
             f"{cell.mean:.1f} [{cell.low:.1f}-{cell.high:.1f}]",
-            f"{cell.foreseen[0]}-{cell.foreseen[1]}",
-            "inside" if cell.inside else "outside",
+            "-".join(map(str, cell.foreseen or ())),
+            cell.verdict,
         ]
         for cell in held
     ]
     with (folder / f"table-{number}.csv").open("w", newline="") as file:
         csv.writer(file).writerows(rows)
-    inside = sum(cell.inside for cell in held)
+    inside = sum(cell.verdict == "inside" for cell in held)
     return [
         f"## Table {number}: {rules}",
         "",
@@ -301,6 +336,32 @@ def _table(folder: Path, number: int, rules: str, held: Sequence[Held]) -> list[
         "",
         f"{inside} of {len(held)} numbers are inside.",
         "",
+    ]
+
+
+def _readings(plan: Plan, results: Results) -> list[str]:
+    found = readings(plan, results)
+    best = max(found.values())
+    whole = sum(exp(value - best) for value in found.values())
+    rows = [["1 ply", "2 plies", "3 plies", "log-likelihood", "less than the best by", "probability"]]
+    rows += [
+        [
+            *(word.removeprefix("random-") for word in words),
+            f"{value:.1f}",
+            f"{best - value:.1f}",
+            f"{exp(value - best) / whole:.2g}",
+        ]
+        for words, value in found.items()
+    ]
+    return [
+        (
+            "How well each reading explains the paper's games against Random under both rule sets, as natural "
+            "logarithms. *Probability*: among these readings, if all were equally likely beforehand. Rows of the "
+            "tables are taken for independent; one run played them all, so the differences are too large rather than "
+            "too small."
+        ),
+        "",
+        *markdown_table(rows),
     ]
 
 
@@ -380,8 +441,8 @@ def heading(
     return (
         f"{'QUICK  ' if quick else ''}Figure {number}: {rules} against {reading}",
         (
-            f"mean of {seeds} seeds with 95 % intervals, thin lines single seeds; {games} games a point at 1 / 2 / 3 "
-            "plies; bars at the edges: the paper's levels"
+            f"mean of {seeds} seeds{with_intervals(seeds)}, thin lines single seeds; {games} games a point at "
+            "1 / 2 / 3 plies; bars at the edges: the paper's levels"
         ),
     )
 

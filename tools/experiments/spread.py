@@ -3,52 +3,151 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 SAMPLES = 4000
+FEWEST = 5
+"""Fewer seeds say nothing of the spread: no interval over seeds is given for them."""
 
 
-def bootstrap(values: Sequence[float], coverage: float = 0.95) -> tuple[float, float]:
-    """The interval of the mean when the seeds themselves are drawn again, by percentiles."""
-    import numpy as np
-
-    random = np.random.default_rng(2007)
-    means = random.choice(np.asarray(values, float), (SAMPLES, len(values))).mean(axis=1)
-    low, high = np.quantile(means, [(1 - coverage) / 2, (1 + coverage) / 2])
-    return float(low), float(high)
-
-
-def difference(ours: Sequence[float], theirs: Sequence[float], coverage: float = 0.95) -> tuple[float, float]:
-    """The interval of the difference of two means, the seeds of both drawn again."""
-    import numpy as np
-
-    random = np.random.default_rng(2007)
-    one, other = (
-        random.choice(np.asarray(values, float), (SAMPLES, len(values))).mean(axis=1)
-        for values in (ours, theirs)
+def with_intervals(seeds: int) -> str:
+    """The words for what a mean of so many seeds is shown with."""
+    return (
+        " with 95 % intervals over seeds"
+        if seeds >= FEWEST
+        else f" (no intervals: fewer than {FEWEST} seeds)"
     )
-    low, high = np.quantile(one - other, [(1 - coverage) / 2, (1 + coverage) / 2])
+
+
+def bootstrap(values: Sequence[float], coverage: float = 0.95) -> tuple[float, float] | None:
+    """The interval of the mean when the seeds themselves are drawn again, by percentiles; None for too few seeds."""
+    import numpy as np
+
+    if len(values) < FEWEST:
+        return None
+    low, high = np.quantile(_means(values, np.random.default_rng(2007)), _ends(coverage))
     return float(low), float(high)
 
 
-def foreseen(shares: Sequence[float], n: int, coverage: float = 0.95) -> tuple[int, int]:
-    """Between which counts out of `n` a single run would come: one of our seeds by chance, then n games by chance.
+def difference(
+    ours: Sequence[float], theirs: Sequence[float], coverage: float = 0.95
+) -> tuple[float, float] | None:
+    """The interval of the difference of two means, the seeds of both drawn again; None for too few seeds."""
+    import numpy as np
 
-    `shares` are those of the seeds. The narrowest pair of counts with at most (1 - coverage) / 2 outside on each side
-    of the mixture of their binomial laws.
+    if min(len(ours), len(theirs)) < FEWEST:
+        return None
+    random = np.random.default_rng(2007)
+    low, high = np.quantile(_means(ours, random) - _means(theirs, random), _ends(coverage))
+    return float(low), float(high)
+
+
+def _means(values: Sequence[float], random: Any) -> Any:
+    import numpy as np
+
+    return random.choice(np.asarray(values, float), (SAMPLES, len(values))).mean(axis=1)
+
+
+def _ends(coverage: float) -> list[float]:
+    return [(1 - coverage) / 2, (1 + coverage) / 2]
+
+
+# What one more run would show. The counts of runs follow a beta-binomial law: each run has a share of its own, drawn
+# from a beta law. Its mean and its spread are not known either, least of all from five runs, so they are integrated
+# over a grid, weighted by how well they explain the runs at hand. A mixture of the runs' own binomial laws, which knows
+# nothing between and beyond the shares that it has seen, held 78 to 94 % of new runs instead of 95.
+
+
+@cache
+def _grid() -> tuple[NDArray[Any], NDArray[Any]]:
+    """The two parameters of the beta laws considered, each (points,).
+
+    Means are spaced as Jeffreys' prior of a share has them; correlations of two games of one run are dense near nought,
+    where a factor matters more than a difference.
     """
-    law = [sum(_binomial(n, k, share) for share in shares) / len(shares) for k in range(n + 1)]
+    import numpy as np
+
+    mean = np.sin(np.pi / 2 * (np.arange(60) + 0.5) / 60) ** 2
+    correlation = ((np.arange(16) + 0.5) / 16) ** 3
+    means, correlations = np.meshgrid(mean, correlation, indexing="ij")
+    size = 1 / correlations - 1
+    return (means * size).ravel(), ((1 - means) * size).ravel()
+
+
+@lru_cache(maxsize=8)
+def _rising(n: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """log of x (x + 1) … (x + k - 1) for k from 0 to n, x being each parameter and their sum: (points, n + 1) each."""
+    import numpy as np
+
+    first, second = _grid()
+    start = np.zeros((len(first), 1))
+    one, other, both = (
+        np.concatenate([start, np.cumsum(np.log(x[:, None] + np.arange(n)), axis=1)], axis=1)
+        for x in (first, second, first + second)
+    )
+    return one, other, both
+
+
+def _log_laws(n: int) -> NDArray[Any]:
+    """Logarithms of the beta-binomial laws of `n` games: (points, n + 1)."""
+    import numpy as np
+
+    one, other, both = _rising(n)
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+    laws: NDArray[Any] = factorials[n] - factorials - factorials[::-1] + one + other[:, ::-1] - both[:, -1:]
+    return laws
+
+
+def predictive(counts: Sequence[int], played: Sequence[int], n: int) -> NDArray[Any]:
+    """The probabilities of 0 to `n` in the next run of `n` games, when earlier runs of `played` games counted `counts`.
+
+    Source: the beta-binomial posterior predictive law, as in A. Gelman et al., "Bayesian Data Analysis", chapter 5.
+    """
+    import numpy as np
+
+    one, other, both = _rising(max(played))
+    seen = np.zeros(len(one))
+    for count, size in zip(counts, played, strict=True):
+        seen += one[:, count] + other[:, size - count] - both[:, size]
+    weights = np.exp(seen - seen.max())
+    law: NDArray[Any] = (weights / weights.sum()) @ np.exp(_log_laws(n))
+    return law
+
+
+def foreseen(
+    counts: Sequence[int], played: Sequence[int], n: int, coverage: float = 0.95
+) -> tuple[int, int] | None:
+    """Between which counts out of `n` one more run would come; None for too few runs.
+
+    The narrowest pair with at most (1 - coverage) / 2 of the `predictive` law outside on each side.
+    """
+    import numpy as np
+
+    if len(counts) < FEWEST:
+        return None
+    law = predictive(counts, played, n)
     tail = (1 - coverage) / 2
-    low, below = 0, law[0]
-    while below <= tail:
-        low += 1
-        below += law[low]
-    high, above = n, law[n]
-    while above <= tail:
-        high -= 1
-        above += law[high]
+    low = int(np.searchsorted(np.cumsum(law), tail, side="right"))
+    high = n - int(np.searchsorted(np.cumsum(law[::-1]), tail, side="right"))
     return low, high
 
 
-def _binomial(n: int, k: int, p: float) -> float:
-    return float(comb(n, k) * p**k * (1 - p) ** (n - k))
+def log_likelihood(
+    printed: tuple[int, int], n: int, won: Sequence[int], lost: Sequence[int], played: Sequence[int]
+) -> float:
+    """How well runs that won and lost so many games explain a run that won and lost `printed` of `n`, the rest drawn.
+
+    Natural logarithm. Losses are judged among the games that were not won, so that both numbers count without being
+    counted twice.
+    """
+    import math
+
+    first, second = printed
+    rest = [size - count for size, count in zip(played, won, strict=True)]
+    share = predictive(won, played, n)[first]
+    among = predictive(lost, rest, n - first)[second]
+    return math.log(share) + math.log(among)

@@ -12,7 +12,7 @@ from hnefi.protocol.hosts.text_table import markdown_table
 
 from . import figures
 from .measuring import Cell, Results
-from .spread import difference
+from .spread import difference, with_intervals
 from .studies import OPPONENTS, Run, Study, games_a_generation
 
 
@@ -39,8 +39,9 @@ def table(study: Study, results: Results) -> list[list[str]]:
             found = late(study, results, way, opponent)
             cells.append(f"{mean(found):.1f} [{min(found):.1f}-{max(found):.1f}]")
         ours, theirs = (late(study, results, name, "simple") for name in (way, base))
-        low, high = difference(ours, theirs)
-        gap = "" if way == base else f"{mean(ours) - mean(theirs):+.1f} [{low:+.1f}, {high:+.1f}]"
+        gap = "" if way == base else f"{mean(ours) - mean(theirs):+.1f}"
+        if gap and (interval := difference(ours, theirs)):
+            gap += f" [{interval[0]:+.1f}, {interval[1]:+.1f}]"
         rows.append([way, f"{games_a_generation(options) * study.generations:,}", *cells, gap])
     return rows
 
@@ -57,8 +58,8 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
         (
             f"{study.rules}, {len(study.seeds)} seeds ({', '.join(map(str, study.seeds))}), {study.generations} "
             f"generations. Tests at one ply, {study.number} matches each. Per cent of matches won: mean over seeds "
-            "[least-most] of the tested generations of the last third; in the last column the difference of the means "
-            "with its 95 % interval over seeds."
+            "[least-most] of the tested generations of the last third; in the last column the difference of the means"
+            f"{with_intervals(len(study.seeds))}."
         ),
         "",
         *markdown_table(rows),
@@ -122,6 +123,6 @@ def heading(study: Study, opponent: str) -> tuple[str, str]:
         f"{'QUICK  ' if study.quick else ''}{study.title}",
         (
             f"{study.rules} against {opponent}, 1 ply, {len(study.seeds)} seeds, {2 * study.number} games a point; "
-            "mean with 95 % intervals over seeds, thin lines single seeds"
+            f"mean{with_intervals(len(study.seeds))}, thin lines single seeds"
         ),
     )
