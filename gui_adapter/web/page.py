@@ -11,7 +11,7 @@ from typing import Any
 from hnefi.engine import about
 from hnefi.protocol.hosts.sessions.engine_process import RequestError, Wanted
 
-from . import catalogue, frames, judging, records
+from . import catalogue, frames, judging, puzzles, records
 from .frames import FrameError
 from .outbox import Outbox
 from .site import Site
@@ -30,6 +30,8 @@ class Page:
         self._site = site
         self._rate = frames.Rate()
         self._sessions: dict[str, WebSession] = {}
+        settings = site.settings
+        self._puzzles = puzzles.Desk(site.prover, kept=settings.journal is not None and not settings.token)
 
     async def take(self, data: str | bytes) -> bool:
         """A message of the browser; False if it is to be let go."""
@@ -113,6 +115,10 @@ class Page:
                 self.box.put(await asyncio.to_thread(records.imported, frame))
             case "export":
                 self.box.put(await asyncio.to_thread(records.exported, frame))
+            case "puzzles":
+                self.box.put({**await asyncio.to_thread(puzzles.offer), "id": frame.get("id")})
+            case "puzzle":
+                self.box.put(await self._puzzles.take(frame))
             case _:
                 self.box.put(await asyncio.to_thread(judging.judged, frame))
 

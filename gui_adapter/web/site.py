@@ -18,6 +18,7 @@ from hnefi.protocol.hosts.journal import Journal
 from hnefi.protocol.hosts.sessions.engine_process import Policy, RequestError, Wanted
 from hnefi.protocol.hosts.sessions.recording import Recording
 
+from .puzzles import Prover
 from .web_session import WebSession
 
 LOG = logging.getLogger("hnefi.web")
@@ -51,6 +52,7 @@ class Site:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.sessions: dict[str, WebSession] = {}
+        self.prover = Prover()
         self.draining = False
         self._closings: set[asyncio.Task[None]] = set()
         self._sweeper = asyncio.create_task(self._sweep(), name="sweep")
@@ -127,6 +129,7 @@ class Site:
         """No more sessions; running searches answer; everything is closed."""
         self.draining = True
         self._sweeper.cancel()
+        await self.prover.close()
         sessions = list(self.sessions.values())
         begun = [session for session in sessions if session.opening is not None and session.opening.done()]
         for session in begun:

@@ -9,10 +9,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
@@ -54,3 +55,51 @@ def status(page: Page, pattern: str) -> None:
     from playwright.sync_api import expect
 
     expect(page.locator("#status")).to_have_text(re.compile(pattern), timeout=PATIENT)
+
+
+@dataclass
+class House:
+    """A browser and a server."""
+
+    browser: Browser
+    url: str
+    faults: list[str] = field(default_factory=list)
+
+    def page(self, link: str, **how: Any) -> Page:
+        """A page of its own, whose faults are kept."""
+        context: BrowserContext = self.browser.new_context(**how)
+        page = context.new_page()
+        page.set_default_timeout(PATIENT)
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on(
+            "console",
+            # Not its warnings: a browser without a graphics card has some of its own.
+            lambda said: self.faults.append(said.text) if said.type == "error" else None,
+        )
+        page.on(
+            "request",
+            lambda asked: (
+                None
+                if asked.url.startswith((self.url, "data:", "blob:"))
+                else self.faults.append(f"asks {asked.url}")
+            ),
+        )
+        page.goto(f"{self.url}#{link}")
+        return page
+
+
+def square(page: Page, name: str) -> Locator:
+    return page.locator(f'[data-square="{name}"]')
+
+
+def halves(move: str) -> tuple[str, str]:
+    found = re.fullmatch(r"([a-z]\d+)([a-z]\d+)", move)
+    assert found is not None
+    return found[1], found[2]
+
+
+def my_turn(page: Page, origin: str) -> None:
+    """Wait until the man there may move."""
+    from playwright.sync_api import expect
+
+    expect(square(page, origin)).to_have_class(re.compile("movable"), timeout=PATIENT)

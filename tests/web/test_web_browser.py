@@ -7,25 +7,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 import pytest
-from browser_parts import CHROMIUM, PATIENT, chromium, status, web
+from browser_parts import CHROMIUM, PATIENT, House, halves, my_turn, square, status
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the group `browser` is not installed: playwright"
 )
 playwright.expect.set_options(timeout=PATIENT)
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.process,
     pytest.mark.slow,
     pytest.mark.timeout(600),
+    pytest.mark.usefixtures("no_faults"),
     pytest.mark.skipif(not CHROMIUM, reason="no Chromium in the PATH"),
 ]
 
@@ -34,67 +30,6 @@ COPENHAGEN = "b6b4 e7b7 f2j2 d6d3 j2k2 e6e10 k2a2 f6c6 a2j2 c6c11 a5b5 c11a11"
 ALEA = "l16o16 l11l19 o13o14 k10k9 q1q3 j10l10 d8d1 l10l18 f14i14 l18a18"
 WON = "Defenders win: king escaped."
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
-
-
-@dataclass
-class House:
-    """A browser and a server."""
-
-    browser: Browser
-    url: str
-    faults: list[str] = field(default_factory=list)
-
-    def page(self, link: str, **how: Any) -> Page:
-        """A page of its own, whose faults are kept."""
-        context: BrowserContext = self.browser.new_context(**how)
-        page = context.new_page()
-        page.set_default_timeout(PATIENT)
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on(
-            "console",
-            # Not its warnings: a browser without a graphics card has some of its own.
-            lambda said: self.faults.append(said.text) if said.type == "error" else None,
-        )
-        page.on(
-            "request",
-            lambda asked: (
-                None
-                if asked.url.startswith((self.url, "data:", "blob:"))
-                else self.faults.append(f"asks {asked.url}")
-            ),
-        )
-        page.goto(f"{self.url}#{link}")
-        return page
-
-
-@pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    with web() as url, chromium() as browser:
-        yield House(browser, url)
-
-
-@pytest.fixture(autouse=True)
-def _no_faults(house: House) -> Iterator[None]:
-    house.faults.clear()
-    yield
-    assert house.faults == []
-    for context in house.browser.contexts:
-        context.close()
-
-
-def square(page: Page, name: str) -> Any:
-    return page.locator(f'[data-square="{name}"]')
-
-
-def halves(move: str) -> tuple[str, str]:
-    found = re.fullmatch(r"([a-z]\d+)([a-z]\d+)", move)
-    assert found is not None
-    return found[1], found[2]
-
-
-def my_turn(page: Page, origin: str) -> None:
-    """Wait until the man there may move."""
-    playwright.expect(square(page, origin)).to_have_class(re.compile("movable"), timeout=PATIENT)
 
 
 @pytest.mark.parametrize("size", [(1024, 768), (360, 740)])

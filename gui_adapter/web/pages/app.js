@@ -16,6 +16,9 @@ import * as words from "./words.js";
 const $ = (id) => document.getElementById(id);
 const FIRST = "brandubh"; // small: a first game is soon over
 const HINT_NODES = 300000;
+const MODES = {
+  puzzles: () => import("./puzzles.js"),
+};
 const FILL_MS = 80; // the server takes twenty frames a second
 
 class App {
@@ -23,6 +26,7 @@ class App {
     this.offer = null;
     this.game = null;
     this.search = null; // {n, node, purpose}
+    this.mode = null; // what else than a game is on the board: see `MODES`
     this.turned = false; // whether the defenders sit below
     themes();
     this.wire = new Wire({
@@ -52,16 +56,18 @@ class App {
   welcome(frame) {
     const first = this.offer === null;
     this.offer = frame;
+    this.mode?.again?.();
     if (first) {
       this.dialog = new NewGame(frame, (choice) => this.take(new Game(choice.variant, choice.players, choice)));
       this.take(this.firstGame());
+      this.enter();
     } else if (!this.session.sid) this.session.open(this.game.variant.name);
     else this.show(this.game.current, true);
   }
 
   firstGame() {
     const { offer } = this;
-    const found = records.linked(offer, location.hash) ?? (location.hash.length > 1 ? null : records.kept(offer));
+    const found = records.linked(offer, location.hash) ?? (location.hash.length > 1 && !this.named() ? null : records.kept(offer));
     if (found) return found;
     const name = offer.default.variant || FIRST;
     const variant = offer.variants.find((known) => known.name === name) ?? offer.variants[0];
@@ -87,18 +93,28 @@ class App {
     this.halt();
     this.analysis?.reset();
     this.editor?.close();
+    this.leave();
     this.game = game;
-    const { variant } = game;
     this.turned = game.players[0] !== "human" && game.players[1] === "human";
+    this.dress(game.variant);
+    note("");
+    this.session.play(game.variant.name);
+    this.show(game.current, true);
+  }
+
+  /** The board for a variant (or its name), with what hears of moves where it is not the game. */
+  dress(named, handlers = {}, special = {}) {
+    const variant = named.name ? named : this.offer.variants.find((known) => known.name === named);
     const options = {
       files: variant.files,
       ranks: variant.ranks,
       slant: variant.game === "hex",
-      special: {},
+      special,
       pieces: words.piecesOf(variant),
       onMove: (m) => this.person(m),
       onRefused: (m, from, to) => this.refused(m, from, to),
       onSay: speak,
+      ...handlers,
     };
     if (this.board) this.board.reset(options);
     else {
@@ -111,12 +127,79 @@ class App {
     }
     this.board.flipped = false;
     $("board").setAttribute("aria-label", `${variant.name}, ${variant.files} by ${variant.ranks}`);
-    this.board.setPosition(words.rowsOf(game.start ?? variant.startpos));
+    this.board.setPosition(words.rowsOf(this.game.start ?? variant.startpos));
     showRules(variant);
-    note("");
-    this.session.play(variant.name);
-    this.show(game.current, true);
   }
+
+  /** A position that is none of the game: what stands where, what may be moved, how it came about. */
+  stand(fen, legal, moved = null) {
+    this.board.setPosition(words.rowsOf(fen), moved);
+    this.board.setLegal(legal);
+    this.board.mark({ last: [], taken: [], arrows: [] });
+  }
+
+  // Other things than a game
+
+  /** The mode that the address names. */
+  named() {
+    return Object.keys(MODES).find((name) => new RegExp(`^#${name}(&|$)`).test(location.hash)) ?? null;
+  }
+
+  /** What the address names is on the board now. */
+  async enter() {
+    const name = this.named();
+    if (!this.offer || name === (this.mode?.name ?? null)) return;
+    this.halt();
+    this.analysis.clear();
+    this.editor.close();
+    if (!name) {
+      this.take(records.linked(this.offer, location.hash) ?? this.game);
+      return;
+    }
+    const { mode } = await MODES[name]();
+    if (this.named() !== name) return;
+    this.leave();
+    this.mode = mode(this);
+    this.mode.name = name;
+    document.body.classList.add("away");
+    $("title").textContent = document.title = this.mode.title;
+    document.title += " – hnefi";
+    $("mode-card").replaceChildren(this.mode.card);
+    $("mode-card").hidden = false;
+    this.here();
+    note("");
+    this.board.setLegal([]);
+    try {
+      await this.mode.enter();
+    } catch (error) {
+      note(words.capital(error.message));
+    }
+  }
+
+  leave() {
+    if (!this.mode) return;
+    this.mode.leave();
+    this.mode = null;
+    document.body.classList.remove("away");
+    $("mode-card").hidden = true;
+    if (this.named()) history.replaceState(null, "", " ");
+    this.here();
+  }
+
+  /** Which of the pages this is. */
+  here() {
+    for (const link of document.querySelectorAll("nav a")) {
+      if (link.hash === `#${this.mode?.name ?? ""}` || (!link.hash && !this.mode)) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+  }
+
+  /** Whether the board shows something else than the game. */
+  get away() {
+    return Boolean(this.mode) || Boolean(this.editor?.open);
+  }
+
+  // Moves
 
   /** Look at a place of the game. */
   show(node, anew = false) {
@@ -136,6 +219,10 @@ class App {
   }
 
   state(frame) {
+    if (this.mode) {
+      this.mode.state?.(frame);
+      return;
+    }
     const { game, board } = this;
     if (frame.variant !== game.variant.name || (frame.start ?? null) !== game.start) return;
     const node = game.find(frame.moves);
@@ -205,7 +292,7 @@ class App {
   /** What comes next: the engine's move, or its thoughts. */
   step() {
     const { game } = this;
-    if (!this.session.sid || !game.state || this.editor.open) return;
+    if (!this.session.sid || !game.state || this.away) return;
     if (game.thinker) {
       if (this.search?.purpose !== "move") this.go("move", game.thinker);
     } else if (this.analysis.on && !game.state.outcome) {
@@ -307,7 +394,7 @@ class App {
 
   draw(moved) {
     const { state, current, mine } = this.game;
-    if (!state || this.editor.open) return;
+    if (!state || this.away) return;
     this.board.setPosition(words.rowsOf(state.fen), moved);
     this.board.setLegal(mine ? state.legal : []);
     $("board").classList.toggle("placing", this.board.placing());
@@ -316,7 +403,7 @@ class App {
   }
 
   render() {
-    if (!this.game || this.editor.open) return;
+    if (!this.game || this.away) return;
     showGame(this.game, this.turned, (node) => this.show(node));
     $("board").classList.toggle("busy", this.search?.purpose === "move");
     this.analysis.showCurve(this.game, (node) => this.show(node));
@@ -369,6 +456,10 @@ class App {
     });
     addEventListener("pagehide", () => this.game && records.keep(this.game));
     addEventListener("hashchange", () => {
+      if (this.mode || this.named()) {
+        this.enter();
+        return;
+      }
       const game = this.offer && records.linked(this.offer, location.hash);
       if (game) this.take(game);
     });
@@ -379,6 +470,10 @@ class App {
 
   key(event) {
     if (event.altKey || event.metaKey || this.editor?.open || event.target.closest?.("input, textarea, select, dialog")) return;
+    if (this.mode) {
+      this.mode.key?.(event);
+      return;
+    }
     const keys = { ",": "back", ".": "on", u: "undo", h: "hint", f: "flip" };
     const id = event.ctrlKey ? { ArrowLeft: "first", ArrowRight: "last" }[event.key] : keys[event.key.toLowerCase()];
     if (!id) return;

@@ -67,6 +67,10 @@ export class Board {
     this.build();
   }
 
+  focusBoard() {
+    this.cells.get(this.focus)?.focus({ preventScroll: true });
+  }
+
   flip() {
     this.flipped = !this.flipped;
     const active = this.element.contains(document.activeElement);

@@ -6,6 +6,7 @@ the one that holds out longest. What an engine says is only shown, in answer to 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -138,14 +139,18 @@ class Exercise:
 
     def hint(self, more: bool) -> str:
         """The man that has to move; `more` tells the move."""
-        move = self._best()
+        move = self.best()
         if more:
             return f"The move is {move_name(move)}."
         return f"Look at {name(origin(move))}."
 
     def solution(self) -> str:
         """The way to the end from here, with the best defence; the exercise stands at its end then."""
-        words = [_long(move, after) for move, after in self.line()]
+        return self.told(self.line())
+
+    def told(self, line: Sequence[tuple[int, Any]]) -> str:
+        """What `line` has returned, as a sentence."""
+        words = [_long(move, after) for move, after in line]
         end = "" if self.entry.kind == "only" else f": {self._end()}"
         return f"{' '.join(words)}{end}."
 
@@ -154,7 +159,7 @@ class Exercise:
         at its end then."""
         line = []
         while not self._over():
-            move = self._best()
+            move = self.best()
             self.position = self.position.play(move)
             line.append((move, self.position))
             if self.entry.kind == "only" or self._over():
@@ -170,7 +175,7 @@ class Exercise:
             return move_name(move) in self.entry.moves
         return self._prover.after(self.position.fen(), self.side, self._left, move)
 
-    def _best(self) -> int:
+    def best(self) -> int:
         """A move of the shortest win here."""
         if self.entry.kind == "only":
             return int(self.position.parse_move(self.entry.moves[0]))

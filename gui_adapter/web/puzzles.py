@@ -1,0 +1,243 @@
+"""Puzzles for pages: which one comes next, whether a move is right, and the rating of whoever solves them.
+
+On a server of one's own the rating is the one that `hnefi puzzle` keeps. Where a token lets several people in, or
+nothing is to be written down, each browser keeps its own and brings it along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.puzzles import scores as score_files
+from hnefi.protocol.hosts.puzzles.exercise import THEMES, themes, usable
+from hnefi.protocol.hosts.puzzles.scores import Scores, ScoresError
+from hnefi.protocol.hosts.puzzles.sitting import Sitting
+from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, read
+from hnefi.protocol.hosts.sessions.engine_process import RequestError
+from hnefi.protocol.process import Exit, Listener, Process
+
+from . import frames
+from .frames import FrameError
+
+ACTIONS: Final = ("next", "show", "try", "hint", "solution")
+PATIENCE: Final = 300.0
+"""Seconds for an answer: the prover may have to be compiled first."""
+IDLE: Final = 600.0
+"""Seconds after which the prover's process ends if nobody asks."""
+SCORES_LIMIT: Final = 48 * 1024
+"""Characters of the scores that a browser brings along."""
+COMMAND: Final = (sys.executable, "-m", "hnefi.gui_adapter.web.puzzle_worker")
+
+
+@cache
+def suite() -> dict[str, Entry]:
+    """The puzzles by their ids."""
+    return {entry.id: entry for entry in read(SHIPPED) if usable(entry)}
+
+
+class Prover(Listener):
+    """The process that proves, one for all pages: started by the first question, ended when nobody asks."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._process: Process | None = None
+        self._answer: asyncio.Future[bytes] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def ask(self, **request: Any) -> dict[str, Any]:
+        """The worker's answer; RequestError if it has none."""
+        async with self._turn:
+            if self._timer is not None:
+                self._timer.cancel()
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    if self._process is None:
+                        self._process = await Process.start(COMMAND, self)
+                    self._answer = asyncio.get_running_loop().create_future()
+                    await self._process.write(json.dumps(request).encode() + b"\n", PATIENCE)
+                    answer: dict[str, Any] = json.loads(await self._answer)
+            except BaseException as error:
+                # A process that has not answered could answer the next question with this one's answer.
+                await self._end()
+                if isinstance(error, (OSError, TimeoutError)):
+                    raise RequestError(
+                        "engine_failed", f"the prover: {error or 'no answer in time'}"
+                    ) from None
+                raise
+            self._timer = asyncio.get_running_loop().call_later(IDLE, self._rest)
+        if "error" in answer:
+            raise RequestError("bad_puzzle", answer["error"])
+        return answer
+
+    def on_line(self, line: bytes, _stamp: float) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(line)
+
+    def on_exit(self, ending: Exit) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(ChildProcessError(f"it ended ({ending.text})"))
+
+    def _rest(self) -> None:
+        self._timer = None
+        if not self._turn.locked() and self._process is not None:
+            self._process.close_input()
+            self._process = None
+
+    async def _end(self) -> None:
+        process, self._process, self._answer = self._process, None, None
+        if process is not None:
+            await process.wind_up(grace=0.0, mercy=0.0)
+
+    async def close(self) -> None:
+        """End the process."""
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._end()
+
+
+class Desk:
+    """One page's puzzles. `kept` says whether scores are in the file of `hnefi puzzle`."""
+
+    def __init__(self, prover: Prover, kept: bool) -> None:
+        self._prover = prover
+        self._kept = kept
+        self._sitting: Sitting | None = None
+        self._moves: list[str] = []
+        """Those of the puzzle that were right."""
+        self._hinted = False
+
+    async def take(self, frame: Mapping[str, Any]) -> dict[str, Any]:
+        """The `puzzle` in answer to a `puzzle`; FrameError or RequestError."""
+        ident = frame.get("id")
+        action = frames.text(frame, "do", 16)
+        if action not in ACTIONS:
+            raise FrameError(
+                "bad_frame", f"do {shorten(action)}: expected one of {', '.join(ACTIONS)}", ident
+            )
+        sitting = self._sitting
+        if sitting is None:
+            sitting = self._sitting = Sitting(await asyncio.to_thread(self._scores, frame))
+        if action in ("next", "show"):
+            # A puzzle is shown when it can be: not before its first position has come.
+            entry = sitting.choose(_wanted(frame, sitting.scores)) if action == "next" else _named(frame)
+            answer = await self._ask(entry, "show", [])
+            sitting.show(entry)
+            self._moves, self._hinted = [], False
+            return self._told(sitting, entry, ident, answer)
+        shown = sitting.entry
+        if shown is None:
+            raise FrameError("bad_puzzle", f"{action}: expected a puzzle to be shown first", ident)
+        move = frames.text(frame, "move", 16)
+        self._moves = self._moves[: frames.number(frame, "ply")]
+        answer = await self._ask(shown, action, self._moves, move=move, more=self._hinted)
+        if sitting.entry is not shown:
+            raise FrameError("bad_puzzle", f"{action}: another puzzle is shown", ident)
+        change = None
+        if action == "hint":
+            self._hinted = True
+        elif answer.get("right"):
+            self._moves = [*self._moves, move]
+            self._hinted = False
+        if action != "try" or answer["solved"] or not answer["right"]:
+            change = await asyncio.to_thread(_result, sitting, bool(answer.get("solved")))
+        return {**self._told(sitting, shown, ident, answer), "change": change}
+
+    async def _ask(self, entry: Entry, action: str, moves: list[str], **more: Any) -> dict[str, Any]:
+        return await self._prover.ask(puzzle=entry.id, do=action, moves=moves, **more)
+
+    def _scores(self, frame: Mapping[str, Any]) -> Scores:
+        if self._kept:
+            try:
+                return score_files.load(score_files.place())
+            except ScoresError as error:
+                raise RequestError("bad_scores", str(error)) from None
+        text = frames.text(frame, "scores", SCORES_LIMIT, lines=True)
+        try:
+            return score_files.read(text)
+        except ValueError:
+            return (
+                Scores()
+            )  # none yet, or of another version: a browser's own are no reason to show no puzzles
+
+    def _told(
+        self, sitting: Sitting, entry: Entry, ident: object, answer: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        scores = sitting.scores
+        return {
+            "t": "puzzle",
+            "id": ident,
+            "puzzle": {
+                "id": entry.id,
+                "variant": entry.variant,
+                "plies": entry.plies,
+                "rating": round(scores.puzzle(entry).value),
+                "tries": scores.tries.get(entry.id, 0),
+                "themes": themes(entry),
+            },
+            "ply": len(self._moves),
+            "open": sitting.open,
+            "rating": str(scores.player),
+            "solved_ever": scores.solved,
+            "failed_ever": scores.failed,
+            "scores": None if self._kept else scores.text(),
+            **answer,
+        }
+
+
+def _result(sitting: Sitting, solved: bool) -> float | None:
+    try:
+        return sitting.result(solved)
+    except ScoresError as error:
+        raise RequestError("bad_scores", str(error)) from None
+
+
+def _wanted(frame: Mapping[str, Any], scores: Scores) -> list[Entry]:
+    """The puzzles of a variant, a theme, a range of ratings; each where it is named."""
+    variant, theme = frames.text(frame, "variant", 64), frames.text(frame, "theme", 64)
+    low, high = frames.number(frame, "low"), frames.number(frame, "high") or 10_000
+    found = [
+        entry
+        for entry in suite().values()
+        if variant in ("", entry.variant)
+        and (not theme or theme in themes(entry))
+        and low <= scores.puzzle(entry).value <= high
+    ]
+    if not found:
+        raise FrameError(
+            "no_puzzle", "no puzzle is like that: expected another variant, theme or rating", frame.get("id")
+        )
+    return found
+
+
+def _named(frame: Mapping[str, Any]) -> Entry:
+    name = frames.text(frame, "puzzle", 64)
+    entry = suite().get(name)
+    if entry is None:
+        raise FrameError("no_puzzle", f"puzzle {shorten(name)}: no such puzzle", frame.get("id"))
+    return entry
+
+
+@cache
+def offer() -> dict[str, Any]:
+    """What there is: how many puzzles of each variant and theme."""
+    entries = suite().values()
+    counts = Counter(theme for entry in entries for theme in themes(entry))
+    return {
+        "t": "puzzles",
+        "variants": [
+            {"name": name, "count": count}
+            for name, count in sorted(Counter(entry.variant for entry in entries).items())
+        ],
+        "themes": [
+            {"name": name, "text": text, "count": counts[name]}
+            for name, text in THEMES.items()
+            if counts[name]
+        ],
+    }
