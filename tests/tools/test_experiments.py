@@ -16,7 +16,14 @@ import pytest
 
 from hnefi.tools.common import paper_hingston
 from hnefi.tools.common.matches import Count, Tally, count, seed, total
-from hnefi.tools.experiments import command, hingston, hingston_report, measuring, studies
+from hnefi.tools.experiments import (
+    command,
+    distribution_report,
+    hingston,
+    hingston_report,
+    measuring,
+    studies,
+)
 from hnefi.tools.experiments.hingston import Plan
 from hnefi.tools.experiments.measuring import Cell, ExperimentError, Log, prepare
 from hnefi.tools.experiments.spread import bootstrap, difference, foreseen, log_likelihood, predictive
@@ -233,6 +240,61 @@ def test_the_reading_that_made_the_papers_numbers_explains_them_best() -> None:
     assert len(found) == 8
     assert next(iter(found)) == tuple(truth.values())
     assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+def like_the_paper(study: studies.Study, truth: str) -> dict[Cell, Tally]:
+    """Results in which one way plays as the paper's player did, the others with the sides swapped."""
+    results = {}
+    for cell in study.cells():
+        n = study.matches(cell)
+        row = paper_hingston.TABLES[cell.run.rules][cell.depth, cell.opponent.partition("-")[0]]
+        if cell.run.way != truth:
+            row = paper_hingston.Row(*reversed(row))
+        won, white, lost, lost_white = (n * games // paper_hingston.MATCHES[cell.depth] for games in row)
+        results[cell] = Tally(
+            Count(won, n - won - lost, lost),
+            0,
+            Count(won, n - won - lost, lost),
+            Count(white, n - white - lost_white, lost_white),
+        )
+    return results
+
+
+def test_a_distribution_finds_the_reading_that_the_paper_used(tmp_path: Path) -> None:
+    study = replace(
+        studies.DISTRIBUTION,
+        ways={name: studies.DISTRIBUTION.ways[name] for name in ("as-printed", "plies-200", "tau-schwefel")},
+        seeds=tuple(range(1, 8)),
+        others=5,
+    )
+    results = like_the_paper(study, "plies-200")
+    assert sum(1 for run in study.runs() if run.way == "as-printed") == 2 * 7
+    assert sum(1 for run in study.runs() if run.way == "plies-200") == 2 * 5
+    found = distribution_report.likelihoods(study, results)
+    assert len(found) == 3 * 8
+    assert next(iter(found)).way == "plies-200"
+    likely = distribution_report.probabilities(found)
+    assert sum(likely.values()) == pytest.approx(1)
+    assert sum(share for reading, share in likely.items() if reading.way == "plies-200") > 0.99
+
+    drawn = distribution_report.draw(tmp_path, study, results)
+    text = distribution_report.write(
+        tmp_path, study, results, drawn, "hnefi experiments distribution"
+    ).read_text()
+    assert text.count(".svg)") == 2
+    assert "7 seeds from 1 for as-printed, 5 for each other reading" in text
+    place = next(
+        place
+        for place in distribution_report.places(study, results, "hingston-original", "plies-200")
+        if (place.opponent, place.depth, place.counted) == ("simple", 1, "won as white")
+    )
+    assert (place.paper, place.n, place.mean) == (69, 100, 69)
+    assert place.interval is not None
+    assert place.interval[0] < 69 < place.interval[1]
+    assert place.tail > 0.5
+    rows = (tmp_path / "tests.csv").read_text().splitlines()
+    assert len(rows) == 1 + len(results)
+    assert rows[1].startswith("hingston-original,as-printed,1,300,random-blind,1,2,118,80,2,118,80,42,")
 
 
 def test_figures_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

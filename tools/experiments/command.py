@@ -13,7 +13,7 @@ from hnefi.protocol.hosts.exit_codes import INTERRUPTED, USAGE, code_of
 
 from ..common import arguments, interrupts
 from ..common.live import PAUSE, Live, duration
-from . import hingston, hingston_report, measuring, studies, studies_report
+from . import distribution_report, hingston, hingston_report, measuring, studies, studies_report
 from .hingston import Plan
 from .measuring import ExperimentError
 from .studies import Study
@@ -23,12 +23,14 @@ EXAMPLES = (
     "hingston --out hingston",
     "hingston --seeds 10 --jobs 8 --out more",
     "readings --out readings",
+    "distribution --seeds 100 --out distribution",
     "scaling --jobs 8 --out scaling",
     "resume hingston",
 )
 NAMES = {
     "hingston": "Evolving Players for an Ancient Game",
     "readings": "the same with one reading of its text changed at a time",
+    "distribution": "the paper's tables over many seeds, and which reading explains them best",
     "scaling": "populations of 10 to 500 individuals",
     "resume": "continue what is in a folder",
 }
@@ -43,7 +45,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("folder", nargs="?", metavar="DIR", help="with resume: the folder to continue")
     arguments.add_out(parser, "DIR", "the experiment's folder (its name); one that is there is continued")
     parser.add_argument(
-        "--seeds", type=arguments.positive, metavar="K", help="evolutions of each kind (5; scaling: 3)"
+        "--seeds",
+        type=arguments.positive,
+        metavar="K",
+        help="evolutions of each kind (5; scaling: 3; distribution: 100, and 30 of each reading but the first)",
     )
     parser.add_argument(
         "--quick", action="store_true", help="a small version of the whole chain, in about a minute"
@@ -118,8 +123,9 @@ def _conduct(folder: Path, plan: Plan | Study, jobs: int, plain: bool, *, png: b
     size = "--quick" if plan.quick else f"--seeds {len(plan.seeds)}"
     command = f"hnefi experiments {name} {size} --out {folder.name}"
     if isinstance(plan, Study):
-        drawn = studies_report.draw(folder, plan, results, png=png)
-        report = studies_report.write(folder, plan, results, drawn, command)
+        writer = distribution_report if plan.name == studies.DISTRIBUTION.name else studies_report
+        drawn = writer.draw(folder, plan, results, png=png)
+        report = writer.write(folder, plan, results, drawn, command)
     else:
         drawn = hingston_report.draw(folder, plan, results, png=png)
         report = hingston_report.write(folder, plan, results, drawn, command)

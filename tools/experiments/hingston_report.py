@@ -83,26 +83,36 @@ def table(plan: Plan, results: Results, rules: str) -> list[Held]:
     return held
 
 
+def explained(row: paper.Row, n: int, tallies: Sequence[Tally]) -> float:
+    """How well runs explain a row of the paper, `n` games on each side, as the natural logarithm of a likelihood."""
+    value = 0.0
+    for printed, games in (
+        ((row.won_red, row.lost_red), [tally.attacking for tally in tallies]),
+        ((row.won_white, row.lost_white), [tally.defending for tally in tallies]),
+    ):
+        won, lost, played = zip(*((side.won, side.lost, side.all) for side in games), strict=True)
+        value += log_likelihood(printed, n, won, lost, played)
+    return value
+
+
 def readings(plan: Plan, results: Results) -> dict[tuple[str, ...], float]:
     """How well each reading of Random, one word for each depth, explains what the paper printed of its games with him.
 
     Natural logarithms of likelihoods, best first: wins and losses of either side under both rule sets. Rows are taken
     for independent, though one run played them all.
     """
-    found: dict[tuple[int, str], float] = {}
-    for depth in paper.DEPTHS:
-        n = paper.MATCHES[depth]
-        for reading in READINGS["random"]:
-            found[depth, reading] = 0.0
-            for rules in plan.rules:
-                row = paper.TABLES[rules][depth, "random"]
-                tallies = finals(plan, results, rules, plan.trained[0], reading, depth)
-                for printed, games in (
-                    ((row.won_red, row.lost_red), [tally.attacking for tally in tallies]),
-                    ((row.won_white, row.lost_white), [tally.defending for tally in tallies]),
-                ):
-                    won, lost, played = zip(*((side.won, side.lost, side.all) for side in games), strict=True)
-                    found[depth, reading] += log_likelihood(printed, n, won, lost, played)
+    found = {
+        (depth, reading): sum(
+            explained(
+                paper.TABLES[rules][depth, "random"],
+                paper.MATCHES[depth],
+                finals(plan, results, rules, plan.trained[0], reading, depth),
+            )
+            for rules in plan.rules
+        )
+        for depth in paper.DEPTHS
+        for reading in READINGS["random"]
+    }
     sums = {
         words: sum(found[depth, word] for depth, word in zip(paper.DEPTHS, words, strict=True))
         for words in product(READINGS["random"], repeat=len(paper.DEPTHS))

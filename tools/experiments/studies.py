@@ -1,7 +1,8 @@
 """Studies beyond the paper of 2007: the same evolution in several ways, side by side over the same seeds.
 
-`readings`: does it matter how the paper is read? One option at a time is not as printed. `scaling`: what do larger
-populations and more generations bring? Tests are of the fittest of a generation, at one ply.
+`readings`: does it matter how the paper is read? One option at a time is not as printed. `distribution`: the paper's
+tables as they come out over many seeds, and which reading explains its numbers best. `scaling`: what do larger
+populations and more generations bring? Tests are of the fittest of a generation.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..common import paper_hingston as paper
 from .measuring import Cell, ExperimentError, read_json
 
 OPPONENTS = ("random-blind", "random-terminal", "simple")
@@ -31,26 +33,34 @@ class Study:
     generations: int
     tested: tuple[int, ...]
     """Generations, rising; the last one is the last of a run."""
-    number: int
-    """Matches of a test."""
-    rules: str = "hingston-original"
+    number: Mapping[int, int]
+    """Matches of a test at each depth."""
+    rules: tuple[str, ...] = ("hingston-original",)
+    others: int | None = None
+    """How many of the seeds the ways but the first have; None: all."""
     quick: bool = False
 
+    def seeds_of(self, way: str) -> tuple[int, ...]:
+        """The seeds of a way, in all rule sets."""
+        return self.seeds if way == next(iter(self.ways)) else self.seeds[: self.others]
+
     def runs(self) -> Iterator[Run]:
-        for way in self.ways:
-            for seed in self.seeds:
-                yield Run(self.rules, way, seed)
+        for rules in self.rules:
+            for way in self.ways:
+                for seed in self.seeds_of(way):
+                    yield Run(rules, way, seed)
 
     def cells(self) -> Iterator[Cell]:
         """Every test."""
         for run in self.runs():
             for generation in self.tested:
-                for opponent in OPPONENTS:
-                    yield Cell(run, generation, opponent, 1)
+                for depth in self.number:
+                    for opponent in OPPONENTS:
+                        yield Cell(run, generation, opponent, depth)
 
-    def matches(self, cell: Cell) -> int:  # noqa: ARG002 - all tests are alike
+    def matches(self, cell: Cell) -> int:
         """How many matches a test has."""
-        return self.number
+        return self.number[cell.depth]
 
     def as_json(self) -> dict[str, Any]:
         """What the results follow from."""
@@ -58,7 +68,8 @@ class Study:
             json.dumps(
                 {
                     "study": self.name, "ways": self.ways, "seeds": self.seeds, "generations": self.generations,
-                    "tested": self.tested, "number": self.number, "rules": self.rules, "quick": self.quick,
+                    "tested": self.tested, "number": self.number, "rules": self.rules, "others": self.others,
+                    "quick": self.quick,
                 }
             )
         )  # fmt: skip
@@ -74,28 +85,49 @@ class Run(NamedTuple):
 
     @property
     def folder(self) -> str:
-        return f"runs/{self.way}/seed-{self.seed}"
+        return f"runs/{self.rules}/{self.way}/seed-{self.seed}"
 
 
+WAYS: Mapping[str, Way] = {
+    "as-printed": {},
+    "tau-schwefel": {"tau": "schwefel"},
+    "inherit-first": {"inherit": "first"},
+    "inherit-mean": {"inherit": "mean"},
+    "step-vector": {"step": "vector"},
+    "weights-2862": {"network": "hingston2007-2862"},
+    "random-terminal": {"random_reading": "terminal"},
+    "plies-200": {"ply_limit": 200},
+}
+"""Readings of the paper's text: the first is ours, each other one changes it at one place."""
 READINGS = Study(
     "readings",
     "Hingston 2007: one reading at a time",
     {
-        "as-printed": {},
-        "tau-schwefel": {"tau": "schwefel"},
-        "inherit-first": {"inherit": "first"},
-        "inherit-mean": {"inherit": "mean"},
-        "step-vector": {"step": "vector"},
-        "weights-2862": {"network": "hingston2007-2862"},
-        "random-terminal": {"random_reading": "terminal"},
-        "plies-200": {"ply_limit": 200},
+        **WAYS,
         "tied-weights": {"symmetric": "tied"},
         "average-hall": {"average": 0.05, "hall": 16},
     },
     seeds=(201, 202, 203, 204, 205),
     generations=300,
     tested=(0, 50, 100, 150, 200, 250, 300),
-    number=200,
+    number={1: 200},
+)
+DISTRIBUTION = Study(
+    "distribution",
+    "Hingston 2007 as a distribution over seeds and readings",
+    {
+        **WAYS,
+        "start-equal": {
+            "init_scale": 0
+        },  # what the first weights are in single precision: they decide nothing
+        "trained-with-simple": {"opponent": "simple"},
+    },
+    seeds=tuple(range(1001, 1101)),
+    others=30,
+    generations=paper.GENERATIONS,
+    tested=(paper.GENERATIONS,),
+    number={1: 200, 2: 100, 3: 20},
+    rules=paper.RULES,
 )
 SCALING = Study(
     "scaling",
@@ -107,16 +139,22 @@ SCALING = Study(
     seeds=(301, 302, 303),
     generations=40,
     tested=(0, 1, 2, 5, 10, 20, 40),
-    number=200,
+    number={1: 200},
 )
-STUDIES = {study.name: study for study in (READINGS, SCALING)}
+STUDIES = {study.name: study for study in (READINGS, DISTRIBUTION, SCALING)}
 
 
 def quick(study: Study) -> Study:
     """The whole chain in seconds; it says nothing."""
     few = dict(list(study.ways.items())[:2])
     return replace(
-        study, ways=few, seeds=study.seeds[:2], generations=4, tested=(0, 2, 4), number=10, quick=True
+        study,
+        ways=few,
+        seeds=study.seeds[:2],
+        generations=4,
+        tested=(0, 2, 4) if len(study.tested) > 1 else (4,),
+        number={depth: max(1, 10 // depth**2) for depth in study.number},
+        quick=True,
     )
 
 
@@ -131,8 +169,9 @@ def read_study(folder: Path) -> Study:
             seeds=tuple(map(int, read["seeds"])),
             generations=int(read["generations"]),
             tested=tuple(map(int, read["tested"])),
-            number=int(read["number"]),
-            rules=str(read["rules"]),
+            number={int(depth): int(number) for depth, number in read["number"].items()},
+            rules=tuple(map(str, read["rules"])),
+            others=None if read["others"] is None else int(read["others"]),
             quick=bool(read["quick"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -145,13 +184,15 @@ def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False) -> int
     from hnefi.tools.evolve import command
 
     for name, way in study.ways.items():
-        arguments = ["es", "--variant", study.rules, "--generations", str(study.generations)]
-        arguments += ["--seed", str(study.seeds[0]), "--seeds", str(len(study.seeds)), "--jobs", str(jobs)]
-        arguments += ["--out", str(folder / "runs" / name), *(("--plain",) if plain else ())]
-        for option, value in way.items():
-            arguments += ["--set", f"{option}={value}"]
-        if code := command.main(arguments):
-            return code
+        seeds = study.seeds_of(name)
+        for rules in study.rules:
+            arguments = ["es", "--variant", rules, "--generations", str(study.generations)]
+            arguments += ["--seed", str(seeds[0]), "--seeds", str(len(seeds)), "--jobs", str(jobs)]
+            arguments += ["--out", str(folder / "runs" / rules / name), *(("--plain",) if plain else ())]
+            for option, value in way.items():
+                arguments += ["--set", f"{option}={value}"]
+            if code := command.main(arguments):
+                return code
     return 0
 
 

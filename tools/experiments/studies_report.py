@@ -18,7 +18,9 @@ from .studies import OPPONENTS, Run, Study, games_a_generation
 
 def shares(study: Study, results: Results, way: str, generation: int, opponent: str) -> list[float]:
     """Per cent of matches won, by seed."""
-    found = (results[Cell(Run(study.rules, way, seed), generation, opponent, 1)] for seed in study.seeds)
+    found = (
+        results[Cell(Run(study.rules[0], way, seed), generation, opponent, 1)] for seed in study.seeds_of(way)
+    )
     return [100 * tally.matches.won / tally.matches.all for tally in found]
 
 
@@ -56,8 +58,8 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
         f"`{command}`",
         "",
         (
-            f"{study.rules}, {len(study.seeds)} seeds ({', '.join(map(str, study.seeds))}), {study.generations} "
-            f"generations. Tests at one ply, {study.number} matches each. Per cent of matches won: mean over seeds "
+            f"{study.rules[0]}, {len(study.seeds)} seeds ({', '.join(map(str, study.seeds))}), {study.generations} "
+            f"generations. Tests at one ply, {study.number[1]} matches each. Per cent of matches won: mean over seeds "
             "[least-most] of the tested generations of the last third; in the last column the difference of the means"
             f"{with_intervals(len(study.seeds))}."
         ),
@@ -88,7 +90,7 @@ def _curves(study: Study, results: Results) -> list[tuple[tuple[Any, ...], str]]
             games = generation * games_a_generation(options)
             for opponent in OPPONENTS:
                 for seed, share in zip(
-                    study.seeds, shares(study, results, way, generation, opponent), strict=True
+                    study.seeds_of(way), shares(study, results, way, generation, opponent), strict=True
                 ):
                     found.append(((way, seed, generation, games, opponent), f"{share:.1f}"))
     return found
@@ -122,7 +124,7 @@ def heading(study: Study, opponent: str) -> tuple[str, str]:
     return (
         f"{'QUICK  ' if study.quick else ''}{study.title}",
         (
-            f"{study.rules} against {opponent}, 1 ply, {len(study.seeds)} seeds, {2 * study.number} games a point; "
-            f"mean{with_intervals(len(study.seeds))}, thin lines single seeds"
+            f"{study.rules[0]} against {opponent}, 1 ply, {len(study.seeds)} seeds, {2 * study.number[1]} games a "
+            f"point; mean{with_intervals(len(study.seeds))}, thin lines single seeds"
         ),
     )

@@ -1,0 +1,288 @@
+"""The report of the study `distribution`: which reading explains the paper best, and what one run's luck amounts to."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import exp
+from pathlib import Path
+from statistics import mean, pstdev
+from typing import NamedTuple
+
+from hnefi.protocol.hosts.text_table import markdown_table
+
+from ..common import paper_hingston as paper
+from ..common.matches import Tally
+from ..common.svg_chart import MARGIN, Curve, Panel, Scale, Sheet
+from . import figures
+from .hingston_report import COUNTS, READINGS, explained
+from .measuring import Cell, Results
+from .spread import foreseen, predictive, with_intervals
+from .studies import OPPONENTS, Run, Study
+
+SHOWN = 12
+"""Combinations of readings that the first table shows, the best."""
+OURS = Curve("mean of our seeds, and where 95 % of single runs lie", "#2f6d8a", "circle")
+PAPER = Curve("the paper's run", "#b5432a", "diamond")
+
+
+class Reading(NamedTuple):
+    """One way to read the text of training, and Random's kind in the tests at each depth."""
+
+    way: str
+    random: tuple[str, ...]
+
+
+def finals(study: Study, results: Results, rules: str, way: str, opponent: str, depth: int) -> list[Tally]:
+    """The tests of the last generation, one for each seed."""
+    return [
+        results[Cell(Run(rules, way, seed), study.generations, opponent, depth)]
+        for seed in study.seeds_of(way)
+    ]
+
+
+def likelihoods(study: Study, results: Results) -> dict[Reading, float]:
+    """How well each combination of readings explains all that the paper printed: natural logarithms, best first.
+
+    Rows of the tables are taken for independent, though one run played them all.
+    """
+    found: dict[Reading, float] = {}
+    for way in study.ways:
+        value = {
+            (opponent, depth): sum(
+                explained(
+                    paper.TABLES[rules][depth, "simple" if opponent == "simple" else "random"],
+                    paper.MATCHES[depth],
+                    finals(study, results, rules, way, opponent, depth),
+                )
+                for rules in study.rules
+            )
+            for opponent in OPPONENTS
+            for depth in paper.DEPTHS
+        }
+        simple = sum(value["simple", depth] for depth in paper.DEPTHS)
+        for words in product(READINGS["random"], repeat=len(paper.DEPTHS)):
+            random = sum(value[word, depth] for word, depth in zip(words, paper.DEPTHS, strict=True))
+            found[Reading(way, words)] = simple + random
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def probabilities(logarithms: Mapping[Reading, float]) -> dict[Reading, float]:
+    """What each is, if one of them is true and all were equally likely before the paper's numbers were looked at."""
+    best = max(logarithms.values())
+    weights = {reading: exp(value - best) for reading, value in logarithms.items()}
+    whole = sum(weights.values())
+    return {reading: weight / whole for reading, weight in weights.items()}
+
+
+class Place(NamedTuple):
+    """Where one number of the paper lies among single runs of one way: counts of `n` games."""
+
+    opponent: str
+    depth: int
+    counted: str
+    paper: int
+    n: int
+    mean: float
+    interval: tuple[int, int] | None
+    tail: float
+    """The probability that a run is as far out as the paper's, or farther, to either side."""
+
+
+def places(study: Study, results: Results, rules: str, way: str) -> Iterator[Place]:
+    """Every number of the paper's table, against Random in both readings."""
+    for (depth, opponent), row in paper.TABLES[rules].items():
+        n = paper.MATCHES[depth]
+        for reading in READINGS[opponent]:
+            tallies = finals(study, results, rules, way, reading, depth)
+            played = [tally.matches.all for tally in tallies]
+            for (name, of), printed in zip(COUNTS.items(), row, strict=True):
+                counts = list(map(of, tallies))
+                law = predictive(counts, played, n)
+                tail = min(1.0, 2 * float(min(law[: printed + 1].sum(), law[printed:].sum())))
+                yield Place(
+                    reading,
+                    depth,
+                    name,
+                    printed,
+                    n,
+                    n * sum(counts) / sum(played),
+                    foreseen(counts, played, n),
+                    tail,
+                )
+
+
+def luck(study: Study, results: Results, rules: str) -> list[list[str]]:
+    """What the luck of a seed changes in the share of matches won, and what the choice of reading changes."""
+    rows = [
+        [
+            "opponent",
+            "plies",
+            "between seeds",
+            "of it games' chance",
+            "between readings",
+            "lowest and highest reading",
+        ]
+    ]
+    base = next(iter(study.ways))
+    for opponent, depth in product(OPPONENTS, paper.DEPTHS):
+        won = {
+            way: [
+                tally.matches.won / tally.matches.all
+                for tally in finals(study, results, rules, way, opponent, depth)
+            ]
+            for way in study.ways
+        }
+        means = {way: mean(shares) for way, shares in won.items()}
+        chance = mean(share * (1 - share) for share in won[base]) / study.number[depth]
+        low, high = (end(means, key=means.__getitem__) for end in (min, max))
+        rows.append(
+            [
+                opponent,
+                str(depth),
+                f"{100 * pstdev(won[base]):.1f}",
+                f"{100 * chance**0.5:.1f}",
+                f"{100 * pstdev(means.values()):.1f}",
+                f"{low} {100 * means[low]:.0f}, {high} {100 * means[high]:.0f}",
+            ]
+        )
+    return rows
+
+
+def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], command: str) -> Path:
+    """Write `report.md`, and every test as a row of `tests.csv`; the report's path."""
+    base, *others = study.ways
+    found = likelihoods(study, results)
+    likely = probabilities(found)
+    best = max(found.values())
+    lines = [f"# {study.title}", ""]
+    if study.quick:
+        lines += ["**QUICK: a small version that shows the chain at work. Its numbers say nothing.**", ""]
+    lines += [
+        f"`{command}`",
+        "",
+        (
+            f"{len(study.seeds)} seeds from {study.seeds[0]} for {base}, {len(study.seeds_of(others[-1]))} for each "
+            f"other reading, under {' and '.join(study.rules)}; {study.generations} generations. Tests of the last: "
+            + ", ".join(f"{number} matches at {depth} ply" for depth, number in study.number.items())
+            + "."
+        ),
+        "",
+        "## Which reading explains the paper's numbers?",
+        "",
+        (
+            "*Log-likelihood*: the natural logarithm of the probability of all numbers of tables 1 and 2, each row by "
+            "the law that our seeds suggest for one more run. *Probability*: if one of the combinations is true and "
+            "all were equally likely beforehand. Rows are taken for independent; one run played them all, so "
+            "differences are too large rather than too small."
+        ),
+        "",
+    ]
+    rows = [["training", "Random at 1, 2, 3 plies", "log-likelihood", "less than the best by", "probability"]]
+    rows += [
+        [
+            reading.way,
+            ", ".join(word.removeprefix("random-") for word in reading.random),
+            f"{value:.1f}",
+            f"{best - value:.1f}",
+            f"{likely[reading]:.2g}",
+        ]
+        for reading, value in list(found.items())[:SHOWN]
+    ]
+    lines += [*markdown_table(rows), "", "The same by training and by Random, over everything else:", ""]
+    rows = [["reading", "probability"]]
+    for way in study.ways:
+        rows.append([way, f"{sum(share for reading, share in likely.items() if reading.way == way):.2g}"])
+    for place, depth in enumerate(paper.DEPTHS):
+        for word in READINGS["random"]:
+            share = sum(share for reading, share in likely.items() if reading.random[place] == word)
+            rows.append([f"{word} at {depth} {'ply' if depth == 1 else 'plies'}", f"{share:.2g}"])
+    lines += [*markdown_table(rows), "", "## The luck of a seed, and the choice of a reading", ""]
+    lines += [
+        (
+            f"Standard deviations of the share of matches won, in points: between the seeds of {base}, how much of it "
+            "the chance of that many matches explains, and between the means of all readings."
+        ),
+        "",
+    ]
+    for rules in study.rules:
+        lines += [f"{rules}:", "", *markdown_table(luck(study, results, rules)), ""]
+    for number, rules in enumerate(study.rules, 1):
+        rows = [["plies", "opponent", "", "paper", "ours: mean", "foreseen", "a run as far out"]]
+        rows += [
+            [
+                str(place.depth),
+                place.opponent,
+                place.counted,
+                f"{place.paper} of {place.n}",
+                f"{place.mean:.1f}",
+                "-".join(map(str, place.interval or ())),
+                f"{place.tail:.2g}",
+            ]
+            for place in places(study, results, rules, base)
+        ]
+        lines += [f"## Table {number}: {rules}, {base}", "", *markdown_table(rows), ""]
+    lines += ["| training | options |", "|---|---|"]
+    for way, options in study.ways.items():
+        said = " ".join(f"`{name}={value}`" for name, value in options.items()) or "defaults"
+        lines.append(f"| {way} | {said} |")
+    lines += ["", *(f"![{path.stem}]({path.name})\n" for path in drawn if path.suffix == ".svg")]
+    _write_tests(folder / "tests.csv", study, results)
+    path = folder / "report.md"
+    path.write_text("\n".join(lines).rstrip() + "\n")
+    return path
+
+
+def _write_tests(path: Path, study: Study, results: Results) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        sides = [
+            f"{side} {part}"
+            for side in ("matches", "as red", "as white")
+            for part in ("won", "drawn", "lost")
+        ]
+        writer.writerow(
+            ["rules", "training", "seed", "generation", "opponent", "plies", *sides, "decided by captures"]
+        )
+        for cell in study.cells():
+            tally = results[cell]
+            counts = (*tally.matches, *tally.attacking, *tally.defending, tally.by_captures)
+            writer.writerow([*cell.run, cell.generation, cell.opponent, cell.depth, *counts])
+
+
+# Figures
+
+STEP, HEIGHT, LEFT = 23, 300, 62
+
+
+def draw(folder: Path, study: Study, results: Results, *, png: bool = False) -> list[Path]:
+    """Every number of the paper in its distribution, a figure for each rule set, as SVG; `png` needs matplotlib."""
+    made = []
+    base = next(iter(study.ways))
+    for number, rules in enumerate(study.rules, 1):
+        found = list(places(study, results, rules, base))
+        sheet = Sheet(
+            LEFT + STEP * len(found) + 2 * MARGIN,
+            (
+                f"{'QUICK  ' if study.quick else ''}Table {number} of the paper among single runs",
+                f"{rules}, {base}: mean of {len(study.seeds)} seeds{with_intervals(len(study.seeds))}",
+            ),
+        )
+        top = sheet.legend_below([OURS, PAPER], sheet.top + 4, LEFT) + 4
+        panel = Panel(
+            sheet, LEFT, top, STEP * len(found), HEIGHT, Scale(-0.5, len(found) - 0.5), Scale(-3, 103)
+        )
+        panel.ticks_left([(share, str(share)) for share in range(0, 101, 20)])
+        words = (f"{place.opponent}, {place.depth}: {place.counted}" for place in found)
+        below = panel.ticks_below(list(enumerate(words)), turn=62, size=10)
+        for column, place in enumerate(found):
+            if place.interval is not None:
+                low, high = place.interval
+                panel.bar(column, 0.5, 100 * low / place.n, 100 * high / place.n)
+        panel.points([(column, 100 * place.mean / place.n) for column, place in enumerate(found)], OURS)
+        panel.points([(column, 100 * place.paper / place.n) for column, place in enumerate(found)], PAPER)
+        panel.frame()
+        panel.called_left("games, %", 20)
+        made += figures.write(folder / f"table-{number}", sheet, below + MARGIN, png=png)
+    return made
