@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -60,8 +60,12 @@ USUAL: dict[Kind, dict[str, float]] = {
 """Seconds that the parts of each kind take, in their order, where this machine has not compiled them yet. Kinds that
 are left out take a few seconds."""
 
+USUAL_KIND: Kind = ("tafl", "alphabeta", "default")
+"""What a session needs that asks for nothing."""
+
 _prepared: set[Kind] = set()
 _preparing = threading.Lock()
+_hearers: list[Callable[[Kind], None]] = []
 
 
 def kind(variant: AnyVariant, settings: Settings) -> Kind:
@@ -81,18 +85,28 @@ def prepare(variant: AnyVariant, settings: Settings | None = None) -> None:
             with _compiling(needed):
                 warm_game(variant, settings)
             _prepared.add(needed)
+            for tell in _hearers:
+                tell(needed)
 
 
-def load() -> bool:
-    """Load what a session of tafl needs by default, if all of it is in the cache; nothing is compiled.
+def hear(tell: Callable[[Kind], None]) -> None:
+    """From now on `tell` is called with each kind that this process has prepared."""
+    _hearers.append(tell)
+
+
+def load(needed: Kind = USUAL_KIND) -> bool:
+    """Load what sessions of this kind need, if all of it is in the cache; nothing is compiled.
 
     Returns whether it was. Nothing is compiled before it is known what will be played.
     """
     from . import games
+    from .search.types import Settings
 
+    game, algorithm, evaluator = needed
+    settings = Settings(algorithm=algorithm, evaluator="default" if evaluator == "default" else BARE)
     try:
         with cache.loading_only():
-            prepare(games.find(SMALL["tafl"]))
+            prepare(games.find(SMALL[game]), settings)
     except cache.NotCompiled:
         return False
     return True

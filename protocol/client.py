@@ -20,12 +20,12 @@ import shlex
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from hnefi.engine.compile.progress import Progress
 from hnefi.engine.search.types import Limits
@@ -72,6 +72,7 @@ __all__ = [
     "Limits",
     "Progress",
     "Search",
+    "Starter",
     "Timeouts",
     "own_command",
 ]
@@ -91,6 +92,10 @@ ANSWER_BYTES = 16 * 1024 * 1024
 TRANSCRIPT_LINES = 256
 FLOOD = 64
 """So many lines read at once are looked at together."""
+
+
+Starter = Callable[..., Coroutine[Any, Any, Process]]
+"""Starts a process as `Process.start` does, which it is called like."""
 
 
 def own_command(*flags: str) -> list[str]:
@@ -147,6 +152,7 @@ class Engine(Listener):
         on_traffic: Callable[[float, str, bytes], None] | None = None,
         on_compiling: Callable[[Progress], None] | None = None,
         cores: Collection[int] = (),
+        starter: Starter = Process.start,
     ) -> Engine:
         """Run `command` (a list of words, no shell) and greet it.
 
@@ -154,7 +160,7 @@ class Engine(Listener):
         `env` is added to our environment; `errors` takes its standard error (else its end is in `error_tail`).
         `on_traffic(stamp, arrow, line)` sees every line, `>` sent and `<` received; `on_compiling` hears what the
         engine compiles, about once a second while it does.
-        `cores` are the processors it may use (Linux; empty: all).
+        `cores` are the processors it may use (Linux; empty: all). `starter` makes the process, see `fork_client`.
         Raises EngineStartError; no process is left then.
         """
         if proto != "auto" and proto not in GREETINGS:
@@ -165,9 +171,7 @@ class Engine(Listener):
         engine.on_traffic = on_traffic
         engine.on_compiling = on_compiling
         try:
-            engine._process = await Process.start(
-                command, engine, cwd, env, errors, engine.timeouts.start, cores
-            )
+            engine._process = await starter(command, engine, cwd, env, errors, engine.timeouts.start, cores)
         except TimeoutError:
             raise EngineStartError(f"cannot start {shlex.join(command)}: it takes too long") from None
         except OSError as error:

@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 from weakref import WeakSet
 
 from . import orphans
@@ -122,10 +122,48 @@ class LineSplitter:
         return rest
 
 
+class Child(Protocol):
+    """A process that has just been started, and our ends of its pipes."""
+
+    @property
+    def pid(self) -> int:
+        """Its number, which nobody else gets before `wait` has returned."""
+
+    @property
+    def pipes(self) -> tuple[IO[bytes] | None, IO[bytes] | None, IO[bytes] | None]:
+        """Its standard input, output and error."""
+
+    def ended(self) -> None:
+        """Returns when it has ended, and leaves it a zombie where the system can do that."""
+
+    def wait(self) -> int:
+        """Returns when it has ended: its exit status, or less than 0 the number of the signal that killed it."""
+
+
+class _Spawned:
+    """A child of this process."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        self._child = child
+        self.pid = child.pid
+        self.pipes = child.stdin, child.stdout, child.stderr
+
+    def ended(self) -> None:
+        waitid: Callable[..., object] | None = getattr(os, "waitid", None)
+        if waitid is None:
+            self._child.wait()
+            return
+        with contextlib.suppress(ChildProcessError):
+            waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+
+    def wait(self) -> int:
+        return self._child.wait()
+
+
 class Process:
     """A running child. Make one with `start`; use `wind_up` or `kill` to end it."""
 
-    def __init__(self, child: subprocess.Popen[bytes], listener: Listener, mark: str = "") -> None:
+    def __init__(self, child: Child, listener: Listener, mark: str = "") -> None:
         self._child = child
         self._mark = mark
         self._listener = listener
@@ -136,9 +174,10 @@ class Process:
         self._sent: asyncio.Event = asyncio.Event()
         self._sent.set()
         self._ended: asyncio.Event = asyncio.Event()
-        self._stdin: int | None = self._adopt(child.stdin)
-        self._stdout: int | None = self._adopt(child.stdout)
-        self._stderr: int | None = self._adopt(child.stderr)
+        stdin, stdout, stderr = child.pipes
+        self._stdin: int | None = self._adopt(stdin)
+        self._stdout: int | None = self._adopt(stdout)
+        self._stderr: int | None = self._adopt(stderr)
         self._written = select.poll()
         if self._stdout is not None:
             self._written.register(self._stdout, select.POLLIN)
@@ -160,11 +199,13 @@ class Process:
         errors: IO[bytes] | None = None,
         timeout: float = 10.0,
         cores: Collection[int] = (),
+        fds: Collection[int] = (),
     ) -> Process:
         """Run `command` (no shell) and return once it really runs; OSError with a sentence if it cannot.
 
         `env` is added to a copy of our environment (as is `orphans.MARK`). `errors` takes its standard error instead
         of `error_tail`. It and all that it starts run on `cores` only, where there are any and the system can do that.
+        It inherits the descriptors `fds` under their numbers.
         """
         if os.name != "posix":
             raise OSError("engine processes can be driven on Linux, macOS and other Unix systems only")
@@ -186,14 +227,14 @@ class Process:
                 cwd=cwd,
                 env={**os.environ, **(env or {}), **marked},
                 start_new_session=True,
-                pass_fds=(failed,) if launcher else (),
+                pass_fds=(*fds, failed) if launcher else tuple(fds),
             )
         except BaseException:
             os.close(report)
             raise
         finally:
             os.close(failed)
-        process = cls(child, listener, mark)
+        process = cls(_Spawned(child), listener, mark)
         try:
             async with asyncio.timeout(timeout):
                 problem = await process._launched(report)
@@ -203,7 +244,7 @@ class Process:
         if problem:
             process.kill()
             raise OSError(problem)
-        process._watch()
+        process.watch()
         return process
 
     @property
@@ -388,7 +429,8 @@ class Process:
             self._loop.remove_reader(report)
             os.close(report)
 
-    def _watch(self) -> None:
+    def watch(self) -> None:
+        """From now on its lines and its end are told to the listener; `start` has done so."""
         if self._stdout is not None:
             self._loop.add_reader(self._stdout, self._read_output)
         if self._stderr is not None:
@@ -404,7 +446,7 @@ class Process:
         """Where the system has no descriptors for processes: a thread that waits."""
 
         def wait() -> None:
-            self._child_ended()
+            self._child.ended()
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is interested any more
                 self._loop.call_soon_threadsafe(self._exited)
 
@@ -430,15 +472,6 @@ class Process:
         if self._mark:
             orphans.end_orphans(_living(), self._mark, self.pid)
         return Exit(None, -code) if code < 0 else Exit(code)
-
-    def _child_ended(self) -> None:
-        """Return when the process has ended, leaving it a zombie where the system can do that."""
-        waitid: Callable[..., object] | None = getattr(os, "waitid", None)
-        if waitid is None:
-            self._child.wait()
-            return
-        with contextlib.suppress(ChildProcessError):
-            waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
 
     async def wait(self, timeout: float) -> Exit | None:
         """How the process ended, or None if it has not within `timeout` seconds."""
@@ -468,7 +501,7 @@ class Process:
         """End the process and its group at once and reap it; harmless when it has ended."""
         if self.exit is None:
             signal_group(self.pid, signal.SIGKILL)
-            self._child_ended()
+            self._child.ended()
             self._exited()
 
 

@@ -30,7 +30,7 @@ from .client import Link, LinkError, Message, Offline
 from .command import GUEST, parser
 from .remote import Remote, RemoteError
 from .remote_session import SessionEnded
-from .soak import Observer, Pace, Soak, born, children, resident, running
+from .soak import Observer, Pace, Soak, born, children, engines, fork_servers, resident, running
 from .values import Access, parse_url
 
 ROUNDS = 30
@@ -227,10 +227,12 @@ async def memory(remote: Remote, eid: str, variant: str, service: int, rows: Row
     """What sessions that have searched for a second take."""
     sessions = [await remote.open(eid, variant=variant) for _ in range(4)]
     await asyncio.gather(*(session.best_move(MEMORY_GO) for session in sessions))
-    engines = [resident(process) for process in children(service)]
+    found = [resident(process) for process in engines(service)]
     rows.add("memory of the service without engines", f"{resident(service):.0f} MiB")
-    if engines:
-        each = statistics.mean(engines)
+    for process in fork_servers(service):
+        rows.add("memory of its fork server", f"{resident(process):.0f} MiB")
+    if found:
+        each = statistics.mean(found)
         rows.add("memory of a session's engine", f"{each:.0f} MiB (its share of common pages included)")
         rows.add("sessions per GiB", f"{1024 / each:.1f}")
     for session in sessions:
@@ -276,7 +278,7 @@ async def _measure(
 ) -> None:
     """What a service shows its clients; at the end it is stopped."""
     observer = Observer()
-    engines: set[tuple[int, str]] = set()
+    seen: set[tuple[int, str]] = set()
 
     async def figures(remote: Remote) -> None:
         say("latencies …")
@@ -303,11 +305,12 @@ async def _measure(
             # Interrupted it still says what it has seen, when the searches that run have answered.
             asked.limit = SOAK_END
             await soak.run(arguments.sessions, seconds, asked)
-            engines = soak.engines
+            seen = soak.engines
             soak.report(observer, rows.add, arguments.sessions, time.monotonic() - began)
-    engines.update((engine, born(engine)) for engine in children(service.process.pid))
+    living = (*engines(service.process.pid), *children(service.process.pid))
+    seen.update((engine, born(engine)) for engine in living)
     took = await service.stop()
-    left = [process for process, start in engines if running(process) and born(process) == start]
+    left = [process for process, start in seen if running(process) and born(process) == start]
     rows.add("end of the service, engine processes left", f"{took:.1f} s, {len(left)}")
 
 

@@ -19,6 +19,8 @@ from . import topics
 from .command import GUEST, access, add_connection, parser
 
 if TYPE_CHECKING:
+    from hnefi.protocol.client import Starter
+
     from .service import Service
     from .values import Address
 
@@ -50,7 +52,7 @@ def main(argv: list[str], verb: str = "serve") -> int:
     )
     with ExitStack() as stack:
         traffic = trace.opened(options, arguments.trace, stack)
-        return Asked().run(lambda asked: _serve(options, arguments, traffic, asked))
+        return Asked().run(lambda asked: _forking(options, arguments, traffic, asked))
 
 
 def _parser(verb: str) -> argparse.ArgumentParser:
@@ -84,6 +86,11 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     options.add_argument(
         "--rate", type=positive, default=500, help="messages a second from one user (default 500)"
     )
+    options.add_argument(
+        "--no-fork",
+        action="store_true",
+        help="start each engine afresh instead of forking it from one that is loaded",
+    )
     options.add_argument("--pool", action="store_true", help="also answer requests to the pool of a variant")
     options.add_argument("--allow-heavy", action="store_true", help="allow bench, perft and genfens")
     options.add_argument(
@@ -109,10 +116,24 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     return options
 
 
+async def _forking(
+    options: argparse.ArgumentParser,
+    arguments: argparse.Namespace,
+    traffic: trace.Trace | None,
+    ending: Asked,
+) -> int:
+    from hnefi.protocol.fork_client import forking
+
+    # Only our own engine can be forked.
+    async with forking(not (arguments.no_fork or arguments.engine)) as starter:
+        return await _serve(options, arguments, traffic, starter, ending)
+
+
 async def _serve(
     options: argparse.ArgumentParser,
     arguments: argparse.Namespace,
     traffic: trace.Trace | None,
+    starter: Starter,
     ending: Asked,
 ) -> int:
     from hnefi.protocol.client import EngineError, own_command
@@ -142,6 +163,7 @@ async def _serve(
             player=arguments.player,
             variant=arguments.variant,
             max_search=arguments.max_search,
+            starter=starter,
         ),
         sessions=arguments.sessions,
         per_user=arguments.per_user,

@@ -32,6 +32,7 @@ SETTLED = 10.0
 Table = Callable[[str, str], None]
 """Takes a row: what, its figure."""
 PROC = Path("/proc")
+FORK_SERVER = b"hnefi.protocol.fork_server"
 
 
 # What processes take
@@ -44,6 +45,23 @@ def resident(process: int) -> float:
             if line.startswith("Pss:"):
                 return int(line.split()[1]) / 1024
     return 0.0
+
+
+def engines(service: int) -> list[int]:
+    """The engine processes of a service: its children, and the children of its fork server instead of that."""
+    own = children(service)
+    return [engine for child in own for engine in (children(child) if _forks(child) else [child])]
+
+
+def fork_servers(service: int) -> list[int]:
+    """The one that it has, if any."""
+    return [child for child in children(service) if _forks(child)]
+
+
+def _forks(process: int) -> bool:
+    with contextlib.suppress(OSError):
+        return FORK_SERVER in (PROC / str(process) / "cmdline").read_bytes()
+    return False
 
 
 def children(process: int) -> list[int]:
@@ -65,9 +83,9 @@ def running(process: int) -> bool:
 
 
 def _taken(service: int) -> tuple[list[int], tuple[float, float]]:
-    """The engines of a service, and MiB of the service and of all of them."""
-    engines = children(service)
-    return engines, (resident(service), sum(map(resident, engines)))
+    """The engines of a service, and MiB of the service and of all of them, their fork server included."""
+    found = engines(service)
+    return found, (resident(service), sum(map(resident, (*found, *fork_servers(service)))))
 
 
 def born(process: int) -> str:
@@ -163,7 +181,7 @@ class Soak:
                 worker.cancel()
             await asyncio.wait(workers)
             deadline = time.monotonic() + SETTLED
-            while children(self._service) and time.monotonic() < deadline:
+            while engines(self._service) and time.monotonic() < deadline:
                 await asyncio.sleep(0.1)
 
     async def _work(self) -> None:

@@ -18,6 +18,7 @@ from hnefi.protocol.hosts.argument_types import number, setting, whole
 from hnefi.protocol.hosts.exit_codes import DONE, USAGE
 
 if TYPE_CHECKING:
+    from hnefi.protocol.client import Starter
     from hnefi.protocol.hosts.shutdown import Asked
 
     from .site import Settings
@@ -64,8 +65,7 @@ def main(argv: list[str]) -> int:
         traffic = trace.opened(options, arguments.trace, stack)
         asked = Asked()
         asked.limit = LIMIT
-        settings = _settings(arguments, token, traffic)
-        return asked.run(lambda asked: _serve(arguments, settings, asked))
+        return asked.run(lambda asked: _forking(arguments, token, traffic, asked))
 
 
 def _parser() -> Parser:
@@ -84,6 +84,8 @@ def _parser() -> Parser:
     options.add_argument("--token-file", metavar="FILE", help="what browsers are asked for, in a file")
     options.add_argument("--host-name", action="append", default=[], metavar="NAME",
                          help="a name by which browsers know this server; repeatable")  # fmt: skip
+    options.add_argument("--no-fork", action="store_true",
+                         help="start each engine afresh instead of forking it from one that is loaded")  # fmt: skip
     options.add_argument("--sessions", type=positive, default=16, help="games at once (default 16)")
     options.add_argument("--idle", type=number(0.1, 10_000_000, "seconds"), default=1800.0,
                          help="seconds until an unused game is closed (default 1800)")  # fmt: skip
@@ -149,7 +151,18 @@ def _token(options: Parser, name: str) -> str:
     return said
 
 
-def _settings(arguments: argparse.Namespace, token: str, traffic: trace.Trace | None) -> Settings:
+async def _forking(
+    arguments: argparse.Namespace, token: str, traffic: trace.Trace | None, asked: Asked
+) -> int:
+    from hnefi.protocol.fork_client import forking
+
+    async with forking(not arguments.no_fork) as starter:
+        return await _serve(arguments, _settings(arguments, token, traffic, starter), asked)
+
+
+def _settings(
+    arguments: argparse.Namespace, token: str, traffic: trace.Trace | None, starter: Starter
+) -> Settings:
     from hnefi.protocol.client import own_command
     from hnefi.protocol.hosts.filter import Filter
     from hnefi.protocol.hosts.sessions.engine_process import Policy
@@ -168,6 +181,7 @@ def _settings(arguments: argparse.Namespace, token: str, traffic: trace.Trace | 
             player=arguments.player,
             variant=arguments.variant,
             max_search=arguments.max_search,
+            starter=starter,
         ),
         sessions=arguments.sessions,
         idle=arguments.idle,

@@ -61,7 +61,7 @@ def test_what_may_follow(tmp_path: Path) -> None:
         ("hnefi arena default simo", ["simon"]),
         ("hnefi arena --variant tablut-l", ["tablut-linnaeus"]),
         ("hnefi arena report --pl", ["--plain", "--plots"]),
-        ("hnefi bench s", ["scale", "search", "siege", "speed"]),
+        ("hnefi bench s", ["scale", "search", "sessions", "siege", "speed"]),
         ("hnefi evolve r", ["rank", "resume"]),
         ("hnefi mqtt serve --record-", ["--record-dir"]),
         ("hnefi engine --pl", ["--player"]),

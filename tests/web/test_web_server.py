@@ -12,12 +12,13 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from leftover_processes import MARK, expect_nobody
+from leftover_processes import MARK, expect_nobody, marked
 from mqtt_parts import fake
 from web_parts import WAIT, Tab, policy, serving, tab
 
 from hnefi.gui_adapter.web import server as server_module
 from hnefi.gui_adapter.web.server import HEADERS, PAGES
+from hnefi.protocol import fork_client
 from hnefi.protocol.hosts.journal import Journal, read
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
@@ -415,6 +416,10 @@ def test_the_command_serves_drains_and_leaves_nobody(monkeypatch: pytest.MonkeyP
                 sid = await page.open()
                 await page.line(sid, "go infinite", 1)
                 await page.hear(lambda frame: frame["t"] == "info" or frame.get("searching", False))
+                if fork_client.possible():
+                    # The engine is a fork of a process that has everything loaded.
+                    pids = [line.split()[0] for line in marked(mark)]
+                    assert "hnefi engine\n" in [Path(f"/proc/{pid}/comm").read_text() for pid in pids]
                 process.send_signal(signal.SIGTERM)
                 await page.text("info string closing")
                 await page.text("bestmove ")

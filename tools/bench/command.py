@@ -19,6 +19,7 @@ MEASUREMENTS = {
     "oneply": "hnefi.tools.bench.oneply",
     "mcts": "hnefi.tools.bench.mcts",
     "terminal": "hnefi.tools.bench.terminal",
+    "sessions": "hnefi.tools.bench.sessions",
 }
 
 
@@ -47,6 +48,7 @@ def main(argv: list[str]) -> int:
         "  hnefi bench oneply     games of one-ply players with an evolved network\n"
         "  hnefi bench mcts       simulations of the tree search against random games in C, by CPU time\n"
         "  hnefi bench terminal   first board and key presses of `hnefi play`\n"
+        "  hnefi bench sessions   what an engine session costs a server: start, memory\n"
         "  hnefi bench tactics    proven wins and losses: how many the engine solves",
         ["", "6", "speed --help", "latency --json"],
     )

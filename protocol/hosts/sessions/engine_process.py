@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from hnefi.engine.wording import shorten
 
 from ...answers import VariantLine
-from ...client import Engine, EngineError, EngineProtocolError, Progress, Timeouts
+from ...client import Engine, EngineError, EngineProtocolError, Progress, Starter, Timeouts
 from ...format import setoption_line
 from ...messages import SetOption
-from ...process import Exit
+from ...process import Exit, Process
 from ..filter import Filter
 
 GRACE = 5.0
@@ -40,7 +40,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What every session of a service may do. `max_search` is in seconds."""
+    """What every session of a service may do, and how its process is started. `max_search` is in seconds."""
 
     command: tuple[str, ...]
     proto: str = "auto"
@@ -49,6 +49,7 @@ class Policy:
     player: str = ""
     variant: str = ""
     max_search: float = 600.0
+    starter: Starter = Process.start
 
 
 class Piped(Engine):
@@ -93,7 +94,9 @@ class Ready:
 
 async def new_engine(policy: Policy, on_compiling: Callable[[Progress], None]) -> Piped:
     """A process that has greeted; EngineError. `on_compiling` hears what it compiles, now and later."""
-    engine = await Piped.start(policy.command, policy.proto, timeouts=TIMEOUTS, on_compiling=on_compiling)
+    engine = await Piped.start(
+        policy.command, policy.proto, timeouts=TIMEOUTS, on_compiling=on_compiling, starter=policy.starter
+    )
     assert isinstance(engine, Piped)
     return engine
 
