@@ -36,6 +36,7 @@ class Page:
     async def take(self, data: str | bytes) -> bool:
         """A message of the browser; False if it is to be let go."""
         if not self._rate.admits():
+            self._site.counts["dropped"] += 1
             if self._rate.complains():
                 text = f"expected at most {frames.RATE:g} frames a second, the rest is dropped"
                 self.box.put({"t": "error", "code": "too_fast", "text": text})

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -46,6 +47,11 @@ HELLO: Final = 10.0
 """Seconds for the first frame."""
 PARTING: Final = 2.0
 """Seconds for the goodbye to a browser that may not read."""
+
+COUNTS: Final = (
+    *("opened", "refused", "failed", "restarted"),
+    *("frames_in", "frames_out", "dropped", "let_go"),
+)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -97,9 +103,12 @@ class Server:
         document = {
             "state": "draining" if site.draining else "ready",
             "version": about.VERSION,
+            "uptime": round(time.monotonic() - site.began),
             "pages": len(self.pages),
             "sessions": len(site.sessions),
+            "searching": sum(session.searching for session in site.sessions.values()),
             "max": site.settings.sessions,
+            "counts": {name: site.counts[name] for name in COUNTS},
         }
         return web.Response(text=json.dumps(document), content_type="application/json")
 
@@ -130,6 +139,7 @@ class Server:
         try:
             await asyncio.wait({reading, writing, flooded}, return_when=asyncio.FIRST_COMPLETED)
             if full.is_set():
+                self.site.counts["let_go"] += 1
                 code, why = WSCloseCode.TRY_AGAIN_LATER, b"too many frames are waiting to be read"
             elif reading.done() and not reading.cancelled() and reading.exception() is None:
                 code, why = reading.result()
@@ -155,6 +165,7 @@ class Server:
             if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
                 # A first frame may have a token in it, which is nobody else's to read.
                 self._trace(">", message.data if page.known else "hello")
+                self.site.counts["frames_in"] += 1
                 if not await page.take(message.data):
                     return WSCloseCode.POLICY_VIOLATION, b"refused"
             else:
@@ -173,6 +184,7 @@ class Server:
 
     async def _send(self, socket: web.WebSocketResponse, data: bytes) -> None:
         self._trace("<", data)
+        self.site.counts["frames_out"] += 1
         await socket.send_str(data.decode())
 
     def _trace(self, arrow: str, data: str | bytes) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
@@ -54,6 +55,10 @@ class Site:
         self.sessions: dict[str, WebSession] = {}
         self.prover = Prover()
         self.draining = False
+        self.began = time.monotonic()
+        self.counts: Counter[str] = Counter()
+        """What has happened since: games `opened`, `refused`, `failed`, engines `restarted`; `frames_in` and
+        `frames_out`, frames `dropped` because there were too many, pages `let_go` because they did not read."""
         self._closings: set[asyncio.Task[None]] = set()
         self._sweeper = asyncio.create_task(self._sweep(), name="sweep")
 
@@ -62,6 +67,21 @@ class Site:
 
         `failed` is told if the engine cannot be had. RequestError where there is no room.
         """
+        try:
+            self._demand_room(own)
+        except RequestError:
+            self.counts["refused"] += 1
+            raise
+        settings = self.settings
+        sid = secrets.token_urlsafe(16)
+        recording = None
+        if settings.journal is not None:
+            recording = Recording(settings.journal, (("Service", "web"),))
+        session = self.sessions[sid] = WebSession(wanted, sid, settings.policy, recording)
+        session.opening = asyncio.create_task(self._start(session, failed), name=f"open {sid[:6]}")
+        return session
+
+    def _demand_room(self, own: int) -> None:
         settings = self.settings
         if self.draining:
             raise RequestError("draining", "the server is closing and takes no more games")
@@ -71,21 +91,16 @@ class Site:
             raise RequestError(
                 "too_many", f"all {settings.sessions} games of this server are taken: expected a later try"
             )
-        sid = secrets.token_urlsafe(16)
-        recording = None
-        if settings.journal is not None:
-            recording = Recording(settings.journal, (("Service", "web"),))
-        session = self.sessions[sid] = WebSession(wanted, sid, settings.policy, recording)
-        session.opening = asyncio.create_task(self._start(session, failed), name=f"open {sid[:6]}")
-        return session
 
     async def _start(self, session: WebSession, failed: Callable[[str, RequestError], None]) -> None:
         try:
             await session.start()
         except RequestError as error:
             self.sessions.pop(session.sid, None)
+            self.counts["failed"] += 1
             failed(session.sid, error)
             return
+        self.counts["opened"] += 1
         session.touched = time.monotonic()
         session.on_end = lambda reason: self.close(session, reason)
         LOG.info("open session=%s variant=%s", session.sid[:6], session.variant and session.variant.name)
@@ -110,6 +125,7 @@ class Site:
             await session.outgoing.close()
             return
         session.on_end = None
+        self.counts["restarted"] += session.restarts
         await session.close(reason)
         LOG.info("close session=%s reason=%s", session.sid[:6], reason)
 

@@ -265,6 +265,7 @@ def test_sessions_are_counted_for_a_page_and_in_all() -> None:
             serving(policy=policy(fake()), sessions=3, per_page=2) as (_, url),
             tab(url) as page,
             tab(url) as other,
+            aiohttp.ClientSession() as client,
         ):
             for _ in range(2):
                 await page.say({"t": "open"})
@@ -275,6 +276,12 @@ def test_sessions_are_counted_for_a_page_and_in_all() -> None:
             await other.kind("opened")
             await other.say({"t": "open"})
             assert await other.error() == "too_many"
+            async with client.get(f"{url}/healthz") as answer:
+                health = await answer.json()
+            assert (health["pages"], health["sessions"], health["max"], health["searching"]) == (2, 3, 3, 0)
+            # Two times hello, and five times open.
+            assert (health["counts"]["refused"], health["counts"]["frames_in"]) == (2, 7)
+            assert health["counts"]["frames_out"] >= 7
 
     play(scene)
 
@@ -284,6 +291,8 @@ def test_pages_are_counted_too() -> None:
         many = aiohttp.TCPConnector(limit=0)
         async with serving(pages=200) as (server, url), aiohttp.ClientSession(connector=many) as client:
             sockets = [await client.ws_connect(f"{url}/ws", origin=url) for _ in range(200)]
+            # All of them are served.
+            await asyncio.gather(*(Tab(socket).hello() for socket in sockets))
             with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
                 await client.ws_connect(f"{url}/ws", origin=url)
             assert refused.value.status == 503
