@@ -39,17 +39,47 @@ class Reading:
     @property
     def assumption(self) -> str:
         """The sentence that says what endless play is worth."""
-        rule = f"repetition = {self.variant.rules.repetition}"
-        match self.endless:
-            case "draw":
-                return f"{rule}: where neither side can force an end, the game is a draw."
-            case "open":
-                return (
-                    f"{rule}: a forced win never repeats a position, so wins are exact; "
-                    "where neither side can force one, the history decides, and the position is left open."
-                )
-            case _:
-                return f"{rule}: where neither side can force an end, the {self.endless} win by repetition."
+        return assumption(self.variant)
+
+
+def refusal(variant: Variant, switch: str, why: str) -> NotSolvable:
+    """The sentence that names a switch which stands in the way."""
+    return NotSolvable(f"{variant.name}: {switch} = {variant.rules.switch_text(switch)}: {why}")
+
+
+def endless_play(variant: Variant) -> Endless:
+    """What a position is worth in which neither side can force an end; NotSolvable where a shortest win may repeat."""
+    rules = variant.rules
+    if rules.repetition != "ignore" and rules.repetition_compare == "board" and rules.repetition_count == 2:
+        raise refusal(
+            variant, "repetition_compare", "expected position, or a repetition_count of 3: the shortest win may "
+            "come to the same board with the other side to move",
+        )  # fmt: skip
+    return ENDLESS[rules.repetition]
+
+
+def drawing_switch(variant: Variant) -> str | None:
+    """A switch by which the game may be drawn without a repetition or a limit."""
+    rules = variant.rules
+    if rules.no_move == "draw" or rules.opentafl:
+        return "no_move"
+    return None if rules.material_draw is None else "material_draw"
+
+
+def assumption(variant: Variant) -> str:
+    """The sentence that says what endless play is worth."""
+    rule = f"repetition = {variant.rules.repetition}"
+    endless = endless_play(variant)
+    match endless:
+        case "draw":
+            return f"{rule}: where neither side can force an end, the game is a draw."
+        case "open":
+            return (
+                f"{rule}: a forced win never repeats a position, so wins are exact; "
+                "where neither side can force one, the history decides, and the position is left open."
+            )
+        case _:
+            return f"{rule}: where neither side can force an end, the {endless} win by repetition."
 
 
 def without_limits(variant: Variant) -> Variant:
@@ -62,7 +92,7 @@ def reading(variant: Variant) -> Reading:
     rules = variant.rules
 
     def refuse(switch: str, why: str) -> NotSolvable:
-        return NotSolvable(f"{variant.name}: {switch} = {rules.switch_text(switch)}: {why}")
+        return refusal(variant, switch, why)
 
     if variant.size > LARGEST:
         raise refuse("size", f"expected a board of at most {LARGEST} x {LARGEST} squares")
@@ -82,21 +112,12 @@ def reading(variant: Variant) -> Reading:
             raise refuse(switch, "values would depend on the plies played; --without-limits leaves it out")
     if rules.draw_fort and variant.defenders >= 4:
         raise refuse("draw_fort", "values would depend on the history; --without-limits leaves it out")
-    if rules.repetition != "ignore" and rules.repetition_compare == "board" and rules.repetition_count == 2:
+    endless = endless_play(variant)
+    drawing = drawing_switch(variant)
+    if endless in ("attackers", "defenders") and drawing is not None:
         raise refuse(
-            "repetition_compare", "expected position, or a repetition_count of 3: the shortest win may come "
-            "to the same board with the other side to move",
+            drawing, f"cannot be solved together with repetition = {rules.repetition}: draws by this "
+            "rule and wins by repetition would have to be told apart",
         )  # fmt: skip
-    endless = ENDLESS[rules.repetition]
-    if endless in ("attackers", "defenders"):
-        for switch, drawing in (
-            ("no_move", rules.no_move == "draw" or rules.opentafl),
-            ("material_draw", rules.material_draw is not None),
-        ):
-            if drawing:
-                raise refuse(
-                    switch, f"cannot be solved together with repetition = {rules.repetition}: draws by this "
-                    "rule and wins by repetition would have to be told apart",
-                )  # fmt: skip
     played = without_limits(variant).with_switches(repetition="ignore")
     return Reading(variant, played, endless)

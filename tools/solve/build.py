@@ -122,7 +122,7 @@ class Builder:
                 shutil.rmtree(self.folder)
             durable.make_folder(self.folder)
             for name, size in sizes.items():
-                _reserve(self.folder / name, size)
+                reserve(self.folder / name, size)
             durable.put(plan, json.dumps(self._plan(0)).encode())
         elif any((self.folder / name).stat().st_size != size for name, size in sizes.items()):
             raise BuildError(
@@ -327,7 +327,7 @@ def boot() -> str | None:
         return None
 
 
-def _reserve(path: Path, size: int) -> None:
+def reserve(path: Path, size: int) -> None:
     """A file of zeros whose blocks are there: a mapped file that outgrows the disk would kill the process."""
     try:
         with path.open("wb") as file:

@@ -45,6 +45,7 @@ EXAMPLES = (
     "own.toml --out own.taflbase --jobs 2 --yes",
     "brandubh --attackers 2 --defenders 0 --yes",
     "brandubh --fen '3t3/2t4/3T3/1tTKTtt/T6/3t3/3t3 d 0 1' --nodes 10000000",
+    "prove mini-eight",
     "query mini-four.taflbase",
     "query mini-four.taflbase '5/2T2/t1K1t/2T2/2t2 d 0 1'",
     "show mini-four.taflbase",
@@ -60,6 +61,7 @@ repetitions and limits on length are left out, which a shortest win never meets 
 
 Hex and hexapawn are solved from the start, which prints who wins and the first moves that do.
 
+  hnefi solve prove VARIANT [FEN]   who can force a win of one position of any game, by proof-number search
   hnefi solve query FILE [FEN]   value of a position and of each legal move
   hnefi solve show FILE          how many positions are won, drawn and lost; the longest wins
   hnefi solve verify FILE        compares every position with what one ply of minimax makes of the table
@@ -71,7 +73,9 @@ def main(argv: list[str]) -> int:
     from hnefi.engine.solving.readings import NotSolvable
     from hnefi.engine.solving.table import TableError
 
-    actions = {"query": _query, "show": _show, "verify": _verify}
+    from .prove import main as prove
+
+    actions = {"prove": prove, "query": _query, "show": _show, "verify": _verify}
     try:
         if argv[:1] and argv[0] in actions:
             return actions[argv[0]](argv[1:])
