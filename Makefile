@@ -84,7 +84,7 @@ licences: .venv/.ready-dev ## writes docs/licences.md anew
 	@$(BIN)/python .ci/dependencies.py licences --out docs/licences.md
 
 docs: .venv/.ready-docs ## the documentation as a site (build/site); make docs ARGS=--serve shows it at 127.0.0.1:8000
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(if $(filter --serve,$(ARGS)),serve,build --quiet)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(if $(filter --serve,$(ARGS)),serve,build)
 	@$(if $(filter --serve,$(ARGS)),,echo 'build/site/index.html; its search needs a server: python3 -m http.server --bind 127.0.0.1 --directory build/site')
 
 wheel: .venv/.ready-dev ## a wheel with the machine code of all kernels for x86-64-v3 (dist/)
