@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run play web pictures test quick steady fuzz guided soak crash-only test-clusters check audit sbom licences docs wheel format bench warmup clean
+.PHONY: help setup run play web pictures test quick steady fuzz guided soak crash-only test-clusters check audit sbom licences docs wheel dist format bench warmup clean
 
 ARGS ?=
 WORKERS ?= 4
@@ -90,6 +90,9 @@ docs: .venv/.ready-docs ## the documentation as a site (build/site); make docs A
 wheel: .venv/.ready-dev ## a wheel with the machine code of all kernels for x86-64-v3 (dist/)
 	@$(BIN)/python .ci/wheel.py $(ARGS)
 
+dist: .venv/.ready-dist ## sdist and wheel (dist/), checked, installed into a new environment and played with; ARGS=--machine-code: as make wheel
+	@$(BIN)/python .ci/dist.py $(ARGS)
+
 format: .venv/.ready-dev ## format the code, mend what lint can mend
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
@@ -132,6 +135,11 @@ clean: ## remove what was built (.venv stays)
 .venv/.ready-docs: .venv/.ready-dev
 	@echo 'installing mkdocs-material into .venv ...' >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]' >&2
+	@touch $@
+
+.venv/.ready-dist: .venv/.ready-dev
+	@echo 'installing build and twine into .venv ...' >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6' >&2
 	@touch $@
 
 .venv/.ready-clusters: .venv/.ready-dev

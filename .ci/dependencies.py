@@ -125,13 +125,15 @@ def licences_page() -> str:
 
 def sbom() -> dict[str, object]:
     """What an installed hnefi consists of, in CycloneDX 1.5: the core list, with all that it needs."""
+    from hnefi.engine.about import VERSION
+
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     found = parts({"core": project["dependencies"]})
 
     def reference(part: Part) -> str:
         return f"pkg:pypi/{part.name}@{part.version}"
 
-    ours = f"pkg:pypi/{project['name']}@{project['version']}"
+    ours = f"pkg:pypi/{project['name']}@{VERSION}"
     direct = {canonicalize_name(Requirement(line).name) for line in project["dependencies"]}
     return {
         "bomFormat": "CycloneDX",
@@ -142,7 +144,7 @@ def sbom() -> dict[str, object]:
                 "type": "application",
                 "bom-ref": ours,
                 "name": project["name"],
-                "version": project["version"],
+                "version": VERSION,
                 "purl": ours,
                 "licenses": [{"license": {"id": project["license"]}}],
             }

@@ -28,6 +28,7 @@ pytest_plugins = ["mqtt_brokers"]
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "mqtt.md"
+RECIPE = ROOT / "Containerfile"
 TEXT = PAGE.read_text()
 SHELL = re.findall(r"^```sh\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 CONSOLE = re.findall(r"^```console\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
@@ -395,9 +396,9 @@ def test_the_unit_is_one(tmp_path: Path) -> None:
 
 
 def test_the_recipe_starts_the_service() -> None:
-    text = (EXAMPLES / "Containerfile").read_text()
-    assert 'ENTRYPOINT ["hnefi", "mqtt", "serve"]' in text
-    assert "USER hnefi" in text
+    text = RECIPE.read_text()
+    assert 'ENTRYPOINT ["hnefi"]\nCMD ["engine"]' in text
+    assert re.search(r"^USER [1-9]\d*\n(?s:.*)^ENTRYPOINT", text, re.MULTILINE), "not as root"
 
 
 COMMANDS = sorted(
@@ -407,7 +408,7 @@ COMMANDS = sorted(
             *SHELL,
             *CONSOLE,
             (EXAMPLES / "hnefi-mqtt.service").read_text(),
-            (EXAMPLES / "Containerfile").read_text().replace("    hnefi --broker", "    hnefi mqtt --broker"),
+            RECIPE.read_text(),
         ]
         for line in re.findall(r"hnefi (mqtt[^'\n]*)", text)
     }

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 
 import pytest
@@ -60,14 +60,17 @@ def test_every_room_is_typed(room: str) -> None:
 
 def test_the_version_is_said_once() -> None:
     project = PROJECT["project"]
-    assert (project["name"], project["version"]) == (about.NAME, about.VERSION)
+    assert project["name"] == about.NAME
+    assert project["dynamic"] == ["version"]
+    assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "hnefi.engine.about.VERSION"}
+    assert metadata.version("hnefi") == about.VERSION, "make setup installs it anew"
     assert project["license"] == about.LICENSE
     assert project["authors"] == [{"name": about.AUTHORS}]
     assert about.AUTHORS in (ROOT / "LICENSE").read_text()
     assert f"## {about.VERSION}" in (ROOT / "CHANGELOG.md").read_text()
     lock = tomllib.loads((ROOT / "uv.lock").read_text())
     (locked,) = (package for package in lock["package"] if package["name"] == "hnefi")
-    assert locked["version"] == about.VERSION
+    assert "version" not in locked
 
 
 def test_both_lists_of_developers_tools_agree() -> None:
@@ -233,6 +236,7 @@ def test_the_makefile_explains_itself() -> None:
         "licences",
         "docs",
         "wheel",
+        "dist",
         "check",
         "bench",
         "warmup",
@@ -242,5 +246,20 @@ def test_the_makefile_explains_itself() -> None:
 
 
 def test_scripts_of_continuous_integration_can_be_run() -> None:
-    for name in ("run", "wheel.py"):
+    for name in ("run", "wheel.py", "dist.py"):
         assert os.access(ROOT / ".ci" / name, os.X_OK)
+
+
+def test_all_services_of_continuous_integration_try_the_same_pythons() -> None:
+    """From the oldest that the project is for on."""
+    services = [".github/workflows/ci.yml", ".gitlab-ci.yml"]
+    tried = [
+        re.findall(r"python: \[(.+?)\]", (ROOT / name).read_text().replace("PYTHON: ", "python: "))
+        for name in services
+    ]
+    versions = {line for lines in tried for line in lines}
+    assert len(versions) == 1
+    (line,) = versions
+    oldest, *later = re.findall(r'"3\.(\d+)"', line)
+    assert PROJECT["project"]["requires-python"] == f">=3.{oldest}"
+    assert [int(minor) for minor in later] == list(range(int(oldest) + 1, int(oldest) + 1 + len(later)))
