@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from .games.base_variant import AnyVariant
     from .search.types import Settings
 
-BARE = "zero"
+BARE = {"loaded": "zero", "policy": "uniform"}
+"""Evaluators that are data and fit every game, one for each record that such evaluators have."""
 SMALL = {name: game.small for name, game in catalogue.GAMES.items()}
 """A small variant of every game: kernels are compiled per game, not per variant."""
 
@@ -69,10 +70,14 @@ _hearers: list[Callable[[Kind], None]] = []
 
 
 def kind(variant: AnyVariant, settings: Settings) -> Kind:
-    """What decides which machine code a session needs: game, algorithm, and whether the evaluator is data."""
-    from .evaluators import BY_HAND
+    """What decides which machine code a session needs: game, algorithm, and whether the evaluator is written by hand
+    ("default") or data, without a policy ("loaded") or with one ("policy")."""
+    from .evaluators import BY_HAND, knows_moves
 
-    return variant.game, settings.algorithm, "default" if settings.evaluator in BY_HAND else "loaded"
+    if settings.evaluator in BY_HAND:
+        return variant.game, settings.algorithm, "default"
+    moves = knows_moves(settings.evaluator, variant)
+    return variant.game, settings.algorithm, "policy" if moves else "loaded"
 
 
 def prepare(variant: AnyVariant, settings: Settings | None = None) -> None:
@@ -128,7 +133,9 @@ def warm_portion(portion: str) -> None:
     variant = games.find(SMALL[game])
     with cache.LOCK.session():
         for algorithm in ALGORITHMS:
-            for evaluator in ("default", BARE):
+            for evaluator in ("default", *BARE.values()):
+                if evaluator == BARE["policy"] and algorithm != "mcts":
+                    continue  # alphabeta with such a network is compiled when somebody asks for it
                 if what in (algorithm, EVERYTHING):
                     prepare(variant, Settings(algorithm=algorithm, evaluator=evaluator))
         if what in (OTHERS, EVERYTHING):
@@ -152,7 +159,6 @@ def _compiling(needed: Kind) -> Iterator[None]:
 def warm_game(variant: AnyVariant, settings: Settings | None = None) -> Position:
     """Play, search and evaluate a little by these settings, so that every kernel they need is there; a position."""
     from . import games
-    from .evaluators import BY_HAND
     from .search.searcher import Searcher
     from .search.types import Limits, Settings
 
@@ -162,8 +168,8 @@ def warm_game(variant: AnyVariant, settings: Settings | None = None) -> Position
     position.parse_move(move_name(move))
     _ = position.repetitions
     settings = settings or Settings()
-    # All evaluators that are data are one to the compiler, and this one fits every game.
-    evaluator = "default" if settings.evaluator in BY_HAND else BARE
+    # To the compiler an evaluator is its record, and these fit every game.
+    evaluator = BARE.get(kind(variant, settings)[2], "default")
     searcher = Searcher(replace(settings, hash_mib=1, evaluator=evaluator))
     searcher.begin()
     searcher.search(position, Limits(depth=1), lambda _: None)
@@ -177,7 +183,7 @@ def _evaluate(position: Position) -> None:
     from .games import interface as verbs
 
     state = position.new_record()[0]
-    for name in ("default", BARE):
+    for name in ("default", *BARE.values()):
         params = evaluators.parameters(name, position.variant)[0]
         verbs.evaluate(params, state)
         verbs.value(params, state)

@@ -21,7 +21,7 @@ from ..score import MAX_EVAL
 if TYPE_CHECKING:
     from .files import Evaluator
 
-BARE = {"simple": ("tafl",), "zero": tuple(GAMES)}
+BARE = {"simple": ("tafl",), "uniform": tuple(GAMES), "zero": tuple(GAMES)}
 """Architectures that need no file, and the games they know."""
 BY_HAND = {"default": "", "default-2026.1": "2026.1"}
 """Names of the hand-written evaluator, each with the set of weights of tafl that is meant: a folder of `weights/`."""
@@ -72,6 +72,11 @@ def misfit(name: str, variant: AnyVariant) -> str | None:
     return None
 
 
+def knows_moves(name: str, variant: AnyVariant) -> bool:
+    """Whether the evaluator `name` has a policy; ValueError if it is unknown or not for this variant."""
+    return name not in BY_HAND and _loaded(name, variant).network.has_policy
+
+
 def parameters(name: str, variant: AnyVariant) -> Any:
     """The parameters of the evaluator `name` for a variant, in a one-element recarray; ValueError if unknown."""
     if name in BY_HAND:
@@ -113,7 +118,7 @@ def remarks(name: str, position: Position) -> list[str]:
         return []
     evaluator = _loaded(name, position.variant)
     params, state = parameters(name, position.variant)[0], position.new_record()[0]
-    if hasattr(evaluator.network.module, "terms"):
+    if hasattr(evaluator.network.module, "terms") or not evaluator.arrays:
         return []
     from ..squares import name as square_name
 
@@ -129,7 +134,26 @@ def remarks(name: str, position: Position) -> list[str]:
         state["board"][sq] = cell
     influences.sort(key=lambda found: (-abs(found[0]), found[1]))
     pieces = " ".join(f"{letter}{sq} {cp:+d}" for cp, sq, letter in influences[:INFLUENCES])
-    return [f"network {evaluator.network.text} a {said}", *([f"network pieces a {pieces}"] if pieces else [])]
+    lines = [f"network {evaluator.network.text} a {said}"]
+    if evaluator.network.has_policy and (best := _best_moves(params, state)):
+        lines.append(f"network policy {best}")
+    return [*lines, *([f"network pieces a {pieces}"] if pieces else [])]
+
+
+def _best_moves(params: Any, state: Any) -> str:
+    """The moves that deserve most by a policy, with their shares of all legal moves."""
+    import numpy as np
+
+    from ..games import interface as verbs
+    from ..squares import move_name
+
+    end = int(verbs.generate(state, 0)) if state["outcome"] == 0 else 0
+    priors = np.zeros(end)
+    if end:
+        verbs.policy(params, state, end, priors)
+    shares = priors / max(priors.sum(), 1e-300)
+    best = np.argsort(-shares, kind="stable")[:INFLUENCES]
+    return " ".join(f"{move_name(int(state['moves'][i]))} {shares[i]:.3f}" for i in best)
 
 
 def _value(params: Any, state: Any) -> float:

@@ -117,7 +117,7 @@ def genome(evaluator: Evaluator) -> Any:
 
 
 def record(evaluator: Evaluator, variant: AnyVariant) -> Any:
-    """The parameters for kernels, in a one-element recarray of dtype `loaded.LOADED`."""
+    """The parameters for kernels, in a one-element recarray as `Network.record` makes it."""
     return evaluator.network.record(variant, genome(evaluator), float(evaluator.output["scale"]))
 
 
@@ -501,10 +501,8 @@ def _check_shapes(raw: _Raw, network: Network, shapes: Mapping[str, tuple[int, .
             raise raw.error(
                 f"{name}: shape {list(raw.entries[name][1])}", f"{list(shape)} for {network.text} there"
             )
-    from .loaded import MOST_WEIGHTS
-
-    if (count := sum(map(math.prod, shapes.values()))) > MOST_WEIGHTS:
-        raise raw.error(f"{count} weights", f"at most {MOST_WEIGHTS}")
+    if (count := sum(map(math.prod, shapes.values()))) > network.most_weights:
+        raise raw.error(f"{count} weights", f"at most {network.most_weights}")
 
 
 def _arrays(raw: _Raw, names: list[str]) -> Iterator[tuple[str, Any]]:

@@ -86,19 +86,39 @@ class Network:
         parts = [np.asarray(arrays[name], np.float64).ravel() for name in self.shapes(variant)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
+    @property
+    def has_policy(self) -> bool:
+        """Whether it knows moves, too."""
+        return bool(getattr(self.module, "POLICY", False))
+
+    @property
+    def most_weights(self) -> int:
+        """The weights that its record has room for."""
+        return int(self._record_type["weights"].shape[0])
+
+    @property
+    def _record_type(self) -> Any:
+        if self.has_policy:
+            from .policy_networks import POLICY_NET
+
+            return POLICY_NET
+        from .loaded import LOADED
+
+        return LOADED
+
     def record(self, variant: AnyVariant, genome: Any, scale: float | None = None) -> Any:
-        """The parameters for kernels, in a one-element recarray of dtype `loaded.LOADED`; ValueError if they are not
-        as many as the network has there, or too many."""
+        """The parameters for kernels, in a one-element recarray of dtype `loaded.LOADED`, or of
+        `policy_networks.POLICY_NET` if it knows moves; ValueError if they are not as many as the network has there, or
+        too many."""
         import numpy as np
 
-        from .loaded import LOADED, MOST_WEIGHTS
-
+        most = self.most_weights
         count = self.count(variant)
-        if count > MOST_WEIGHTS or len(genome) != count:
+        if count > most or len(genome) != count:
             raise ValueError(
-                f"network {self.text}: {len(genome)} weights: expected {count} on this board, of {MOST_WEIGHTS} at most"
+                f"network {self.text}: {len(genome)} weights: expected {count} on this board, of {most} at most"
             )
-        record = np.zeros(1, LOADED).view(np.recarray)
+        record = np.zeros(1, self._record_type).view(np.recarray)
         layout = self.module.layout(variant, self.sizes)
         record[0]["architecture"] = self.module.NUMBER
         record[0]["scale"] = self.module.SCALE if scale is None else scale

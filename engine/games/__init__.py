@@ -9,6 +9,7 @@ kernels.
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -54,6 +55,18 @@ def from_fen(variant: AnyVariant, text: str) -> Position:
     """The position that a FEN describes; ValueError if it cannot be read or cannot stand under the rules."""
     position: Position = _shell(variant).from_fen(variant, text)
     return position
+
+
+@lru_cache(maxsize=32)
+def policy_moves(variant: AnyVariant) -> tuple[int, ...]:
+    """All moves that can ever be legal, in the order of a network's policy; 0 at places without one. ValueError for a
+    game without such networks."""
+    try:
+        module = import_module(f".{variant.game}.policy", __package__)
+    except ModuleNotFoundError:
+        raise ValueError(f"{variant.name}: expected a game whose moves have an order for networks") from None
+    moves: tuple[int, ...] = module.moves(variant)
+    return moves
 
 
 def _shell(variant: AnyVariant) -> Any:

@@ -159,6 +159,14 @@ def image_key(state: Any, squares: Any) -> int:
     return KERNELS["image_key", state.dtype](state, squares)  # type: ignore[no-any-return]
 
 
+def move_index(state: Any, move: int) -> int:
+    """The place of a legal move in the policy of a network: that of `moves(variant)` in `policy.py` of the game.
+
+    A game without that file has no such networks.
+    """
+    return KERNELS["move_index", state.dtype](state, move)  # type: ignore[no-any-return]
+
+
 def probe(state: Any, tables: Any) -> int:
     """What solved tables say of an undecided position, as `solving.probing` writes it; 0 where they say nothing."""
     kernel = KERNELS.get(("probe", state.dtype, tables.dtype), _OTHERWISE["probe"])
@@ -173,6 +181,15 @@ def random_move(state: Any) -> int:
 def evaluate(params: Any, state: Any) -> int:
     """The value in centipawns for the side to move, by the evaluator whose parameters are given."""
     return KERNELS["evaluate", params.dtype, state.dtype](params, state)  # type: ignore[no-any-return]
+
+
+def policy(params: Any, state: Any, end: int, priors: Any) -> None:
+    """Write what the moves `state.moves[:end]` deserve to `priors[:end]`: positive numbers that need not add up to 1.
+
+    An evaluator without a policy tells moves apart by their `order_score`.
+    """
+    kernel = KERNELS.get(("policy", params.dtype, state.dtype), _OTHERWISE["policy"])
+    kernel(params, state, end, priors)
 
 
 def value(params: Any, state: Any) -> float:

@@ -24,22 +24,21 @@ thread sets back has the next child tried once more.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba.extending import overload
 
 from ..compile.intrinsics import fetch_add, set_once
-from ..compile.jit import BINDING, entry, inline, kernel
+from ..compile.jit import entry, inline, kernel
 from ..compile.rng import randbelow
 from ..games.interface import (
     MOST_MOVES,
     adjudicate,
+    bind_otherwise,
     evaluate,
     generate,
     make,
     no_move_outcome,
     order_score,
+    policy,
     random_move,
     undo,
 )
@@ -94,6 +93,7 @@ TREE = np.dtype(
         ),  # simulations that a leaf sees before it gets children, in an empty tree
         ("policy", "i8"),  # 1: PUCT, 0: UCT
         ("evaluating", "i8"),  # 1: leaves are evaluated, 0: played to the end at random
+        ("at_once", "i8"),  # 1: a leaf gets its children with its value, since one pass gives both
     ],
     align=True,
 )
@@ -108,29 +108,15 @@ THREAD = np.dtype(
 )
 """What each thread has for itself."""
 
-WITH_POLICY: set[Any] = set()
-"""numba types of the records of evaluators that overload `policy` themselves."""
-
-
-def policy(params: Any, state: Any, end: int, priors: Any) -> None:
-    """Write what the moves `state.moves[:end]` deserve to `priors[:end]`: any positive numbers.
-
-    An evaluator that has a policy overloads this verb for its record and enters the type in `WITH_POLICY`. For all
-    others moves are told apart by their `order_score`.
-    """
-    by_weight(params, state, end, priors)
-
 
 @inline
-def by_weight(params, s, end, priors):
+def by_order_score(params, s, end, priors):
+    """The policy of evaluators that have none."""
     for i in range(end):
         priors[i] = np.exp(order_score(s, int(s.moves[i])) / TEMPERATURE)
 
 
-@overload(policy, jit_options=BINDING)
-def _policy(params, state, end, priors):
-    if params not in WITH_POLICY:
-        return lambda params, state, end, priors: by_weight(params, state, end, priors)
+bind_otherwise(policy=by_order_score)
 
 
 @inline
@@ -251,7 +237,7 @@ def expand(s, tree, nodes, td, params, node):
 @inline
 def expansion_threshold(tree, nodes):
     """Simulations that a leaf must have seen before it gets children: twice as many for each eighth that is full."""
-    return tree.expansion_threshold << (8 * tree.used // nodes.size)
+    return (tree.expansion_threshold << (8 * tree.used // nodes.size)) - tree.at_once
 
 
 @kernel
@@ -362,6 +348,9 @@ def simulate_once(s, tree, nodes, td, params):
                 or nodes[node].visits <= expansion_threshold(tree, nodes)
                 or not expand(s, tree, nodes, td, params, node)
             ):
+                result = evaluate_leaf(s, tree, params)
+                break
+            if tree.at_once and nodes[node].proof == 0:
                 result = evaluate_leaf(s, tree, params)
                 break
             continue

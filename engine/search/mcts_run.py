@@ -63,6 +63,11 @@ class TreeSearch(Algorithm):
         tree["policy"] = settings.algorithm == "puct"
         leaf = settings.mcts_leaf
         tree["evaluating"] = leaf == "evaluator" or (leaf == "auto" and settings.algorithm == "puct")
+        tree["at_once"] = (
+            tree["evaluating"]
+            and tree["policy"]
+            and evaluators.knows_moves(settings.evaluator, position.variant)
+        )
         tree["expansion_threshold"] = 1 if tree["evaluating"] else GAMES
         tree["exploration"] = settings.exploration / 100
         tree["virtual_loss"] = ONE if settings.threads > 1 else 0

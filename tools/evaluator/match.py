@@ -193,7 +193,10 @@ def _side(name: str, variant: Variant) -> Any:
         return network.parse(name).record(variant, np.zeros(0))
     if not name.endswith(".safetensors"):
         raise ValueError(f"{name[:80]!r}: expected a .safetensors file, or one of {', '.join(WORDS)}")
-    return files.record(files.load(name, variant, any_rules=True), variant)
+    evaluator = files.load(name, variant, any_rules=True)
+    if evaluator.network.has_policy:
+        raise ValueError(f"{name[:80]!r}: {evaluator.network.text}: expected a network without a policy")
+    return files.record(evaluator, variant)
 
 
 def _plies(text: str) -> tuple[int, int]:

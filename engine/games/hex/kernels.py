@@ -14,6 +14,7 @@ from ...sides import Reason
 from ...squares import STRIDE, SWAP, TARGET
 from ..interface import NO_THREAT, bind
 from .distances import survey, through
+from .policy import move_index
 from .state import EDGES, HEX, NEIGHBOURS, O, X, joined
 
 CONNECTED = Reason.CONNECTED.code
@@ -256,5 +257,6 @@ bind(
     make_null=make_null,
     unmake_null=unmake_null,
     image_key=image_key,
+    move_index=move_index,
     random_move=random_move,
 )

@@ -15,6 +15,7 @@ from ...compile.jit import entry, inline, kernel
 from ...compile.rng import randbelow
 from ...squares import CELLS, MAX_SIZE, ORIGIN, STRIDE, TARGET
 from ..interface import MOVES, NO_THREAT, bind
+from .policy import move_index
 
 WALL = 4 << 5
 ALL_CAPTURED, NO_LEGAL_MOVE, FAR_ROW = 5, 7, 14
@@ -298,5 +299,6 @@ bind(
     make_null=make_null,
     unmake_null=unmake_null,
     image_key=image_key,
+    move_index=move_index,
     random_move=random_move,
 )

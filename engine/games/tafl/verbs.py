@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..interface import bind
-from . import adjudication, make, noisy, random_move, setup, threats
+from . import adjudication, make, noisy, policy, random_move, setup, threats
 from .state import TAFL
 
 bind(
@@ -22,5 +22,6 @@ bind(
     make_null=threats.make_null,
     unmake_null=threats.unmake_null,
     image_key=setup.image_key,
+    move_index=policy.move_index,
     random_move=random_move.random_move,
 )

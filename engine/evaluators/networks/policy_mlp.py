@@ -1,0 +1,201 @@
+"""A perceptron with two heads, value and policy, after one to four hidden layers (kernels).
+
+Source: "HexapawnZero": 21 - 128 - 128 - 128 - 128 with ReLU, 28 moves and a value; 56,093 weights on 3 x 3.
+
+What it sees, the top rank first, 1 where it is so, else 0:
+
+    hexapawn   a cell for each of white's pawns, then of black's, then three times: white is to move
+    hex        a cell for each stone of x, then of o, then: x is to move
+    tafl       a cell for each of the attackers' men, the defenders' men, the king, then: the attackers are to move
+
+The policy head gives a number for each move in the order of `policy.py` of the game; those of the legal moves go
+through a softmax. The value head goes through tanh: the result that the side to move can expect, from -1 to 1.
+The first index of a matrix is the unit below: a kernel adds whole rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...compile.jit import inline, kernel
+
+NUMBER = 15
+SOURCE = '"HexapawnZero", after D. Silver et al., "Mastering the game of Go without human knowledge", 2017'
+GAMES = ("hexapawn", "hex", "tafl")
+SCALE = 400 / math.log(10)
+OUTPUT = "logit"
+LAYERS = ("first", "second", "third", "fourth")
+OPTIONS: Mapping[str, int] = dict.fromkeys(LAYERS, 128)
+POLICY = True
+
+
+def inputs(variant: Any) -> int:
+    """How many numbers it sees."""
+    cells: int = variant.files * variant.ranks
+    return {"hexapawn": 2 * cells + 3, "hex": 2 * cells + 1, "tafl": 3 * cells + 1}[variant.game]
+
+
+def sizes(options: Mapping[str, int]) -> list[int]:
+    """Units of each hidden layer."""
+    return [options[name] for name in LAYERS if options[name]]
+
+
+def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    from ...games import policy_moves
+
+    found: dict[str, tuple[int, ...]] = {}
+    below = inputs(variant)
+    for name, units in zip(LAYERS, sizes(options), strict=False):
+        found[name] = (below, units)
+        found[f"{name}_bias"] = (units,)
+        below = units
+    moves = len(policy_moves(variant))
+    return {
+        **found,
+        "policy": (below, moves),
+        "policy_bias": (moves,),
+        "value": (below, 1),
+        "value_bias": (1,),
+    }
+
+
+def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    from ...games import policy_moves
+
+    return (inputs(variant), len(policy_moves(variant)), *sizes(options))
+
+
+def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    """The value for side `a` as a logit: tanh(x) is 2 sigmoid(2 x) - 1."""
+    hidden = _naive_hidden(variant, options, arrays, position)
+    own = float(hidden @ arrays["value"][:, 0] + arrays["value_bias"][0])
+    return -2 * own if position.side else 2 * own
+
+
+def naive_policy(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> Any:
+    """What every move gets before the softmax, slow and obvious."""
+    return _naive_hidden(variant, options, arrays, position) @ arrays["policy"] + arrays["policy_bias"]
+
+
+def _naive_hidden(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> Any:
+    x = naive_inputs(variant, position)
+    for name, _ in zip(LAYERS, sizes(options), strict=False):
+        x = np.maximum(x @ arrays[name] + arrays[f"{name}_bias"], 0)
+    return x
+
+
+def naive_inputs(variant: Any, position: Any) -> Any:
+    """What is seen, float64."""
+    from ...squares import file_of, rank_of
+
+    groups = {"hexapawn": ("P", "p"), "hex": ("x", "o"), "tafl": ("tcnmg", "TCNMG", "K")}[variant.game]
+    planes = np.zeros((len(groups), variant.ranks, variant.files))
+    for sq, letter in position.pieces():
+        for plane, letters in zip(planes, groups, strict=True):
+            plane[variant.ranks - 1 - rank_of(sq), file_of(sq)] = letter in letters
+    copies = 3 if variant.game == "hexapawn" else 1
+    return np.concatenate([planes.ravel(), [1.0 - int(position.side)] * copies])
+
+
+@inline
+def hexapawn_inputs(p, s):
+    cells = s.files * s.ranks
+    f = 0
+    for r in range(s.ranks):
+        base = (s.ranks - r) * 21 + 1
+        for c in range(s.files):
+            owner = int(s.board[base + c]) >> 5
+            p.inputs[f] = owner == 1
+            p.inputs[cells + f] = owner == 2
+            f += 1
+    for i in range(3):
+        p.inputs[2 * cells + i] = 1 - s.side
+    return 2 * cells + 3
+
+
+@inline
+def hex_inputs(p, s):
+    cells = s.files * s.files
+    f = 0
+    for r in range(s.files):
+        base = (s.files - r) * 21 + 1
+        for c in range(s.files):
+            owner = int(s.board[base + c]) >> 2 & 3
+            p.inputs[f] = owner == 1
+            p.inputs[cells + f] = owner == 2
+            f += 1
+    p.inputs[2 * cells] = 1 - s.side
+    return 2 * cells + 1
+
+
+@inline
+def tafl_inputs(p, s):
+    cells = s.width * s.width
+    f = 0
+    for r in range(s.width):
+        base = (s.width - r) * 21 + 1
+        for c in range(s.width):
+            piece = int(s.board[base + c]) & 15
+            p.inputs[f] = 0 < piece < 8
+            p.inputs[cells + f] = piece > 8 and piece != 14
+            p.inputs[2 * cells + f] = piece == 14
+            f += 1
+    p.inputs[3 * cells] = 1 - s.side
+    return 3 * cells + 1
+
+
+@inline
+def add_row(p, into, x, at, units):
+    """Add `x` times a row of weights to a layer."""
+    for h in range(units):
+        p.units[into, h] += x * p.weights[at + h]
+
+
+@inline
+def begin_layer(p, into, at, units):
+    """A layer holds its biases."""
+    for h in range(units):
+        p.units[into, h] = p.weights[at + h]
+
+
+@kernel
+def forward(p, f):
+    """Policy and value for the `f` numbers in `p.inputs`, of which most are 0."""
+    units = p["shape"][2]
+    begin_layer(p, 0, f * units, units)
+    for i in range(f):
+        if p.inputs[i]:
+            add_row(p, 0, np.float32(p.inputs[i]), i * units, units)
+    at = (f + 1) * units
+    source = 0
+    layer = 1
+    while True:
+        for h in range(units):
+            p.units[source, h] = max(p.units[source, h], np.float32(0.0))
+        if layer == 4 or p["shape"][2 + layer] == 0:
+            break
+        below = units
+        units = p["shape"][2 + layer]
+        begin_layer(p, 1 - source, at + below * units, units)
+        for i in range(below):
+            if p.units[source, i] > np.float32(0.0):
+                add_row(p, 1 - source, p.units[source, i], at + i * units, units)
+        at += (below + 1) * units
+        source = 1 - source
+        layer += 1
+    moves = p["shape"][1]
+    begin_layer(p, 1 - source, at + units * moves, moves)
+    for i in range(units):
+        if p.units[source, i] > np.float32(0.0):
+            add_row(p, 1 - source, p.units[source, i], at + i * moves, moves)
+    for m in range(moves):
+        p.policy[m] = p.units[1 - source, m]
+    at += (units + 1) * moves
+    value = p.weights[at + units]
+    for i in range(units):
+        value += p.weights[at + i] * p.units[source, i]
+    p.value = value
