@@ -108,7 +108,7 @@ def load(needed: Kind = USUAL_KIND) -> bool:
     from .search.types import Settings
 
     game, algorithm, evaluator = needed
-    settings = Settings(algorithm=algorithm, evaluator="default" if evaluator == "default" else BARE)
+    settings = Settings(algorithm=algorithm, evaluator=BARE.get(evaluator, "default"))
     try:
         with cache.loading_only():
             prepare(games.find(SMALL[game]), settings)

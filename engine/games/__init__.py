@@ -9,7 +9,6 @@ kernels.
 from __future__ import annotations
 
 import os
-from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -57,7 +56,6 @@ def from_fen(variant: AnyVariant, text: str) -> Position:
     return position
 
 
-@lru_cache(maxsize=32)
 def policy_moves(variant: AnyVariant) -> tuple[int, ...]:
     """All moves that can ever be legal, in the order of a network's policy; 0 at places without one. ValueError for a
     game without such networks."""

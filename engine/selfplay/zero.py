@@ -319,13 +319,14 @@ def play_game(s, search, params, settings, game, log, inputs, sides, counts, pla
             break
         p = params[game.players[s.side]]
         row = int(log.rows)
-        if sides.size:
+        learning = sides.size > 0 and game.players[s.side] == 0
+        if learning:
             value(p, s)  # the search begins with the same pass
             for i in range(inputs.shape[1]):
                 inputs[row, i] = p.inputs[i]
             sides[row] = s.side
         think(s, search, p, settings, end)
-        if sides.size:
+        if learning:
             at = int(log.visited)
             for i in range(end):
                 if search.tried[i]:
@@ -445,7 +446,7 @@ class Board:
 
     def play(self, games: Any, inputs: int = 0) -> Examples:
         """Play `games`, an array of dtype `GAME`, and write the results into it. With the number of `inputs` of the
-        networks every position that they thought about is an example; else there is none."""
+        networks every position that the first of them thought about is an example; else there is none."""
         limit = self._settings.ply_limit
         rows = len(games) * limit if inputs else 0
         most = min(1 << 10, self._settings.simulations)

@@ -9,7 +9,7 @@ Random streams are keyed by what they are for, never by who draws from them: the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,8 +26,18 @@ _MASK = (1 << 64) - 1
 
 State = Mapping[str, Any]
 """Arrays by name: all that an algorithm must know to go on. Never changed in place."""
-Play = Callable[["Contestants", "Schedule"], "Games"]
-"""Has the games of a schedule played, by any number of workers."""
+
+
+class Play(Protocol):
+    """Has games played, by any number of workers."""
+
+    jobs: int
+
+    def __call__(self, contestants: Contestants, schedule: Schedule) -> Games:
+        """The games of a schedule."""
+
+    def each(self, jobs: Sequence[Callable[[], Any]]) -> list[Any]:
+        """What the jobs return, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +68,12 @@ class Algorithm(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Champion:
-    """The individual that a generation is remembered by: free weights, fitness, the generation in which it was born,
-    and SHA-256 of its parent (zeros without one)."""
+    """The individual that a generation is remembered by: free weights, fitness (None where it has played no games), the
+    generation in which it was born, and SHA-256 of its parent (zeros without one)."""
 
     generation: int
     genome: Any
-    fitness: float
+    fitness: float | None
     born: int
     parent: Any
 
@@ -112,6 +122,10 @@ class Purpose(IntEnum):
     RANK = 20
     FINAL = 21
     CONFIRM = 22
+    LEARN = 40
+    OLDER = 41
+    GATE = 42
+    TRAIN = 43
 
 
 def generator(seed: int, generation: int, purpose: Purpose, number: int = 0) -> np.random.Generator:

@@ -38,6 +38,11 @@ EXAMPLES = {
         "es --network hingston2007:hidden=20 --symmetric tied --save-player mine",
     ),
     options.CMA: ("cma --variant hingston-alternative --lambda 20 --generations 500 --out cma-1",),
+    options.ZERO: (
+        "zero --variant hexapawn:3x3 --seed 1 --out pawns",
+        "zero --variant hexapawn:4x4 --iterations 20 --set augment=yes --seeds 10 --jobs 2",
+        "zero --variant hex:5 --simulations 32 --games 64 --window 8 --batch 64 --epochs 4 --noise 0.25",
+    ),
     "rank": ("rank first", "rank first --pairs 100 --depth 2"),
     "curves": ("curves first",),
     "resume": ("resume first", "resume first --generations 600 --jobs 2 --save-player mine"),
@@ -131,8 +136,11 @@ def _evolve_parser(algorithm: str) -> Parser:
     group = made.add_argument_group("options of the run")
     for option in options.of(algorithm).values():
         default = "" if option.default is None else f" ({option.default})"
+        flags = [f"--{option.name.replace('_', '-')}"]
+        if algorithm == options.ZERO and option.name == "generations":
+            flags.insert(0, "--iterations")
         group.add_argument(
-            f"--{option.name.replace('_', '-')}",
+            *flags,
             dest=f"option {option.name}",
             metavar="|".join(option.words)
             if option.words
@@ -451,6 +459,8 @@ def _rank(argv: Sequence[str]) -> int:
     given = parser.parse_args(argv)
     out = Path(given.folder)
     plan, named = _planned(parser, out)
+    if plan.algorithm not in options.BOTH:
+        raise OptionError(f"{out}: a run of {plan.algorithm}: expected one of {' or '.join(options.BOTH)}")
     hands = Executor(given.jobs or cores(), given.backend or "")
     say = (lambda _: None) if given.quiet else print
     with Folder(out, plan, config_of(plan, *named)) as folder:

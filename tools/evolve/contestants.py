@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -127,6 +127,13 @@ class Executor:
             found[parts[number]] = games.reshape(-1, 2)
         self._seconds_per_match = (time.monotonic() - began) * self.jobs / max(1, count)
         return finished(found)
+
+    def each(self, jobs: Sequence[Callable[[], Any]]) -> list[Any]:
+        """What the jobs return, in their order; they run in threads."""
+        found: list[Any] = [None] * len(jobs)
+        for number, result in in_threads(jobs, self.jobs):
+            found[number] = result
+        return found
 
 
 def _parts(matches: int, number: int) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from hnefi.engine import durable
 
 from ..common.svg_chart import MARGIN, Curve, Panel, Scale, Sheet, curve_of, steps
+from . import options
 from .folder import FolderError, read_config, read_log
 
 CURVES = "curves.svg"
@@ -21,6 +22,8 @@ PEERS = "peers"
 
 Values = Mapping[str, Sequence[float]]
 """By name of a curve, a value for each generation from the first."""
+Field = tuple[str, Sequence[tuple[float, str]], Sequence[Values]]
+"""What is drawn over the generations: its name, the ticks of its axis, and the curves of each run."""
 
 
 def write(out: Path, runs: Sequence[Path], *, png: bool = False) -> list[Path]:
@@ -54,7 +57,10 @@ def _title(configs: Sequence[Mapping[str, Any]]) -> list[str]:
         if len(seeds) == 1
         else f"{len(seeds)} seeds from {seeds[0]}: mean, thin lines single seeds"
     )
-    size = f"{first['mu']}+{first['lambda']}" if "mu" in first else f"{first['lambda']} candidates"
+    if first["algorithm"] == options.ZERO:
+        size = f"{first['games']} games an iteration, {first['simulations']} simulations"
+    else:
+        size = f"{first['mu']}+{first['lambda']}" if "mu" in first else f"{first['lambda']} candidates"
     variant = first["variant"]
     variant = Path(variant).stem if variant.endswith(".toml") else variant
     return [
@@ -64,21 +70,14 @@ def _title(configs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def draw(title: Sequence[str], logs: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[Sheet, float]:
-    """The sheet and its height: fitness by generation, and shares of the matches; each log is a run."""
+    """The sheet and its height: two fields by generation; each log is a run."""
     sheet = Sheet(LEFT + 2 * WIDE + GAP + 2 * MARGIN, title)
-    fitness = [{name: [entry[name] for entry in log] for name in ("best", "median")} for log in logs]
-    matches = [_shares(log) for log in logs]
-    looks = {
-        name: _look(name, number)
-        for number, name in enumerate(dict.fromkeys(name for run in (*fitness, *matches) for name in run))
-    }
+    fields = _fields(logs)
+    names = dict.fromkeys(name for _, _, runs in fields for run in runs for name in run)
+    looks = {name: _look(name, number) for number, name in enumerate(names)}
     top = sheet.legend_below(list(looks.values()), sheet.top + 4, LEFT) + 4
     longest = max(map(len, logs))
     below = top
-    fields: list[tuple[str, Sequence[tuple[int, str]], Sequence[Values]]] = [
-        ("fitness", FITNESS, fitness),
-        ("share of the matches, per cent", SHARES, matches),
-    ]
     for column, (label, ticks, runs) in enumerate(fields):
         low, high = ticks[0][0], ticks[-1][0]
         margin = 0.03 * (high - low)
@@ -93,6 +92,45 @@ def draw(title: Sequence[str], logs: Sequence[Sequence[Mapping[str, Any]]]) -> t
         panel.frame()
         panel.called_left(label, left - 32)
     return sheet, below + MARGIN
+
+
+def _fields(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
+    """What is drawn of an evolution, or of iterations of AlphaZero."""
+    if "loss_policy" in logs[0][0]:
+        losses = [
+            {
+                "value": [entry["loss_value"] for entry in log],
+                "policy": [entry["loss_policy"] for entry in log],
+                "entropy of the targets": [entry["entropy"] for entry in log],
+            }
+            for log in logs
+        ]
+        highest = max(max(values) for run in losses for values in run.values())
+        ticks = [(value, f"{value:g}") for value in steps(0, highest or 1, 5)]
+        return [
+            ("loss", [*ticks, *([] if ticks[-1][0] >= highest else [(highest, "")])], losses),
+            ("share of the games, per cent", SHARES, [_gates(log) for log in logs]),
+        ]
+    fitness = [{name: [entry[name] for entry in log] for name in ("best", "median")} for log in logs]
+    return [
+        ("fitness", FITNESS, fitness),
+        ("share of the matches, per cent", SHARES, [_shares(log) for log in logs]),
+    ]
+
+
+def _gates(log: Sequence[Mapping[str, Any]]) -> Values:
+    """Per cent of the games: won by the copy on either side, and by the attackers when a network meets itself."""
+    found = {
+        f"the copy as {side} won": [
+            100 * entry[f"as_{side}"][0] / max(1, sum(entry[f"as_{side}"])) for entry in log
+        ]
+        for side in ("attackers", "defenders")
+    }
+    played = [max(1, sum(entry["winners"])) for entry in log]
+    found["attackers won, in self-play"] = [
+        100 * entry["winners"][0] / games for entry, games in zip(log, played, strict=True)
+    ]
+    return found
 
 
 def _look(name: str, number: int) -> Curve:

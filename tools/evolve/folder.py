@@ -386,12 +386,15 @@ def save_player(name: str, plan: Plan, champion: Path, generation: int) -> Path:
     path = expect_player(name)
     evaluator, file = path.with_name(f"{path.name}.safetensors"), path.with_name(f"{path.name}.toml")
     how = f"Evolved ({plan.algorithm}) on {plan.variant.name}, seed {plan.seed}, generation {generation}."
+    search, limit = ("minimax", f"depth = {plan.values.get('depth')}")
+    if plan.network.has_policy:
+        search, limit = ("puct", f"nodes = {plan.values['simulations']}")
     text = (
         f"description = {json.dumps(how)}\n"
-        'algorithm = "minimax"\n'
+        f"algorithm = {json.dumps(search)}\n"
         f"evaluator = {json.dumps(evaluator.name)}\n"
         f"variant = {json.dumps(plan.variant.name)}\n"
-        f"\n[limits]\ndepth = {plan.values['depth']}\n"
+        f"\n[limits]\n{limit}\n"
     )
     durable.put(evaluator, champion.read_bytes())
     durable.put(file, text.encode())

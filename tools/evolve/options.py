@@ -9,12 +9,13 @@ from typing import Any
 
 from hnefi.engine.wording import nearest, shorten
 
-ES, CMA = "es", "cma"
+ES, CMA, ZERO = "es", "cma", "zero"
 BOTH = (ES, CMA)
 DEEPEST = 8
 ALGORITHMS = {
     ES: "the (mu + lambda) evolution strategy of P. Hingston, 2007",
     CMA: "sep-CMA-ES by the package cma (pip install 'hnefi[cma]')",
+    ZERO: "AlphaZero: a network learns value and moves from games against itself",
 }
 
 
@@ -110,6 +111,32 @@ TABLE: tuple[Option, ...] = (
         algorithms=ONLY_ES,
     ),
     Option("archive_every", 1, "keep the champion of every N-th generation", least=1),
+    Option("network", "policy-mlp", "the architecture with its sizes, as policy-mlp:64,64", str, algorithms=(ZERO,)),
+    Option("generations", 10, "iterations", least=1, algorithms=(ZERO,)),
+    Option("games", 20, "games of an iteration from which it learns", least=1, algorithms=(ZERO,)),
+    Option("simulations", 10, "simulations of a move", least=2, most=2048, algorithms=(ZERO,)),
+    Option("c", 1.0, "how much the search explores", float, most=1000, algorithms=(ZERO,)),
+    Option("shared", "yes", "a position reached in two ways is one node", str, words=YES, algorithms=(ZERO,)),
+    Option("temperature", 1.0, "moves are drawn by visits ^ (1 / this); 0: the most visited", float, most=100,
+           algorithms=(ZERO,)),
+    Option("temperature_plies", 1000, "plies for which that holds", algorithms=(ZERO,)),
+    Option("later_temperature", 0.25, "the temperature after these", float, most=100, algorithms=(ZERO,)),
+    Option("noise", 0.0, "share of Dirichlet noise in the priors of the root", float, most=1, algorithms=(ZERO,)),
+    Option("noise_alpha", 1.0, "the parameter of the noise", float, 1e-3, 1000, algorithms=(ZERO,)),
+    Option("opening_plies", 0, "a game begins with at most so many random plies", most=1000, algorithms=(ZERO,)),
+    Option("older", 0.0, "share of the games that are against an earlier network", float, most=1, algorithms=(ZERO,)),
+    Option("window", 0, "iterations whose examples are kept (0: those since a copy was last accepted)", most=1000,
+           algorithms=(ZERO,)),
+    Option("augment", "no", "learn from all images of an example, too", str, words=YES, algorithms=(ZERO,)),
+    Option("epochs", 128, "passes over the examples", least=1, most=100_000, algorithms=(ZERO,)),
+    Option("batch", 0, "examples of a step (0: all)", algorithms=(ZERO,)),
+    Option("rate", 0.001, "learning rate of Adam", float, 1e-12, 10, algorithms=(ZERO,)),
+    Option("gate_games", 20, "games of the copy against the network (0: it is always accepted)", algorithms=(ZERO,)),
+    Option("gate", 0.5, "share of these that the copy must exceed", float, most=1, algorithms=(ZERO,)),
+    Option("start", "", "an evaluator file: the first weights", str, algorithms=(ZERO,)),
+    Option("ply_limit", None, "a game's plies (the variant's own limit; 200 where it has none)", least=1,
+           algorithms=(ZERO,)),
+    Option("archive_every", 1, "keep the network of every N-th iteration", least=1, algorithms=(ZERO,)),
 )  # fmt: skip
 
 
@@ -155,8 +182,10 @@ def complete(algorithm: str, said: Mapping[str, Any], size: int, limit: Callable
         "sigma0": lambda: 1 / math.sqrt(size),
     }
     for name, make in found.items():
-        if values[name] is None:
+        if name in values and values[name] is None:
             values[name] = make()
+    if algorithm not in BOTH:
+        return values
     if not values["pair_games"] and not values["random_matches"]:
         raise OptionError("pair_games and random_matches: 0: expected matches of at least one kind")
     depths(values)

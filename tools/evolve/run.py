@@ -52,8 +52,8 @@ class Plan:
 
     @property
     def fixed(self) -> tuple[Purpose, ...]:
-        """The fixed opponents."""
-        if not self.values["random_matches"]:
+        """The fixed opponents of an evolution."""
+        if not self.values.get("random_matches"):
             return ()
         both = {"random": Purpose.RANDOM, "simple": Purpose.SIMPLE}
         opponent = self.values["opponent"]
@@ -61,6 +61,10 @@ class Plan:
 
     def build(self) -> Learner:
         """Who learns; OptionError if its package is missing."""
+        if self.algorithm == options.ZERO:
+            from .zero import Zero
+
+            return Zero(self)
         from .tournament import Tournament
 
         if self.algorithm == options.ES:
@@ -84,6 +88,7 @@ def plan(algorithm: str, variant: AnyVariant, seed: int, said: Mapping[str, Any]
         raise OptionError(str(error)) from None
     if variant.game not in network.module.GAMES:
         raise OptionError(f"network: {name!r} with {variant.name}: expected a network for {variant.game}")
+    _expect_learnable(algorithm, network)
     count = network.count(variant)
     try:
         network.record(variant, np.zeros(count))
@@ -93,7 +98,7 @@ def plan(algorithm: str, variant: AnyVariant, seed: int, said: Mapping[str, Any]
         raise OptionError(f"network: {name!r}: expected one with weights")
     code = encoding.encoding(network, variant, said.get("symmetric", "none"))
     values = options.complete(algorithm, said, code.size, partial(_own_limit, variant))
-    if variant.game != "tafl" and values["opponent"] != "random":
+    if variant.game != "tafl" and values.get("opponent", "random") != "random":
         raise OptionError(f"opponent: {values['opponent']!r} with {variant.name}: expected 'random'")
     values["network"] = network.text
     start = 0.0
@@ -102,6 +107,17 @@ def plan(algorithm: str, variant: AnyVariant, seed: int, said: Mapping[str, Any]
     return Plan(
         algorithm, variant, _limited(variant, values["ply_limit"]), network, code, seed, values, start
     )
+
+
+def _expect_learnable(algorithm: str, network: Network) -> None:
+    """OptionError unless an algorithm can teach a network."""
+    if algorithm == options.ZERO:
+        from .heads import LEARNABLE
+
+        if network.name not in LEARNABLE:
+            raise OptionError(f"network: {network.text!r} with zero: expected {' or '.join(LEARNABLE)}")
+    elif network.has_policy:
+        raise OptionError(f"network: {network.text!r} with {algorithm}: expected a network without a policy")
 
 
 def _own_limit(variant: Any) -> int:

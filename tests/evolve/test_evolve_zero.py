@@ -1,0 +1,233 @@
+"""`hnefi evolve zero`: gradients of two heads, images under symmetries, what an iteration keeps, and that nothing but
+the seed decides about a run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from random_games import positions
+
+from hnefi.engine import durable, games
+from hnefi.engine.evaluators import files, network
+from hnefi.engine.games import interface as verbs
+from hnefi.engine.squares import file_of, rank_of
+from hnefi.tools.evolve import command, folder, heads
+
+NET = "policy-mlp:8,6"
+SMALL = ("--variant", "hexapawn:3x3", "--network", NET, "--games", "6", "--gate-games", "4", "--epochs", "4")
+
+
+def examples(name: str, count: int = 40) -> tuple[network.Network, Any, heads.Batch]:
+    """Positions of random games with targets that mean nothing."""
+    variant, net = games.find(name), network.parse(NET)
+    random = np.random.default_rng(1)
+    inputs = [net.module.naive_inputs(variant, position) for position in positions(variant, count)]
+    policies = random.random((len(inputs), len(games.policy_moves(variant))))
+    made = heads.batch(
+        inputs, policies / policies.sum(axis=1, keepdims=True), random.choice([-1, 0, 1], len(inputs))
+    )
+    return net, variant, made
+
+
+def test_gradients_are_those_of_small_differences() -> None:
+    net, variant, whole = examples("hexapawn:3x3", 12)
+    exact = heads.Batch(
+        *(np.asarray(array, float) for array in (whole.inputs, whole.policies, whole.results, whole.weights))
+    )
+    random = np.random.default_rng(2)
+    weights = random.normal(0, 0.5, net.count(variant))
+    _, slopes = heads.gradient(net, variant, weights, exact)
+
+    def loss(moved: Any) -> float:
+        found, _ = heads.gradient(net, variant, moved, exact)
+        return found.value + found.policy
+
+    for place in random.integers(len(weights), size=60):
+        step = np.zeros(len(weights))
+        step[place] = 1e-5
+        assert slopes[place] == pytest.approx(
+            (loss(weights + step) - loss(weights - step)) / 2e-5, rel=1e-3, abs=1e-6
+        )
+
+
+def test_equal_positions_can_be_merged() -> None:
+    net, variant, few = examples("hexapawn:3x3", 10)
+    twice = heads.batch(*(np.concatenate([one, one[:4]]) for one in (few.inputs, few.policies, few.results)))
+    twice.results[-1] = -twice.results[3]
+    whole = heads.merged(twice)
+    assert len(whole.inputs) < len(twice.inputs)
+    assert whole.weights.sum() == pytest.approx(1)
+    weights = heads.starting_weights(net, variant, np.random.default_rng(3))
+    plain, merged = (heads.gradient(net, variant, weights, one) for one in (twice, whole))
+    assert merged[1] == pytest.approx(plain[1], abs=1e-6)
+    assert merged[0].policy == pytest.approx(plain[0].policy, rel=1e-5)
+
+
+@pytest.mark.parametrize(("name", "count"), [("hexapawn:3x4", 2), ("hex:4", 2), ("brandubh", 8)])
+def test_images_of_examples_are_examples_of_images(name: str, count: int) -> None:
+    variant, net = games.find(name), network.parse(NET)
+    position = positions(variant, 6)[-1]
+    order = games.policy_moves(variant)
+    symmetries = heads.images(net, variant)
+    assert len(symmetries) == count
+    inputs = net.module.naive_inputs(variant, position)
+    legal = {order.index(move) for move in position.legal_moves()}
+    for (seen, policy), squares in zip(symmetries[1:], position.symmetries(), strict=True):
+        rows = [["1"] * variant.files for _ in range(variant.ranks)]
+        for sq, letter in position.pieces():
+            rows[variant.ranks - 1 - rank_of(squares[sq])][file_of(squares[sq])] = letter
+        board = "/".join(re.sub("1+", lambda run: str(len(run[0])), "".join(row)) for row in rows)
+        fen = f"{board} {position.side.letter} 0 1"
+        image = games.from_fen(variant, fen)
+        assert inputs[seen].tolist() == net.module.naive_inputs(variant, image).tolist()
+        shares = np.isin(np.arange(len(order)), list(legal))
+        assert set(np.flatnonzero(shares[policy])) == {order.index(move) for move in image.legal_moves()}
+
+
+def test_first_weights_are_as_large_as_their_units_have_inputs() -> None:
+    variant, net = games.find("hexapawn:3x3"), network.parse("policy-mlp")
+    arrays = net.split(variant, heads.starting_weights(net, variant, np.random.default_rng(1)))
+    for name, below in (("first", 21), ("first_bias", 21), ("fourth", 128), ("policy", 128), ("value", 128)):
+        bound = 1 / np.sqrt(below)
+        assert 0.9 * bound < np.abs(arrays[name]).max() <= bound * 1.0001, name
+
+
+def test_training_learns_what_the_examples_say() -> None:
+    net, variant, few = examples("hexapawn:3x3", 8)
+    first = heads.starting_weights(net, variant, np.random.default_rng(4))
+    symmetries = heads.images(net, variant)
+    for size in (0, 3):
+        _, loss = heads.train(
+            net, variant, first, few, epochs=150, size=size, rate=0.01, random=np.random.default_rng(1),
+            symmetries=symmetries[:1],
+        )  # fmt: skip
+        begun, _ = heads.gradient(net, variant, first, few)
+        assert loss.value < 0.5 * begun.value
+        assert loss.policy - loss.entropy < begun.policy - begun.entropy
+
+
+def evolve(out: Path, *more: str) -> int:
+    return command.main(["zero", *SMALL, "--iterations", "3", "--out", str(out), "--quiet", *more])
+
+
+def archive(out: Path) -> str:
+    names = sorted([*out.glob("archive/*"), out / "champion.safetensors"])
+    return hashlib.sha256(b"".join(name.name.encode() + name.read_bytes() for name in names)).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("zero") / "run"
+    assert evolve(out, "--jobs", "1") == 0
+    return out
+
+
+def test_what_a_run_leaves(undisturbed: Path) -> None:
+    log = [json.loads(line) for line in (undisturbed / "log.jsonl").read_text().splitlines()]
+    assert [entry["generation"] for entry in log] == [1, 2, 3]
+    assert all(entry["games"] == 10 and sum(entry["winners"]) == 6 for entry in log)
+    assert all(sum(entry["as_attackers"]) == sum(entry["as_defenders"]) == 2 for entry in log)
+    assert all(entry["accepted"] == (entry["share"] > 0.5) for entry in log)
+    assert {path.name for path in (undisturbed / "archive").iterdir()} == {
+        f"gen-000{n}.safetensors" for n in range(4)
+    }
+    for before, entry in enumerate(log):
+        one, other = ((undisturbed / "archive" / f"gen-000{n}.safetensors") for n in (before, before + 1))
+        same = np.array_equal(files.genome(files.load(one)), files.genome(files.load(other)))
+        assert same != entry["accepted"]
+    evaluator = files.load(undisturbed / "champion.safetensors", games.find("hexapawn:3x3"))
+    assert all(array.dtype == np.float32 for array in evaluator.arrays.values())
+    assert (undisturbed / "curves.svg").exists()
+
+
+def test_any_number_of_threads(undisturbed: Path, tmp_path: Path) -> None:
+    assert evolve(tmp_path / "run", "--jobs", "3") == 0
+    assert archive(tmp_path / "run") == archive(undisturbed)
+
+
+def test_a_run_that_dies_while_it_writes_goes_on_as_if_nothing_had_been(
+    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between log and state: the log says of a generation what the state does not know."""
+    out, put, states = tmp_path / "run", durable.put, 0
+
+    def dying(path: Path, data: bytes, **more: Any) -> None:
+        nonlocal states
+        if path.name == folder.STATE:
+            states += 1
+            if states == 2:
+                raise KeyboardInterrupt
+        put(path, data, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(durable, "put", dying)
+        with pytest.raises(KeyboardInterrupt):
+            evolve(out, "--jobs", "1")
+    assert len((out / "log.jsonl").read_text().splitlines()) == 2
+    assert command.main(["resume", str(out), "--quiet", "--jobs", "2"]) == 0
+    assert archive(out) == archive(undisturbed)
+
+
+def test_examples_are_forgotten_once_a_copy_is_accepted(tmp_path: Path) -> None:
+    never, always = tmp_path / "never", tmp_path / "always"
+    assert evolve(never, "--gate", "1") == 0
+    assert evolve(always, "--gate-games", "0") == 0
+    assert (
+        evolve(tmp_path / "window", "--gate-games", "0", "--window", "2", "--batch", "8", "--augment", "yes")
+        == 0
+    )
+    assert evolve(tmp_path / "older", "--gate-games", "0", "--older", "0.5", "--noise", "0.25") == 0
+
+    def counts(name: str) -> list[tuple[int, bool]]:
+        lines = (tmp_path / name / "log.jsonl").read_text().splitlines()
+        return [(entry["examples"], entry["accepted"]) for entry in map(json.loads, lines)]
+
+    kept, fresh, window = (counts(name) for name in ("never", "always", "window"))
+    assert [accepted for _, accepted in kept] == [False] * 3
+    assert kept[0][0] < kept[1][0] < kept[2][0]
+    assert all(accepted and rows <= 6 * 7 for rows, accepted in fresh)
+    assert fresh[0][0] < window[1][0]
+    # In half of the later games only one side is the network that learns.
+    assert counts("older")[2][0] < counts("older")[0][0] * 1.3
+
+
+def test_a_champion_becomes_a_player(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert evolve(tmp_path / "run", "--save-player", "mine") == 0
+    player = tomllib.loads((tmp_path / "mine.toml").read_text())
+    assert player["algorithm"] == "puct"
+    assert player["limits"] == {"nodes": 10}
+    evaluator = files.load(tmp_path / "mine.safetensors", games.find("hexapawn:3x3"))
+    params = files.record(evaluator, games.find("hexapawn:3x3"))[0]
+    assert abs(verbs.value(params, games.initial(games.find("hexapawn:3x3")).new_record()[0])) < 50
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["zero", "--variant", "hexapawn:3x3", "--network", "mlp:5"], "expected policy-mlp"),
+        (["es", "--variant", "brandubh", "--network", "policy-mlp:5"], "expected a network without a policy"),
+        (["zero", "--variant", "hexapawn:3x3", "--simulations", "1"], "expected a whole number from 2"),
+        (["zero", "--variant", "copenhagen"], "weights: expected"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main([*words, "--out", str(tmp_path / "run")]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_of_zero_cannot_be_ranked(undisturbed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["rank", str(undisturbed)]) == 2
+    assert "a run of zero: expected one of es or cma" in capsys.readouterr().err
