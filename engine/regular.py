@@ -2,7 +2,7 @@
 
 Opening a FIFO blocks until another process writes to it, and a device may have no end. All packages open files that a
 person or another program named through here; standard input and files that are read while they are written (a script
-of lines, a password) are read elsewhere.
+of lines, a password) are read elsewhere. A user's own files lie below `home_folder`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,14 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
+
+
+def home_folder() -> Path:
+    """The user's home; for a user without one the root folder, as containers have it."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
 
 
 def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:

@@ -53,14 +53,18 @@ def show(argv: list[str]) -> int:
     options = parser("engines list", "The engines that have been added.", ["", "--json"])
     options.add_argument("--json", action="store_true", help="everything known about each, as JSON")
     arguments = options.parse_args(argv)
-    known = list(_load(options).values())
-    for complaint in registry.read()[1].values():
+    try:
+        engines, complaints = registry.read()
+    except registry.RegistryError as error:
+        options.error(str(error))
+    known = list(engines.values())
+    for complaint in complaints.values():
         print(complaint, file=sys.stderr)
     if arguments.json:
         print(json.dumps([asdict(engine) for engine in known], indent=2, ensure_ascii=False))
     elif known:
         print("\n".join(table(known)))
-    else:
+    elif not complaints:
         print("no engines yet: hnefi engines add NAME --cmd 'PROGRAM ARGUMENTS'")
     return DONE
 

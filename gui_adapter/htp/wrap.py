@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import sys
 import time
@@ -402,7 +403,7 @@ class ConnectingEngine(HtpEngine):
         try:
             self._server = await asyncio.start_server(self._accept, address, say.PORT, limit=say.LINE_LIMIT)
         except OSError as error:
-            self._failure = f"no place for {self.name}: {address}:{say.PORT}: {error.strerror or error}"
+            self._failure = f"no place for {self.name}: {address}:{say.PORT}: {_reason(error)}"
             raise GuestFailed(self._failure) from None
         return address
 
@@ -469,6 +470,11 @@ class ConnectingEngine(HtpEngine):
             self._reading.cancel()
         await super().close()
         self._failure = None  # of its game; the next has a process of its own
+
+
+def _reason(error: OSError) -> str:
+    """Why the system refuses; asyncio puts addresses in front of its words."""
+    return os.strerror(error.errno) if error.errno else "no such address"
 
 
 def _filled(word: str, places: dict[str, str]) -> str:

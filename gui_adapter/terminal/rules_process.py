@@ -17,6 +17,7 @@ from hnefi.engine.compile.progress import Progress
 from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.records.record import RuleSet
 from hnefi.engine.records.rule_sets import carried
+from hnefi.engine.regular import home_folder
 from hnefi.protocol.client import Engine, EngineError, Timeouts, own_command
 
 from .positions import Facts, facts_of, read_legal
@@ -197,7 +198,7 @@ def _rules_file(variant: AnyVariant, rules: RuleSet) -> Path:
     """A variant file with these rules, in the user's cache; its name is made of the rules themselves."""
     name = f"rules-{variant.hash[:24]}"
     switches = "".join(f"{key} = {json.dumps(text)}\n" for key, text in rules.switches)
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    base = os.environ.get("XDG_CACHE_HOME") or str(home_folder() / ".cache")
     file = Path(base, "hnefi", "rules", f"{name}.toml")
     if not file.exists():
         try:

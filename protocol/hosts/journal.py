@@ -30,7 +30,7 @@ from hnefi.engine import squares as board
 from hnefi.engine.moves_text import MoveTextError, parse_move_word
 from hnefi.engine.records.record import PLY_LIMIT, GameRecord, Ply, RuleSet, sorted_squares
 from hnefi.engine.records.text import RecordError, Stream
-from hnefi.engine.regular import open_regular
+from hnefi.engine.regular import home_folder, open_regular
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.wording import shorten
 
@@ -49,7 +49,7 @@ class JournalError(RecordError):
 def data_folder(environment: Mapping[str, str] | None = None) -> Path:
     """Where this program keeps what it writes by itself, by the customs of the system."""
     named = (os.environ if environment is None else environment).get("XDG_DATA_HOME", "")
-    base = Path(named) if Path(named).is_absolute() else Path.home() / ".local" / "share"
+    base = Path(named) if Path(named).is_absolute() else home_folder() / ".local" / "share"
     return base / "hnefi"
 
 
@@ -122,8 +122,8 @@ class Journal:
                 self._folder = data_folder() / "games" / self._adapter
             self._folder.mkdir(parents=True, exist_ok=True)
             _append(self._folder / f"{day}.jsonl", text.encode("utf-8", "replace"))
-        except (OSError, RuntimeError) as error:  # the latter where the user has no home
-            reason = getattr(error, "strerror", None) or error
+        except OSError as error:
+            reason = error.strerror or error
             if isinstance(error, FileExistsError):
                 reason = "not a folder"
             self.failure = f"{self._folder or 'games'}: {reason}: this game is not written down there"

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from hnefi import players
 from hnefi.engine import durable
-from hnefi.engine.regular import open_regular
+from hnefi.engine.regular import home_folder, open_regular
 from hnefi.engine.toml_text import read_toml
 from hnefi.engine.wording import nearest, shorten
 
@@ -79,7 +79,7 @@ def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
     base = environment.get("XDG_CONFIG_HOME", "")
     if Path(base).is_absolute():
         return Path(base) / "hnefi"
-    return Path(environment.get("HOME") or "~").expanduser() / ".config" / "hnefi"
+    return Path(environment.get("HOME") or home_folder()) / ".config" / "hnefi"
 
 
 def path() -> Path:
@@ -105,6 +105,8 @@ def read() -> tuple[dict[str, RegisteredEngine], dict[str, str]]:
         return {}, {}
     except OSError as error:
         raise RegistryError(f"{file}: {error.strerror or error}: expected a readable file") from None
+    except UnicodeDecodeError:
+        raise RegistryError(f"{file}: not UTF-8: expected TOML") from None
     except ValueError as error:
         raise RegistryError(f"{file}: {error}") from None
     engines: dict[str, RegisteredEngine] = {}

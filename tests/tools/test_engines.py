@@ -13,7 +13,7 @@ import pytest
 from hnefi.engine.games import find
 from hnefi.gui_adapter.terminal import opponents
 from hnefi.protocol.client import own_command
-from hnefi.protocol.hosts import registry
+from hnefi.protocol.hosts import journal, registry
 from hnefi.protocol.hosts.exit_codes import STORAGE
 from hnefi.tools import engines, players
 from hnefi.tools.arena import resolve
@@ -254,3 +254,33 @@ def test_it_plays_and_is_checked(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert "mine" in capfd.readouterr().out
     assert engines.main(["check", "mine", "--only", "greeting"]) == 0
     assert "keeps the protocol" in capfd.readouterr().out
+
+
+def test_a_user_without_a_home(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """As of a container that runs under a number: nothing is known and nothing fails."""
+
+    def unknown(number: int) -> None:
+        raise KeyError(number)
+
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    assert registry.path() == Path("/.config/hnefi/engines.toml")
+    assert journal.data_folder() == Path("/.local/share/hnefi")
+    monkeypatch.setattr(registry, "home_folder", lambda: tmp_path / "none")
+    assert engines.main([]) == 0
+    assert capsys.readouterr().out.startswith("no engines yet")
+
+
+def test_a_file_that_cannot_be_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.mkdir()
+    file = folder / "engines.toml"
+    file.write_bytes(b"\xff\xfe")
+    assert refusal(["list"], capsys) == f"{file}: not UTF-8: expected TOML"
+    file.write_text("mine = 3\n")
+    assert engines.main([]) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"{file}: mine: 3: expected a table")
