@@ -32,7 +32,8 @@ HELPS = (
     "ladder place", "ladder run", "ladder report", "ladder publish", "ladder games",
     "completion", "engines", "engines add", "engines check",
     "perft", "play", "players", "puzzle", "puzzle make", "rules",
-    "solve", "solve prove", "solve query", "solve show", "solve verify",
+    "solve", "solve agreement", "solve layouts", "solve puzzles",
+    "solve prove", "solve query", "solve show", "solve verify",
     "tactics run", "tactics find", "tactics verify", "tune games", "verify",
     "tune fit", "web", "mqtt serve", "mqtt connect", "mqtt watch", "htp", "otep", "tablut", "hnefatafl-org", "engine",
 )  # fmt: skip

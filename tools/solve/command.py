@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,8 @@ COMPARED_PLIES = 9
 """Distances that are proven in a comparison: longer ones take too many moves."""
 PAUSE = 10.0
 """Seconds between two plain lines, at least."""
+ELSEWHERE = ("agreement", "layouts", "prove", "puzzles")
+"""Actions that are modules of their own."""
 EXAMPLES = (
     "mini-four --yes",
     "hexapawn:4x4",
@@ -61,10 +64,13 @@ repetitions and limits on length are left out, which a shortest win never meets 
 
 Hex and hexapawn are solved from the start, which prints who wins and the first moves that do.
 
-  hnefi solve prove VARIANT [FEN]   who can force a win of one position of any game, by proof-number search
-  hnefi solve query FILE [FEN]   value of a position and of each legal move
-  hnefi solve show FILE          how many positions are won, drawn and lost; the longest wins
-  hnefi solve verify FILE        compares every position with what one ply of minimax makes of the table
+  hnefi solve prove VARIANT [FEN]  whether a side can force a win of one position of any game, by proof-number search
+  hnefi solve query FILE [FEN]     value of a position and of each legal move
+  hnefi solve show FILE            how many positions are won, drawn and lost; the longest wins
+  hnefi solve verify FILE          compares every position with what one ply of minimax makes of the table
+  hnefi solve layouts VARIANT      the value of every symmetric start, and which change of the rules flips it
+  hnefi solve agreement FILE       how often players find moves that keep the exact value
+  hnefi solve puzzles FILE         positions with one winning move, as puzzles
 """
 
 
@@ -73,12 +79,13 @@ def main(argv: list[str]) -> int:
     from hnefi.engine.solving.readings import NotSolvable
     from hnefi.engine.solving.table import TableError
 
-    from .prove import main as prove
-
-    actions = {"prove": prove, "query": _query, "show": _show, "verify": _verify}
+    actions = {"query": _query, "show": _show, "verify": _verify}
     try:
         if argv[:1] and argv[0] in actions:
             return actions[argv[0]](argv[1:])
+        if argv[:1] and argv[0] in ELSEWHERE:
+            module = import_module(f".{argv[0]}", __package__)
+            return int(module.main(argv[1:]))
         return _solve(argv)
     except (NotSolvable, TableError) as error:
         print(f"hnefi solve: {error}", file=sys.stderr)
@@ -295,7 +302,7 @@ def _run(given: argparse.Namespace, how: Any, men: tuple[int, int], path: Path, 
 
 
 def _announced(assumption: str, index: Any, jobs: int) -> list[str]:
-    mib, seconds = _cost(index, jobs)
+    mib, seconds = cost(index, jobs)
     return [
         f"{index.variant.name}, {index.attackers} v {index.defenders} and fewer men",
         f"{index.positions} positions, {index.entries} after symmetry",
@@ -304,7 +311,7 @@ def _announced(assumption: str, index: Any, jobs: int) -> list[str]:
     ]
 
 
-def _cost(index: Any, jobs: int) -> tuple[int, float]:
+def cost(index: Any, jobs: int) -> tuple[int, float]:
     """MiB and seconds."""
     from .build import BYTES
 
@@ -315,7 +322,7 @@ def _unaffordable(given: argparse.Namespace, index: Any) -> str | None:
     """Why the work is not begun; asks where there is somebody to ask."""
     from hnefi.engine import memory
 
-    mib, seconds = _cost(index, given.jobs)
+    mib, seconds = cost(index, given.jobs)
     free = memory.available()
     if given.memory is not None and mib > given.memory:
         return f"--memory {given.memory}: expected at least {mib}"
@@ -361,7 +368,7 @@ class _Shown:
             self._live.report([self._line])
 
 
-def _opened(parser: argparse.ArgumentParser, name: str) -> Table:
+def opened(parser: argparse.ArgumentParser, name: str) -> Table:
     from hnefi.engine.solving.table import Table
 
     try:
@@ -381,7 +388,7 @@ def _query(argv: list[str]) -> int:
     parser.add_argument("fen", metavar="FEN", nargs="?", help="the position (the start)")
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
     given = parser.parse_args(argv)
-    with _opened(parser, given.file) as table:
+    with opened(parser, given.file) as table:
         from hnefi.engine.solving import lookup
         from hnefi.engine.squares import move_name
 
@@ -440,7 +447,7 @@ def _show(argv: list[str]) -> int:
     parser.add_argument("file", metavar="FILE", help="a table")
     parser.add_argument("--json", action="store_true", help="as JSON")
     given = parser.parse_args(argv)
-    with _opened(parser, given.file) as table:
+    with opened(parser, given.file) as table:
         return _tell(table, as_json=given.json)
 
 
@@ -507,7 +514,7 @@ def _tell(table: Table, *, as_json: bool) -> int:
         (c.material, *(str(n) for n in (c.attackers, c.defenders, c.neither, c.over, c.all)))
         for c in (*found.counts, found.total)
     ]
-    _print_table(rows)
+    print_table(rows)
     if value is not None:
         print(f"start: {value.text}")
         keeping = _names(lookup.keeping(table.value, start))
@@ -521,7 +528,8 @@ def _tell(table: Table, *, as_json: bool) -> int:
     return 0
 
 
-def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
+def print_table(rows: Sequence[tuple[str, ...]]) -> None:
+    """Columns, the first to the left and the others to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         first, *rest = (
@@ -550,7 +558,7 @@ def _verify(argv: list[str]) -> int:
     parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
     arguments.add_plain(parser)
     given = parser.parse_args(argv)
-    with _opened(parser, given.file) as table:
+    with opened(parser, given.file) as table:
         if given.proofs is not None:
             return _compare(table, given)
         from . import report
