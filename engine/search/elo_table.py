@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-MEASURED = ((1, 878), (2, 1094), (3, 1185), (4, 1338), (5, 1503), (6, 1677), (7, 1887), (8, 2037), (9, 2195))
-"""Levels and their ratings on `ladder-2026.1`, both in ascending order (`hnefi ladder report` prints them)."""
+MEASURED = ((1, 881), (2, 1096), (3, 1181), (4, 1348), (5, 1516), (6, 1700), (7, 1932), (8, 2109), (9, 2308))
+"""Levels and their ratings on `ladder-2026.2`, both in ascending order (`hnefi ladder report` prints them)."""
 LOWEST, HIGHEST = MEASURED[0][1], MEASURED[-1][1]
 
 

@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise, permutations
 
 import interval_coverage
 import pytest
@@ -121,6 +122,55 @@ def test_no_other_ratings_are_more_likely() -> None:
             numbers[name] = value
             assert max(near) < likelihood(units, ratings, sides)
             assert near[0] == pytest.approx(near[1], abs=1e-6)
+
+
+def test_an_advantage_that_depends_on_strength_is_found_again() -> None:
+    """Games as a known law expects them: attackers are 100 better at the mean strength, 80 less for 400 points."""
+    strength = {"A": 450.0, "B": 150.0, "C": -150.0, "D": -450.0}
+    units = Units()
+    for (one, ours), (other, theirs) in permutations(strength.items(), 2):
+        gap = ours - theirs + 100 - 80 * (ours + theirs) / 2 / 400
+        won = round(100_000 / (1 + 10 ** (-gap / 400)))
+        units += singles((one, other, "a", won), (one, other, "d", 100_000 - won))
+    model = replace(PLAIN, slope=True)
+    (table,) = rate(units, model)
+    assert {name: fitted.value for name, fitted in table.ratings.items()} == pytest.approx(strength, abs=0.5)
+    assert table.sides["brandubh"].value == pytest.approx(100, abs=0.5)
+    assert table.slopes["brandubh"].value == pytest.approx(-80, abs=0.5)
+    assert table.gap("brandubh", "A", "B") == pytest.approx(300 + 100 - 60, abs=1)
+    (flat,) = rate(units, PLAIN)
+    assert flat.slopes == {}
+    assert flat.gap("brandubh", "A", "B") > 370, "an advantage that is the same for all"
+    (anchored,) = rate(units, replace(model, anchor=("D", 1000.0)))
+    assert anchored.slopes["brandubh"].value == pytest.approx(-80, abs=0.5)
+    assert anchored.gap("brandubh", "A", "B") == pytest.approx(300 + 100 - 60, abs=1)
+    with pytest.raises(ValueError, match="side term"):
+        rate(units, replace(model, side=False))
+
+
+def test_a_prior_against_those_that_were_met_does_not_pull_to_the_mean() -> None:
+    """A ladder of steps of 200 points: virtual draws against the mean take more of its ends than draws against
+    neighbours, which take the same from each step."""
+    names = "ABCDEFG"
+    units = Units()
+    for one, other in pairwise(names):
+        units += singles(
+            (one, other, "a", 30), (one, other, "d", 10), (other, one, "d", 30), (other, one, "a", 10)
+        )
+    steps = {}
+    for against in ("mean", "met"):
+        (table,) = rate(units, Model(prior=4, prior_against=against, bootstrap=0))
+        steps[against] = [
+            table.ratings[one].value - table.ratings[other].value for one, other in pairwise(names)
+        ]
+    (free,) = rate(units, PLAIN)
+    step = free.ratings["A"].value - free.ratings["B"].value
+    assert step == pytest.approx(400 * math.log10(3))
+    # A meeting of 80 games gets half of the draws of a player in the middle, all of those of a player at the end.
+    for place, games in enumerate((86, 84, 84, 84, 84, 86)):
+        share = (60 + (games - 80) / 2) / games
+        assert steps["met"][place] == pytest.approx(400 * math.log10(share / (1 - share)), abs=0.01)
+    assert max(steps["mean"]) < min(steps["met"])
 
 
 @pytest.mark.parametrize("prior", [0.0, 2.0])

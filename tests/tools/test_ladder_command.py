@@ -17,6 +17,7 @@ from hnefi.tools.arena.report import Stored
 from hnefi.tools.arena.store import run_digest
 from hnefi.tools.arena.values import GameResult, GameTask
 from hnefi.tools.common import interrupts
+from hnefi.tools.common.rating import Model
 from hnefi.tools.ladder import command, fitting, frozen, pool, published
 from hnefi.tools.ladder.ladder import load
 
@@ -181,7 +182,7 @@ def test_from_the_first_game_to_published_ratings(
     assert ladder_command("report", "--ladder", file) == 0
     assert capsys.readouterr().out == report
     found = pool.read(published.pool_file("tiny", tmp_path))
-    fit = fitting.fit(found, ("simple", 1000.0))
+    fit = fitting.fit(found, Model(anchor=("simple", 1000.0)))
     document = published.ratings("tiny", tmp_path)
     assert document is not None
     for name, entry in document["players"].items():

@@ -1,7 +1,9 @@
 """Ratings of several engines, and the advantage of a side, fitted to games by maximum likelihood.
 
 The model is that of R. Bradley and M. Terry on the scale of A. Elo, with one term more: attackers are expected to score
-1 / (1 + 10^(-(R_attackers - R_defenders + S_variant) / 400)), a draw being half a win. Errors come from resampling
+1 / (1 + 10^(-(R_attackers - R_defenders + S_variant) / 400)), a draw being half a win. With `Model.slope` the advantage
+depends on how strong the two are: S_variant + slope_variant (mean of R_attackers and R_defenders - mean of all) / 400.
+Errors come from resampling
 pairs (B. Efron's bootstrap): games of one pair share an opening and are not independent. A few pairs that happen to end
 alike would seem to leave no doubt, so their variance is blended with the one that the model has for independent games.
 """
@@ -11,9 +13,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from .pairs import DOUBLED, Ending
 from .statistics import EXTREME
@@ -30,6 +32,8 @@ MODEL_WEIGHT = 4.0
 """How many pairs the model's own variance counts for. With this weight 95 % intervals hold the truth in 89 to 100 % of
 simulated tournaments of 1 to 40 pairs a meeting; by the bootstrap alone in 31 to 98 %
 (`tests/support/interval_coverage.py`)."""
+SLOPE_ROUNDS = 8
+"""Fits after which those with slopes have settled to a hundredth of a point."""
 CELLS = 2_000_000
 """Resamples times games that are worked on at once: bounds the memory."""
 
@@ -49,22 +53,42 @@ class Fitted:
 class Table:
     """Ratings of engines that met each other, directly or through others, strongest first.
 
-    `sides` is the attackers' advantage per variant; empty if no side term was fitted. Numbers of different tables
-    cannot be compared.
+    `sides` is the attackers' advantage per variant; empty if no side term was fitted. `slopes` is by how much it grows
+    when both players are 400 points stronger; empty if it was taken for the same at all strengths, else `sides` is the
+    one at the mean of all ratings, `centre`. Numbers of different tables cannot be compared.
     """
 
     ratings: dict[str, Fitted]
     sides: dict[str, Fitted]
+    slopes: dict[str, Fitted] = field(default_factory=dict)
+    centre: float = 0.0
+
+    def gap(self, variant: str, attackers: str, defenders: str) -> float:
+        """By how many Elo the attackers are expected to be better in a game, the advantage of their side included."""
+        ours, theirs = self.ratings[attackers].value, self.ratings[defenders].value
+        gap = ours - theirs
+        if variant in self.sides:
+            gap += self.sides[variant].value
+        if variant in self.slopes:
+            gap += self.slopes[variant].value * ((ours + theirs) / 2 - self.centre) / 400
+        return gap
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """How ratings are fitted: the anchor (engine, Elo) instead of a mean of 0, whether there is a side term, the
-    virtual draws per engine (0: no prior), the interval, the resamples of the bootstrap and their seed."""
+    """How ratings are fitted: the anchor (engine, Elo) instead of a mean of 0, whether there is a side term and whether
+    it depends on strength, the virtual draws per engine (0: no prior) and against whom, the interval, the resamples of
+    the bootstrap and their seed.
+
+    Draws against an engine of mean rating pull the strongest down, the more so the farther they are from the mean;
+    draws against the opponents that an engine `met`, as often as it met them, hardly do.
+    """
 
     anchor: tuple[str, float] | None = None
     side: bool = True
+    slope: bool = False
     prior: float = 2.0
+    prior_against: Literal["mean", "met"] = "mean"
     interval: float = 0.95
     bootstrap: int = 1000
     seed: int = 0
@@ -126,6 +150,9 @@ def _table(engines: list[str], units: list[tuple[tuple[Ending, ...], int]], mode
 
     seen = np.array([count for _, count in units])
     best = fit(*summed(seen[None, :]), np.zeros(fit.rows.shape[1]))
+    for _ in range(SLOPE_ROUNDS if model.slope else 0):
+        fit.linearize(best[0])
+        best = fit(*summed(seen[None, :]), best[0])
     # The legacy generator: its stream is promised never to change.
     draw = np.random.RandomState(model.seed & 0xFFFFFFFF)
     total, chunk = int(seen.sum()), max(1, CELLS // len(entries))
@@ -143,16 +170,18 @@ def _table(engines: list[str], units: list[tuple[tuple[Ending, ...], int]], mode
             ("variant", ending.variant) for ending in unit
         }:
             played[part] += count
-    parts = [played["engine", name] for name in engines] + [played["variant", name] for name in variants]
+    parts = [played["engine", name] for name in engines] + 2 * [played["variant", name] for name in variants]
     numbers = [
         _fitted(float(best[0, index]), parts[index], None if samples is None else samples[:, index],
                 float(deviations[index]), model.interval)
         for index in range(best.shape[1])
     ]  # fmt: skip
-    ratings = dict(zip(engines, numbers, strict=False))
+    ratings, terms = dict(zip(engines, numbers, strict=False)), numbers[len(engines) :]
     return Table(
         dict(sorted(ratings.items(), key=lambda item: (-item[1].value, item[0]))),
-        dict(zip(variants, numbers[len(engines) :], strict=True)) if model.side else {},
+        dict(zip(variants, terms, strict=False)) if model.side else {},
+        dict(zip(variants, terms[len(variants) :], strict=True)) if model.slope else {},
+        float(np.mean([rating.value for rating in ratings.values()])),
     )
 
 
@@ -183,10 +212,14 @@ class _Fit:
 
         size = len(engines)
         sides = len(variants) if model.side else 0
+        slopes = len(variants) if model.slope else 0
+        if slopes and not sides:
+            raise ValueError("slope: expected a side term that can depend on strength")
+        columns = size + sides + slopes
         self.engines = size
         self.model = model
         self.anchor = engines.index(model.anchor[0]) if model.anchor and model.anchor[0] in engines else None
-        rows = np.zeros((len(meetings), size + sides))
+        rows = np.zeros((len(meetings), columns))
         for index, (variant, attackers, defenders) in enumerate(meetings):
             rows[index, engines.index(attackers)] += 1.0
             rows[index, engines.index(defenders)] -= 1.0
@@ -195,11 +228,11 @@ class _Fit:
         # Each engine's virtual draws, one on each side, against an engine of mean rating; spread over the variants it
         # played, so that a side term stays finite, too.
         virtual, weights = [], []
-        for index, name in enumerate(engines):
+        for index, name in enumerate(engines if model.prior_against == "mean" else ()):
             own = sorted({meeting[0] for meeting in meetings if name in meeting[1:]})
             for variant in own:
                 for sign in (1.0, -1.0):
-                    line = np.zeros(size + sides)
+                    line = np.zeros(columns)
                     line[:size] = -sign / size
                     line[index] += sign
                     if sides:
@@ -208,21 +241,56 @@ class _Fit:
                     weights.append(model.prior / 2.0 / len(own))
         self.rows = np.vstack([rows, *virtual])
         self.weights = np.array(weights)
+        self.linear = rows
+        self.offset = np.zeros(len(self.rows))
+        # Who plays in a meeting (meetings, engines); which meetings have slopes, in which columns.
+        self.taking_part = np.abs(rows[:, :size])
+        columns_of = [size + sides + variants.index(meeting[0]) for meeting in meetings] if slopes else []
+        self.slopes = np.arange(len(columns_of)), np.array(columns_of, int)
         # Ratings are determined up to a constant: this pins their mean, and whatever no game tells, to 0.
-        self.pin = 1e-9 * np.eye(size + sides)
+        self.pin = 1e-9 * np.eye(columns)
         self.pin[:size, :size] += 1.0
+
+    def linearize(self, found: Floats) -> None:
+        """From now on strength times slope, the one term that is not linear, is its tangent at the numbers `found`:
+        after few fits it touches where they end, and the resamples of a bootstrap are not far from there."""
+
+        unit = SCALE / 400
+        meetings, columns = self.slopes
+        ratings, slope = found[: self.engines], found[columns]
+        strength = unit * (self.taking_part @ ratings / 2 - ratings.mean())
+        self.rows[meetings, columns] = strength
+        self.rows[meetings, : self.engines] = self.linear[:, : self.engines] + (unit * slope)[:, None] * (
+            self.taking_part / 2 - 1 / self.engines
+        )
+        self.offset[meetings] = -slope * strength
+
+    def _with_prior(self, games: Floats, points: Floats) -> tuple[Floats, Floats]:
+        """The games and points of every row, virtual draws included: one line per line of `games`."""
+        import numpy as np
+
+        many = len(games)
+        if self.model.prior_against == "mean":
+            n = np.hstack([games, np.tile(self.weights, (many, 1))])
+            return n, np.hstack([points, np.tile(self.weights / 2.0, (many, 1))])
+        # Of each engine's draws a meeting has the share that it has of the engine's games.
+        per_game = self.model.prior / np.maximum(games @ self.taking_part, 1e-300)
+        draws = games * (per_game @ self.taking_part.T)
+        return games + draws, points + draws / 2.0
 
     def __call__(self, games: Floats, points: Floats, start: Floats) -> Floats:
         """Ratings, then side terms, in natural units: one line per line of `games` and `points` (of the attackers)."""
         import numpy as np
 
-        many, rows = len(games), self.rows
-        n = np.hstack([games, np.tile(self.weights, (many, 1))])
-        score = np.hstack([points, np.tile(self.weights / 2.0, (many, 1))])
-        score = np.clip(score, EXTREME * n, (1.0 - EXTREME) * n)
-        found = np.tile(start, (many, 1))
+        rows = self.rows
+        n, score = self._with_prior(games, points)
+        if self.model.prior_against == "mean" or not self.model.prior:
+            # A perfect score would be infinitely many points: it counts as that share. Draws of every meeting leave
+            # none perfect.
+            score = np.clip(score, EXTREME * n, (1.0 - EXTREME) * n)
+        found = np.tile(start, (len(games), 1))
         for _ in range(100):
-            expected = 1.0 / (1.0 + np.exp(-found @ rows.T))
+            expected = 1.0 / (1.0 + np.exp(-(found @ rows.T + self.offset)))
             slope = (score - n * expected) @ rows
             curve = self._curve(n, expected)
             step = np.linalg.solve(curve, slope[:, :, None])[:, :, 0]
@@ -240,8 +308,8 @@ class _Fit:
         the likelihood's curvature (R. Fisher), seen from the mean rating or the anchor."""
         import numpy as np
 
-        n = np.hstack([games, self.weights[None, :]])
-        expected = 1.0 / (1.0 + np.exp(-found @ self.rows.T))
+        n, _ = self._with_prior(games, np.zeros_like(games))
+        expected = 1.0 / (1.0 + np.exp(-(found @ self.rows.T + self.offset)))
         seen_from = np.eye(len(self.pin))
         if self.anchor is None:
             seen_from[: self.engines, : self.engines] -= 1.0 / self.engines

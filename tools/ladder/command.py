@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,7 +151,9 @@ def _parser() -> argparse.ArgumentParser:
     agree = verb("agree", _agree)
     agree.add_argument("runs", nargs=2, metavar="DIR", help="two runs of the rungs")
     publish = verb("publish", _publish)
-    publish.add_argument("runs", nargs="+", metavar="DIR", help="runs, or folders with runs")
+    publish.add_argument(
+        "runs", nargs="*", metavar="DIR", help="runs, or folders with runs (fit the published games again)"
+    )
     arguments.add_out(publish, "DIR", "the folder of the two files (where the ladder is)", dest="to")
     games = verb("games", _games)
     games.add_argument("--player", metavar="WHO", default="", help="only games of this one")
@@ -280,7 +283,7 @@ def _place_one(
     if code:
         return code
     fit = fitting.fit(
-        pool.joined(of_folders(ladder, [place / "every"])), ladder.anchor, bootstrap=0, each=False
+        pool.joined(of_folders(ladder, [place / "every"])), ladder.model, bootstrap=0, each=False
     )
     ratings = {name: rating.value for name, rating in fit.whole.ratings.items()}
     if given.near:
@@ -288,7 +291,7 @@ def _place_one(
         if code:
             return code
     whole = pool.joined(of_folders(ladder, [place]))
-    rating = fitting.fit(whole, ladder.anchor, bootstrap=SKETCH, each=False).whole.ratings[one.name]
+    rating = fitting.fit(whole, ladder.model, bootstrap=SKETCH, each=False).whole.ratings[one.name]
     error = f" ± {rating.error:.0f}" if rating.error else ""
     live.report([f"{one.name}: {rating.value:.0f}{error} on {ladder.name} ({', '.join(variants)})"])
     return 0
@@ -326,7 +329,7 @@ def _pool(ladder: Ladder, places: Sequence[str]) -> Pool:
 def _fit(ladder: Ladder, pool: Pool) -> Fit:
     from . import fitting
 
-    return fitting.fit(pool, ladder.anchor)
+    return fitting.fit(pool, ladder.model)
 
 
 def _report(given: Any) -> int:
@@ -373,7 +376,7 @@ def _publish(given: Any) -> int:
     folder = Path(given.to) if given.to else ladder.file.parent
     folder.mkdir(parents=True, exist_ok=True)
     path = published.pool_file(ladder.name, folder)
-    pools.write(found, path)
+    pools.write(replace(found, ladder=ladder.name), path)
     document = published.document(ladder, found, _fit(ladder, found))
     written = published.ratings_file(ladder.name, folder)
     written.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

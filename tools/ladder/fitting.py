@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 from ..common.pairs import DOUBLED, Record, Tally
@@ -31,23 +31,22 @@ class Fit:
     alone: Mapping[str, Table]
     tally: Tally
     tallies: Mapping[str, Tally]
-    anchor: tuple[str, float]
+    model: Model
 
 
-def fit(
-    pool: Pool, anchor: tuple[str, float], *, bootstrap: int = BOOTSTRAP, seed: int = 0, each: bool = True
-) -> Fit:
-    """Fit everything; without `each` only all variants together. LadderError if the anchor did not play."""
+def fit(pool: Pool, model: Model, *, bootstrap: int = BOOTSTRAP, seed: int = 0, each: bool = True) -> Fit:
+    """Fit everything by a model with an anchor; without `each` only all variants together. LadderError if the anchor
+    did not play."""
     variants = sorted({game.variant for game in pool.games})
     tallies = {name: pool.tally(name) for name in variants}
     tally = pool.tally()
-    model = Model(anchor=anchor, bootstrap=bootstrap, seed=seed)
+    model = replace(model, bootstrap=bootstrap, seed=seed)
     return Fit(
         whole=_table(tally, model),
         alone={name: _table(tallies[name], model) for name in variants} if each else {},
         tally=tally,
         tallies=tallies,
-        anchor=anchor,
+        model=model,
     )
 
 
@@ -79,28 +78,53 @@ class Cell:
 
 def cells(fit: Fit, variant: str | None = None) -> dict[tuple[str, str], Cell]:
     """All meetings, from both points of view. With a variant, its own ratings are what is expected by."""
-    table = fit.whole if variant is None else fit.alone[variant]
-    tally = fit.tally if variant is None else fit.tallies[variant]
-    counts: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
-    expected: defaultdict[tuple[str, str], float] = defaultdict(float)
-    spread: defaultdict[tuple[str, str], float] = defaultdict(float)
+    table, tally = _of(fit, variant)
+    found = _Sums()
     for (place, attackers, defenders, winner), count in tally.games.items():
         if attackers not in table.ratings or defenders not in table.ratings or not count:
             continue
-        gap = table.ratings[attackers].value - table.ratings[defenders].value + table.sides[place].value
-        hope = expected_score(gap)
-        for side, pair in enumerate(((attackers, defenders), (defenders, attackers))):
-            counts[pair][DOUBLED[winner][side]] += count
-            expected[pair] += count * (hope if side == 0 else 1.0 - hope)
-            # A draw spreads less: this is the most that a game can.
-            spread[pair] += count * hope * (1.0 - hope)
-    found = {}
-    for pair, (losses, draws, wins) in counts.items():
-        record = Record(wins, draws, losses)
-        points = wins + draws / 2
-        residual = (points - expected[pair]) / math.sqrt(spread[pair]) if spread[pair] > 0 else 0.0
-        found[pair] = Cell(*pair, record, expected[pair] / record.games, residual)
-    return found
+        hope = expected_score(table.gap(place, attackers, defenders))
+        found.add((attackers, defenders), DOUBLED[winner][0], count, hope)
+        found.add((defenders, attackers), DOUBLED[winner][1], count, 1.0 - hope)
+    return {(one, two): found.cell((one, two)) for one, two in found.counts}
+
+
+def directed(fit: Fit) -> dict[tuple[str, str, str], Cell]:
+    """All meetings by variant, attackers and defenders, as the attackers saw them, beside what all ratings together
+    expect. What is too much on one side and too little on the other is hidden in `cells`."""
+    found = _Sums()
+    for (variant, attackers, defenders, winner), count in fit.tally.games.items():
+        if attackers in fit.whole.ratings and defenders in fit.whole.ratings and count:
+            hope = expected_score(fit.whole.gap(variant, attackers, defenders))
+            found.add((variant, attackers, defenders), DOUBLED[winner][0], count, hope)
+    return {(place, one, two): found.cell((place, one, two)) for place, one, two in found.counts}
+
+
+def _of(fit: Fit, variant: str | None) -> tuple[Table, Tally]:
+    return (fit.whole, fit.tally) if variant is None else (fit.alone[variant], fit.tallies[variant])
+
+
+class _Sums:
+    """Results of meetings beside what was expected of them."""
+
+    def __init__(self) -> None:
+        self.counts: defaultdict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
+        self._expected: defaultdict[tuple[str, ...], float] = defaultdict(float)
+        self._spread: defaultdict[tuple[str, ...], float] = defaultdict(float)
+
+    def add(self, meeting: tuple[str, ...], doubled: int, count: int, hope: float) -> None:
+        """Add `count` games that brought `doubled` half points each, where `hope` points were expected."""
+        self.counts[meeting][doubled] += count
+        self._expected[meeting] += count * hope
+        # A draw spreads less: this is the most that a game can.
+        self._spread[meeting] += count * hope * (1.0 - hope)
+
+    def cell(self, meeting: tuple[str, ...]) -> Cell:
+        player, opponent = meeting[-2:]
+        losses, draws, wins = self.counts[meeting]
+        record, expected, spread = Record(wins, draws, losses), self._expected[meeting], self._spread[meeting]
+        residual = (wins + draws / 2 - expected) / math.sqrt(spread) if spread > 0 else 0.0
+        return Cell(player, opponent, record, expected / record.games, residual)
 
 
 def misfit(found: Mapping[tuple[str, str], Cell], free: int) -> tuple[float, int]:

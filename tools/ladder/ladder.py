@@ -1,6 +1,6 @@
 """A ladder as data: which fixed players its rungs are, what they play, and from which openings.
 
-    name = "ladder-2026.1"
+    name = "ladder-2026.2"
     variants = ["brandubh", "copenhagen"]
     pairs = 100                  # pairs of games of neighbours, for each variant
     others = 5                   # pairs of any other two rungs
@@ -10,6 +10,11 @@
     [anchor]
     name = "simple"
     elo = 1000
+
+    [model]                      # how ratings are fitted (`tools/common/rating.py`); all of it may be left out
+    slope = true                 # the advantage of a side depends on strength
+    prior = 1.0                  # virtual draws of each player ...
+    prior_against = "met"        # ... against those that it met, or against the mean
 
     [[rung]]                     # from the weakest to the strongest
     player = "simple"            # a shipped player; name = "..." if it shall be called otherwise
@@ -31,12 +36,16 @@ from typing import Any
 
 from hnefi.engine.regular import read_regular
 
+from ..common.rating import Model
+
 FOLDER = Path(__file__).parent
 SUFFIX = ".toml"
-CURRENT = "ladder-2026.1"
-_KEYS = ("name", "variants", "pairs", "others", "max_plies", "openings", "anchor", "rung")
+CURRENT = "ladder-2026.2"
+_KEYS = ("name", "variants", "pairs", "others", "max_plies", "openings", "anchor", "model", "rung")
+_MODEL = ("slope", "prior", "prior_against")
 _RUNG = ("name", "player", "nodes", "depth", "options")
 _LIMIT = 10**9
+MOST_PRIOR = 100
 UNLIMITED = _LIMIT
 """So many nodes are no limit: for players whose own limits end every move."""
 
@@ -63,8 +72,8 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """A ladder. `rungs` go from the weakest to the strongest; `anchor` is a rung and its rating; `file` is where all
-    this stands."""
+    """A ladder. `rungs` go from the weakest to the strongest; `anchor` is a rung and its rating, `model` how ratings
+    are fitted to it; `file` is where all this stands."""
 
     name: str
     variants: tuple[str, ...]
@@ -73,6 +82,7 @@ class Ladder:
     others: int
     max_plies: int
     anchor: tuple[str, float]
+    model: Model
     openings: Path
     file: Path
 
@@ -143,9 +153,26 @@ def read(file: Path) -> Ladder:
         others=others,
         max_plies=_whole(file, table, "max_plies", 1),
         anchor=(anchor["name"], float(anchor["elo"])),
+        model=_model(file, table.get("model", {}), (anchor["name"], float(anchor["elo"]))),
         openings=file.parent / _text(file, table, "openings"),
         file=file,
     )
+
+
+def _model(file: Path, table: Any, anchor: tuple[str, float]) -> Model:
+    if not isinstance(table, dict):
+        raise LadderError(f"{file}: model: {table!r:.80}: expected a table [model]")
+    _expect_keys(Path(f"{file}: model"), table, _MODEL)
+    found = Model(anchor=anchor, **table)
+    if type(found.slope) is not bool:
+        raise LadderError(f"{file}: model: slope: {found.slope!r:.80}: expected true or false")
+    if type(found.prior) not in (int, float) or not 0 <= found.prior <= MOST_PRIOR:
+        raise LadderError(
+            f"{file}: model: prior: {found.prior!r:.80}: expected a number from 0 to {MOST_PRIOR}"
+        )
+    if found.prior_against not in ("mean", "met"):
+        raise LadderError(f"{file}: model: prior_against: {found.prior_against!r:.80}: expected mean or met")
+    return found
 
 
 def _expect_keys(file: Path, table: Mapping[str, Any], known: tuple[str, ...]) -> None:

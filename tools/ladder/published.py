@@ -1,7 +1,7 @@
 """What is published of a ladder: its pool, and the ratings that come out of it.
 
-ladder-2026.1.ratings.json      ratings, profiles, sides; what `hnefi players` shows
-ladder-2026.1.pool.jsonl.xz     every game (`pool`)
+ladder-2026.2.ratings.json      ratings, profiles, sides; what `hnefi players` shows
+ladder-2026.2.pool.jsonl.xz     every game (`pool`)
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ def document(ladder: Ladder, pool: Any, fit: Any) -> dict[str, Any]:
         ],
         "games": len(pool.games),
         "sides": {variant: _number(side) for variant, side in fit.whole.sides.items()},
+        "slopes": {variant: _number(slope) for variant, slope in fit.whole.slopes.items()},
         "players": players,
     }
 

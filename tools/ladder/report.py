@@ -191,7 +191,8 @@ def sides(fit: Fit) -> Iterator[str]:
         plies = tally.plies[variant] / max(1, record.games)
         rows.append(
             (variant, f"{record.games:,}", shown, _percent(record.draws / record.games),
-             _plus_minus(fit.whole.sides.get(variant), signed=True), f"{plies:.0f}", common)
+             _plus_minus(fit.whole.sides.get(variant), signed=True),
+             _plus_minus(fit.whole.slopes.get(variant), signed=True), f"{plies:.0f}", common)
         )  # fmt: skip
     head = (
         "variant",
@@ -199,12 +200,18 @@ def sides(fit: Fit) -> Iterator[str]:
         "attackers' score (95 %)",
         "drawn",
         "advantage",
+        "per 400",
         "plies",
         "ends most often by",
     )
     yield from markdown_table([head, *rows])
     yield ""
-    yield "Advantage of the attackers in Elo, fitted with all ratings; plies without those of the opening."
+    strength = (
+        f" at the mean rating of {fit.whole.centre:.0f}; per 400: how it grows with 400 points more on both sides"
+        if fit.whole.slopes
+        else ""
+    )
+    yield f"Advantage of the attackers in Elo, fitted with all ratings{strength}; plies without those of the opening."
 
 
 def profile_tables(ladder: Ladder, fit: Fit) -> Iterator[str]:
@@ -311,7 +318,7 @@ def labels(pool: Pool, fit: Fit) -> Iterator[str]:
 def oddities(fit: Fit) -> Iterator[str]:
     """How well the model fits, the largest residuals, and circles."""
     found = fitting.cells(fit)
-    free = len(fit.whole.ratings) - 1 + len(fit.whole.sides)
+    free = len(fit.whole.ratings) - 1 + len(fit.whole.sides) + len(fit.whole.slopes)
     square, degrees = fitting.misfit(found, free)
     ratio = square / degrees
     # Half of the width in which 95 of 100 such ratios would lie.
@@ -352,10 +359,39 @@ def oddities(fit: Fit) -> Iterator[str]:
             [("better than expected", "against", "score", "expected", "games", "off by"), *rows]
         )
     yield ""
+    yield from _one_sided(fit)
+    yield ""
     yield from _circles("All variants", found)
     for variant in fit.alone:
         yield ""
         yield from _circles(variant, fitting.cells(fit, variant))
+
+
+def _one_sided(fit: Fit) -> Iterator[str]:
+    """Meetings in which who attacked whom, in which variant, mattered more than the ratings say."""
+    found = fitting.directed(fit)
+    large = sorted(
+        (
+            (meeting, cell)
+            for meeting, cell in found.items()
+            if abs(cell.residual) >= fitting.LARGE and cell.record.games >= FEW
+        ),
+        key=lambda item: (-abs(item[1].residual), item[0]),
+    )
+    yield (
+        f"The same by variant and by who attacked: {len(large)} of {len(found)}, from the attackers' point of view."
+    )
+    if large:
+        yield ""
+        rows = [
+            (
+                variant, attackers, defenders, _percent(cell.record.score), _percent(cell.expected),
+                f"{cell.record.games:,}", f"{cell.residual:+.1f}",
+            )
+            for (variant, attackers, defenders), cell in large[:SHOWN]
+        ]  # fmt: skip
+        head = ("variant", "attackers", "defenders", "score", "expected", "games", "off by")
+        yield from markdown_table([head, *rows])
 
 
 def _odd(cell: Cell) -> tuple[str, ...]:
