@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from hnefi.protocol.hosts.bounded_json import encode
 from hnefi.protocol.hosts.sessions.numbering import Ring
@@ -22,6 +22,17 @@ KEPT_MULTIPV: Final = 64
 """Lines of play of one search: when it ends each is a frame, and all of them have room in the box."""
 
 Key = tuple[str, ...]
+
+
+class Box(Protocol):
+    """Where a session's frames go: a browser, or the table at which several of them play."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing waits there."""
+
+    def put(self, frame: Mapping[str, Any], key: Key = ()) -> None:
+        """A frame; a newer one with the same `key` replaces it while it waits."""
 
 
 class Outbox:
@@ -72,7 +83,7 @@ class Voice:
 
     def __init__(self, sid: str, facts: Facts) -> None:
         self.sid = sid
-        self.box: Outbox | None = None
+        self.box: Box | None = None
         self._facts = facts
         self._ring = Ring()
         self._answers: dict[int, int] = {}
@@ -89,7 +100,7 @@ class Voice:
         """The number of the last line."""
         return self._ring.last
 
-    def attach(self, box: Outbox, after: int | None) -> None:
+    def attach(self, box: Box, after: int | None) -> None:
         """A browser listens from now on. It has heard all lines up to number `after`, None if it is new here."""
         self.box = box
         first = self._ring.first

@@ -15,6 +15,7 @@ from . import catalogue, frames, judging, puzzles, records
 from .frames import FrameError
 from .outbox import Outbox
 from .site import Site
+from .tables import Guest, Tables
 from .web_session import WebSession
 
 OPTIONS_LIMIT = 32
@@ -23,13 +24,14 @@ OPTIONS_LIMIT = 32
 class Page:
     """A page and its sessions. `full` is called when the browser does not read what it is sent."""
 
-    def __init__(self, site: Site, full: Callable[[], None]) -> None:
+    def __init__(self, site: Site, tables: Tables, full: Callable[[], None]) -> None:
         self.box = Outbox(full)
         self.known = False
         """Whether it has said `hello` as it should."""
         self._site = site
         self._rate = frames.Rate()
         self._sessions: dict[str, WebSession] = {}
+        self._guest = Guest(tables, self.box)
         settings = site.settings
         self._puzzles = puzzles.Desk(site.prover, kept=settings.journal is not None and not settings.token)
 
@@ -116,6 +118,8 @@ class Page:
                 self.box.put(await asyncio.to_thread(records.imported, frame))
             case "export":
                 self.box.put(await asyncio.to_thread(records.exported, frame))
+            case "table":
+                self._guest.take(frame, self._games())
             case "puzzles":
                 self.box.put({**await asyncio.to_thread(puzzles.offer), "id": frame.get("id")})
             case "puzzle":
@@ -134,10 +138,14 @@ class Page:
         ):
             raise FrameError("bad_frame", "options: expected an object of names and texts", frame.get("id"))
         wanted = Wanted(frames.text(frame, "variant"), frames.text(frame, "player"), options)
-        self._sessions = {sid: own for sid, own in self._sessions.items() if sid in self._site.sessions}
-        session = self._site.open(wanted, len(self._sessions), self._failed)
+        session = self._site.open(wanted, self._games() + self._guest.made, self._failed)
         self.box.put({"t": "opened", "id": frame.get("id"), "s": session.sid})
         self._adopt(session, 0)
+
+    def _games(self) -> int:
+        """How many sessions of this page there are."""
+        self._sessions = {sid: own for sid, own in self._sessions.items() if sid in self._site.sessions}
+        return len(self._sessions)
 
     def _failed(self, sid: str, error: RequestError) -> None:
         self._sessions.pop(sid, None)
@@ -156,6 +164,7 @@ class Page:
             if session.outgoing.box is self.box:
                 session.leave()
         self._sessions.clear()
+        self._guest.leave()
 
 
 def _resumed(frame: Mapping[str, Any]) -> list[tuple[str, int]]:

@@ -22,6 +22,7 @@ from hnefi.engine import about
 from . import frames
 from .page import Page
 from .site import Site
+from .tables import Tables
 
 LOG = logging.getLogger("hnefi.web")
 
@@ -61,6 +62,7 @@ class Server:
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        self.tables = Tables(site)
         self.pages: set[Page] = set()
         self._sockets: set[web.WebSocketResponse] = set()
         self._files = {path.name: path.read_bytes() for path in PAGES.iterdir() if path.suffix in TYPES}
@@ -106,6 +108,8 @@ class Server:
             "uptime": round(time.monotonic() - site.began),
             "pages": len(self.pages),
             "sessions": len(site.sessions),
+            "tables": len(self.tables),
+            "spectators": self.tables.watching(),
             "searching": sum(session.searching for session in site.sessions.values()),
             "max": site.settings.sessions,
             "counts": {name: site.counts[name] for name in COUNTS},
@@ -128,7 +132,7 @@ class Server:
     async def _converse(self, request: web.Request, socket: web.WebSocketResponse) -> None:
         """Frames in both directions until one side has had enough."""
         full = asyncio.Event()
-        page = Page(self.site, full.set)
+        page = Page(self.site, self.tables, full.set)
         self.pages.add(page)
         self._sockets.add(socket)
         reading = asyncio.create_task(self._read(socket, page))

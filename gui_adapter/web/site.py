@@ -135,7 +135,8 @@ class Site:
             await asyncio.sleep(min(SWEEP, self.settings.idle / 2, self.settings.back / 2))
             now = time.monotonic()
             for session in list(self.sessions.values()):
-                if session.left is not None and now - session.left > self.settings.back:
+                kept = self.settings.back if session.kept is None else session.kept
+                if session.left is not None and now - session.left > kept:
                     self.close(session, "its page is gone")
                 elif session.begun and not session.searching and now - session.touched > self.settings.idle:
                     session.outgoing.say(f"info string closing: idle for {self.settings.idle:g} s")

@@ -33,11 +33,13 @@ TERRAIN: Final = {
 
 
 class WebSession(Session[Voice]):
-    """A session of one page. `left` is when its page went away, None while there is one."""
+    """A session of one page, or of a table. `left` is when its page went away, None while there is one; `kept` for how
+    many seconds it then waits, None for as long as the site says."""
 
     def __init__(self, wanted: Wanted, sid: str, policy: Policy, recording: Recording | None) -> None:
         super().__init__(wanted, sid, policy, lambda facts: Voice(sid, facts), recording)
         self.left: float | None = None
+        self.kept: float | None = None
         self.opening: asyncio.Task[None] | None = None
         self._rules_of: object = None
         self._special: Mapping[str, str] = {}

@@ -18,6 +18,7 @@ const FIRST = "brandubh"; // small: a first game is soon over
 const HINT_NODES = 300000;
 const MODES = {
   puzzles: () => import("./puzzles.js"),
+  table: () => import("./table.js"),
 };
 const FILL_MS = 80; // the server takes twenty frames a second
 

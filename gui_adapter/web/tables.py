@@ -1,0 +1,393 @@
+"""Games between people at different browsers: a table has a seat for each side, and room for spectators.
+
+Whoever makes a table is given three random words, one for each seat and one for spectators, and passes them on as
+links. Whoever knows such a word may take that place; nobody can find out another. A table has an engine session of its
+own, which no page drives: it keeps the rules, and is told nothing but the moves of whose turn it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hnefi.engine.sides import Reason
+from hnefi.protocol.hosts.sessions.engine_process import RequestError, Wanted
+
+from . import frames
+from .frames import FrameError
+from .outbox import Outbox
+from .site import Site
+from .web_session import WebSession
+
+KEPT: Final = 900.0
+"""Seconds for which a table waits while nobody is at it."""
+NAME_LIMIT: Final = 24
+PLIES_LIMIT: Final = 2_000
+"""Moves with which a table may begin."""
+SECONDS_LIMIT: Final = 24 * 3600
+SEATS: Final = ("a", "d")
+WATCH: Final = "watch"
+PLACES: Final = (*SEATS, WATCH)
+MOVE: Final = re.compile(r"[a-z]\d{1,2}([a-z]\d{1,2})?|swap")
+COMPLAINT: Final = "info string error play "
+NO_START: Final = "info string error position"
+
+
+@dataclass(slots=True)
+class Clock:
+    """Seconds that both sides have left; they run from the first move on."""
+
+    left: dict[str, float]
+    increment: float
+    running: str = ""
+    since: float = 0.0
+
+    def left_of(self, side: str) -> float:
+        gone = time.monotonic() - self.since if side == self.running else 0.0
+        return max(0.0, self.left[side] - gone)
+
+    def stop(self) -> None:
+        if self.running:
+            self.left[self.running] = self.left_of(self.running)
+            self.running = ""
+
+    def moved(self, side: str) -> None:
+        """`side` has moved; the other one's time runs."""
+        if self.running == side:
+            self.stop()
+            self.left[side] += self.increment
+        self.running, self.since = other(side), time.monotonic()
+
+    def shown(self) -> dict[str, Any]:
+        return {side: round(1000 * self.left_of(side)) for side in SEATS} | {"running": self.running or None}
+
+
+@dataclass(slots=True)
+class Asked:
+    """A move whose answer is awaited."""
+
+    box: Outbox
+    ident: object
+    side: str
+    plies: int
+
+
+@dataclass(slots=True, eq=False)
+class Table:
+    """One game. `over` is how it ended where the rules did not end it; `people` are the pages that are here and their
+    places."""
+
+    words: Mapping[str, str]
+    session: WebSession
+    clock: Clock | None
+    name: str = field(default_factory=lambda: secrets.token_hex(4))
+    state: Mapping[str, Any] = field(default_factory=dict)
+    over: Mapping[str, str] | None = None
+    offers: set[str] = field(default_factory=set)
+    people: dict[tuple[Outbox, str], str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    ended: Callable[[], None] = lambda: None
+    failed: Callable[[str], None] = lambda _why: None
+    """Is told why there is no game."""
+    _asked: Asked | None = None
+    _flag: asyncio.TimerHandle | None = None
+
+    # What the session says: a table is the box of its voice
+
+    @property
+    def empty(self) -> bool:
+        """A table keeps nobody waiting."""
+        return True
+
+    def put(self, frame: Mapping[str, Any], _key: tuple[str, ...] = ()) -> None:
+        """A frame of the session."""
+        match frame["t"]:
+            case "state":
+                self._learn(frame)
+            case "line" if str(frame["text"]).startswith(COMPLAINT) and self._asked is not None:
+                asked, self._asked = self._asked, None
+                text = str(frame["text"]).removeprefix(COMPLAINT)
+                asked.box.put({"t": "error", "id": asked.ident, "code": "illegal", "text": text})
+            case "line" if str(frame["text"]).startswith(NO_START):
+                self.failed(str(frame["text"]).removeprefix("info string error "))
+            case "closed":
+                self._close()
+
+    def _learn(self, state: Mapping[str, Any]) -> None:
+        self.state = state
+        asked = self._asked
+        if asked is not None and len(state["moves"]) > asked.plies:
+            self._asked = None
+            # An offer stands until the one who was offered has moved.
+            self.offers.discard(other(asked.side))
+            if self.clock is not None:
+                self.clock.moved(asked.side)
+            asked.box.put({"t": "done", "id": asked.ident})
+        if self.finished and self.clock is not None:
+            self.clock.stop()
+        self._set_flag()
+        self.show()
+
+    def _close(self) -> None:
+        if self._flag is not None:
+            self._flag.cancel()
+        for box, _ in self.people:
+            box.put({"t": "table", "s": self.name, "closed": True})
+        self.people.clear()
+        self.ended()
+
+    # People
+
+    def sit(self, box: Outbox, place: str, name: str) -> None:
+        """A page takes a place; its people may come back to it, and a seat may be taken on two screens."""
+        self.people[box, place] = name
+        if name and place in SEATS:
+            self.names[place] = name
+        self.session.left = None
+        self.show()
+
+    def leave(self, box: Outbox, places: tuple[str, ...] = PLACES) -> None:
+        """A page is gone from these places."""
+        here = len(self.people)
+        for place in places:
+            self.people.pop((box, place), None)
+        if not self.people:
+            self.session.left = time.monotonic()
+        if len(self.people) < here:
+            self.show()
+
+    # The game
+
+    @property
+    def finished(self) -> bool:
+        return self.over is not None or bool(self.state.get("outcome"))
+
+    def move(self, box: Outbox, side: str, text: str, ident: object) -> None:
+        """A move of the one who sits there; the page hears whether it was played. RequestError if it is not time."""
+        self._demand_seat(side)
+        if not MOVE.fullmatch(text):
+            raise RequestError("bad_frame", f"move {text[:20]}: expected a move such as d1d3")
+        if self._asked is not None or self.state.get("side") != side:
+            raise RequestError("not_your_turn", "it is not your turn")
+        self._asked = Asked(box, ident, side, len(self.state["moves"]))
+        self.session.receive(f"play {text}".encode())
+
+    def resign(self, side: str) -> None:
+        """That side gives up."""
+        self._demand_seat(side)
+        self._end(other(side), Reason.RESIGNATION)
+
+    def draw(self, side: str) -> None:
+        """That side offers a draw, or accepts one."""
+        self._demand_seat(side)
+        self.offers.add(side)
+        if len(self.offers) == len(SEATS):
+            self._end("draw", Reason.AGREED_DRAW)
+        else:
+            self.show()
+
+    def _demand_seat(self, side: str) -> None:
+        if side not in SEATS:
+            raise RequestError("not_your_turn", "spectators only look on")
+        if not self.state:
+            raise RequestError("not_your_turn", "the game has not begun: expected another try")
+        if self.finished:
+            raise RequestError("over", "the game is over")
+
+    def _end(self, result: str, reason: Reason) -> None:
+        self.over = {"result": result, "reason": reason.value}
+        self.offers.clear()
+        if self.clock is not None:
+            self.clock.stop()
+        self._set_flag()
+        self.show()
+
+    def _set_flag(self) -> None:
+        """Nobody has to look for a time that is over."""
+        if self._flag is not None:
+            self._flag.cancel()
+            self._flag = None
+        clock = self.clock
+        if clock is not None and clock.running:
+            left = clock.left_of(clock.running)
+            self._flag = asyncio.get_running_loop().call_later(left, self._time_is_over, clock.running)
+
+    def _time_is_over(self, side: str) -> None:
+        if self.clock is not None and self.clock.running == side and not self.finished:
+            self._end(other(side), Reason.TIME)
+
+    # What people see
+
+    def show(self) -> None:
+        """Everybody here is told how it stands."""
+        if not self.state:
+            return
+        known = (
+            "variant",
+            "files",
+            "ranks",
+            "start",
+            "moves",
+            "fen",
+            "side",
+            "special",
+            "captures",
+            "outcome",
+        )
+        common = {
+            "t": "table",
+            "s": self.name,
+            **{key: self.state[key] for key in known},
+            "over": self.over,
+            "offers": sorted(self.offers),
+            "clock": None if self.clock is None else self.clock.shown(),
+            "names": self.names,
+            "here": {side: any(place == side for _, place in self.people) for side in SEATS},
+            "watching": sum(place == WATCH for _, place in self.people),
+        }
+        for box, place in list(self.people):
+            legal = self.state["legal"] if place == self.state["side"] and not self.finished else []
+            box.put({**common, "seat": place, "legal": legal}, ("table", self.name, place))
+
+
+def other(side: str) -> str:
+    return "d" if side == "a" else "a"
+
+
+class Tables:
+    """The tables of a site."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._places: dict[str, tuple[Table, str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._places) // len(PLACES)
+
+    def watching(self) -> int:
+        """Spectators at all tables."""
+        tables = {id(table): table for table, _ in self._places.values()}.values()
+        return sum(place == WATCH for table in tables for _, place in table.people)
+
+    def make(self, frame: Mapping[str, Any], own: int, failed: Callable[[RequestError], None]) -> Table:
+        """The table that a frame asks for; `own` games has its page. RequestError."""
+        variant = frames.text(frame, "variant")
+        start, moves = frames.text(frame, "start"), frames.words(frame, "moves", PLIES_LIMIT)
+        if not all(map(MOVE.fullmatch, moves)):
+            raise FrameError("bad_frame", "moves: expected moves such as d1d3", frame.get("id"))
+        clock = _clock(frame)
+        table: Table
+
+        def lost(_sid: str, error: RequestError) -> None:
+            table.put({"t": "closed"})
+            failed(error)
+
+        session = self._site.open(Wanted(variant), own, lost)
+        session.kept = KEPT
+        session.left = time.monotonic()
+        words = {secrets.token_urlsafe(16): place for place in PLACES}
+        table = Table(words, session, clock)
+        table.ended = lambda: self._forget(table)
+
+        def no_start(why: str) -> None:
+            self._site.close(session, "no such position")
+            failed(RequestError("bad_frame", why))
+
+        table.failed = no_start
+        self._places.update((word, (table, place)) for word, place in words.items())
+        session.outgoing.attach(table, 0)
+        if start or moves:
+            where = f"fen {start}" if start else "startpos"
+            session.receive(f"position {where} moves {' '.join(moves)}".removesuffix(" moves ").encode())
+        return table
+
+    def place(self, frame: Mapping[str, Any]) -> tuple[Table, str]:
+        """The table and the place that a frame's word stands for; RequestError."""
+        found = self._places.get(frames.text(frame, "seat", 64))
+        if found is None:
+            raise RequestError("no_table", "this table is not on the server, or no longer")
+        return found
+
+    def stands(self, table: Table) -> bool:
+        """Whether there still is that table."""
+        return not self._places.keys().isdisjoint(table.words)
+
+    def _forget(self, table: Table) -> None:
+        for word in table.words:
+            self._places.pop(word, None)
+
+
+def _clock(frame: Mapping[str, Any]) -> Clock | None:
+    value = frame.get("clock")
+    if value is None:
+        return None
+    good = (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in value)
+        and 1 <= value[0] <= SECONDS_LIMIT
+        and 0 <= value[1] <= SECONDS_LIMIT
+    )
+    if not good:
+        raise FrameError("bad_frame", "clock: expected [seconds, increment]", frame.get("id"))
+    return Clock(dict.fromkeys(SEATS, float(value[0])), float(value[1]))
+
+
+class Guest:
+    """What one page does at tables; its frames are `{"t": "table", "do": …}`."""
+
+    def __init__(self, tables: Tables, box: Outbox) -> None:
+        self._tables = tables
+        self._box = box
+        self._made: list[Table] = []
+        self._at: list[Table] = []
+
+    @property
+    def made(self) -> int:
+        """How many tables of this page there are."""
+        self._made = [table for table in self._made if self._tables.stands(table)]
+        return len(self._made)
+
+    def take(self, frame: Mapping[str, Any], own: int) -> None:
+        """Carry a frame out; `own` games has the page besides. RequestError."""
+        ident = frame.get("id")
+        match frames.text(frame, "do", 16):
+            case "make":
+                table = self._tables.make(frame, own + self.made, lambda error: self._refuse(error, ident))
+                self._made.append(table)
+                seats = {place: word for word, place in table.words.items()}
+                self._box.put({"t": "made", "id": ident, "seats": seats})
+            case "sit":
+                table, place = self._tables.place(frame)
+                name = frames.text(frame, "name", NAME_LIMIT)
+                if table not in self._at:
+                    self._at.append(table)
+                self._box.put({"t": "seated", "id": ident, "table": table.name, "seat": place})
+                table.sit(self._box, place, name)
+            case "leave":
+                table, place = self._tables.place(frame)
+                table.leave(self._box, (place,))
+                self._box.put({"t": "done", "id": ident})
+            case "move":
+                table, place = self._tables.place(frame)
+                table.move(self._box, place, frames.text(frame, "move", 16), ident)
+            case "resign" | "draw" as what:
+                table, place = self._tables.place(frame)
+                (table.resign if what == "resign" else table.draw)(place)
+                self._box.put({"t": "done", "id": ident})
+            case what:
+                expected = "make, sit, leave, move, resign or draw"
+                raise FrameError("bad_frame", f"do {what}: expected {expected}", ident)
+
+    def _refuse(self, error: RequestError, ident: object) -> None:
+        self._box.put({"t": "error", "id": ident, "code": error.code, "text": str(error)})
+
+    def leave(self) -> None:
+        """The page is gone."""
+        for table in self._at:
+            table.leave(self._box)

@@ -1,0 +1,78 @@
+"""What people do together, in a real browser: a table by links, and a tournament that they watch."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from browser_parts import CHROMIUM, PATIENT, House, halves, square, status
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="the group `browser` is not installed: playwright"
+)
+playwright.expect.set_options(timeout=PATIENT)
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.process,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.usefixtures("no_faults"),
+    pytest.mark.skipif(not CHROMIUM, reason="no Chromium in the PATH"),
+]
+
+NAME = "<img src=x onerror=alert(1)>"
+
+
+def test_two_people_play_by_links_and_a_third_looks_on(house: House) -> None:
+    host = house.page("table", viewport={"width": 360, "height": 740})
+    host.get_by_label("Rules", exact=True).select_option("brandubh")
+    host.get_by_label("Clock", exact=True).select_option("600+5")
+    host.get_by_label("Your name").fill("Anna")
+    host.get_by_role("button", name="Make a table").click()
+    status(host, "Your move: attackers")
+    links = {
+        what: host.get_by_label(f"Link: {what}").input_value().partition("#")[2]
+        for what in ("Defenders’ seat", "To look on")
+    }
+    guest = house.page("table")
+    guest.evaluate("link => { location.hash = link; }", links["Defenders’ seat"])
+    status(guest, "Attackers to move")
+    guest.get_by_label("Your name").fill(NAME[:24])
+    guest.get_by_label("Your name").press("Enter")
+    spectator = house.page(links["To look on"])
+    status(spectator, "Attackers to move")
+
+    def moves(page: object, move: str) -> None:
+        for name in halves(move):
+            square(page, name).click()  # type: ignore[arg-type]
+
+    moves(host, "a4a2")
+    status(guest, "Your move: defenders")
+    moves(guest, "d3d7")
+    playwright.expect(guest.locator("#note")).to_have_text("Not possible: d3d7: blocked at d4.")
+    moves(guest, "d3a3")
+    status(host, "Your move: attackers")
+    for page in (host, guest, spectator):
+        assert square(page, "a2").get_attribute("aria-label") == "a2, empty"
+        assert square(page, "a3").get_attribute("aria-label").startswith("a3, defender")
+        people = page.locator(".people")
+        playwright.expect(people).to_contain_text("Anna")
+        # A name is text and nothing else.
+        playwright.expect(people).to_contain_text(NAME[:24])
+        playwright.expect(people).to_contain_text("1 spectator")
+        playwright.expect(people.locator(".clock").first).to_have_text(re.compile(r"^(10:0|9:5)\d$"))
+    moves(spectator, "d1c1")
+    playwright.expect(spectator.locator("#note")).to_have_text("You are looking on.")
+    assert host.locator("body").evaluate("body => body.scrollWidth <= innerWidth")
+
+    # The connection of one falls; he sits down again by himself.
+    guest.reload()
+    status(guest, "Attackers to move")
+    guest.get_by_role("button", name="Offer a draw").click()
+    playwright.expect(host.locator("#note")).to_contain_text("offers a draw")
+    host.get_by_role("button", name="Accept the draw").click()
+    for page in (host, guest, spectator):
+        status(page, "Draw: agreed draw")
+    guest.get_by_role("link", name="Play").click()
+    status(guest, "Your move")
