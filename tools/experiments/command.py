@@ -13,7 +13,16 @@ from hnefi.protocol.hosts.exit_codes import INTERRUPTED, USAGE, code_of
 
 from ..common import arguments, interrupts
 from ..common.live import PAUSE, Live, duration
-from . import distribution_report, hingston, hingston_report, measuring, studies, studies_report
+from . import (
+    distribution_report,
+    hexapawn,
+    hexapawn_report,
+    hingston,
+    hingston_report,
+    measuring,
+    studies,
+    studies_report,
+)
 from .hingston import Plan
 from .measuring import ExperimentError
 from .studies import Study
@@ -25,6 +34,7 @@ EXAMPLES = (
     "readings --out readings",
     "distribution --seeds 100 --out distribution",
     "scaling --jobs 8 --out scaling",
+    "hexapawn --out hexapawn",
     "resume hingston",
 )
 NAMES = {
@@ -32,6 +42,7 @@ NAMES = {
     "readings": "the same with one reading of its text changed at a time",
     "distribution": "the paper's tables over many seeds, and which reading explains them best",
     "scaling": "populations of 10 to 500 individuals",
+    hexapawn.NAME: "HexapawnZero: AlphaZero on hexapawn, against the exact solution",
     "resume": "continue what is in a folder",
 }
 
@@ -48,7 +59,7 @@ def main(argv: list[str]) -> int:
         "--seeds",
         type=arguments.positive,
         metavar="K",
-        help="evolutions of each kind (5; scaling: 3; distribution: 100, and 30 of each reading but the first)",
+        help="runs of each kind (5; scaling: 3; hexapawn: 10; distribution: 100, and 30 of each reading but the first)",
     )
     parser.add_argument(
         "--quick", action="store_true", help="a small version of the whole chain, in about a minute"
@@ -86,20 +97,24 @@ def main(argv: list[str]) -> int:
         return USAGE
 
 
-def _plan(name: str, quick: bool) -> Plan | Study:
+def _plan(name: str, quick: bool) -> Plan | Study | hexapawn.Plan:
+    if name == hexapawn.NAME:
+        return hexapawn.QUICK if quick else hexapawn.Plan()
     if name in studies.STUDIES:
         study = studies.STUDIES[name]
         return studies.quick(study) if quick else study
     return hingston.QUICK if quick else Plan()
 
 
-def _read(folder: Path) -> Plan | Study:
+def _read(folder: Path) -> Plan | Study | hexapawn.Plan:
+    if measuring.read_json(folder).get("experiment") == hexapawn.NAME:
+        return hexapawn.read_plan(folder)
     return (
         studies.read_study(folder) if "study" in measuring.read_json(folder) else hingston.read_plan(folder)
     )
 
 
-def _conduct(folder: Path, plan: Plan | Study, jobs: int, plain: bool, *, png: bool) -> int:
+def _conduct(folder: Path, plan: Plan | Study | hexapawn.Plan, jobs: int, plain: bool, *, png: bool) -> int:
     """Everything that is missing, then the report."""
     resume = f"hnefi experiments resume {shlex.quote(str(folder))}"
     live = Live(sys.stdout, plain=plain)
@@ -109,16 +124,27 @@ def _conduct(folder: Path, plan: Plan | Study, jobs: int, plain: bool, *, png: b
         return ["interrupted: whatever was finished is kept; to continue:", f"  {resume}"]
 
     with interrupts.caught(words) as caught:
-        if isinstance(plan, Study):
+        if isinstance(plan, hexapawn.Plan):
+            code = hexapawn.evolve(folder, plan, jobs, plain=plain)
+        elif isinstance(plan, Study):
             code = studies.evolve(folder, plan, jobs, plain=plain)
         else:
             code = hingston.evolve(folder, plan, jobs, plain=plain)
         if code:
             return code
-        results = measuring.measure(folder, plan, jobs, _Progress(live))
+        if isinstance(plan, hexapawn.Plan):
+            networks = hexapawn.measure(folder, plan, jobs, _Progress(live))
+        else:
+            results = measuring.measure(folder, plan, jobs, _Progress(live))
     if caught.ended:
         return INTERRUPTED
     live.close()
+    if isinstance(plan, hexapawn.Plan):
+        size = "--quick" if plan.quick else f"--seeds {len(plan.seeds)}"
+        command = f"hnefi experiments {hexapawn.NAME} {size} --out {folder.name}"
+        drawn = hexapawn_report.draw(folder, plan, networks, png=png)
+        print(f"report {hexapawn_report.write(folder, plan, networks, drawn, command)}")
+        return 0
     name = plan.name if isinstance(plan, Study) else "hingston"
     size = "--quick" if plan.quick else f"--seeds {len(plan.seeds)}"
     command = f"hnefi experiments {name} {size} --out {folder.name}"

@@ -32,6 +32,7 @@ def figure(
     axes: Sequence[Axes],
     curves: Mapping[str, Sequence[Sequence[float]]],
     levels: Mapping[str, tuple[float | None, float | None]],
+    label: str = "matches won, %",
 ) -> tuple[Sheet, float]:
     """The sheet and its height.
 
@@ -71,7 +72,7 @@ def figure(
                     sheet.add(Outline(((x - 14, y), (x + 14, y)), looks[name].colour, 4))
         panel.frame()
         if column == 0:
-            panel.called_left("matches won, %", 20)
+            panel.called_left(label, 20)
     return sheet, below + MARGIN
 
 

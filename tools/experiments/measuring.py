@@ -103,7 +103,13 @@ class Log:
         durable.append_line(self._path, json.dumps({"cell": cell.key(), "tally": tally.as_json()}).encode())
 
 
-def prepare(folder: Path, plan: Plan) -> None:
+class Described(Protocol):
+    """Any plan of an experiment: what its results follow from."""
+
+    def as_json(self) -> dict[str, Any]: ...
+
+
+def prepare(folder: Path, plan: Described) -> None:
     """Make the folder, or find in it the same plan; ExperimentError names what differs."""
 
     durable.make_folder(folder)
