@@ -72,6 +72,15 @@ def test_another_seed_gives_other_games(whole: folder.Results, tmp_path: Path) -
     assert other[Key("brandubh", "simple", 0)] != whole[Key("brandubh", "simple", 0)]
 
 
+def test_a_player_can_be_bound_to_a_set_of_weights_and_features() -> None:
+    """Or the same command would give other figures with each version's weights."""
+    bound, newest = strength.parse("default-2026.1@60"), strength.parse("default@60")
+    assert (bound.settings.evaluator, bound.settings.features) == ("default-2026.1", "default-2026.1")
+    assert (newest.settings.evaluator, newest.settings.features) == ("default", "default")
+    assert bound.limits == newest.limits
+    assert all(word.startswith(("random", "simple", "default-2026.1@")) for word in strength.DEFAULT)
+
+
 def test_more_games_begin_with_the_same_ones(whole: folder.Results, tmp_path: Path) -> None:
     more = play(tmp_path, Plan("table", (BRANDUBH,), ("simple",), 26, 26)).results
     there = whole[Key("brandubh", "simple", 0)]
@@ -287,6 +296,11 @@ def test_a_folder_needs_no_file_besides(tmp_path: Path) -> None:
         (["brandubh", "--players", "simpel"], "no player 'simpel'"),
         (["brandubh", "--players", "default"], "'default': expected a limit: default@NODES"),
         (["brandubh", "--players", "default@x"], "'default@x': expected default@NODES"),
+        (
+            ["brandubh", "--players", "default-2026.1"],
+            "'default-2026.1': expected a limit: default-2026.1@NODES",
+        ),
+        (["brandubh", "--players", "default-1066@5"], "default-1066"),
         (["brandubh", "--players", "simple,simple"], "expected each player once"),
         (["brandubh", "--players", ","], "expected players with commas"),
         (["king_sides=4"], "expected --diff before"),

@@ -29,16 +29,16 @@ PAUSE = 10.0
 """Seconds between two plain lines, at least."""
 GAMES = {"table": 200, "diff": 600, "search": 0}
 """Games of each rule set and player where nothing is said."""
-SEARCHER = "default@400"
+SEARCHER = "default-2026.1@400"
 """The players of a search where none are named."""
 EXAMPLES = (
     "brandubh tablut-linnaeus --games 100 --out fair",
-    "all --players random-terminal,simple,default@400 --jobs 2 --out everything",
+    "all --players random-terminal,simple,default-2026.1@400 --jobs 2 --out everything",
     "people --games 300 --strongest 1100 --out people",
-    "points --players simple-d3,default@1600 --games 400 --out points",
-    "--diff copenhagen shieldwall=off fetlar --players default@400 --out walls",
+    "points --players simple-d3,default-2026.1@1600 --games 400 --out points",
+    "--diff copenhagen shieldwall=off fetlar --players default-2026.1@400 --out walls",
     "--diff brandubh king_sides=4+king_sides_beside_throne=4",
-    "--search sea-battle-9 --players default@400 --doubles 6 --out fairer",
+    "--search sea-battle-9 --players default-2026.1@400 --doubles 6 --out fairer",
     "resume people",
     "report people",
 )

@@ -3,6 +3,7 @@
 simple               as it is
 default@1600         at most 1600 nodes a move
 default@d5           five plies
+default-2026.1@1600  the same search bound to a set of weights and features, which later versions do not change
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from hnefi import players
 from hnefi.engine import evaluators, games, options
 from hnefi.engine.evaluators import tafl_weights
 from hnefi.engine.games.tafl.variant import Variant
+from hnefi.engine.search import features
 from hnefi.engine.search.types import Limits, Settings
 from hnefi.engine.wording import shorten
 
@@ -27,11 +29,12 @@ DEFAULT = (
     "simple",
     "simple-d2",
     "simple-d3",
-    "default@100",
-    "default@400",
-    "default@1600",
+    f"{features.MEASURED}@100",
+    f"{features.MEASURED}@400",
+    f"{features.MEASURED}@1600",
 )
-"""From weak to strong: two that the literature knows, and our search with more and more to think."""
+"""From weak to strong: two that the literature knows, and our search with more and more to think. It is bound to the
+set of the ladder's rungs: with the newest weights the same command would give other figures in each version."""
 SMALL_TABLE, LARGE_TABLE, MANY = 1, 16, 10_000
 """Mebibytes of a search's table, and the nodes from which the large one is used."""
 MOST = 10**9
@@ -84,8 +87,9 @@ class Strength:
 def parse(word: str) -> Strength:
     """The player that a word means; BalanceError otherwise."""
     name, at, limit = word.partition("@")
+    bound = name in evaluators.BY_HAND and name not in players.names()
     try:
-        player = players.load(name)
+        player = players.load("default" if bound else name)
     except players.PlayerError as error:
         raise BalanceError(str(error)) from None
     limits = player.limits
@@ -110,6 +114,8 @@ def parse(word: str) -> Strength:
         assert option is not None
         fields[option.setting] = _tables(word, text) if option.setting == "tables" else option.read(text)
     fields = {"hash_mib": table, **fields, "algorithm": player.algorithm, "evaluator": player.evaluator}
+    if bound:
+        fields |= {"evaluator": name, "features": name if name in features.groups(0) else "default"}
     return Strength(word, Settings(**fields), limits, player)
 
 
