@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import engine_pool
 import pytest
 from hnefatafl_org.double_server import GAMES, PASSWORD, USER, DoubleServer
 from leftover_processes import MARK, expect_nobody, marked, wait_until
@@ -26,7 +27,7 @@ from hnefi.gui_adapter.hnefatafl_org import command, game
 from hnefi.protocol.hosts import journal
 
 WAIT = 120.0
-HNEFI = (sys.executable, "-m", "hnefi.tools.cli", "hnefatafl-org")
+HNEFI = (*engine_pool.command(), "hnefatafl-org")
 ESCAPE = [word.partition("x")[0] for word in GAMES["escape"].split()[:-1]]
 FAULTY = Path(__file__).parents[1] / "support" / "fault_engine.py"
 

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import engine_pool
 import pytest
 from leftover_processes import MARK, expect_nobody, marked
 from otep.double_games import GAMES, Board
@@ -23,7 +24,7 @@ from hnefi.protocol.hosts import journal
 
 pytestmark = pytest.mark.process
 
-HNEFI = (sys.executable, "-m", "hnefi.tools.cli", "otep")
+HNEFI = (*engine_pool.command(), "otep")
 FAULTY = Path(__file__).parents[1] / "support" / "fault_engine.py"
 RANDOM = ("--option", "Algorithm=random", "--movetime", "5000")
 BRANDUB = GAMES["brandub"]

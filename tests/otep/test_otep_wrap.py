@@ -12,6 +12,7 @@ import sys
 import uuid
 from pathlib import Path
 
+import engine_pool
 import pytest
 from conversation import PATIENCE, Conversation
 from leftover_processes import MARK, expect_nobody, marked, wait_until
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.process
 
 DOUBLE = Path(__file__).with_name("double_engine.py")
 VARIANT = "brandubh-walker"
-HNEFI = (sys.executable, "-m", "hnefi.tools.cli")
+HNEFI = engine_pool.command()
 BY_HEART = GAMES["brandub"].by_heart.split(",")
 
 

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import engine_pool
 import hostile_peer
 from leftover_processes import MARK, expect_nobody, wait_until
 
@@ -67,7 +68,7 @@ def far(case: Far, kind: str, folder: Path) -> str:
         assert server.stdout.readline() == b"listening\n"
     words = [word.replace("{peer}", shlex.join(peer)) for word in case.words]
     process = subprocess.Popen(
-        [sys.executable, "-m", "hnefi.tools.cli", *words], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        [*engine_pool.command(), *words], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, env=environment,
     )  # fmt: skip
     assert process.stdin is not None
@@ -135,7 +136,7 @@ HOSTILE_INPUT: Mapping[str, bytes] = {
     "endless": b"z" * (16 << 20) + b"\n",
     "deep": b"position " + b"[" * 10_000 + b"\n",
     "digits": b"clock " + b"9" * 60_000 + b" 1 0 0 0\nposition startpos moves a" + b"9" * 60_000 + b"\n",
-    "blank": b"\n" * 100_000,
+    "blank": b"\n" * 20_000,
     "order": b"stop\nplay\nmove\nopponent-move\nfinish 1\nfinish 1\nstop\nbestmove a1a2\nreadyok\n= \n",
 }
 """What comes in lines that no adapter asked for."""
@@ -148,7 +149,7 @@ def near(case: Near, folder: Path) -> None:
     errors = folder / "errors"
     with errors.open("wb") as told:
         process = subprocess.Popen(
-            [sys.executable, "-m", "hnefi.tools.cli", *case.words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [*engine_pool.command(), *case.words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=told, env=environment,
         )  # fmt: skip
         assert process.stdin is not None
@@ -183,7 +184,7 @@ def unread(words: Sequence[str], flood: bytes, folder: Path, status: int = 3) ->
     """Nobody reads what it answers: it waits a few seconds, and ends."""
     environment = {**os.environ, "XDG_DATA_HOME": str(folder)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "hnefi.tools.cli", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [*engine_pool.command(), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, env=environment,
     )  # fmt: skip
     assert process.stdin is not None

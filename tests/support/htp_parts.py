@@ -11,6 +11,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import engine_pool
+
 from hnefi.engine.records.record import GameRecord
 from hnefi.protocol.hosts import journal
 
@@ -18,7 +20,7 @@ DOUBLES = Path(__file__).parents[1] / "htp"
 FAULTY = Path(__file__).with_name("fault_engine.py")
 WAIT = 120.0
 """Seconds after which what has not come does not come, on however busy a machine."""
-HNEFI = (sys.executable, "-m", "hnefi.tools.cli")
+HNEFI = engine_pool.command()
 RANDOM = ("--option", "Algorithm=random", "--movetime", "5000")
 
 BRANDUBH = "d5a5,d6g6,d4d5,d2c2,d5g5xg6,b4b5,g5g7"

@@ -6,10 +6,11 @@ import os
 import random
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+
+import engine_pool
 
 from hnefi.gui_adapter.tablut.rules import Facts, Line
 from hnefi.protocol.client import Answer, Limits
@@ -17,7 +18,7 @@ from hnefi.protocol.client import Answer, Limits
 DOUBLES = Path(__file__).parents[1] / "tablut"
 WAIT = 120.0
 """Seconds after which what has not come does not come, on however busy a machine."""
-HNEFI = (sys.executable, "-m", "hnefi.tools.cli", "tablut")
+HNEFI = (*engine_pool.command(), "tablut")
 
 
 def free_address() -> str:
