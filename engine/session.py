@@ -235,6 +235,18 @@ class Session:
         self.use_variant(found)
         return found, list(problems)
 
+    def set_switches(self, text: str) -> Variant:
+        """Plays by switches in one line, `start=… king_sides=2`, from their start position."""
+        from .games.tafl.variant import from_words
+
+        self._demand_idle("rules")
+        try:
+            found = from_words(text)
+        except VariantError as error:
+            raise SessionError("rules", str(error)) from None
+        self.use_variant(found)
+        return found
+
     def use_variant(self, chosen: AnyVariant) -> None:
         """Plays `chosen`, shipped or not, from its start position."""
         self._demand_idle("variant")

@@ -233,6 +233,10 @@ class Commands:
             for name, text in self._rules():
                 self._say(f"info string rules {name} {text}")
             return
+        if words[1] == "switches":
+            self._say(say.variant_line(self.session.set_switches(" ".join(words[2:]))))
+            self._tell_misfit("rules")
+            return
         opentafl = words[1] == "opentafl"
         variant, problems = self.session.set_rules(" ".join(words[1 + opentafl :]), opentafl=opentafl)
         for problem in problems:
@@ -516,7 +520,9 @@ TABLE: dict[str, Verb] = {
     "variants": Verb("variants", "one line for every variant", Commands.variants),
     "variant": Verb("variant NAME", "play another game, from its start", Commands.variant),
     "rules": Verb(
-        "rules [[opentafl] OTN]", "all rules in force, or play by an OTN rules string", Commands.rules
+        "rules [[opentafl] OTN | switches start=ROWS …]",
+        "all rules in force, or play by an OTN rules string or by switches",
+        Commands.rules,
     ),
     "utinewgame": _NEW_GAME,
     "ucinewgame": _NEW_GAME,

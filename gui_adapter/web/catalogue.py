@@ -26,7 +26,7 @@ def offer() -> dict[str, Any]:
     """The part of `welcome` that is the same for every page."""
     known = players.everything()
     return {
-        "variants": [_variant(variant, known) for variant in (*everything(), *_other_sizes())],
+        "variants": [described(variant, known) for variant in (*everything(), *_other_sizes())],
         "players": [
             {
                 "name": player.name,
@@ -43,7 +43,8 @@ def _other_sizes() -> list[AnyVariant]:
     return [find(f"{family}:{size}") for family, sizes in SIZES.items() for size in sizes]
 
 
-def _variant(variant: AnyVariant, known: list[players.Player]) -> dict[str, Any]:
+def described(variant: AnyVariant, known: list[players.Player]) -> dict[str, Any]:
+    """A variant as the page has to know it; `known` are the players that may be offered for it."""
     game = GAMES[variant.game]
     return {
         "name": variant.name,

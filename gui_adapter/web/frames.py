@@ -15,7 +15,12 @@ IMPORT_LIMIT: Final = 256 * 1024
 FRAME_LIMIT: Final = IMPORT_LIMIT + 1024
 """Bytes of any frame; all but those of `LARGE` are held under `PAYLOAD_LIMIT`."""
 LARGE: Final = ("import", "export", "judge")
-KINDS: Final = ("hello", "open", "close", "line", "import", "export", "judge", "puzzles", "puzzle", "table")
+KINDS: Final = (
+    *("hello", "open", "close", "line"),
+    *("import", "export", "judge"),
+    *("puzzles", "puzzle", "lesson", "workshop", "rules", "fair"),
+    "table",
+)
 RATE: Final = 20.0
 """Frames a second, for long."""
 BURST: Final = 60.0

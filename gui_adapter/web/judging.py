@@ -37,7 +37,7 @@ def judged(frame: Mapping[str, Any]) -> dict[str, Any]:
             "bad_frame", f"looks {shorten(looks)}: expected one more than moves, {len(moves) + 1}", ident
         )
     try:
-        variant = records.find()(frames.text(frame, "variant", 64))
+        variant = records.variant_named(frame)
         sides = GAMES[variant.game].sides
         seen = [_look(look) for look in looks]
         played = [

@@ -11,7 +11,7 @@ from typing import Any
 from hnefi.engine import about
 from hnefi.protocol.hosts.sessions.engine_process import RequestError, Wanted
 
-from . import catalogue, frames, judging, puzzles, records
+from . import catalogue, fairness, frames, judging, lessons, puzzles, records, workshop
 from .frames import FrameError
 from .outbox import Outbox
 from .site import Site
@@ -33,7 +33,12 @@ class Page:
         self._sessions: dict[str, WebSession] = {}
         self._guest = Guest(tables, self.box)
         settings = site.settings
-        self._puzzles = puzzles.Desk(site.prover, kept=settings.journal is not None and not settings.token)
+        self._puzzles = puzzles.Desk(site.helper, kept=settings.journal is not None and not settings.token)
+        self._study = fairness.Study(
+            site.studies,
+            lambda frame: self.box.put(frame, ("fair",)),
+            lambda error: self._refuse(error, error.ident),
+        )
 
     async def take(self, data: str | bytes) -> bool:
         """A message of the browser; False if it is to be let go."""
@@ -122,6 +127,14 @@ class Page:
                 self._guest.take(frame, self._games())
             case "puzzles":
                 self.box.put({**await asyncio.to_thread(puzzles.offer), "id": frame.get("id")})
+            case "workshop":
+                self.box.put({**workshop.offer(), "id": frame.get("id")})
+            case "rules":
+                self.box.put(await asyncio.to_thread(workshop.made, frame))
+            case "fair":
+                self._study.begin(frame)
+            case "lesson":
+                self.box.put(await lessons.taught(frame, self._site.helper))
             case "puzzle":
                 self.box.put(await self._puzzles.take(frame))
             case _:
@@ -160,6 +173,7 @@ class Page:
 
     def leave(self) -> None:
         """The browser is gone; what it has not closed may be taken up again for a while."""
+        self._study.end()
         for session in self._sessions.values():
             if session.outgoing.box is self.box:
                 session.leave()

@@ -7,8 +7,6 @@ nothing is to be written down, each browser keeps its own and brings it along.
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
@@ -21,19 +19,14 @@ from hnefi.protocol.hosts.puzzles.scores import Scores, ScoresError
 from hnefi.protocol.hosts.puzzles.sitting import Sitting
 from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, read
 from hnefi.protocol.hosts.sessions.engine_process import RequestError
-from hnefi.protocol.process import Exit, Listener, Process
 
 from . import frames
 from .frames import FrameError
+from .helper import Helper
 
 ACTIONS: Final = ("next", "show", "try", "hint", "solution")
-PATIENCE: Final = 300.0
-"""Seconds for an answer: the prover may have to be compiled first."""
-IDLE: Final = 600.0
-"""Seconds after which the prover's process ends if nobody asks."""
 SCORES_LIMIT: Final = 48 * 1024
 """Characters of the scores that a browser brings along."""
-COMMAND: Final = (sys.executable, "-m", "hnefi.gui_adapter.web.puzzle_worker")
 
 
 @cache
@@ -42,71 +35,11 @@ def suite() -> dict[str, Entry]:
     return {entry.id: entry for entry in read(SHIPPED) if usable(entry)}
 
 
-class Prover(Listener):
-    """The process that proves, one for all pages: started by the first question, ended when nobody asks."""
-
-    def __init__(self) -> None:
-        self._turn = asyncio.Lock()
-        self._process: Process | None = None
-        self._answer: asyncio.Future[bytes] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-
-    async def ask(self, **request: Any) -> dict[str, Any]:
-        """The worker's answer; RequestError if it has none."""
-        async with self._turn:
-            if self._timer is not None:
-                self._timer.cancel()
-            try:
-                async with asyncio.timeout(PATIENCE):
-                    if self._process is None:
-                        self._process = await Process.start(COMMAND, self)
-                    self._answer = asyncio.get_running_loop().create_future()
-                    await self._process.write(json.dumps(request).encode() + b"\n", PATIENCE)
-                    answer: dict[str, Any] = json.loads(await self._answer)
-            except BaseException as error:
-                # A process that has not answered could answer the next question with this one's answer.
-                await self._end()
-                if isinstance(error, (OSError, TimeoutError)):
-                    raise RequestError(
-                        "engine_failed", f"the prover: {error or 'no answer in time'}"
-                    ) from None
-                raise
-            self._timer = asyncio.get_running_loop().call_later(IDLE, self._rest)
-        if "error" in answer:
-            raise RequestError("bad_puzzle", answer["error"])
-        return answer
-
-    def on_line(self, line: bytes, _stamp: float) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(line)
-
-    def on_exit(self, ending: Exit) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(ChildProcessError(f"it ended ({ending.text})"))
-
-    def _rest(self) -> None:
-        self._timer = None
-        if not self._turn.locked() and self._process is not None:
-            self._process.close_input()
-            self._process = None
-
-    async def _end(self) -> None:
-        process, self._process, self._answer = self._process, None, None
-        if process is not None:
-            await process.wind_up(grace=0.0, mercy=0.0)
-
-    async def close(self) -> None:
-        """End the process."""
-        if self._timer is not None:
-            self._timer.cancel()
-        await self._end()
-
-
 class Desk:
     """One page's puzzles. `kept` says whether scores are in the file of `hnefi puzzle`."""
 
-    def __init__(self, prover: Prover, kept: bool) -> None:
-        self._prover = prover
+    def __init__(self, helper: Helper, kept: bool) -> None:
+        self._helper = helper
         self._kept = kept
         self._sitting: Sitting | None = None
         self._moves: list[str] = []
@@ -150,7 +83,7 @@ class Desk:
         return {**self._told(sitting, shown, ident, answer), "change": change}
 
     async def _ask(self, entry: Entry, action: str, moves: list[str], **more: Any) -> dict[str, Any]:
-        return await self._prover.ask(puzzle=entry.id, do=action, moves=moves, **more)
+        return await self._helper.ask(puzzle=entry.id, do=action, moves=moves, **more)
 
     def _scores(self, frame: Mapping[str, Any]) -> Scores:
         if self._kept:

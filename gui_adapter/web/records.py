@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from hnefi.engine import squares
 from hnefi.engine.games.base_variant import AnyVariant, VariantError
+from hnefi.engine.games.tafl import variant as variants
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.moves_text import MoveTextError, parse_move_word
 from hnefi.engine.records.formats import FORMATS, Reading, form_of, read, write
 from hnefi.engine.records.record import GameRecord, Ply
@@ -22,6 +24,8 @@ from .frames import FrameError
 
 PLIES: Final = 10_000
 NAME: Final = 200
+WORDS: Final = 8 * 1024
+"""Characters of rules in one line: more the engine would not be sent."""
 
 
 @cache
@@ -46,16 +50,11 @@ def imported(frame: Mapping[str, Any]) -> dict[str, Any]:
         variant = variant_of(record, find())
     except ValueError as error:
         raise FrameError("bad_record", str(error), ident) from None
-    if carried(variant) is not None:
-        raise FrameError(
-            "bad_record",
-            f"rules {shorten(record.variant)}: expected a game by one of the shipped variants",
-            ident,
-        )
     return {
         "t": "record",
         "id": ident,
         "variant": variant.name,
+        "rules": _own_words(variant),
         "start": record.start,
         "moves": [squares.move_name(ply.move) for ply in record.plies],
         "comments": {
@@ -65,6 +64,11 @@ def imported(frame: Mapping[str, Any]) -> dict[str, Any]:
         "result": record.result,
         "reason": None if record.outcome is None else record.outcome.reason.value,
     }
+
+
+def _own_words(variant: AnyVariant) -> str:
+    """The rules of a record that carries them, in one line; "" where a shipped variant has them."""
+    return variants.as_words(variant) if isinstance(variant, Variant) and carried(variant) else ""
 
 
 def _form(text: str) -> str:
@@ -80,8 +84,13 @@ def _reading(variant: AnyVariant | None) -> Reading:
 
 
 def _variant(frame: Mapping[str, Any]) -> AnyVariant | None:
-    name = frames.text(frame, "variant", 64)
-    return find()(name) if name else None
+    return variant_named(frame) if frame.get("variant") else None
+
+
+def variant_named(frame: Mapping[str, Any]) -> AnyVariant:
+    """The variant that the `variant` of a frame names, or that its `rules` describe; VariantError or FrameError."""
+    words = frames.text(frame, "rules", WORDS)
+    return variants.from_words(words) if words else find()(frames.text(frame, "variant", 64))
 
 
 def exported(frame: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from hnefi.protocol.hosts.journal import Journal
 from hnefi.protocol.hosts.sessions.engine_process import Policy, RequestError, Wanted
 from hnefi.protocol.hosts.sessions.recording import Recording
 
-from .puzzles import Prover
+from .fairness import Studies
+from .helper import Helper
 from .web_session import WebSession
 
 LOG = logging.getLogger("hnefi.web")
@@ -53,7 +54,8 @@ class Site:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.sessions: dict[str, WebSession] = {}
-        self.prover = Prover()
+        self.helper = Helper()
+        self.studies = Studies()
         self.draining = False
         self.began = time.monotonic()
         self.counts: Counter[str] = Counter()
@@ -146,7 +148,7 @@ class Site:
         """No more sessions; running searches answer; everything is closed."""
         self.draining = True
         self._sweeper.cancel()
-        await self.prover.close()
+        await self.helper.close()
         sessions = list(self.sessions.values())
         begun = [session for session in sessions if session.opening is not None and session.opening.done()]
         for session in begun:

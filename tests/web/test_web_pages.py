@@ -1,11 +1,13 @@
-"""The pages besides the game in a real browser: puzzles."""
+"""The pages besides the game in a real browser: puzzles, lessons, the workshop of rules."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from browser_parts import CHROMIUM, PATIENT, House, square, status
+from browser_parts import CHROMIUM, PATIENT, House, my_turn, square, status
+
+from hnefi.tools.common.statistics import wilson
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the group `browser` is not installed: playwright"
@@ -37,7 +39,7 @@ def test_a_puzzle_is_refuted_hinted_and_solved(house: House) -> None:
     page.keyboard.press("r")
     playwright.expect(square(page, "b3")).to_have_class(re.compile("movable"))
     page.keyboard.press("h")
-    playwright.expect(page.locator("#note")).to_have_text("Look at b3.")
+    status(page, "Look at b3.")
     square(page, "b3").click()
     square(page, "c3").click()
     status(page, "b3c3: right. The defenders answer")
@@ -53,3 +55,110 @@ def test_a_puzzle_is_refuted_hinted_and_solved(house: House) -> None:
     page.get_by_role("link", name="Play").click()
     status(page, "Your move: attackers")
     assert square(page, "d4").get_attribute("aria-label") == "d4, king, throne"
+
+
+def test_a_lesson_asks_for_a_move_and_the_rules_judge_it(house: House) -> None:
+    page = house.page("learn&v=brandubh&step=3", viewport={"width": 820, "height": 1100})
+    playwright.expect(page.locator("#title")).to_have_text("How men are taken")
+    task = page.locator(".task")
+    playwright.expect(task).to_have_text("Take the defender on c4.")
+    my_turn(page, "e3")
+    # A legal move that takes nobody, an illegal one, and what is asked for.
+    square(page, "e3").click()
+    square(page, "e4").click()
+    status(page, "E3 to e4 is a legal move, but not what is asked for")
+    page.keyboard.press("r")
+    my_turn(page, "e3")
+    square(page, "e3").click()
+    square(page, "a1").click()
+    playwright.expect(page.locator("#note")).to_contain_text("Not possible")
+    page.keyboard.press("h")
+    status(page, "For example e3 to c3")
+    square(page, "e3").focus()
+    page.keyboard.press("Enter")
+    for _ in range(2):
+        page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    status(page, "Right: e3 to c3, captures c4")
+    assert page.url.endswith("#learn&v=brandubh&step=3")
+    page.keyboard.press("n")
+    playwright.expect(page.locator("#title")).to_have_text("Stepping between two enemies")
+    page.get_by_label("Rules", exact=True).select_option("tablut-saami")
+    playwright.expect(page.locator(".text")).to_contain_text("Saami Tablut")
+
+
+def test_rules_are_made_refused_compared_measured_and_played(house: House) -> None:
+    page = house.page("workshop", viewport={"width": 1440, "height": 900})
+    status(page, "These are the rules of brandubh")
+    page.locator("summary", has_text="How the game is won").click()
+    page.get_by_label("Escape", exact=True).select_option("edge")
+    playwright.expect(page.locator("#said-escape")).to_have_text(
+        "Defenders win when the king reaches the edge of the board."
+    )
+    # A contradiction shows at both controls, and nothing can be played.
+    page.get_by_text("The board", exact=True).click()
+    throne = page.get_by_label("Throne", exact=True)
+    throne.fill("a1")
+    throne.press("Tab")
+    for name in ("throne", "corners"):
+        playwright.expect(page.locator(f"#why-{name}")).to_contain_text("one terrain on each square")
+    playwright.expect(page.get_by_role("button", name="Play", exact=True)).to_be_disabled()
+    # Squares are chosen on the board, men are drawn there.
+    throne.fill("none")
+    throne.press("Tab")
+    page.get_by_title("Throne: choose the squares on the board").click()
+    square(page, "d4").click()
+    playwright.expect(page.locator("#said-throne")).to_contain_text("the middle square")
+    page.get_by_role("button", name="defender", exact=True).click()
+    square(page, "c3").click()
+    status(page, "8 attackers against 5 and the king")
+    page.get_by_role("button", name="king", exact=True).click()
+    square(page, "d4").click()
+    playwright.expect(page.locator(".why", has_text="exactly one K")).to_be_visible()
+    square(page, "d4").click()
+    page.locator("summary", has_text="Beside a known game").click()
+    playwright.expect(page.locator(".workshop li")).to_have_count(2)
+    page.locator("summary", has_text="How fair is it?").click()
+    page.get_by_label("The engine looks at").select_option("100")
+    page.get_by_role("button", name="How fair is it?").click()
+    verdict = page.locator(".workshop p[role=status]")
+    playwright.expect(verdict).to_have_text(re.compile(r"of 200 games"))
+    found = re.search(
+        r"score (\d+) % \(95 % interval: (\d+) % to (\d+) %\) in (\d+) of 200 games: "
+        r"(\d+) won, (\d+) lost, (\d+) drawn",
+        verdict.inner_text(),
+    )
+    assert found is not None
+    share, low, high, games, won, lost, drawn = map(int, found.groups())
+    interval = wilson(won + drawn / 2, games)
+    assert interval is not None
+    assert games == won + lost + drawn
+    assert [share, low, high] == pytest.approx(
+        [100 * (won + drawn / 2) / games, *(100 * edge for edge in interval)], abs=0.51
+    )
+    # The link holds the rules, and so does the link of a game by them.
+    page.get_by_role("button", name="Link", exact=True).click()
+    playwright.expect(page.locator("#note")).to_contain_text("link to these rules")
+    other = house.page(page.url.partition("#")[2], viewport={"width": 1440, "height": 900})
+    playwright.expect(other.locator(".workshop input").first).to_have_value("my-brandubh")
+    status(other, "8 attackers against 5")
+    other.get_by_role("button", name="Play", exact=True).click()
+    other.get_by_label("Defenders", exact=True).select_option("human")
+    other.locator("#begin").click()
+    status(other, "to move")
+    assert square(other, "c3").get_attribute("aria-label").startswith("c3, defender")
+    square(other, "d6").click()
+    square(other, "c6").click()
+    playwright.expect(other.locator("#moves button")).to_have_text("d6–c6")
+    other.locator("#save").click()
+    playwright.expect(other.locator("#text")).to_have_value(re.compile("my-brandubh"))
+    text = other.locator("#text").input_value()
+    other.reload()
+    playwright.expect(other.locator("#moves button")).to_have_text("d6–c6")
+    third = house.page("", viewport={"width": 360, "height": 740})
+    status(third, "Your move")
+    third.locator("#load").click()
+    third.locator("#paste").fill(text)
+    third.locator("#load-go").click()
+    playwright.expect(third.locator("#title")).to_have_text("my-brandubh")
+    playwright.expect(third.locator("#moves button")).to_have_text("d6–c6")

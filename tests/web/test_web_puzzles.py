@@ -12,16 +12,17 @@ from typing import Any
 
 import pytest
 
-from hnefi.gui_adapter.web import puzzles
+from hnefi.gui_adapter.web import helper as helpers
 from hnefi.gui_adapter.web.frames import FrameError
-from hnefi.gui_adapter.web.puzzles import Desk, Prover, offer, suite
+from hnefi.gui_adapter.web.helper import Helper
+from hnefi.gui_adapter.web.puzzles import Desk, offer, suite
 from hnefi.protocol.hosts.puzzles import scores
 from hnefi.protocol.hosts.sessions.engine_process import RequestError
 
 PLACE = {"fen": "7/7/7/3K3/7/7/7 d 0 1", "legal": [], "special": {}}
 
 
-class Proving(Prover):
+class Proving(Helper):
     """Says what it is told to, and remembers what it was asked."""
 
     def __init__(self, *answers: Mapping[str, Any]) -> None:
@@ -133,27 +134,27 @@ def test_nonsense_is_refused(frame: dict[str, Any], code: str) -> None:
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_a_prover_that_dies_is_an_error_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_dies_is_an_error_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:
-        prover = Prover()
+        helper = Helper()
         request = {"puzzle": "brandubh-026", "moves": [], "move": "", "more": False}
-        assert (await prover.ask(do="show", **request))["side"] == "a"
+        assert (await helper.ask(do="show", **request))["side"] == "a"
         # Who is killed while he works has no answer; the next question starts another.
-        question = asyncio.create_task(prover.ask(do="solution", **request))
-        while prover._answer is None or prover._answer.done():
+        question = asyncio.create_task(helper.ask(do="solution", **request))
+        while helper._answer is None or helper._answer.done():
             await asyncio.sleep(0)
-        assert prover._process is not None
-        os.kill(prover._process.pid, signal.SIGKILL)
-        with pytest.raises(RequestError, match="prover: it ended"):
+        assert helper._process is not None
+        os.kill(helper._process.pid, signal.SIGKILL)
+        with pytest.raises(RequestError, match="it ended"):
             await question
-        told = await prover.ask(do="try", **{**request, "move": "b3c3"})
+        told = await helper.ask(do="try", **{**request, "move": "b3c3"})
         assert (told["right"], told["solved"], len(told["steps"])) == (True, False, 2)
         with pytest.raises(RequestError, match="nothing stands"):
-            await prover.ask(do="try", **{**request, "move": "a1a2"})
-        process = prover._process
-        monkeypatch.setattr(puzzles, "IDLE", 0.0)
-        await prover.ask(do="show", **request)
+            await helper.ask(do="try", **{**request, "move": "a1a2"})
+        process = helper._process
+        monkeypatch.setattr(helpers, "IDLE", 0.0)
+        await helper.ask(do="show", **request)
         assert await process.wait(60.0) is not None, "it rests when nobody asks"
-        await prover.close()
+        await helper.close()
 
     asyncio.run(scene())

@@ -1,7 +1,7 @@
 """A variant in plain sentences, for people who want to know what they are about to play.
 
-`sentence` says what a rule set does with one switch, whatever its value; `explain` puts the sentences that matter
-in one variant into the order in which a player asks; `compare` sets two variants side by side.
+`sentence` says what a rule set does with one switch, whatever its value; `chapters` and `explain` put the sentences
+that matter in one variant into the order in which a player asks; `compare` sets two variants side by side.
 """
 
 from __future__ import annotations
@@ -333,26 +333,40 @@ def _speeds(rules: Rules, present: str) -> list[str]:
     ]
 
 
-def explain(variant: Variant) -> list[str]:
-    """The rules in sentences, in the order in which a player asks: sides, aim, moves, captures, king, ends, draws.
+def present_pieces(variant: Variant) -> str:
+    """The letters of the pieces that a game of this variant can have, in the order of `PIECES`."""
+    standing = {letter for _, letter in variant.start.pieces}
+    if standing & set("mM"):
+        standing |= set("mM")  # a mercenary changes sides
+    return "".join(letter for letter in PIECES if letter in standing)
+
+
+def chapters(variant: Variant) -> dict[str, list[str]]:
+    """The rules in sentences by what they are about, in the order in which a player asks: `board`, `aim`, `moves`,
+    `captures`, `king`, `ends`.
 
     What has no effect in this variant (camps where there are none, jumps of absent pieces) is left out, and so are
     rules that a player would not expect anyway (no shieldwall, no second turn).
     """
-    rules = variant.rules
-    standing = {letter for _, letter in variant.start.pieces}
-    if standing & set("mM"):
-        standing |= set("mM")  # a mercenary changes sides
-    present = "".join(letter for letter in PIECES if letter in standing)
-
-    sentences = [variant.description] if variant.description else []
-    sentences.append(
+    rules, present = variant.rules, present_pieces(variant)
+    board = [variant.description] if variant.description else []
+    board.append(
         f"{variant.size} x {variant.size} squares, {variant.attackers} attackers against {variant.defenders} "
         f"defenders and the king. {sentence(rules, 'first')}"
     )
-    told = _aims(rules) + _movement(rules, present) + _captures(rules, present)
-    told += _king(rules, present) + _ends(rules)
-    return sentences + told
+    return {
+        "board": board,
+        "aim": _aims(rules),
+        "moves": _movement(rules, present),
+        "captures": _captures(rules, present),
+        "king": _king(rules, present),
+        "ends": _ends(rules),
+    }
+
+
+def explain(variant: Variant) -> list[str]:
+    """The sentences of all `chapters`."""
+    return [told for chapter in chapters(variant).values() for told in chapter]
 
 
 def _only(rules: Rules, switch: str, *expected: str) -> list[str]:

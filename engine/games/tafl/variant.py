@@ -16,6 +16,7 @@ replace a shipped name.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +30,7 @@ from ...sides import Side
 from ...wording import nearest, shorten
 from ..base_variant import VariantError, rules_hash
 from .fen import Setup, SetupError, check_setup, format_fen, rows_to_pieces, split_rows
-from .rules import Rules, RulesError, SwitchValue
+from .rules import SWITCH, Rules, RulesError, SwitchValue
 
 _NAME_LIMIT = 64
 _FILE_LIMIT = 64 * 1024
@@ -37,7 +38,19 @@ _FILES_LIMIT = 1000
 _KEYS = ("name", "aliases", "source", "description", "start", "rules")
 
 
-__all__ = ["Variant", "VariantError", "everything", "find", "is_name", "load", "names", "parse"]
+__all__ = [
+    "Variant",
+    "VariantError",
+    "as_toml",
+    "as_words",
+    "everything",
+    "find",
+    "from_words",
+    "is_name",
+    "load",
+    "names",
+    "parse",
+]
 
 
 @dataclass(frozen=True)
@@ -201,6 +214,49 @@ def parse(text: str, where: str, stem: str | None = None) -> Variant:
         return Variant.build(name, start, switches, aliases=aliases, source=source, description=description)
     except VariantError as error:
         raise VariantError(f"{where}: {str(error).removeprefix(f'{name}: ')}") from None
+
+
+def as_toml(variant: Variant) -> str:
+    """The variant as the text of its file, which `parse` reads."""
+
+    def text(value: str) -> str:
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+    rows = "".join(f"    {text(row)},\n" for row in variant.start.rows)
+    head = {"source": variant.source, "description": variant.description}
+    return (
+        f"name = {text(variant.name)}\n"
+        + (f"aliases = [{', '.join(map(text, variant.aliases))}]\n" if variant.aliases else "")
+        + "".join(f"{key} = {text(value)}\n" for key, value in head.items() if value)
+        + f"start = [\n{rows}]\n\n[rules]\n"
+        + "".join(f"{name} = {text(value)}\n" for name, value in variant.rules.changes().items())
+    )
+
+
+def from_words(text: str) -> Variant:
+    """The variant that one line of `name=…`, `start=…` and `switch=value` describes, as `as_words` writes it."""
+    values: dict[str, str] = {}
+    for word in text.split():
+        key, sign, value = word.partition("=")
+        if not sign or key in values or not (key in SWITCH or key in ("name", "start")):
+            what = (
+                "each switch once"
+                if key in values
+                else f"name=…, start=… or switch=value{nearest(key, SWITCH)}"
+            )
+            raise VariantError(f"{shorten(word)}: expected {what}")
+        values[key] = value
+    if "start" not in values:
+        raise VariantError("start: expected start=ROWS, the rows joined by /")
+    return Variant.build(values.pop("name", "custom"), values.pop("start"), values)
+
+
+def as_words(variant: Variant) -> str:
+    """A variant in one line without blanks in its values; aliases, source and description are left out."""
+    changes = {name: text.replace(" ", ",") for name, text in variant.rules.changes().items()}
+    return " ".join(
+        f"{key}={text}" for key, text in {"name": variant.name, "start": variant.rows, **changes}.items()
+    )
 
 
 def _entry(table: Mapping[str, Any], key: str, kind: type, where: str, what: str, default: Any = None) -> Any:

@@ -17,8 +17,10 @@ const $ = (id) => document.getElementById(id);
 const FIRST = "brandubh"; // small: a first game is soon over
 const HINT_NODES = 300000;
 const MODES = {
+  learn: () => import("./learn.js"),
   puzzles: () => import("./puzzles.js"),
   table: () => import("./table.js"),
+  workshop: () => import("./workshop.js"),
 };
 const FILL_MS = 80; // the server takes twenty frames a second
 
@@ -38,7 +40,11 @@ class App {
     });
     this.session = new Session(this.wire, {
       opened: () => {
-        this.session.play(this.game.variant.name); // another may have been chosen meanwhile
+        if (this.mode) {
+          this.mode.opened?.();
+          return;
+        }
+        this.session.play(this.game.variant); // another may have been chosen meanwhile
         this.show(this.game.current, true);
       },
       state: (frame) => this.state(frame),
@@ -60,10 +66,22 @@ class App {
     this.mode?.again?.();
     if (first) {
       this.dialog = new NewGame(frame, (choice) => this.take(new Game(choice.variant, choice.players, choice)));
-      this.take(this.firstGame());
-      this.enter();
-    } else if (!this.session.sid) this.session.open(this.game.variant.name);
+      this.begin();
+    } else if (!this.session.sid) this.session.open(this.game.variant);
+    else if (this.mode) this.mode.opened?.();
     else this.show(this.game.current, true);
+  }
+
+  /** The game of the address, or that this tab had before; rules that are not shipped are made known first. */
+  async begin() {
+    const hash = location.hash.length > 1 && !this.named() ? location.hash : records.keptLink();
+    let wrong = "";
+    await records.prepared(this.wire, this.offer, hash).catch((error) => {
+      wrong = words.capital(error.message);
+    });
+    this.take(this.firstGame());
+    note(wrong);
+    this.enter();
   }
 
   firstGame() {
@@ -99,7 +117,7 @@ class App {
     this.turned = game.players[0] !== "human" && game.players[1] === "human";
     this.dress(game.variant);
     note("");
-    this.session.play(game.variant.name);
+    this.session.play(game.variant);
     this.show(game.current, true);
   }
 
@@ -154,7 +172,7 @@ class App {
     this.analysis.clear();
     this.editor.close();
     if (!name) {
-      this.take(records.linked(this.offer, location.hash) ?? this.game);
+      if (!(await this.follow())) this.take(this.game);
       return;
     }
     const { mode } = await MODES[name]();
@@ -175,6 +193,19 @@ class App {
     } catch (error) {
       note(words.capital(error.message));
     }
+  }
+
+  /** The game that the address holds; whether it holds one. */
+  async follow() {
+    const { hash } = location;
+    try {
+      await records.prepared(this.wire, this.offer, hash);
+    } catch (error) {
+      note(words.capital(error.message));
+    }
+    const game = hash === location.hash ? records.linked(this.offer, hash) : null;
+    if (game) this.take(game);
+    return Boolean(game);
   }
 
   leave() {
@@ -215,7 +246,7 @@ class App {
   }
 
   position(node) {
-    if (!this.session.sid) this.session.open(this.game.variant.name);
+    if (!this.session.sid) this.session.open(this.game.variant);
     this.session.position(this.game.start, node.moves());
   }
 
@@ -343,7 +374,7 @@ class App {
 
   complaint(text) {
     const { game } = this;
-    if (text.startsWith("position") && !game.state) {
+    if (text.startsWith("position") && !game.state && !this.mode) {
       // A link that does not fit: what is left of it is the start, or the usual start.
       const { variant, players, think } = game;
       this.take(new Game(variant, players, { think, start: game.current === game.root ? null : game.start }));
@@ -461,8 +492,7 @@ class App {
         this.enter();
         return;
       }
-      const game = this.offer && records.linked(this.offer, location.hash);
-      if (game) this.take(game);
+      if (this.offer) this.follow();
     });
     addEventListener("keydown", (event) => this.key(event));
     loading(async (text) => this.take(await records.read(this.wire, this.offer, this.game.variant, text)));

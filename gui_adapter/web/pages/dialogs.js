@@ -1,6 +1,6 @@
 // The dialogs: another game, loading, saving, the token.
 
-import { capital } from "./words.js";
+import { capital, download } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -165,11 +165,7 @@ export function saving(give) {
   });
   $("format").addEventListener("change", write);
   $("download").addEventListener("click", () => {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([$("text").value], { type: "text/plain" }));
-    link.download = `game.${$("format").value}`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    download(`game.${$("format").value}`, $("text").value);
   });
 }
 

@@ -1,11 +1,37 @@
 // Setting up a position: a man is chosen, squares are filled with him; the rules say whether it is one.
 
 import { drawing } from "./board.js";
+import { button } from "./dom.js";
 import { examine } from "./session.js";
 import { note, say } from "./view.js";
 import { capital, fenOf, rowsOf } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
+
+/** Buttons for men, and for an empty square; `choose` hears the letter of the one that is pressed. */
+export function palette(pieces, choose) {
+  const buttons = [...Object.entries(pieces), [".", { label: "empty" }]].map(([letter, piece]) => {
+    const press = () => {
+      for (const one of buttons) one.setAttribute("aria-pressed", String(one === made));
+      choose(letter);
+    };
+    const made = button("", press, { title: piece.label, "aria-label": piece.label });
+    made.dataset.letter = letter;
+    made.append(piece.symbols ? drawing(piece.symbols, `man ${piece.side}`) : "Empty");
+    return made;
+  });
+  return buttons;
+}
+
+/** Rows in which a square has got a man, or lost him if he stood there already. There is one king at most. */
+export function placed(rows, square, chosen) {
+  const file = square.charCodeAt(0) - 97;
+  const at = rows.length - Number(square.slice(1));
+  const letter = rows[at][file] === chosen ? "." : chosen;
+  const others = letter === "K" ? rows.map((row) => row.replaceAll("K", ".")) : [...rows];
+  others[at] = others[at].slice(0, file) + letter + others[at].slice(file + 1);
+  return others;
+}
 
 export class Editor {
   /** `on` = {use(start), leave()}: a FEN that the rules take, or nothing. */
@@ -14,10 +40,6 @@ export class Editor {
     this.wire = wire;
     this.on = on;
     this.open = false;
-    $("edit-men").addEventListener("click", (event) => {
-      const button = event.target.closest("button");
-      if (button) this.choose(button.dataset.letter);
-    });
     $("edit-clear").addEventListener("click", () => this.put(this.board.ranks, () => "."));
     $("edit-start").addEventListener("click", () => this.show(this.variant.startpos));
     $("edit-side").addEventListener("change", () => this.told());
@@ -34,34 +56,19 @@ export class Editor {
       option.textContent = names[at];
     });
     $("edit-side").value = fen.split(" ")[1];
-    const men = Object.entries(this.board.pieces).map(([letter, piece]) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.dataset.letter = letter;
-      button.setAttribute("aria-label", piece.label);
-      button.title = piece.label;
-      button.append(drawing(piece.symbols, `man ${piece.side}`));
-      return button;
+    const men = palette(this.board.pieces, (letter) => {
+      this.letter = letter;
     });
-    const none = document.createElement("button");
-    none.type = "button";
-    none.dataset.letter = ".";
-    none.textContent = "Empty";
-    $("edit-men").replaceChildren(...men, none);
+    $("edit-men").replaceChildren(...men);
     $("edit-card").hidden = false;
     document.body.classList.add("editing");
     this.board.onSquare = (square) => this.fill(square);
     this.board.setLegal([]);
     this.board.mark({ last: [], taken: [], arrows: [] });
-    this.choose(Object.keys(this.board.pieces)[0]);
+    men[0].click();
     this.show(fen);
     say("Choose a man, then the squares where he stands.");
     note("");
-  }
-
-  choose(letter) {
-    this.letter = letter;
-    for (const button of $("edit-men").children) button.setAttribute("aria-pressed", String(button.dataset.letter === letter));
   }
 
   show(fen) {
@@ -74,13 +81,8 @@ export class Editor {
     this.told();
   }
 
-  /** A square gets the chosen man, or loses him if he stands there already. There is one king at most. */
   fill(square) {
-    const file = square.charCodeAt(0) - 97;
-    const at = this.board.ranks - Number(square.slice(1));
-    const letter = this.rows[at][file] === this.letter ? "." : this.letter;
-    if (letter === "K") this.rows = this.rows.map((row) => row.replaceAll("K", "."));
-    this.rows[at] = this.rows[at].slice(0, file) + letter + this.rows[at].slice(file + 1);
+    this.rows = placed(this.rows, square, this.letter);
     this.told();
   }
 
@@ -97,7 +99,7 @@ export class Editor {
   async use() {
     $("edit-use").disabled = true;
     try {
-      const { start, variant } = await examine(this.wire, this.variant.name, this.fen);
+      const { start, variant } = await examine(this.wire, this.variant, this.fen);
       if (this.open && variant === this.variant.name) {
         this.close();
         this.on.use(start);

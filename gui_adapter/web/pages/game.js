@@ -95,6 +95,7 @@ export class Game {
   /** The fragment that holds the moves to a place. */
   fragment(node = this.current) {
     const parts = new URLSearchParams({ v: this.variant.name });
+    if (this.variant.words) parts.set("rules", this.variant.words);
     if (this.start) parts.set("fen", this.start);
     const moves = node.moves();
     if (moves.length) parts.set("moves", moves.join("."));
@@ -112,5 +113,5 @@ export function readFragment(hash) {
   const variant = parts.get("v");
   if (!variant) return null;
   const moves = (parts.get("moves") ?? "").split(".").filter((move) => /^([a-z]\d+([a-z]\d+)?|swap)$/.test(move));
-  return { variant, start: parts.get("fen"), moves };
+  return { variant, words: parts.get("rules"), start: parts.get("fen"), moves };
 }

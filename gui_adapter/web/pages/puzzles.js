@@ -176,7 +176,7 @@ export class Puzzles {
     if (this.wrong) this.retry();
     const answer = await this.ask({ do: "hint", ply: this.place.ply });
     if (!answer) return;
-    note(answer.text);
+    say(answer.text);
     const squares = answer.mark.match(/[a-z]\d+/g);
     if (squares.length > 1) this.app.board.mark({ arrows: [{ m: answer.mark, weight: 0.9 }] });
     else this.app.board.mark({ last: squares });

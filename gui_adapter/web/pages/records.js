@@ -3,6 +3,7 @@
 import { Game, readFragment } from "./game.js";
 import { examine } from "./session.js";
 import { named } from "./view.js";
+import { rulesOf } from "./words.js";
 
 const KEPT = "hnefi-game";
 const PEOPLE = ["human", "human"];
@@ -12,19 +13,47 @@ export async function read(wire, offer, variant, text) {
   const trimmed = text.trim();
   if (!trimmed) throw new Error("expected a FEN or a recorded game");
   if (!/[\n[{]/.test(trimmed) && trimmed.includes("/") && !trimmed.includes(",")) return readPosition(wire, offer, variant, trimmed);
-  const record = await wire.ask({ t: "import", text, variant: variant.name });
-  const found = offer.variants.find((known) => known.name === record.variant);
+  const record = await wire.ask({ t: "import", text, ...rulesOf(variant) });
+  const found = record.rules ? await own(wire, offer, record.rules) : offer.variants.find((known) => known.name === record.variant);
   if (!found) throw new Error(`${record.variant}: this page does not offer that variant`);
   const game = new Game(found, PEOPLE, record);
   if (record.result && record.reason) game.result = { result: record.result, reason: record.reason };
   return game;
 }
 
+/** The promise of a variant that is not shipped, from its rules in one line; it is offered from now on. */
+export async function own(wire, offer, words) {
+  const { variant, reason } = await wire.ask({ t: "rules", words });
+  if (!variant) throw new Error(reason);
+  adopt(offer, variant);
+  return variant;
+}
+
+/** A variant is offered from now on, in place of another of that name. */
+export function adopt(offer, variant) {
+  offer.variants = [...offer.variants.filter((known) => known.name !== variant.name), variant];
+}
+
+/** The promise that the variant of a fragment is offered. */
+export async function prepared(wire, offer, hash) {
+  const words = readFragment(hash)?.words;
+  if (words) await own(wire, offer, words);
+}
+
+/** The fragment of the game that this tab had before it was loaded anew. */
+export function keptLink() {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEPT)).link;
+  } catch {
+    return "";
+  }
+}
+
 async function readPosition(wire, offer, variant, text) {
   const rows = text.replace(/^\//, "").split(" ")[0].replace(/\/$/, "").split("/");
   const fits = rows.length === variant.ranks ? variant : offer.variants.find((known) => known.game === "tafl" && known.ranks === rows.length);
   if (!fits) throw new Error(`${rows.length} rows: expected a board of 5 to 19`);
-  const { start } = await examine(wire, fits.name, text);
+  const { start } = await examine(wire, fits, text);
   return new Game(fits, PEOPLE, { start });
 }
 
@@ -34,7 +63,7 @@ export function write(wire, game, format) {
   const { result, reason } = game.over ?? { result: "", reason: "" };
   const moves = tip.path().map((node) => node.m + (node.x ?? []).map((square) => `x${square}`).join(""));
   const players = ["a", "d"].map((side) => (game.engineOf(side) ? `hnefi ${named(game, side)}` : named(game, side)));
-  return wire.ask({ t: "export", format, variant: game.variant.name, start: game.start ?? "", moves, players, result, reason });
+  return wire.ask({ t: "export", format, ...rulesOf(game.variant), start: game.start ?? "", moves, players, result, reason });
 }
 
 /** The game of a fragment, null if it names none that is offered. */

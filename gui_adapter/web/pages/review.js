@@ -2,7 +2,7 @@
 // judges each move by what it lost.
 
 import { Session } from "./session.js";
-import { report } from "./words.js";
+import { report, rulesOf } from "./words.js";
 
 const LINES = 2;
 const PACE_MS = 200; // between two positions: the server takes twenty frames a second of a page
@@ -39,7 +39,7 @@ export class Review {
       complaint: (text) => this.fail(text),
       closed: (text) => this.fail(text),
     });
-    this.session.open(game.variant.name);
+    this.session.open(game.variant);
   }
 
   next() {
@@ -96,7 +96,7 @@ export class Review {
     const moves = this.places.slice(1).map((node) => node.m);
     try {
       const looks = this.looks.map((look) => look && { ...look, lines: look.lines.filter(Boolean) });
-      const result = await this.session.wire.ask({ t: "judge", variant: this.game.variant.name, moves, looks });
+      const result = await this.session.wire.ask({ t: "judge", ...rulesOf(this.game.variant), moves, looks });
       this.write(result);
       this.on.done(result);
     } catch (error) {

@@ -22,7 +22,7 @@ export class Session {
     if (this.opening) return;
     this.forget();
     this.variant = variant;
-    this.opening = this.wire.open(this, variant);
+    this.opening = this.wire.open(this, variant.words ? "" : variant.name);
   }
 
   close() {
@@ -33,6 +33,7 @@ export class Session {
   opened(sid) {
     this.sid = sid;
     this.opening = false;
+    if (this.variant.words) this.tell(chosen(this.variant));
     this.on.opened?.();
   }
 
@@ -92,15 +93,20 @@ export class Session {
   }
 
   play(variant) {
-    if (!this.sid || this.variant === variant) return;
+    if (!this.sid || chosen(this.variant) === chosen(variant)) return;
     this.variant = variant;
-    this.tell(`variant ${variant}`);
+    this.tell(chosen(variant));
   }
 
   position(start, moves) {
     const where = start ? `fen ${start}` : "startpos";
     return this.tell(`position ${where}${moves.length ? ` moves ${moves.join(" ")}` : ""}`);
   }
+}
+
+/** The line by which an engine plays a variant; one that is not shipped has its rules in `words`. */
+function chosen(variant) {
+  return variant.words ? `rules switches ${variant.words}` : `variant ${variant.name}`;
 }
 
 /** What the server says of a position (a FEN, or a board in OpenTafl's notation that begins with a slash) by the rules

@@ -11,6 +11,7 @@ export class Wire {
     this.sessions = new Map();
     this.opening = new Map(); // sessions by the number of the request
     this.waiting = new Map(); // answers by the number of the request
+    this.streams = new Map(); // what hears of several answers, by the number of the request
     this.asked = 0;
     this.token = "";
     this.pause = FIRST_MS;
@@ -44,8 +45,10 @@ export class Wire {
     }
     for (const { reject } of this.waiting.values()) reject(new Error("the connection was lost: expected another try"));
     for (const session of this.opening.values()) session.failed({ code: "lost", text: "The connection is lost." });
+    for (const each of this.streams.values()) each(null, "the connection was lost");
     this.waiting.clear();
     this.opening.clear();
+    this.streams.clear();
     this.on.status(false);
     setTimeout(() => this.connect(), this.pause * (0.8 + Math.random() * 0.4));
     this.pause = Math.min(MOST_MS, this.pause * 2);
@@ -63,6 +66,7 @@ export class Wire {
       if (session) this.sessions.set(frame.s, session);
       session?.opened(frame.s);
     } else if (frame.s) this.sessions.get(frame.s)?.take(frame);
+    else if (this.streams.has(frame.id)) this.streams.get(frame.id)(frame);
     else {
       this.waiting.get(frame.id)?.resolve(frame);
       this.waiting.delete(frame.id);
@@ -75,7 +79,9 @@ export class Wire {
     const session = this.opening.get(frame.id) ?? this.sessions.get(frame.s);
     this.waiting.delete(frame.id);
     this.opening.delete(frame.id);
-    if (waiting) waiting.reject(new Error(frame.text));
+    const stream = this.streams.get(frame.id);
+    if (stream) stream(null, frame.text);
+    else if (waiting) waiting.reject(new Error(frame.text));
     else if (session) session.failed(frame);
     else if (!frame.s) this.on.error(frame.text); // with a name: of a session that was left
   }
@@ -93,6 +99,14 @@ export class Wire {
       if (this.put({ ...frame, id })) this.waiting.set(id, { resolve, reject });
       else reject(new Error("there is no connection: expected another try"));
     });
+  }
+
+  /** Ask for what has several answers: `each` hears them, or null and the reason; what is returned ends that. */
+  stream(frame, each) {
+    const id = ++this.asked;
+    this.streams.set(id, each);
+    if (!this.put({ ...frame, id })) each(null, "there is no connection");
+    return () => this.streams.delete(id);
   }
 
   /** Ask for an engine for a session; whether that could be asked. */

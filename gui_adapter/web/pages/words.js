@@ -2,6 +2,11 @@
 
 const NAMES = { t: "attacker", c: "commander", n: "knight", m: "mercenary", g: "guard", k: "king" };
 
+/** What a frame says of the rules that are meant. */
+export function rulesOf({ name, words }) {
+  return words ? { variant: name, rules: words } : { variant: name };
+}
+
 /** How the pieces of a game look and what they are called, by the letters of a FEN. */
 export function piecesOf(variant) {
   const found = {};
@@ -45,6 +50,15 @@ export function spoken(node) {
   const found = /^([a-z]\d+)([a-z]\d+)$/.exec(node.m);
   const move = found ? `${found[1]} to ${found[2]}` : node.m;
   return node.x?.length ? `${move}, captures ${node.x.join(", ")}` : move;
+}
+
+/** A text becomes a file of the person who looks. */
+export function download(name, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
 export function capital(text) {

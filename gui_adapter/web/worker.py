@@ -1,8 +1,8 @@
-"""The process that proves: requests about puzzles on standard input, answers on standard output, each a line of JSON.
+"""The process that knows the rules for pages: requests on standard input, answers on standard output, as lines of JSON.
 
-It is a process of its own because a proof may take a second and its kernels hundreds of megabytes; it ends with its
-input. A request names a puzzle, the moves that were right so far, and what is to be done; nothing is kept between
-requests but what has been proven.
+It proves what is right in a puzzle, and finds the positions of lessons. It is a process of its own because a proof may
+take a second and its kernels hundreds of megabytes; it ends with its input. Nothing is kept between requests but what
+has been proven.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
+from hnefi.engine.games.tafl.lesson import lesson
+from hnefi.engine.games.tafl.variant import find, from_words
 from hnefi.engine.squares import move_name, name, origin
 from hnefi.protocol.hosts.puzzles.exercise import Exercise, prover_of
 from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, read
@@ -19,6 +22,7 @@ from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, read
 from .web_session import special_squares
 
 if TYPE_CHECKING:
+    from hnefi.engine.games.tafl.variant import Variant
     from hnefi.engine.solving.proof import Prover
 
 PROVERS: Final = 4
@@ -26,7 +30,8 @@ PROVERS: Final = 4
 
 
 class Worker:
-    """Answers requests."""
+    """Answers requests: about a `puzzle` (its id, the moves that were right so far, what to do), or for the `lesson` of
+    a variant."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._entries = {entry.id: entry for entry in entries}
@@ -35,6 +40,9 @@ class Worker:
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to one request; `error` says what was wrong with it."""
         try:
+            if "lesson" in request:
+                variant = from_words(request["rules"]) if request["rules"] else find(request["lesson"])
+                return {"steps": [asdict(step) for step in lesson(variant)], "special": _special(variant)}
             entry = self._entries[request["puzzle"]]
             exercise = Exercise(entry, self._prover(entry))
             for move in request["moves"]:
@@ -71,7 +79,7 @@ class Worker:
             "legal": [
                 {"m": move_name(move), "x": [name(square) for square in taken]} for move, taken in legal
             ],
-            "special": special_squares(" ".join(line) for line in position.variant.rules_lines()),
+            "special": _special(position.variant),
         }
 
     def _prover(self, entry: Entry) -> Prover:
@@ -80,6 +88,10 @@ class Worker:
         if len(self._provers) > PROVERS:
             del self._provers[next(iter(self._provers))]
         return prover
+
+
+def _special(variant: Variant) -> dict[str, str]:
+    return special_squares(" ".join(line) for line in variant.rules_lines())
 
 
 def _step(move: int, after: Any) -> dict[str, Any]:
