@@ -51,7 +51,10 @@ def main(argv: list[str]) -> int:
     """Run or resume an experiment; 0 when its report is written, 1 when interrupted, 2 for what cannot be done."""
     parser = arguments.parser("experiments", __doc__.splitlines()[0].partition(": ")[2], EXAMPLES)
     parser.add_argument(
-        "name", choices=NAMES, help="; ".join(f"{name}: {text}" for name, text in NAMES.items())
+        "name",
+        choices=NAMES,
+        metavar="NAME",
+        help="; ".join(f"{name}: {text}" for name, text in NAMES.items()),
     )
     parser.add_argument("folder", nargs="?", metavar="DIR", help="with resume: the folder to continue")
     arguments.add_out(parser, "DIR", "the experiment's folder (its name); one that is there is continued")
