@@ -19,7 +19,7 @@ from ..games.hexapawn.kernels import HEXAPAWN
 from ..games.interface import bind, move_index
 from ..games.tafl.state import TAFL
 from .loaded import centipawns
-from .networks import policy_mlp
+from .networks import policy_mlp, residual
 
 MOST_WEIGHTS = 1 << 17
 MOST_INPUTS = 1 << 12
@@ -39,6 +39,7 @@ POLICY_NET = np.dtype(
         ("known", "u1", (MOST_INPUTS,)),  # the inputs that the results are for
         ("policy", "f4", (MOST_UNITS,)),  # by `move_index`, before the softmax
         ("units", "f4", (2, MOST_UNITS)),  # scratch
+        ("more", "f4", (MOST_UNITS,)),  # scratch
     ],
     align=True,
 )
@@ -68,6 +69,10 @@ def think_tafl(p, s):
         f = policy_mlp.tafl_inputs(p, s)
         if not known(p, f):
             policy_mlp.forward(p, f)
+    elif p.architecture == residual.NUMBER:
+        f = residual.tafl_inputs(p, s)
+        if not known(p, f):
+            residual.forward(p, s.side)
 
 
 @kernel
@@ -77,6 +82,10 @@ def think_hex(p, s):
         f = policy_mlp.hex_inputs(p, s)
         if not known(p, f):
             policy_mlp.forward(p, f)
+    elif p.architecture == residual.NUMBER:
+        f = residual.hex_inputs(p, s)
+        if not known(p, f):
+            residual.forward(p, s.side)
 
 
 @kernel

@@ -21,6 +21,8 @@ SIZED = [
     ("policy-mlp:9,7", "hexapawn:4x3"),
     ("policy-mlp:6,5,4", "hex-swap:4"),
     ("policy-mlp:8", "brandubh"),
+    ("residual:1", "brandubh"),
+    ("residual:1,filters=64", "hex:5"),
 ]
 ORDER = """
     a1a2 b1b2 c1c2 a2a3 b2b3 c2c3  a3a2 b3b2 c3c2 a2a1 b2b1 c2c1
@@ -30,7 +32,8 @@ ORDER = """
 
 
 def genome_of(net: network.Network, name: str) -> Any:
-    return np.random.default_rng(7).normal(0, 0.3, net.count(games.find(name))).astype(np.float32)
+    spread = 0.3 if net.name == "policy-mlp" else 0.06
+    return np.random.default_rng(7).normal(0, spread, net.count(games.find(name))).astype(np.float32)
 
 
 def test_the_moves_of_hexapawn_are_in_the_order_of_the_document() -> None:
@@ -75,6 +78,7 @@ def test_a_game_whose_moves_have_no_order_is_refused() -> None:
     [
         ("policy-mlp", "hexapawn:3x3", 56_093),
         ("policy-mlp:5", "hex:3", 20 * 5 + 6 * 9 + 6),
+        ("residual", "brandubh", 81_842),
         ("uniform", "hex:3", 0),
     ],
 )
@@ -89,7 +93,7 @@ def test_kernels_equal_the_naive_network(text: str, name: str) -> None:
     arrays, params = net.split(variant, genome.astype(float)), net.record(variant, genome)[0]
     priors = np.zeros(512)
     values = set()
-    for position in positions(variant, 30):
+    for position in positions(variant, 30 if net.name == "policy-mlp" else 16):
         if position.outcome is not None:
             continue
         state = position.new_record()[0]
@@ -115,6 +119,34 @@ def test_a_network_of_the_document_sees_what_it_prints() -> None:
     assert module.naive_inputs(variant, first).tolist() == [*map(int, "000010101110001000111")]
     second = games.from_fen(variant, "p1p/pP1/2P d 0 1")
     assert module.naive_inputs(variant, second).tolist() == [*map(int, "000010001101100000000")]
+
+
+def test_a_residual_network_sees_what_came_before() -> None:
+    variant, net = games.find("brandubh"), network.parse("residual")
+    position = games.initial(variant)
+    cells = np.split(net.module.naive_inputs(variant, position), 7)
+    assert [int(plane.sum()) for plane in cells] == [8, 4, 1, 4, 49, 0, 0]
+    for word in ("d1c1", "d3c3", "c1d1", "c3d3", "d2c2"):
+        position = position.play(position.parse_move(word))
+    record = net.record(variant, np.zeros(net.count(variant)))[0]
+    for at, repeated in ((position.undo(), 1), (position, 0)):
+        planes = np.split(net.module.naive_inputs(variant, at), 7)
+        assert (planes[5] == repeated).all()
+        verbs.value(record, at.new_record()[0])
+        assert record["inputs"][: 7 * 49].tolist() == net.module.naive_inputs(variant, at).tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "message"),
+    [
+        ("residual:1,filters=33", "brandubh", "filters=33: expected a multiple of 32"),
+        ("residual:1", "hex-swap:5", "expected a variant without the swap rule"),
+        ("residual:1", "hexapawn:3x3", "expected a variant of tafl or hex, not hexapawn"),
+    ],
+)
+def test_residual_networks_that_cannot_be_are_refused(text: str, name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        network.parse(text).shapes(games.find(name))
 
 
 def test_value_and_policy_of_a_position_cost_one_pass() -> None:

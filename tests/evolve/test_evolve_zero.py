@@ -24,9 +24,9 @@ NET = "policy-mlp:8,6"
 SMALL = ("--variant", "hexapawn:3x3", "--network", NET, "--games", "6", "--gate-games", "4", "--epochs", "4")
 
 
-def examples(name: str, count: int = 40) -> tuple[network.Network, Any, heads.Batch]:
+def examples(name: str, count: int = 40, text: str = NET) -> tuple[network.Network, Any, heads.Batch]:
     """Positions of random games with targets that mean nothing."""
-    variant, net = games.find(name), network.parse(NET)
+    variant, net = games.find(name), network.parse(text)
     random = np.random.default_rng(1)
     inputs = [net.module.naive_inputs(variant, position) for position in positions(variant, count)]
     policies = random.random((len(inputs), len(games.policy_moves(variant))))
@@ -36,20 +36,23 @@ def examples(name: str, count: int = 40) -> tuple[network.Network, Any, heads.Ba
     return net, variant, made
 
 
-def test_gradients_are_those_of_small_differences() -> None:
-    net, variant, whole = examples("hexapawn:3x3", 12)
+@pytest.mark.parametrize(
+    ("name", "text"), [("hexapawn:3x3", NET), ("hex:4", "residual:2"), ("brandubh", "residual:1")]
+)
+def test_gradients_are_those_of_small_differences(name: str, text: str) -> None:
+    net, variant, whole = examples(name, 12, text)
     exact = heads.Batch(
         *(np.asarray(array, float) for array in (whole.inputs, whole.policies, whole.results, whole.weights))
     )
     random = np.random.default_rng(2)
-    weights = random.normal(0, 0.5, net.count(variant))
+    weights = random.normal(0, 0.5 if text == NET else 0.05, net.count(variant))
     _, slopes = heads.gradient(net, variant, weights, exact)
 
     def loss(moved: Any) -> float:
         found, _ = heads.gradient(net, variant, moved, exact)
         return found.value + found.policy
 
-    for place in random.integers(len(weights), size=60):
+    for place in random.integers(len(weights), size=60 if text == NET else 30):
         step = np.zeros(len(weights))
         step[place] = 1e-5
         assert slopes[place] == pytest.approx(
@@ -212,7 +215,7 @@ def test_a_champion_becomes_a_player(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["zero", "--variant", "hexapawn:3x3", "--network", "mlp:5"], "expected policy-mlp"),
+        (["zero", "--variant", "hexapawn:3x3", "--network", "mlp:5"], "expected policy-mlp or residual"),
         (["es", "--variant", "brandubh", "--network", "policy-mlp:5"], "expected a network without a policy"),
         (["zero", "--variant", "hexapawn:3x3", "--simulations", "1"], "expected a whole number from 2"),
         (["zero", "--variant", "copenhagen"], "weights: expected"),

@@ -41,7 +41,7 @@ ACTIVATIONS = {
 }
 
 
-def _product(one: Any, other: Any) -> Any:
+def product(one: Any, other: Any) -> Any:
     """The inner products of every row of one matrix with every row of the other."""
     return np.einsum("ik,jk->ij", np.ascontiguousarray(one), np.ascontiguousarray(other))
 
@@ -51,7 +51,7 @@ def forward(params: Params, x: Any, hidden: str = "relu", output: str = "linear"
     given = [x]
     for number, (weights, bias) in enumerate(params, 1):
         activation = ACTIVATIONS[output if number == len(params) else hidden]
-        given.append(activation.function(_product(given[-1], weights) + bias))
+        given.append(activation.function(product(given[-1], weights) + bias))
     return given
 
 
@@ -64,9 +64,9 @@ def backward(
     for number in range(len(params), 0, -1):
         activation = ACTIVATIONS[output if number == len(params) else hidden]
         slope = slope * activation.slope(given[number])
-        found.append((_product(slope.T, given[number - 1].T), slope.sum(axis=0)))
+        found.append((product(slope.T, given[number - 1].T), slope.sum(axis=0)))
         if number > 1:
-            slope = _product(slope, params[number - 1][0].T)
+            slope = product(slope, params[number - 1][0].T)
     return found[::-1]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,10 @@ from hnefi.engine import games
 from hnefi.engine.evaluators.network import Network
 from hnefi.engine.games.base_variant import AnyVariant
 
-from . import gradients
+from . import convolutions, gradients
 from .gradients import Layer
 
-LEARNABLE = ("policy-mlp",)
+LEARNABLE = ("policy-mlp", "residual")
 """Networks whose gradients are known here."""
 
 
@@ -129,15 +130,33 @@ def starting_weights(network: Network, variant: AnyVariant, random: np.random.Ge
     """First weights, float32: uniform up to 1 / sqrt(inputs of the unit), biases too."""
     parts = []
     spread = 1.0
-    for shape in network.shapes(variant).values():
-        if len(shape) > 1:
-            spread = 1 / np.sqrt(np.prod(shape[:-1]))
+    for name, shape in network.shapes(variant).items():
+        if not name.endswith("_bias"):
+            spread = 1 / np.sqrt(_fan_in(network, shape))
         parts.append(random.uniform(-spread, spread, int(np.prod(shape))))
     return np.concatenate(parts).astype(np.float32)
 
 
+def _fan_in(network: Network, shape: tuple[int, ...]) -> int:
+    """How many inputs each unit of an array has."""
+    if network.name != "residual":
+        return shape[0]
+    if len(shape) > 3:
+        return int(np.prod(shape[:-1]))
+    return shape[1]  # the first index is the side
+
+
 def gradient(network: Network, variant: AnyVariant, weights: Any, examples: Batch) -> tuple[Loss, Any]:
     """The loss, and its derivative by every weight (float32)."""
+    if network.name == "residual":
+        loss, found = convolutions.gradient(
+            network.split(variant, weights),
+            examples.inputs,
+            network.module.planes(variant),
+            network.sizes["blocks"],
+            lambda outputs: _loss(outputs, examples),
+        )
+        return loss, network.join(variant, found).astype(np.float32)
     layers = _layers(network.split(variant, weights))
     given = gradients.forward(layers, examples.inputs)
     loss, slope = _loss(given[-1], examples)
@@ -191,14 +210,15 @@ def train(
     *,
     epochs: int,
     size: int,
+    steps: int = 0,
     rate: float,
     random: np.random.Generator,
     symmetries: list[tuple[Any, Any]],
 ) -> tuple[Any, Loss]:
     """The weights after so many passes over the examples with a fresh Adam, and the loss of the last pass.
 
-    With `size` 0 all examples make one step; else batches of that size, drawn in a new order in each pass, each example
-    as one of its images.
+    With `size` 0 all examples make one step; else batches of that size, `steps` of them at most, drawn in a new order
+    in each pass, each example as one of its images.
     """
     empty = np.zeros(0, np.float32)
     layers: list[Layer] = [(weights, empty)]
@@ -207,7 +227,7 @@ def train(
     losses: list[Loss] = []
     for _ in range(epochs):
         losses = []
-        for part in _parts(whole, size, random, symmetries):
+        for part in islice(_parts(whole, size, random, symmetries), steps or None):
             loss, slope = gradient(network, variant, layers[0][0], part)
             layers, adam = gradients.adam_step(layers, [(slope, empty)], adam, rate)
             losses.append(loss)

@@ -130,6 +130,7 @@ TABLE: tuple[Option, ...] = (
     Option("augment", "no", "learn from all images of an example, too", str, words=YES, algorithms=(ZERO,)),
     Option("epochs", 128, "passes over the examples", least=1, most=100_000, algorithms=(ZERO,)),
     Option("batch", 0, "examples of a step (0: all)", algorithms=(ZERO,)),
+    Option("steps", 0, "at most so many steps in each pass (0: all examples)", algorithms=(ZERO,)),
     Option("rate", 0.001, "learning rate of Adam", float, 1e-12, 10, algorithms=(ZERO,)),
     Option("gate_games", 20, "games of the copy against the network (0: it is always accepted)", algorithms=(ZERO,)),
     Option("gate", 0.5, "share of these that the copy must exceed", float, most=1, algorithms=(ZERO,)),

@@ -77,6 +77,7 @@ class Zero:
             heads.batch(examples.inputs, moves, examples.results),
             epochs=values["epochs"],
             size=values["batch"],
+            steps=values["steps"],
             rate=values["rate"],
             random=random,
             symmetries=heads.images(plan.network, plan.variant)[: None if values["augment"] == "yes" else 1],
