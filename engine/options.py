@@ -11,6 +11,8 @@ from .search import elo_table, features
 
 SHIPPED_TABLES = "shipped"
 """What `TablePath` calls the solved tables that ship."""
+SHIPPED_BOOKS = "shipped"
+"""What `BookFile` calls the opening books that ship."""
 EMPTY = "<empty>"
 """How an empty string is written in option lines."""
 
@@ -106,11 +108,13 @@ TABLE = (
     Option("Wins", "combo", "near", words=("near", "flat"), setting="wins"),
     Option("MCTSLeaf", "combo", "auto", words=("auto", "playout", "evaluator"), setting="mcts_leaf"),
     Option("Exploration", "spin", "100", low=0, high=1000, setting="exploration"),
-    Option("SkillLevel", "spin", "10", low=1, high=10, setting="skill"),
+    Option("SkillLevel", "spin", "10", low=0, high=10, setting="skill"),
     Option("UCI_LimitStrength", "check", "false"),
     Option("UCI_Elo", "spin", str(elo_table.HIGHEST), low=elo_table.LOWEST, high=elo_table.HIGHEST),
     Option("Features", "string", "default", setting="features"),
     Option("TablePath", "string", setting="tables"),
+    Option("OwnBook", "check", "false"),
+    Option("BookFile", "string", SHIPPED_BOOKS),
     Option("UCI_ShowWDL", "check", "false"),
     Option("ClearHash", "button"),
     Option("DebugLogFile", "string"),

@@ -7,10 +7,12 @@ callbacks. Nothing here imports the kernels before a position is needed.
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from . import catalogue, evaluators, games, memory, options
@@ -22,6 +24,7 @@ from .search import elo_table
 from .search.types import Info, Limits, SearchResult, Settings
 
 if TYPE_CHECKING:
+    from .book import Book
     from .games.base_position import Position
     from .search.types import Searching
     from .solving.lookup import MoveValue
@@ -160,6 +163,7 @@ class Session:
         self._position: Position | None = None
         self._start: str | None = None
         self._texts: list[str] = []
+        self._book: Book | None = None
         self._job: _Job | None = None
         # Held while an answer is given out: a host that has seen the answer finds the session idle.
         self._turn = threading.RLock()
@@ -436,6 +440,39 @@ class Session:
                 f"setoption TablePath {path}", f"{error.filename or path}: {error.strerror or error}"
             ) from None
 
+    def _set_own_book(self, text: str) -> None:
+        wanted = text == str(True)
+        if wanted and self._book is None:
+            self._open_book("OwnBook", str(self._values["BookFile"]))
+        self._values["OwnBook"] = wanted
+
+    def _set_book_file(self, path: str) -> None:
+        self._open_book("BookFile", path)
+        self._values["BookFile"] = path
+
+    def _open_book(self, option: str, path: str) -> None:
+        """Read the opening book that a path names; an empty one is a book that knows nothing."""
+        from . import book
+
+        try:
+            if path == options.SHIPPED_BOOKS:
+                self._book = book.shipped()
+            else:
+                self._book = book.read(Path(path)) if path else book.Book()
+        except book.BookError as error:
+            raise SessionError(f"setoption {option} {path}", str(error)) from None
+
+    def _book_move(self, position: Position, limits: Limits) -> int | None:
+        """A move of the opening book, where one is wanted; an analysis and whoever asks for certain moves get none."""
+        asked = limits.infinite or limits.ponder or limits.mate is not None or limits.searchmoves
+        if self._book is None or not self._values["OwnBook"] or asked or self._settings.multipv > 1:
+            return None
+        from . import book
+
+        # As all that is random here: the same for the same seed and place in the game.
+        draw = random.Random(f"book {self._settings.seed} {position.ply}")
+        return book.choose(self._book.of(position.variant), position, draw)
+
     def _load_tables(self) -> None:
         """Unpack the tables of the game being played; what is wrong with them is reported, and they are left out."""
         from .solving.table import TableError
@@ -636,9 +673,13 @@ class Session:
         result = SearchResult(None)
         try:
             if position.outcome is None:
-                reporter = _Reporter(self._on_info)
-                result = searcher.search(position, limits, reporter)
-                reporter.flush()
+                move = self._book_move(position, limits)
+                if move is not None:
+                    result = SearchResult(move)
+                else:
+                    reporter = _Reporter(self._on_info)
+                    result = searcher.search(position, limits, reporter)
+                    reporter.flush()
         except Exception as error:  # noqa: BLE001 - a search that fails still owes an answer
             # But no move: one that was not thought about would lose games without a word.
             self._on_error(error)
@@ -671,5 +712,7 @@ _ACTIONS: Mapping[str, Callable[[Session, str], object]] = {
     "Player": Session._set_player,
     "Evaluator": Session._set_evaluator,
     "ClearHash": Session._clear_hash,
+    "OwnBook": Session._set_own_book,
+    "BookFile": Session._set_book_file,
 }
 """Options that are more than a value to remember."""

@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "hnefi.tools.analyze.command",
         "best lines of a position; recorded games with every mistake, annotated and as a chart",
     ),
+    "book": ("hnefi.tools.book", "opening books of games, and what they know"),
     "perft": ("hnefi.tools.perft", "count the positions a number of plies away"),
     "bench": (
         "hnefi.tools.bench.command",

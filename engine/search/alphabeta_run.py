@@ -200,7 +200,11 @@ class _AlphaBetaRun(Run):
 
     def result(self) -> SearchResult:
         best = super().result()
-        if self.weakness is None or len(self.found) < 2:
+        if self.weakness is None:
+            return best
+        if self.weakness.at_random and self.draw.random() < self.weakness.at_random:
+            return SearchResult(self.draw.choice(self.moves))
+        if len(self.found) < 2:
             return best
         values = [line.value for line in self.found]
         chosen = self.found[skill.choose(values, self.weakness.temperature, self.draw)]

@@ -3,6 +3,8 @@
 A level limits the nodes of a search and has it find several lines. The move is drawn among their first moves: one
 that is worth `d` centipawns less than the best has a weight of exp(-d / temperature). So weak levels err as people
 do: they overlook what lies deep, and now and then take the second-best way, but do not throw away what they see.
+
+Level 0 is for somebody who has just read the rules: it plays most of its moves without looking at the board.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-LOWEST, FULL = 1.0, 10.0
-"""Levels; the highest is the whole engine."""
+BEGINNER, LOWEST, FULL = 0.0, 1.0, 10.0
+"""Levels: that for beginners, the lowest that thinks about every move, the whole engine."""
+_AT_RANDOM = 0.7
+"""The share of its moves that the level for beginners plays at random."""
 EVALUATOR = "default-2026.1"
 """What levels of tafl evaluate by instead of `default`: the weights with which `elo_table.py` was measured."""
 LINES = 6
@@ -28,10 +32,12 @@ _APART = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Weakness:
-    """What a level leaves of the engine: nodes a move, and how freely it chooses (temperature in centipawns)."""
+    """What a level leaves of the engine: nodes a move, how freely it chooses (temperature in centipawns), and the share
+    of moves that it plays at random."""
 
     nodes: int
     temperature: float
+    at_random: float = 0.0
 
     @property
     def lines(self) -> int:
@@ -41,12 +47,13 @@ class Weakness:
 
 
 def weakness(level: float) -> Weakness | None:
-    """What the engine lacks at a level from 1 to 10, fractions included; None at the highest."""
+    """What the engine lacks at a level from 0 to 10, fractions included; None at the highest."""
     if level >= FULL:
         return None
+    at_random = _AT_RANDOM * max(0.0, LOWEST - max(BEGINNER, level))
     level = max(LOWEST, level)
     nodes = round(_FEWEST * _GROWTH ** (level - LOWEST))
-    return Weakness(nodes, _WARMEST * max(0.0, (_COLD - level) / (_COLD - LOWEST)) ** 3)
+    return Weakness(nodes, _WARMEST * max(0.0, (_COLD - level) / (_COLD - LOWEST)) ** 3, at_random)
 
 
 def choose(values: Sequence[int], temperature: float, draw: random.Random) -> int:

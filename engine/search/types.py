@@ -122,7 +122,7 @@ class Settings:
     exploration: int = 100
     """Hundredths of the constant by which tree searches look at moves that do worse."""
     skill: float = 10
-    """1 to 10, fractions included: how strong alpha-beta plays; 10 is as strong as it can (`skill.py`)."""
+    """0 to 10, fractions included: how strong alpha-beta plays; 10 is as strong as it can (`skill.py`)."""
     features: str = "default"
     """What alpha-beta does beyond the textbook, in the words of `features.py`."""
     tables: Tables | None = None

@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         "--variant", metavar="V", help="game or rule set: a name (`hnefi variants`), hex:11, a .toml file"
     )
     parser.add_argument("--side", choices=("a", "d", "both", "none"), help="which side you play")
-    parser.add_argument("--level", action=_Rival, metavar="1..10", help="our engine, as strong as this")
+    parser.add_argument("--level", action=_Rival, metavar="0..10", help="our engine, as strong as this")
     parser.add_argument(
         "--against",
         action=_Rival,
@@ -228,6 +228,8 @@ def _controller(
     )
     session = controller.session
     session.players.seed = seed
+    # The book is for variety, which whoever names a seed does not want.
+    session.players.book = arguments.seed is None and not scripted
     session.players.rival = rivals[-1]
     side = arguments.side or settings.side
     for letter, spec in zip("ad", (rivals[0], rivals[-1]), strict=True):

@@ -48,7 +48,7 @@ _ALL: Final = (
         ("In hex `a` is x, in hexapawn white.",),
     ),
     Word(
-        "level", "[a|d] 1..10", "our engine plays at this level", ("level 3", "level d 8"), _LEVELS,
+        "level", "[a|d] 0..10", "our engine plays at this level", ("level 3", "level d 8"), _LEVELS,
     ),
     Word(
         "player", "[a|d] NAME", "one of our players, or a player's file, plays the engine's side",

@@ -488,6 +488,7 @@ class GameSession:
             limits,
             self.players.seed,
             lines,
+            self.players.book and purpose == "move",
         )
 
     def _think(self) -> None:

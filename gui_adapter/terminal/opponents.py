@@ -35,7 +35,7 @@ MOVETIME_MS = 1000
 """How long a foreign engine thinks where nothing else limits it."""
 GRACE = 2.0
 """Seconds an engine may be late."""
-LOWEST, HIGHEST = 1, 10
+LOWEST, HIGHEST = 0, 10
 DEFAULT_LEVEL: Final = 5
 THINKING_MS: Final = 5000
 """How long a move may take where there is no clock; only the highest level uses it all."""
@@ -56,6 +56,8 @@ def _level(number: int) -> Level:
     weak = weakness(number)
     if weak is None:
         return Level(f"the whole engine, {THINKING_MS // 1000} seconds a move")
+    if weak.at_random:
+        return Level("for beginners: plays most of its moves at random")
     choice = ", often the second-best move" if number < 4 else ", sometimes the second-best move"
     return Level(f"searches {weak.nodes:,} positions a move{choice if weak.lines > 1 else ''}")
 
@@ -122,7 +124,7 @@ class Spec:
 
 def at_level(text: str) -> Spec:
     """Our engine at a level; ValueError saying what was expected."""
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else -1
     if not LOWEST <= number <= HIGHEST:
         raise ValueError(f"level {shorten(text)}: expected a number from {LOWEST} to {HIGHEST}")
     return Spec(level=number)
@@ -177,7 +179,8 @@ def without_clock(limits: Limits, side: SideLetter) -> Limits:
 class Question:
     """What is asked: by whom it is answered, why, about which place, within which limits, with how many lines.
 
-    `game` counts the games of this session: an engine is told when another begins.
+    `game` counts the games of this session: an engine is told when another begins. `book` lets our levels begin with
+    moves of their opening book.
     """
 
     opponent: Opponent
@@ -190,6 +193,7 @@ class Question:
     limits: Limits
     seed: int | None = None
     lines: int = 1
+    book: bool = False
 
 
 class Opponent:
@@ -232,13 +236,15 @@ class Opponent:
         return True
 
     async def prepare(
-        self, variant: AnyVariant, game: int, side: SideLetter, seed: int | None = None
+        self, variant: AnyVariant, game: int, side: SideLetter, seed: int | None = None, book: bool = False
     ) -> None:
         """Have a process ready to play `side` in game number `game`; EngineError if there is none."""
         async with self._busy:
-            await self._ready(variant, game, side, seed)
+            await self._ready(variant, game, side, seed, book)
 
-    async def _ready(self, variant: AnyVariant, game: int, side: SideLetter, seed: int | None) -> Engine:
+    async def _ready(
+        self, variant: AnyVariant, game: int, side: SideLetter, seed: int | None, book: bool
+    ) -> Engine:
         if self._engine is not None and self._engine.failure is not None:
             await self._drop()
         if self._engine is None:
@@ -259,7 +265,7 @@ class Opponent:
             # Before any option: after each ours is ready to play, and would compile the game it begins with.
             await choose(engine, variant)
         if self._set_up_as != self.spec:
-            await self._set_up(engine, seed)
+            await self._set_up(engine, seed, book)
         if other and not self.spec.own:
             await choose(engine, variant)
         if self._prepared != (variant, game):
@@ -269,9 +275,11 @@ class Opponent:
             self._prepared = (variant, game)
         return engine
 
-    async def _set_up(self, engine: Engine, seed: int | None) -> None:
+    async def _set_up(self, engine: Engine, seed: int | None, book: bool) -> None:
         if self.spec.own:
             await engine.set_option("Player", self.spec.player)
+            if book:
+                await engine.set_option("OwnBook", self.spec.level is not None)
         for name, value in self.spec.options.items():
             await engine.set_option(name, value)
         announced = engine.options.get("seed")
@@ -305,7 +313,7 @@ class Opponent:
     ) -> Answer | None:
         if not wanted():
             return None
-        engine = await self._ready(asked.variant, asked.game, asked.side, asked.seed)
+        engine = await self._ready(asked.variant, asked.game, asked.side, asked.seed, asked.book)
         await self._set("MultiPV", asked.lines)
         await self._set("UCI_ShowWDL", True)
         if self.spec.own:

@@ -42,6 +42,7 @@ class Players:
         on_compiling: Callable[[Progress], None],
     ) -> None:
         self.seed: int | None = None
+        self.book = False
         self.rival = Spec(player="default", level=DEFAULT_LEVEL)
         self._events = events
         self._traffic = traffic
@@ -106,7 +107,7 @@ class Players:
 
         async def prepare(side: SideLetter, opponent: Opponent) -> None:
             try:
-                await opponent.prepare(variant, game, side, self.seed)
+                await opponent.prepare(variant, game, side, self.seed, self.book)
             except (EngineError, ValueError, OSError):
                 await opponent.rest()
             self._events.changed()

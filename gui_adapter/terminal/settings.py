@@ -143,7 +143,7 @@ KEYS: Final[Mapping[str, Key]] = {
         _one_of("a", "d", "both", "none"),
         ("a", "d", "both", "none"),
     ),
-    "level": Key("strength of the engine, 10 is full", _whole(1, 10), tuple(map(str, range(1, 11)))),
+    "level": Key("strength of the engine, 10 is full", _whole(0, 10), tuple(map(str, range(11)))),
     "clock": Key("off, or minutes and seconds per move", _clock, ("off", "5+3", "15+10")),
     "theme": Key("colours", _one_of("dark", "light", "contrast"), ("dark", "light", "contrast")),
     "glyphs": Key(

@@ -35,7 +35,7 @@ def offer() -> dict[str, Any]:
             }
             for player in known
         ],
-        "levels": [None if (weak := weakness(level)) is None else weak.nodes for level in range(1, 11)],
+        "levels": [None if (weak := weakness(level)) is None else weak.nodes for level in range(11)],
     }
 
 

@@ -18,7 +18,7 @@ from ..commands import TABLE
 FORBIDDEN_COMMANDS = frozenset({"quit", "debug"})
 HEAVY_COMMANDS = frozenset({"bench", "perft", "genfens"})
 """They cannot be stopped; `allow_heavy` opens them."""
-FORBIDDEN_OPTIONS = frozenset({"DebugLogFile", "TablePath", "VariantPath"})
+FORBIDDEN_OPTIONS = frozenset({"BookFile", "DebugLogFile", "TablePath", "VariantPath"})
 NAME_OPTIONS = frozenset({"Evaluator", "Player"})
 """Their values could be paths: only plain names pass."""
 _NAME_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")

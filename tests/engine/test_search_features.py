@@ -349,6 +349,22 @@ def test_a_level_plays_differently_by_seed_and_the_same_by_the_same() -> None:
     assert infos[-1].nodes <= wanted.nodes
 
 
+def test_the_level_for_beginners_plays_most_moves_without_a_look_at_the_board() -> None:
+    place = start("brandubh")
+    legal = set(place.legal_moves())
+    seeds = range(160)
+    played = {think(place, Limits(depth=20), skill=0, seed=seed)[0].move for seed in seeds}
+    assert played <= legal
+    assert len(played) > 0.8 * len(legal), "any move may be played"
+    assert len(
+        {think(place, Limits(depth=20), skill=7, seed=seed)[0].move for seed in range(40)}
+    ) < 0.4 * len(legal)
+    assert (
+        think(place, Limits(infinite=True, nodes=2000), skill=0)[0]
+        == think(place, Limits(infinite=True, nodes=2000))[0]
+    )
+
+
 def test_an_analysis_is_as_strong_as_can_be() -> None:
     place = start("brandubh")
     assert (

@@ -54,6 +54,7 @@ def test_allowed(line: str | bytes) -> None:
         "setoption name debuglogfile",
         "setoption name VariantPath value /tmp",
         "setoption name TablePath value /tmp",
+        "setoption name BookFile value /tmp/x",
         "setoption name Player value ../x.toml",
         "setoption name Evaluator value /etc/passwd",
         "joho setoption  name EVALUATOR value a.b",

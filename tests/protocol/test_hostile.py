@@ -299,6 +299,8 @@ LINES = [
     ("setoption name VariantPath value /dev/null/x", "expected"),
     ("setoption name TablePath value /dev/null/x", "setoption TablePath"),
     ("setoption name TablePath value /dev/zero", "/dev/zero"),
+    ("setoption name BookFile value /dev/zero", "setoption BookFile"),
+    ("setoption name OwnBook value maybe", "expected true or false"),
 ]  # fmt: skip
 
 

@@ -54,14 +54,15 @@ def test_unique_beginnings() -> None:
 
 
 def test_the_levels_are_those_of_the_engine() -> None:
-    assert sorted(opponents.LEVELS) == list(range(1, 11))
+    assert sorted(opponents.LEVELS) == list(range(11))
     for number in opponents.LEVELS:
         spec = opponents.at_level(str(number))
         assert (spec.own, spec.level, spec.limits) == (True, number, Limits(movetime=opponents.THINKING_MS))
     option = options.find(opponents.OPTION)
     assert option is not None
-    assert (option.low, option.high, option.default) == (1, 10, "10")
-    assert opponents.level_lines()[0].startswith("    1  searches 10 positions a move, often")
+    assert (option.low, option.high, option.default) == (0, 10, "10")
+    assert opponents.level_lines()[0] == "    0  for beginners: plays most of its moves at random"
+    assert opponents.level_lines()[1].startswith("    1  searches 10 positions a move, often")
     assert opponents.level_lines()[-1] == "   10  the whole engine, 5 seconds a move"
 
 
@@ -145,8 +146,8 @@ def test_opponents_by_name() -> None:
     assert opponents.by_command("sh 'b c'", variant).command == ("sh", "b c")
     with pytest.raises(ValueError, match="no such program"):
         opponents.by_command("nosuch-program 'b c'", variant)
-    for text in ("0", "11", "x", "", "1e1"):
-        with pytest.raises(ValueError, match="from 1 to 10"):
+    for text in ("-1", "11", "x", "", "1e1"):
+        with pytest.raises(ValueError, match="from 0 to 10"):
             opponents.at_level(text)
     with pytest.raises(ValueError, match="plays tafl only"):
         opponents.by_name("simple", variant)

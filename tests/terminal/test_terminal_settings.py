@@ -114,7 +114,7 @@ def test_a_folder_in_its_place_is_said(tmp_path: Path) -> None:
     [
         ("zoom", "4", "zoom '4': expected a whole number from 1 to 3"),
         ("zoom", "²", "zoom '²': expected a whole number from 1 to 3"),
-        ("level", "0", "level '0': expected a whole number from 1 to 10"),
+        ("level", "11", "level '11': expected a whole number from 0 to 10"),
         ("side", "white", "side 'white': expected one of a, d, both, none"),
         ("clock", "5", "clock '5': expected off, or minutes and seconds per move such as 5+3"),
         ("clock", "0+0", "clock '0+0': expected off, or minutes and seconds per move such as 5+3"),

@@ -30,7 +30,7 @@ HELPS = (
     "bench speed", "convert", "evaluator match", "evaluator verify", "evolve es", "evolve cma", "evolve rank",
     "evolve curves", "evolve resume", "experiments", "arena rate", "ladder show",
     "ladder place", "ladder run", "ladder report", "ladder publish", "ladder games",
-    "completion", "engines", "engines add", "engines check",
+    "book build", "book show", "completion", "engines", "engines add", "engines check",
     "perft", "play", "players", "puzzle", "puzzle make", "rules",
     "solve", "solve agreement", "solve layouts", "solve puzzles",
     "solve prove", "solve query", "solve show", "solve verify",
@@ -166,7 +166,19 @@ def helps() -> dict[str, str]:
     return helps_at(80)
 
 
-OVERVIEWS = ("", "bench", "evaluator", "evolve", "ladder", "mqtt", "tactics", "tune", "variants", "warmup")
+OVERVIEWS = (
+    "",
+    "bench",
+    "book",
+    "evaluator",
+    "evolve",
+    "ladder",
+    "mqtt",
+    "tactics",
+    "tune",
+    "variants",
+    "warmup",
+)
 
 
 def helps_at(columns: int) -> dict[str, str]:

@@ -187,7 +187,7 @@ def test_a_fault_in_a_record_is_named_by_its_line() -> None:
 def test_pages_are_offered_every_variant_with_its_rules_and_players() -> None:
     offer = catalogue.offer()
     known = {variant["name"]: variant for variant in offer["variants"]}
-    assert len(offer["levels"]) == 10
+    assert len(offer["levels"]) == 11
     assert known["brandubh"]["rules"]
     assert "simple" in known["brandubh"]["players"]
     assert "simple" not in known["hex:11"]["players"]

@@ -14,7 +14,7 @@ function option(value, text) {
 /** Who can play a side: people, levels, players that know the variant. */
 function fill(select, variant, offer, chosen) {
   const levels = offer.levels.map((nodes, at) =>
-    option(`level:${at + 1}`, `Engine, level ${at + 1}${at === 0 ? " (easiest)" : nodes === null ? " (full strength)" : ""}`),
+    option(`level:${at}`, `Engine, level ${at}${at === 0 ? " (for beginners)" : nodes === null ? " (full strength)" : ""}`),
   );
   const players = offer.players
     .filter((player) => player.name !== "default" && variant.players.includes(player.name))

@@ -89,6 +89,9 @@ export class Session {
     const [kind, name] = who.split(/:(.*)/);
     this.set("Player", kind === "player" ? name : "default");
     this.set("SkillLevel", kind === "level" ? name : "10");
+    // Levels begin with moves of the book, others in each game.
+    this.set("OwnBook", String(kind === "level"));
+    if (!("Seed" in this.options)) this.set("Seed", String(Math.floor(Math.random() * 2 ** 32)));
     this.set("MultiPV", String(lines));
   }
 
