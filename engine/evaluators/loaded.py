@@ -32,6 +32,8 @@ LOADED = np.dtype(
         ("inputs", "f8", (MOST_UNITS,)),  # scratch
         ("units", "f8", (2, MOST_UNITS)),  # scratch
         ("places", "i8", (MOST_UNITS,)),  # scratch
+        ("root_side", "i8"),  # who moves at the root of a search, plus 1; 0: nobody has said so
+        ("root_caught", "i8"),  # fill of the stack of captures there
     ],
     align=True,
 )

@@ -178,6 +178,23 @@ def random_move(state: Any) -> int:
     return KERNELS["random_move", state.dtype](state)  # type: ignore[no-any-return]
 
 
+def random_slide(state: Any) -> int:
+    """A move of the clumsy random player of "Tablut Game AI with Temporal Difference Learning", 0 if there is no legal
+    one; -1 means that it passes, which the rules do not allow."""
+    kernel = KERNELS.get(("random_slide", state.dtype), _OTHERWISE["random_slide"])
+    return kernel(state)  # type: ignore[no-any-return]
+
+
+def pass_turn(state: Any) -> None:
+    """Let the side to move pass as a ply of the game, which no rule allows."""
+    KERNELS.get(("pass_turn", state.dtype), _OTHERWISE["pass_turn"])(state)
+
+
+def take_back(state: Any) -> None:
+    """Take back the last ply, which may be a `pass_turn`."""
+    KERNELS.get(("take_back", state.dtype), _OTHERWISE["take_back"])(state)
+
+
 def evaluate(params: Any, state: Any) -> int:
     """The value in centipawns for the side to move, by the evaluator whose parameters are given."""
     return KERNELS["evaluate", params.dtype, state.dtype](params, state)  # type: ignore[no-any-return]
@@ -198,3 +215,8 @@ def value(params: Any, state: Any) -> float:
     Unlike `evaluate` it is not rounded: searches that break exact ties at random compare these.
     """
     return KERNELS["value", params.dtype, state.dtype](params, state)  # type: ignore[no-any-return]
+
+
+def gradient(params: Any, state: Any, slopes: Any) -> float:
+    """As `value`; its slopes by the evaluator's weights go into `slopes.slope`."""
+    return KERNELS["gradient", params.dtype, state.dtype, slopes.dtype](params, state, slopes)  # type: ignore[no-any-return]

@@ -30,6 +30,8 @@ class _MinimaxRun(Run):
         super().__init__(context)
         record, params = context.load(self.settings.evaluator)
         self.state, self.td, self.params = record[0], td, params[0]
+        if "root_side" in (self.params.dtype.names or ()):
+            self.params["root_side"] = self.state["side"] + 1
         self.flat = self.settings.wins == "flat"
         td["nodes"] = 0
         td["killers"] = 0

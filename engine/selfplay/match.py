@@ -11,15 +11,27 @@ import numpy as np
 from .. import games as doors
 from ..compile.jit import entry, kernel
 from ..evaluators.loaded import LOADED
+from ..games import random_slide as _otherwise  # noqa: F401  binds what a game without passes does
 from ..games.base_position import Position
 from ..games.base_variant import AnyVariant
-from ..games.interface import adjudicate, make, no_move_outcome, random_move, undo
+from ..games.interface import (
+    adjudicate,
+    make,
+    no_move_outcome,
+    pass_turn,
+    random_move,
+    random_slide,
+    take_back,
+)
 from ..search import minimax
 from ..sides import Reason
 from . import few_plies, hingston2007_incremental, one_ply
 
 MOST_PLIES = 4000
 """A longer game is a draw: without a limit in the rules two players may move to and fro forever."""
+UNIFORM, SLIDING = 1, 2
+"""Random players, in the field `random` of `PLAYER`."""
+RANDOM = {"minimax": 0, "random": UNIFORM, "random-coded": SLIDING}
 PLY_CAP = Reason.PLY_CAP.code | 3 << 8
 BLOCK = 256
 FNV_OFFSET, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
@@ -48,12 +60,13 @@ PLAYER = np.dtype(
 class Contestant:
     """A player.
 
-    `random`: a uniformly random legal move. `minimax`: full width to `depth` plies, values by `params` (one element
+    `random`: a uniformly random legal move. `random-coded`: the random player of `games/tafl/random_slide.py`, who may
+    pass (other games: as `random`). `minimax`: full width to `depth` plies, values by `params` (one element
     or record of `LOADED`; None: every position is worth nothing, so that only wins and losses are told apart), exact
     ties broken at random. `flat`: a won game is worth the same near or far.
     """
 
-    algorithm: Literal["random", "minimax"]
+    algorithm: Literal["random", "random-coded", "minimax"]
     depth: int = 1
     params: Any = None
     flat: bool = False
@@ -61,9 +74,9 @@ class Contestant:
 
 @kernel
 def choose(s, td, player, params, accumulators):
-    """The move of a player, 0 if there is none."""
+    """The move of a player, 0 if there is none, negative if it passes."""
     if player.random:
-        return random_move(s)
+        return random_move(s) if player.random == UNIFORM else random_slide(s)
     if accumulators is not None:  # noqa: SIM102 - alone, so that the compiler drops the rest where there are none
         if accumulators[player.accumulator].fits:
             if player.depth == 1:
@@ -73,7 +86,10 @@ def choose(s, td, player, params, accumulators):
                 s, td, params[player.params], accumulators[player.accumulator], player.depth
             )
     td.flat = player.flat
-    return minimax.choose(s, td, params[player.params], player.depth)
+    mind = params[player.params]
+    mind.root_side = s.side + 1
+    mind.root_caught = s.caught_top
+    return minimax.choose(s, td, mind, player.depth)
 
 
 @kernel
@@ -111,9 +127,12 @@ def play_game(s, td, players, params, accumulators, game):
         if move == 0:
             s.outcome = no_move_outcome(s)
             break
-        game.moves_hash = (game.moves_hash ^ np.uint64(move)) * FNV_PRIME
+        game.moves_hash = (game.moves_hash ^ np.uint64(max(move, 0))) * FNV_PRIME
         caught = s.caught_top
-        make(s, move)
+        if move < 0:
+            pass_turn(s)
+        else:
+            make(s, move)
         game.taken[side] += s.caught_top - caught
         if s.outcome == 0:
             s.outcome = adjudicate(s, -1)
@@ -124,7 +143,7 @@ def play_game(s, td, players, params, accumulators, game):
     game.outcome = s.outcome
     game.plies = s.ply - begun
     while s.ply > begun:
-        undo(s)
+        take_back(s)
     s.outcome = 0
 
 
@@ -147,11 +166,13 @@ class Table:
         players = np.zeros(len(contestants), PLAYER)
         records: dict[int, tuple[int, Any]] = {}
         for player, contestant in zip(players, contestants, strict=True):
-            if contestant.algorithm not in ("random", "minimax"):
-                raise ValueError(f"algorithm {contestant.algorithm!r}: expected random or minimax")
+            if contestant.algorithm not in RANDOM:
+                raise ValueError(
+                    f"algorithm {contestant.algorithm!r}: expected random, random-coded or minimax"
+                )
             if not 1 <= contestant.depth <= minimax.DEEPEST:
                 raise ValueError(f"depth {contestant.depth}: expected 1 to {minimax.DEEPEST}")
-            player["random"] = contestant.algorithm == "random"
+            player["random"] = RANDOM[contestant.algorithm]
             player["depth"] = contestant.depth
             player["flat"] = contestant.flat
             if contestant.params is not None and contestant.params.dtype.itemsize != LOADED.itemsize:
@@ -162,31 +183,31 @@ class Table:
         params = np.zeros(len(records) + 1, LOADED)
         for number, record in records.values():
             _copy(np.asarray(record).reshape(-1)[0], params[number])
-        self._players = players.view(np.recarray)
-        self._params = params.view(np.recarray)
-        self._accumulators = _follow(self._players, self._params, quick) if variant.game == "tafl" else None
+        self.players = players.view(np.recarray)
+        self.params = params.view(np.recarray)
+        self._accumulators = _follow(self.players, self.params, quick) if variant.game == "tafl" else None
         self._initial = doors.initial(variant)
-        self._record = self._initial.new_record()
-        self._state = self._record[0]
-        self._td = minimax.new_thread()[0]
+        self.record = self._initial.new_record()
+        self.state = self.record[0]
+        self.td = minimax.new_thread()[0]
 
     def play(self, games: Any, start: Position | None = None) -> None:
         """Play `games`, a one-dimensional array of dtype `GAME`, and write the results into it; a start that is an end
         already leaves them as they are. A game depends on its two contestants, its seed and the start alone, not on the
         others; plies, moves and men taken are counted from there. ValueError for contestants that do not exist.
         """
-        (start or self._initial).load(self._record)
+        (start or self._initial).load(self.record)
         named = np.concatenate([games["attackers"], games["defenders"]])
-        if named.size and not 0 <= named.min() <= named.max() < len(self._players):
+        if named.size and not 0 <= named.min() <= named.max() < len(self.players):
             raise ValueError(
-                f"contestants {named.min()} to {named.max()}: expected 0 to {len(self._players) - 1}"
+                f"contestants {named.min()} to {named.max()}: expected 0 to {len(self.players) - 1}"
             )
-        if self._state["outcome"] == 0:
+        if self.state["outcome"] == 0:
             play_games(
-                self._state,
-                self._td,
-                self._players,
-                self._params,
+                self.state,
+                self.td,
+                self.players,
+                self.params,
                 self._accumulators,
                 games.view(np.recarray),
             )

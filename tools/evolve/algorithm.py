@@ -122,6 +122,7 @@ class Purpose(IntEnum):
     RANK = 20
     FINAL = 21
     CONFIRM = 22
+    LESSON = 30
     LEARN = 40
     OLDER = 41
     GATE = 42

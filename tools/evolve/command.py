@@ -43,6 +43,16 @@ EXAMPLES = {
         "zero --variant hexapawn:4x4 --iterations 20 --set augment=yes --seeds 10 --jobs 2",
         "zero --variant hex:5 --simulations 32 --games 64 --window 8 --batch 64 --epochs 4 --noise 0.25",
     ),
+    options.TD: (
+        "td --variant tablut-herr-7 --side defenders --opponent random-coded --seed 1 --out white",
+        "td --variant brandubh --network linear --opponent self --lambda 0.7 --generations 20",
+        "td --variant hexapawn:4x4 --network mlp:20 --seeds 5 --jobs 2",
+    ),
+    options.TDLEAF: ("tdleaf --variant brandubh --depth 3 --generations 20 --out leaf",),
+    options.TREESTRAP: (
+        "treestrap --variant brandubh --generations 20 --out strap --save-player mine",
+        "treestrap --variant tablut-linnaeus --network mlp:16 --depth 2 --seeds 5",
+    ),
     "rank": ("rank first", "rank first --pairs 100 --depth 2"),
     "curves": ("curves first",),
     "resume": ("resume first", "resume first --generations 600 --jobs 2 --save-player mine"),
@@ -72,8 +82,8 @@ def main(argv: list[str]) -> int:
 
 def _overview() -> str:
     lines = ["usage: hnefi evolve COMMAND [...]   (hnefi evolve COMMAND --help for details)", ""]
-    lines += [f"  {name:<6}  {sentence}" for name, sentence in options.ALGORITHMS.items()]
-    lines += [f"  {name:<6}  {sentence}" for name, sentence in OTHERS.items()] + ["", "examples:"]
+    lines += [f"  {name:<9}  {sentence}" for name, sentence in options.ALGORITHMS.items()]
+    lines += [f"  {name:<9}  {sentence}" for name, sentence in OTHERS.items()] + ["", "examples:"]
     lines += [f"  hnefi evolve {example}" for examples in EXAMPLES.values() for example in examples]
     return filled("\n".join(lines))
 

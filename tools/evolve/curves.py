@@ -1,4 +1,5 @@
-"""How runs went, generation by generation, as a picture: fitness, and what became of the matches."""
+"""How runs went, generation by generation, as a picture: of an evolution fitness and what became of the matches, of
+temporal differences errors and what became of the games."""
 
 from __future__ import annotations
 
@@ -59,6 +60,8 @@ def _title(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     )
     if first["algorithm"] == options.ZERO:
         size = f"{first['games']} games an iteration, {first['simulations']} simulations"
+    elif first["algorithm"] in options.GRADIENTS:
+        size = f"{first['generation_games']} games a generation against {first['opponent']}"
     else:
         size = f"{first['mu']}+{first['lambda']}" if "mu" in first else f"{first['lambda']} candidates"
     variant = first["variant"]
@@ -95,7 +98,7 @@ def draw(title: Sequence[str], logs: Sequence[Sequence[Mapping[str, Any]]]) -> t
 
 
 def _fields(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
-    """What is drawn of an evolution, or of iterations of AlphaZero."""
+    """What is drawn of an evolution, of iterations of AlphaZero, or of lessons."""
     if "loss_policy" in logs[0][0]:
         losses = [
             {
@@ -110,6 +113,14 @@ def _fields(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
         return [
             ("loss", [*ticks, *([] if ticks[-1][0] >= highest else [(highest, "")])], losses),
             ("share of the games, per cent", SHARES, [_gates(log) for log in logs]),
+        ]
+    if "error" in logs[0][0]:
+        errors = [{"mean squared error": [entry["error"] for entry in log]} for log in logs]
+        highest = max(max(run["mean squared error"]) for run in errors)
+        ticks = [(value, f"{value:g}") for value in steps(0, highest or 1, 5)]
+        return [
+            ("mean squared error", [*ticks, *([] if ticks[-1][0] >= highest else [(highest, "")])], errors),
+            ("share of the games, per cent", SHARES, [_results(log) for log in logs]),
         ]
     fitness = [{name: [entry[name] for entry in log] for name in ("best", "median")} for log in logs]
     return [
@@ -131,6 +142,23 @@ def _gates(log: Sequence[Mapping[str, Any]]) -> Values:
         100 * entry["winners"][0] / games for entry, games in zip(log, played, strict=True)
     ]
     return found
+
+
+def _results(log: Sequence[Mapping[str, Any]]) -> Values:
+    """Per cent of the games: won by the learner, or by each side where it plays itself; drawn."""
+    if any(sum(entry["results"]) for entry in log):
+        found = {"won": [_percent(entry["results"][0], sum(entry["results"])) for entry in log]}
+    else:
+        sides = (("attackers won", 0), ("defenders won", 1))
+        found = {
+            name: [_percent(entry["winners"][side], entry["games"]) for entry in log] for name, side in sides
+        }
+    found["drawn"] = [_percent(entry["winners"][2], entry["games"]) for entry in log]
+    return found
+
+
+def _percent(some: int, all_: int) -> float:
+    return 100 * some / max(1, all_)
 
 
 def _look(name: str, number: int) -> Curve:

@@ -347,7 +347,7 @@ def save_champion(
         "generation": champion.generation,
         "born": champion.born,
         "fitness": champion.fitness,
-        "opponents": [purpose.name.lower() for purpose in plan.fixed],
+        "opponents": plan.opponents,
         "genome": champion.digest,
         "parents": champion.parents,
         "results": dict(results or {}),

@@ -10,12 +10,19 @@ from typing import Any
 from hnefi.engine.wording import nearest, shorten
 
 ES, CMA, ZERO = "es", "cma", "zero"
+TD, TDLEAF, TREESTRAP = "td", "tdleaf", "treestrap"
 BOTH = (ES, CMA)
+"""Algorithms that compare individuals."""
+GRADIENTS = (TD, TDLEAF, TREESTRAP)
+"""Those that move the weights of one player while it plays."""
 DEEPEST = 8
 ALGORITHMS = {
     ES: "the (mu + lambda) evolution strategy of P. Hingston, 2007",
     CMA: "sep-CMA-ES by the package cma (pip install 'hnefi[cma]')",
     ZERO: "AlphaZero: a network learns value and moves from games against itself",
+    TD: "temporal differences on the positions a player leaves, as in Herr's Tablut",
+    TDLEAF: "TDLeaf: temporal differences on the positions its searches lead to",
+    TREESTRAP: "TreeStrap: every position of a search tree learns what the search found there",
 }
 
 
@@ -70,7 +77,11 @@ class Option:
 
 
 ONLY_ES = (ES,)
+ONLY_TD = (TD,)
+CHAINED = (TD, TDLEAF)
+SEARCHING = (TDLEAF, TREESTRAP)
 YES = ("yes", "no")
+MET = ("random", "random-coded", "minimax", "simple", "self", "mix")
 TABLE: tuple[Option, ...] = (
     Option("network", "hingston2007", "the architecture with its sizes, as hingston2007:hidden=20", str),
     Option("symmetric", "none", "share weights over the board's symmetries", str, words=("none", "tied")),
@@ -138,6 +149,63 @@ TABLE: tuple[Option, ...] = (
     Option("ply_limit", None, "a game's plies (the variant's own limit; 200 where it has none)", least=1,
            algorithms=(ZERO,)),
     Option("archive_every", 1, "keep the network of every N-th iteration", least=1, algorithms=(ZERO,)),
+    Option(
+        "network", "mlp:50", "the architecture with its sizes, as mlp:50 or linear-threats", str, algorithms=ONLY_TD
+    ),
+    Option(
+        "network", "linear-threats", "the architecture with its sizes, as mlp:32 or linear", str,
+        algorithms=SEARCHING,
+    ),
+    Option("generations", 10, "how many", least=1, algorithms=GRADIENTS),
+    Option("generation_games", 100, "games of a generation", least=1, algorithms=GRADIENTS),
+    Option("depth", 1, "plies that the learner looks ahead", least=1, most=DEEPEST, algorithms=ONLY_TD),
+    Option("depth", 2, "plies that the learner looks ahead", least=1, most=DEEPEST, algorithms=SEARCHING),
+    Option(
+        "side", "both", "what the learner plays", str, words=("attackers", "defenders", "both"), algorithms=GRADIENTS
+    ),
+    Option("opponent", "random", "whom the learner meets", str, words=MET, algorithms=ONLY_TD),
+    Option("opponent", "self", "whom the learner meets", str, words=MET, algorithms=SEARCHING),
+    Option(
+        "opponent_depth", 1, "plies that minimax and simple look ahead", least=1, most=DEEPEST, algorithms=GRADIENTS
+    ),
+    Option("lambda", 0.0, "decay of eligibility traces", float, most=1, algorithms=ONLY_TD),
+    Option("lambda", 0.7, "decay of eligibility traces", float, most=1, algorithms=(TDLEAF,)),
+    Option(
+        "chain", "afterstates", "what a position is moved towards: the learner's next one, that of the next ply, or "
+        "(literal) the one after the answer, which is never moved itself",
+        str, words=("afterstates", "plies", "literal"), algorithms=ONLY_TD,
+    ),
+    Option(
+        "recipe", "text", "coded: as the program of 2014, towards whatever it scored last, without results", str,
+        words=("text", "coded"), algorithms=ONLY_TD,
+    ),
+    Option("alpha", 0.1, "first learning rate", float, 1e-12, 1e6, algorithms=ONLY_TD),
+    Option("alpha_end", 0.01, "last learning rate", float, 1e-12, 1e6, algorithms=ONLY_TD),
+    Option("alpha", 0.02, "first learning rate", float, 1e-12, 1e6, algorithms=SEARCHING),
+    Option("alpha_end", 0.002, "last learning rate", float, 1e-12, 1e6, algorithms=SEARCHING),
+    Option("alpha_games", 1000, "games until the last rate is reached", least=1, algorithms=GRADIENTS),
+    Option("optimizer", "sgd", "plain steps, or Adam's", str, words=("sgd", "adam"), algorithms=ONLY_TD),
+    Option("optimizer", "adam", "plain steps, or Adam's", str, words=("sgd", "adam"), algorithms=SEARCHING),
+    Option("loss", "squared", "what an error costs", str, words=("squared", "entropy"), algorithms=ONLY_TD),
+    Option("loss", "entropy", "what an error costs", str, words=("squared", "entropy"), algorithms=SEARCHING),
+    Option("epsilon", 0.1, "share of the learner's moves that are random", float, most=1, algorithms=ONLY_TD),
+    Option("epsilon", 0.0, "share of the learner's moves that are random", float, most=1, algorithms=SEARCHING),
+    Option("random_plies", 0, "a game begins with at most so many random plies", most=1000, algorithms=ONLY_TD),
+    Option("random_plies", 8, "a game begins with at most so many random plies", most=1000, algorithms=SEARCHING),
+    Option(
+        "draw_value", None, "what a draw is worth to the learner (0 if it plays one side of two players, else 0.5)",
+        float, most=1, algorithms=GRADIENTS,
+    ),
+    Option("start", "", "an evaluator file, or default: the first weights", str, algorithms=GRADIENTS),
+    Option(
+        "init", None, "else first weights are uniform between this and its negative (0.7; linear networks: 0)", float,
+        most=1e6, algorithms=GRADIENTS,
+    ),
+    Option(
+        "ply_limit", None, "a game's plies (the variant's own limit; 200 where it has none)", least=1,
+        algorithms=GRADIENTS,
+    ),
+    Option("archive_every", 1, "keep the weights of every N-th generation", least=1, algorithms=GRADIENTS),
 )  # fmt: skip
 
 
@@ -181,6 +249,8 @@ def complete(algorithm: str, said: Mapping[str, Any], size: int, limit: Callable
         "ply_limit": limit,
         "init_scale": lambda: 1 / size,
         "sigma0": lambda: 1 / math.sqrt(size),
+        "draw_value": lambda: 0.5 if values["side"] == "both" or values["opponent"] == "self" else 0.0,
+        "init": lambda: 0.0 if values["network"].startswith("linear") else 0.7,
     }
     for name, make in found.items():
         if name in values and values[name] is None:

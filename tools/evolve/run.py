@@ -59,12 +59,23 @@ class Plan:
         opponent = self.values["opponent"]
         return tuple(purpose for name, purpose in both.items() if opponent in (name, "both"))
 
+    @property
+    def opponents(self) -> list[str]:
+        """Whom the players meet besides each other."""
+        if self.algorithm in options.GRADIENTS:
+            return [str(self.values["opponent"])]
+        return [purpose.name.lower() for purpose in self.fixed]
+
     def build(self) -> Learner:
         """Who learns; OptionError if its package is missing."""
         if self.algorithm == options.ZERO:
             from .zero import Zero
 
             return Zero(self)
+        if self.algorithm in options.GRADIENTS:
+            from .lessons import Lessons
+
+            return Lessons(self)
         from .tournament import Tournament
 
         if self.algorithm == options.ES:
@@ -98,8 +109,10 @@ def plan(algorithm: str, variant: AnyVariant, seed: int, said: Mapping[str, Any]
         raise OptionError(f"network: {name!r}: expected one with weights")
     code = encoding.encoding(network, variant, said.get("symmetric", "none"))
     values = options.complete(algorithm, said, code.size, partial(_own_limit, variant))
-    if variant.game != "tafl" and values.get("opponent", "random") != "random":
-        raise OptionError(f"opponent: {values['opponent']!r} with {variant.name}: expected 'random'")
+    known = ("random", "self") if algorithm in options.GRADIENTS else ("random",)
+    if variant.game != "tafl" and values.get("opponent", "random") not in known:
+        expected = " or ".join(map(repr, known))
+        raise OptionError(f"opponent: {values['opponent']!r} with {variant.name}: expected {expected}")
     values["network"] = network.text
     start = 0.0
     if values["start"]:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ...compile.jit import entry, inline
+from ...compile.jit import entry, inline, kernel
 
 NUMBER = 2
 SOURCE = 'P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl", 2007'
@@ -170,3 +170,73 @@ def value(p, s):
     p.inputs[f + 1] = s.taken[1]
     p.inputs[f + 2] = 1.0 if s.side == 0 else 0.0
     return conclude(p, f + 3, at)
+
+
+@kernel
+def window_slopes(s, g, n, row, column, rows, columns, at, error):
+    """The slopes by the weights of a window, which begin at `at`; `error` is that by its sum."""
+    for r in range(row, row + rows):
+        base = (n - r) * 21 + 1
+        for c in range(column, column + columns):
+            g.slope[at] = error * code(s, base + c)
+            at += 1
+
+
+@kernel
+def look_slopes(p, s, g):
+    """The slopes by the weights of all windows, from those by their features in `g.errors[0]`."""
+    n = p["shape"][0]
+    strips = n - 2
+    f = 0
+    at = 0
+    for kind in range(3):
+        windows = strips * strips if kind == 2 else strips
+        size = 9 if kind == 2 else 3 * n
+        bias = at + windows * size
+        for i in range(windows):
+            feature = p.inputs[f]
+            error = g.errors[0, f] * feature * (1.0 - feature)
+            if kind == 0:
+                window_slopes(s, g, n, 0, i, n, 3, at, error)
+            elif kind == 1:
+                window_slopes(s, g, n, i, 0, 3, n, at, error)
+            else:
+                window_slopes(s, g, n, i // strips, i % strips, 3, 3, at, error)
+            g.slope[bias + i] = error
+            at += size
+            f += 1
+        at = bias + windows
+
+
+@kernel
+def conclude_slopes(p, g, f, at):
+    """The slopes by the weights behind the features, and by the features into `g.errors[0]`; `f` inputs are in
+    `p.inputs`, the weights of the hidden units begin at `at`."""
+    hidden = p["shape"][1]
+    bias = at + hidden * f
+    out = bias + hidden
+    for i in range(f):
+        g.errors[0, i] = 0.0
+    g.slope[out + hidden] = 1.0
+    for h in range(hidden):
+        sum_ = p.weights[bias + h]
+        for i in range(f):
+            sum_ += p.weights[at + i] * p.inputs[i]
+        unit = sigmoid(sum_)
+        error = p.weights[out + h] * unit * (1.0 - unit)
+        g.slope[out + h] = unit
+        g.slope[bias + h] = error
+        for i in range(f):
+            g.slope[at + i] = error * p.inputs[i]
+            g.errors[0, i] += error * p.weights[at + i]
+        at += f
+
+
+@kernel
+def slopes(p, s, g):
+    """The slopes of the value by all weights into `g.slope`, right after `value`."""
+    n = p["shape"][0]
+    strips = n - 2
+    f = 2 * strips + strips * strips
+    conclude_slopes(p, g, f + 3, 2 * (3 * n * strips + strips) + strips * strips * 10)
+    look_slopes(p, s, g)

@@ -9,9 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...compile.jit import entry
+from ...compile.jit import entry, kernel
 from . import hingston2007
-from .hingston2007 import GAMES, OPTIONS, SCALE, SOURCE, conclude, layout, look, sigmoid, window  # noqa: F401
+from .hingston2007 import (  # noqa: F401
+    GAMES,
+    OPTIONS,
+    SCALE,
+    SOURCE,
+    conclude,
+    conclude_slopes,
+    layout,
+    look,
+    look_slopes,
+    sigmoid,
+    window,
+    window_slopes,
+)
 
 NUMBER = 12
 WHOLE = 3
@@ -62,3 +75,21 @@ def value(p, s):
     p.inputs[f + 1] = s.taken[1] + p.weights[bias + 1]
     p.inputs[f + 2] = (1.0 if s.side == 0 else 0.0) + p.weights[bias + 2]
     return conclude(p, f + 3, bias + 3)
+
+
+@kernel
+def slopes(p, s, g):
+    """The slopes of the value by all weights into `g.slope`, right after `value`."""
+    n = p["shape"][0]
+    strips = n - 2
+    f = 2 * strips + strips * strips
+    at = 2 * (3 * n * strips + strips) + strips * strips * 10
+    bias = at + WHOLE * n * n
+    conclude_slopes(p, g, f + WHOLE + 3, bias + WHOLE + 3)
+    for i in range(WHOLE):
+        feature = p.inputs[f + i]
+        error = g.errors[0, f + i] * feature * (1.0 - feature)
+        window_slopes(s, g, n, 0, 0, n, n, at + i * n * n, error)
+        g.slope[bias + i] = error
+        g.slope[bias + WHOLE + i] = g.errors[0, f + WHOLE + i]
+    look_slopes(p, s, g)

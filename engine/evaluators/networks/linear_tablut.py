@@ -1,7 +1,7 @@
-"""Seven features of each side, weighed for each side apart (kernel).
+"""Seven features of each side, weighed for each side apart (kernels).
 
-Source: "Tablut Game AI with Temporal Difference Learning", its evaluation function by the text. d is the Manhattan
-distance, men are pieces but the king:
+Source: "Tablut Game AI with Temporal Difference Learning". d is the Manhattan distance, men are pieces but the king.
+The reading `text` is what is printed:
 
     king       the sum of 1/d to the king over the side's men
     opponent   the sum of 1/d to the nearest enemy over its men
@@ -11,8 +11,21 @@ distance, men are pieces but the king:
     escape     1 if the king sees a corner in a clear line; 0 for the attackers
     freedom    its moves, as a share of the squares
 
-The value is the attackers' sum less the defenders'. A player of that paper maximises its own sum alone: for it the
-other side's weights are zero. "Since the root" is since the state was set up, or `caught_top` was set to 0.
+The reading `coded` is what the author's program computes:
+
+    opponent   1 over the sum of d to all enemies, summed over its men; those taken since the root
+               count where they stood
+    number     its pieces
+    capture    of the defenders, the pieces with an enemy beside them and one of their own behind him; else 0
+    escape     0
+    freedom    of the attackers, moves over squares rounded down; else 0
+
+There enemies stand where they stood at the root. That is the same as here one ply ahead, and further ahead the
+program's search means nothing.
+
+The value is the attackers' sum less the defenders'. A player of that paper maximises its own sum alone: with `own` the
+other side counts for nothing. Where no search says which position is its root, the value is the difference, and
+"since the root" is since the state was set up.
 """
 
 from __future__ import annotations
@@ -21,7 +34,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...compile.jit import inline, kernel
-from ...games.tafl.codes import KING
+from ...games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE, KING
 from ...games.tafl.movegen import DIRECTIONS, piece_moves
 from ...games.tafl.state import SCRATCH_PIECE
 
@@ -30,7 +43,13 @@ SOURCE = '"Tablut Game AI with Temporal Difference Learning": the evaluation fun
 GAMES = ("tafl",)
 SCALE = 100.0
 OUTPUT = "value"
-OPTIONS: Mapping[str, int] = {}
+OPTIONS: Mapping[str, int] = {"reading": 0, "sides": 0}
+WORDS: Mapping[str, tuple[str, int]] = {
+    "text": ("reading", 0),
+    "coded": ("reading", 1),
+    "both": ("sides", 0),
+    "own": ("sides", 1),
+}
 
 FEATURES = ("king", "opponent", "corner", "number", "capture", "escape", "freedom")
 TUNED = {"attackers": (5, 2, 1, 1, 3, 1, 1), "defenders": (5, 1, 8, 3, 1, 5, 2)}
@@ -42,19 +61,19 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
-    return (variant.attackers, variant.defenders + 1)
+    return (variant.attackers, variant.defenders + 1, options["reading"], options["sides"])
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
     """The position counts as the root: nothing has been captured since."""
     total = 0.0
     for side, (name, sign) in enumerate((("attackers", 1), ("defenders", -1))):
-        seen = _naive_features(variant, position, side)
+        seen = _naive_features(variant, position, side, coded=bool(options["reading"]))
         total += sign * sum(float(w) * x for w, x in zip(arrays[name], seen, strict=True))
     return total
 
 
-def _naive_features(variant: Any, position: Any, side: int) -> list[float]:
+def _naive_features(variant: Any, position: Any, side: int, *, coded: bool = False) -> list[float]:
     from dataclasses import replace
 
     from ...games.tafl.position import Position
@@ -84,14 +103,34 @@ def _naive_features(variant: Any, position: Any, side: int) -> list[float]:
     free = variant.with_switches(
         repetition="ignore", draw_fort="no", move_limit=0, quiet_limit=0, material_draw="none"
     )
+    moves = len(Position.from_setup(free, moved).legal_moves())
+    to_king, to_corner = sum(near(at, [king]) for at in men), sum(near(at, corners) for at in own)
+    if coded:
+
+        def flanks(at: tuple[int, int]) -> bool:
+            around = ((0, 1), (0, -1), (1, 0), (-1, 0))
+            return any(
+                (at[0] + x, at[1] + y) in enemies and (at[0] + 2 * x, at[1] + 2 * y) in own for x, y in around
+            )
+
+        apart = [sum(abs(at[0] - x) + abs(at[1] - y) for x, y in enemies) for at in men]
+        return [
+            to_king,
+            sum(1 / far for far in apart if far),
+            to_corner,
+            float(len(own)),
+            float(sum(map(flanks, own)) if side else 0),
+            0.0,
+            float(0 if side else moves // variant.size**2),
+        ]
     return [
-        sum(near(at, [king]) for at in men),
+        to_king,
         sum(near(at, enemies) for at in men) if enemies else 0.0,
-        sum(near(at, corners) for at in own),
-        len(own) / layout(variant, {})[side],
+        to_corner,
+        len(own) / (variant.attackers, variant.defenders + 1)[side],
         0.0,
         float(side == 1 and any(clear(king, corner) for corner in corners)),
-        len(Position.from_setup(free, moved).legal_moves()) / variant.size**2,
+        moves / variant.size**2,
     ]
 
 
@@ -126,14 +165,34 @@ def sees_corner(s, king):
     return False
 
 
+@inline
+def flanks(s, sq, side):
+    """Whether an enemy stands beside a piece of `side`, and one of its own behind him."""
+    for d in DIRECTIONS:
+        enemy = int(s.board[sq + d]) & 15
+        if enemy and enemy >> 3 != side:
+            friend = int(s.board[sq + 2 * d]) & 15
+            if friend and friend >> 3 == side:
+                return True
+    return False
+
+
+@inline
+def taken_since(p, s, i, side):
+    """Whether entry `i` of the stack of captures is a man that `side` has taken since the root."""
+    return i >= p.root_caught and (int(s.caught[i]) >> CAPTURED_PIECE & 15) >> 3 != side
+
+
 @kernel
 def side_features(p, s, side, at):
     """Write a side's features into `p.inputs` from `at` on."""
     king = int(s.king)
     last = s.width - 1
+    coded = p["shape"][2] == 1
     to_king = 0.0
     to_enemy = 0.0
     to_corner = 0.0
+    flanking = 0
     moves = 0
     for i in range(s.count[side]):
         sq = int(s.pieces[side, i])
@@ -141,35 +200,63 @@ def side_features(p, s, side, at):
             if king:
                 to_king += 1.0 / distance(sq, king)
             nearest = 64
+            apart = 0
             for j in range(s.count[1 - side]):
-                nearest = min(nearest, distance(sq, int(s.pieces[1 - side, j])))
-            if nearest < 64:
+                d = distance(sq, int(s.pieces[1 - side, j]))
+                nearest = min(nearest, d)
+                apart += d
+            if coded:
+                for j in range(s.caught_top):
+                    if taken_since(p, s, j, side):
+                        apart += distance(sq, int(s.caught[j]) & CAPTURED_SQUARE)
+                if apart:
+                    to_enemy += 1.0 / apart
+            elif nearest < 64:
                 to_enemy += 1.0 / nearest
         file = sq % 21 - 1
         rank = sq // 21 - 1
         to_corner += 1.0 / max(1, min(file, last - file) + min(rank, last - rank))
         moves += piece_moves(s, sq, SCRATCH_PIECE) - SCRATCH_PIECE
+        if coded and flanks(s, sq, side):
+            flanking += 1
     captured = 0.0
     for i in range(s.caught_top):
-        if (int(s.caught[i]) >> 12) & 1 != side:
+        if taken_since(p, s, i, side):
             captured = 1.0
     p.inputs[at] = to_king
     p.inputs[at + 1] = to_enemy
     p.inputs[at + 2] = to_corner
-    p.inputs[at + 3] = s.count[side] / p["shape"][side]
-    p.inputs[at + 4] = captured
-    p.inputs[at + 5] = 1.0 if side == 1 and king and sees_corner(s, king) else 0.0
-    p.inputs[at + 6] = moves / (s.width * s.width)
+    if coded:
+        p.inputs[at + 3] = s.count[side]
+        p.inputs[at + 4] = flanking if side else 0
+        p.inputs[at + 5] = 0.0
+        p.inputs[at + 6] = 0 if side else moves // (s.width * s.width)
+    else:
+        p.inputs[at + 3] = s.count[side] / p["shape"][side]
+        p.inputs[at + 4] = captured
+        p.inputs[at + 5] = 1.0 if side == 1 and king and sees_corner(s, king) else 0.0
+        p.inputs[at + 6] = moves / (s.width * s.width)
 
 
 @kernel
 def value(p, s):
     """The value for the attackers: their weighted sum less the defenders'; features stay in `p.inputs`."""
-    for side in range(2):
-        side_features(p, s, side, 7 * side)
     total = 0.0
-    for i in range(7):
-        total += p.weights[i] * p.inputs[i]
-    for i in range(7, 14):
-        total -= p.weights[i] * p.inputs[i]
+    for side in range(2):
+        at = 7 * side
+        if p["shape"][3] and p.root_side == 2 - side:
+            for i in range(at, at + 7):
+                p.inputs[i] = 0.0
+        else:
+            side_features(p, s, side, at)
+        for i in range(at, at + 7):
+            total += p.weights[i] * p.inputs[i] * (1 - 2 * side)
     return total
+
+
+@kernel
+def slopes(p, s, g):
+    """The slopes of the value by all weights into `g.slope`, right after `value`."""
+    for i in range(7):
+        g.slope[i] = p.inputs[i]
+        g.slope[7 + i] = -p.inputs[7 + i]

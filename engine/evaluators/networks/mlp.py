@@ -206,3 +206,69 @@ def hexapawn_value(p, s):
     for i in range(3):
         p.inputs[2 * cells + i] = 1 - s.side
     return forward(p, 2 * cells + 3)
+
+
+@inline
+def slope_of(kind, y):
+    """The slope of an activation, from what the unit gives."""
+    if kind == 0:
+        return y * (1.0 - y)
+    if kind == 1:
+        return 1.0 - y * y
+    if kind == 2:
+        return 1.0 if y > 0.0 else 0.0
+    if kind == 3:
+        return 1.0 if y > 0.0 else 0.01
+    if kind == 4:
+        return (1.0 - abs(y)) * (1.0 - abs(y))
+    if kind == 5:
+        return 1.0 - math.exp(-y)
+    return 0.0
+
+
+@kernel
+def slopes(p, g, f, sign):
+    """The slopes of the output by all weights, times `sign`, into `g.slope`, for the `f` numbers that `forward`
+    has just seen. The layers are computed once more: `forward` keeps two at most."""
+    kind = p["shape"][2]
+    below = f
+    at = 0
+    layers = 0
+    while layers < 3 and p["shape"][3 + layers]:
+        units = p["shape"][3 + layers]
+        bias = at + units * below
+        for h in range(units):
+            sum_ = p.weights[bias + h]
+            for i in range(below):
+                seen = p.inputs[i] if layers == 0 else g.units[layers - 1, i]
+                if seen != 0.0:
+                    sum_ += p.weights[at + i] * seen
+            at += below
+            g.units[layers, h] = activated(kind, sum_)
+        at = bias + units
+        below = units
+        layers += 1
+    for i in range(below):
+        g.slope[at + i] = sign * (g.units[layers - 1, i] if layers else p.inputs[i])
+        g.errors[(layers - 1) & 1, i] = sign * p.weights[at + i]
+    g.slope[at + below] = sign
+    # Back from layer to layer: `at` is where the weights of the layer above begin.
+    while layers:
+        layers -= 1
+        units = p["shape"][3 + layers]
+        below = p["shape"][2 + layers] if layers else f
+        bias = at - units
+        at = bias - units * below
+        for i in range(below):
+            g.errors[1 - (layers & 1), i] = 0.0
+        for h in range(units):
+            error = g.errors[layers & 1, h] * slope_of(kind, g.units[layers, h])
+            g.slope[bias + h] = error
+            row = at + h * below
+            if layers:
+                for i in range(below):
+                    g.slope[row + i] = error * g.units[layers - 1, i]
+                    g.errors[1 - (layers & 1), i] += error * p.weights[row + i]
+            else:
+                for i in range(below):
+                    g.slope[row + i] = error * p.inputs[i]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..interface import bind
-from . import adjudication, make, noisy, policy, random_move, setup, threats
+from . import adjudication, make, noisy, policy, random_move, random_slide, setup, threats
 from .state import TAFL
 
 bind(
@@ -24,4 +24,7 @@ bind(
     image_key=setup.image_key,
     move_index=policy.move_index,
     random_move=random_move.random_move,
+    random_slide=random_slide.random_slide,
+    pass_turn=random_slide.pass_turn,
+    take_back=random_slide.take_back,
 )

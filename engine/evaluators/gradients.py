@@ -1,0 +1,69 @@
+"""How the value of an evaluator that is data changes with each of its weights (kernels).
+
+What learns by gradients asks `gradient` for the value and its slopes. Architectures with weights have a kernel that
+writes the slopes; they may be called right after the value, from what that has left in the record.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile.jit import entry
+from ..games.hex.state import HEX
+from ..games.hexapawn.kernels import HEXAPAWN
+from ..games.interface import bind
+from ..games.tafl.state import TAFL
+from . import loaded
+from .loaded import LOADED, MOST_UNITS, MOST_WEIGHTS
+from .networks import hingston2007, hingston2007_2862, linear, linear_tablut, linear_threats, mlp
+
+GRADIENT = np.dtype(
+    [
+        ("slope", "f8", (MOST_WEIGHTS,)),  # of the value for side `a`, by each weight
+        ("units", "f8", (3, MOST_UNITS)),  # scratch
+        ("errors", "f8", (2, MOST_UNITS)),  # scratch
+    ],
+    align=True,
+)
+
+
+@entry
+def tafl_gradient(p, s, g):
+    x = loaded.tafl_value(p, s)
+    a = p.architecture
+    if a == linear.NUMBER:
+        for i in range(16):
+            g.slope[i] = p.inputs[i]
+    elif a == linear_threats.NUMBER:
+        for i in range(linear_threats.COUNT):
+            g.slope[i] = p.inputs[i]
+    elif a == linear_tablut.NUMBER:
+        linear_tablut.slopes(p, s, g)
+    elif a == mlp.NUMBER:
+        mlp.slopes(p, g, p["shape"][0] * p["shape"][1] + 3, 1.0)
+    elif a == hingston2007.NUMBER:
+        hingston2007.slopes(p, s, g)
+    elif a == hingston2007_2862.NUMBER:
+        hingston2007_2862.slopes(p, s, g)
+    return x
+
+
+@entry
+def hex_gradient(p, s, g):
+    x = loaded.hex_value(p, s)
+    if p.architecture == mlp.NUMBER:
+        mlp.slopes(p, g, p["shape"][0] * p["shape"][1], 1.0 if s.side else -1.0)
+    return x
+
+
+@entry
+def hexapawn_gradient(p, s, g):
+    x = loaded.hexapawn_value(p, s)
+    if p.architecture == mlp.NUMBER:
+        mlp.slopes(p, g, 2 * p["shape"][0] * p["shape"][1] + 3, 1.0)
+    return x
+
+
+bind(LOADED, TAFL, GRADIENT, gradient=tafl_gradient)
+bind(LOADED, HEX, GRADIENT, gradient=hex_gradient)
+bind(LOADED, HEXAPAWN, GRADIENT, gradient=hexapawn_gradient)

@@ -1,0 +1,24 @@
+"""The clumsy random player in games where it has no form of its own: it is the uniform one there (kernels)."""
+
+from __future__ import annotations
+
+from ..compile.jit import entry, kernel
+from .interface import bind_otherwise, random_move, undo
+
+
+@entry
+def random_slide_otherwise(s):
+    return random_move(s)
+
+
+@kernel
+def pass_otherwise(s):
+    """Nobody passes."""
+
+
+@kernel
+def take_back_otherwise(s):
+    undo(s)
+
+
+bind_otherwise(random_slide=random_slide_otherwise, pass_turn=pass_otherwise, take_back=take_back_otherwise)
