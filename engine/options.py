@@ -94,7 +94,7 @@ TABLE = (
         "Algorithm",
         "combo",
         "alphabeta",
-        words=("alphabeta", "mcts", "puct", "minimax", "random"),
+        words=("alphabeta", "mcts", "puct", "minimax", "random", "random-coded"),
         setting="algorithm",
     ),
     Option("Evaluator", "string", "default"),

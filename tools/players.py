@@ -128,7 +128,7 @@ def portrait(player: Player, provenance: Mapping[str, Any]) -> list[str]:
     ]
     if rating is not None:
         facts.append(("rated by", rating.source))
-    facts.append(("evaluator", player.evaluator if player.algorithm != "random" else "none"))
+    facts.append(("evaluator", "none" if player.algorithm.startswith("random") else player.evaluator))
     facts += [
         (name, value if isinstance(value, str) else json.dumps(value)) for name, value in provenance.items()
     ]
@@ -182,7 +182,7 @@ def provenance(player: Player) -> dict[str, Any]:
     """Where the player's evaluator comes from; ValueError if it is a file that cannot be read."""
     from hnefi.engine.evaluators import BY_HAND
 
-    if player.algorithm == "random" or player.evaluator in BY_HAND:
+    if player.algorithm.startswith("random") or player.evaluator in BY_HAND:
         return {}
     from hnefi.engine.evaluators import network
 

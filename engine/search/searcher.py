@@ -6,7 +6,7 @@ every node reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import evaluators
@@ -14,6 +14,9 @@ from ..games.base_position import Position
 from .control import SearchControl
 from .deepening import Algorithm, SearchContext, win_draw_loss
 from .types import Info, Limits, Score, SearchResult, Settings
+
+DRAWS = 100
+"""How often the coded random player draws before it takes any move."""
 
 
 class Searcher:
@@ -97,16 +100,45 @@ class _Random(Algorithm):
         draw = context.stream()
         move = draw.choice(moves)
         others = [other for other in moves if other != move]
-        lines = [move, *draw.sample(others, min(context.settings.multipv - 1, len(others)))]
-        for line, first in enumerate(lines, start=1):
-            context.on_info(Info(1, 1, line, Score(cp=0), len(moves), 0, 0, 0, (first,), win_draw_loss(0)))
+        _tell(context, [move, *draw.sample(others, min(context.settings.multipv - 1, len(others)))])
         return SearchResult(move)
+
+
+class _RandomCoded(Algorithm):
+    """The random player of `games/tafl/random_slide.py`. Where it would pass, it draws again; further lines are uniform
+    moves."""
+
+    def search(self, context: SearchContext) -> SearchResult:
+        from ..games import interface, random_slide  # noqa: F401  binds what other games do
+
+        record = context.position.new_record()
+        draw = context.stream()
+        move = draw.choice(context.moves)
+        for _ in range(DRAWS):
+            record[0]["random"] = draw.getrandbits(64) or 1
+            drawn = int(interface.random_slide(record[0]))
+            if drawn in context.moves:
+                move = drawn
+                break
+        others = [other for other in context.moves if other != move]
+        _tell(context, [move, *draw.sample(others, min(context.settings.multipv - 1, len(others)))])
+        return SearchResult(move)
+
+
+def _tell(context: SearchContext, lines: Sequence[int]) -> None:
+    """Say lines of one move that nobody has valued."""
+    for line, first in enumerate(lines, start=1):
+        context.on_info(
+            Info(1, 1, line, Score(cp=0), len(context.moves), 0, 0, 0, (first,), win_draw_loss(0))
+        )
 
 
 def _algorithm(name: str) -> Algorithm:
     """An algorithm that remembers nothing yet; its kernels are imported when it is first wanted."""
     if name == "random":
         return _Random()
+    if name == "random-coded":
+        return _RandomCoded()
     if name == "minimax":
         from .minimax_run import Minimax
 

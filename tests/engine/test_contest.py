@@ -162,7 +162,7 @@ def test_strangers_are_refused() -> None:
     variant = games.find("brandubh")
     for players, message in (
         ([RANDOM], "expected 0 to 0"),
-        ([RANDOM, Contestant("mcts")], "expected random or minimax"),  # type: ignore[arg-type]
+        ([RANDOM, Contestant("mcts")], "expected random, random-coded or minimax"),  # type: ignore[arg-type]
         ([RANDOM, Contestant("minimax", depth=0)], "expected 1 to"),
     ):
         made = np.zeros(1, GAME)

@@ -18,7 +18,15 @@ from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Limits, Settings
 
 VARIANTS = ("hingston-original", "brandubh", "copenhagen", "tablut-herr-7-coded", "hex:4", "hexapawn:4x3")
-SIZED = ("mlp:5", "mlp:7,4,tanh", "mlp:6,5,4,softplus", "mlp:6,leaky", "mlp:6,relu", "mlp:6,softsign")
+SIZED = (
+    "linear-tablut:coded",
+    "mlp:5",
+    "mlp:7,4,tanh",
+    "mlp:6,5,4,softplus",
+    "mlp:6,leaky",
+    "mlp:6,relu",
+    "mlp:6,softsign",
+)
 
 
 def known(net: network.Network, variant: AnyVariant) -> bool:
@@ -177,6 +185,23 @@ def test_captures_since_the_root_count_for_who_made_them() -> None:
     assert verbs.value(record, state) == -3.0
     verbs.undo(state)
     assert verbs.value(record, state) == 0.0
+
+
+def test_a_side_at_the_root_counts_for_itself_alone() -> None:
+    variant = games.find("tablut-herr-7")
+    weights = genome_of(network.parse("linear-tablut"), variant)
+    state = games.initial(variant).new_record()[0]
+    parts = []
+    for side in range(2):
+        alone = weights.copy()
+        alone[7 * (1 - side) : 7 * (2 - side)] = 0
+        parts.append(verbs.value(network.parse("linear-tablut").record(variant, alone)[0], state))
+    record = network.parse("linear-tablut:own").record(variant, weights)[0]
+    for side in range(2):
+        record["root_side"] = side + 1
+        assert verbs.value(record, state) == pytest.approx(parts[side])
+    record["root_side"] = 0
+    assert verbs.value(record, state) == pytest.approx(sum(parts))
 
 
 def test_hex_networks_do_not_care_who_is_called_a() -> None:

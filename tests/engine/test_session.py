@@ -323,7 +323,7 @@ def test_an_evaluator_is_named_by_itself_or_by_its_player(stage: Stage) -> None:
         (
             "Algorithm",
             "magic",
-            "setoption Algorithm magic: expected one of alphabeta, mcts, puct, minimax, random",
+            "setoption Algorithm magic: expected one of alphabeta, mcts, puct, minimax, random, random-coded",
         ),
         ("ClearHash", "now", "setoption ClearHash now: expected no value, this is a button"),
         ("Colour", "red", "setoption Colour: expected the name of an option"),

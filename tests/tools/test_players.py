@@ -82,7 +82,9 @@ def test_a_player_who_cannot_play_a_variant_says_so() -> None:
     assert simple.misfit(games.find("hex:4")) == "simple plays tafl only, not hex:4"
 
 
-SHIPPED = sorted(path.stem for path in players.FOLDER.glob("*.safetensors"))
+SHIPPED = sorted(
+    path.stem for path in players.FOLDER.glob("*.safetensors") if path.stem.startswith(("evolved-", "paper-"))
+)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -195,7 +197,7 @@ def test_the_list(
     assert rows[-1]["rating"] == {"elo": 1180, "error": 25.5, "source": "a cup"}
     rows = json.loads(shown(capsys, "--json", "--path", str(tmp_path), "--variant", "hex:5"))
     assert {row["name"] for row in rows} == {
-        "default", "random-blind", "random-terminal", "random-terminal-d2", "random-terminal-d3",
+        "default", "random-blind", "random-coded", "random-terminal", "random-terminal-d2", "random-terminal-d3",
         "uct-100", "uct-1k", "uct-10k",
     }  # fmt: skip
 
@@ -277,3 +279,11 @@ def test_unknown_players() -> None:
         players.load("nobody")
     with pytest.raises(players.PlayerError, match=r"nowhere\.toml: No such file"):
         players.load("/nowhere.toml")
+
+
+@pytest.mark.parametrize("name", ["tablut-minimax", "tablut-minimax-coded"])
+def test_tuned_players_have_the_weights_of_their_paper(name: str) -> None:
+    evaluator = files.load(players.FOLDER / f"{name}.safetensors", games.find("tablut-herr-7"))
+    assert evaluator.arrays["attackers"].tolist() == [5, 2, 1, 1, 3, 1, 1]
+    assert evaluator.arrays["defenders"].tolist() == [5, 1, 8, 3, 1, 5, 2]
+    assert evaluator.network.sizes == {"reading": int(name.endswith("coded")), "sides": 1}

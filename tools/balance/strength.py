@@ -38,7 +38,7 @@ set of the ladder's rungs: with the newest weights the same command would give o
 SMALL_TABLE, LARGE_TABLE, MANY = 1, 16, 10_000
 """Mebibytes of a search's table, and the nodes from which the large one is used."""
 MOST = 10**9
-DRAWN = ("minimax", "random", "mcts", "puct")
+DRAWN = ("minimax", "random", "random-coded", "mcts", "puct")
 """Algorithms that play another game from the same opening when their seed is another one."""
 
 
@@ -67,7 +67,7 @@ class Strength:
 
     def borrows(self, variant: Variant) -> str | None:
         """The variant for whose rules the weights were fitted by which this player judges others; None for its own."""
-        if self.settings.evaluator not in evaluators.BY_HAND or self.settings.algorithm == "random":
+        if self.settings.evaluator not in evaluators.BY_HAND or self.settings.algorithm.startswith("random"):
             return None
         source = tafl_weights.file_for(variant, evaluators.BY_HAND[self.settings.evaluator])
         return None if games.find(source).hash == variant.hash else source
@@ -100,7 +100,7 @@ def parse(word: str) -> Strength:
             raise BalanceError(f"{shorten(word)}: expected {name}@NODES or {name}@dPLIES, as default@1600")
         limits = replace(limits, depth=int(digits)) if deep else replace(limits, nodes=int(digits))
     if limits.depth is None and limits.nodes is None:
-        if player.algorithm != "random":
+        if not player.algorithm.startswith("random"):
             raise BalanceError(f"{shorten(word)}: expected a limit: {name}@NODES or {name}@dPLIES")
         limits = replace(limits, depth=1)
     if limits.movetime is not None:

@@ -233,7 +233,7 @@ def limited(
     nodes, depth = limits.get("nodes"), limits.get("depth")
     own = known.limits
     if nodes is None and depth is None:
-        if known.algorithm == "random":
+        if known.algorithm.startswith("random"):
             nodes = 1
         elif own.depth is not None or own.nodes is not None:
             nodes, depth = own.nodes, own.depth
