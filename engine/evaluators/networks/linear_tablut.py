@@ -34,7 +34,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...compile.jit import inline, kernel
-from ...games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE, KING
+from ...games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE, KING, WALL
 from ...games.tafl.movegen import DIRECTIONS, piece_moves
 from ...games.tafl.state import SCRATCH_PIECE
 
@@ -170,9 +170,9 @@ def flanks(s, sq, side):
     """Whether an enemy stands beside a piece of `side`, and one of its own behind him."""
     for d in DIRECTIONS:
         enemy = int(s.board[sq + d]) & 15
-        if enemy and enemy >> 3 != side:
+        if enemy and enemy != WALL and enemy >> 3 != side:
             friend = int(s.board[sq + 2 * d]) & 15
-            if friend and friend >> 3 == side:
+            if friend and friend != WALL and friend >> 3 == side:
                 return True
     return False
 
