@@ -61,7 +61,8 @@ def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["sa"]) == 2
     assert (
         capsys.readouterr().err
-        == "hnefi evolve: error: 'sa': expected one of es, cma, zero, td, tdleaf, treestrap, resume, rank, curves\n"
+        == "hnefi evolve: error: 'sa': expected one of es, cma, zero, td, tdleaf, treestrap, "
+        "resume, rank, curves, compare\n"
     )
 
 
@@ -83,12 +84,20 @@ def test_a_run_leaves_its_curves(tmp_path: Path, capsys: pytest.CaptureFixture[s
     drawn = (out / "curves.svg").read_text()
     words = ["".join(found.itertext()) for found in ET.fromstring(drawn).iter() if found.tag.endswith("text")]
     assert words[0] == "es on brandubh"
-    assert {"best", "median", "won against random", "decided by captures", "drawn", "1", "2", "3"} <= set(
-        words
-    )
+    assert {
+        "games a second",
+        "best",
+        "median",
+        "won against random",
+        "decided by captures",
+        "drawn",
+        "1",
+        "2",
+        "3",
+    } <= set(words)
     (out / "curves.svg").unlink()
     assert command.main(["curves", str(out)]) == 0
-    assert capsys.readouterr().out == f"{out / 'curves.svg'}\n"
+    assert capsys.readouterr().out == f"{out / 'curves.svg'}\n{out / 'curves.csv'}\n"
     assert (out / "curves.svg").read_text() == drawn
     assert command.main(["curves", str(out / "seed-1")]) == 0
     assert "seed 1" in (out / "seed-1/curves.svg").read_text()

@@ -51,7 +51,7 @@ def test_a_run_goes_on_bit_for_bit(algorithm: str, said: dict[str, Any], tmp_pat
     assert not np.array_equal(weights[0], weights[1])
     champion = files.load(tmp_path / "run" / "champion.safetensors", VARIANT)
     np.testing.assert_array_equal(files.genome(champion), weights[-1])
-    (drawn,) = curves.write(tmp_path / "run", [tmp_path / "run"])
+    drawn, _ = curves.write(tmp_path / "run", [tmp_path / "run"])
     assert "mean squared error" in drawn.read_text()
 
 

@@ -77,7 +77,7 @@ def test_what_a_run_leaves(tmp_path: Path) -> None:
     assert evolve(out, "--archive-every", "4") == 0
     assert sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()) == [
         *(f"archive/gen-000{number}.safetensors" for number in (0, 4, 8)),
-        "champion.safetensors", "config.toml", "curves.svg", "lock", "log.jsonl", "state.safetensors",
+        "champion.safetensors", "config.toml", "curves.csv", "curves.svg", "lock", "log.jsonl", "state.safetensors",
     ]  # fmt: skip
     log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     assert [entry["generation"] for entry in log] == list(range(1, 9))

@@ -28,7 +28,7 @@ HELPS = (
     "analyze", "arena", "arena resume", "arena openings", "arena report", "arena check", "balance", "balance resume",
     "balance report", "bench arena", "bench mcts", "bench oneply", "bench random", "bench scale", "bench search",
     "bench speed", "convert", "evaluator match", "evaluator verify", "evolve es", "evolve cma", "evolve rank",
-    "evolve curves", "evolve resume", "experiments", "arena rate", "ladder show",
+    "evolve curves", "evolve compare", "evolve resume", "experiments", "arena rate", "ladder show",
     "ladder place", "ladder run", "ladder report", "ladder publish", "ladder games",
     "book build", "book show", "completion", "engines", "engines add", "engines check",
     "perft", "play", "players", "puzzle", "puzzle make", "rules",

@@ -55,6 +55,7 @@ EXAMPLES = {
     ),
     "rank": ("rank first", "rank first --pairs 100 --depth 2"),
     "curves": ("curves first",),
+    "compare": ("compare first second", "compare es-* cma-1 --by games --column best --out versus.svg"),
     "resume": ("resume first", "resume first --generations 600 --jobs 2 --save-player mine"),
 }
 
@@ -62,6 +63,7 @@ OTHERS = {
     "resume": "continue a run exactly where it stopped",
     "rank": "which champion of a run is the best against a fixed field",
     "curves": "draw the progress of a run, even while it is running",
+    "compare": "runs of several folders in one picture and one table",
 }
 """What else there is to do but runs."""
 
@@ -76,7 +78,7 @@ def main(argv: list[str]) -> int:
         expected = ", ".join([*options.ALGORITHMS, *OTHERS])
         print(f"hnefi evolve: error: {shorten(word)}: expected one of {expected}", file=sys.stderr)
         return USAGE
-    others = {"resume": _resume, "rank": _rank, "curves": _curves}
+    others = {"resume": _resume, "rank": _rank, "curves": _curves, "compare": _compare}
     return _guarded(lambda: others[word](argv[1:]) if word in others else _evolve(word, argv[1:]))
 
 
@@ -251,6 +253,7 @@ def _run(
 ) -> int:
     """Evolve until every run is complete; exit code 1 if interrupted."""
     from ..common.workers import cores
+    from . import curves
     from .folder import Folder, config_of, expect_player
     from .progress import Progress
 
@@ -287,7 +290,8 @@ def _run(
 
         with interrupts.caught(words) as caught:
             try:
-                _evolve_all(plans, folders, progress, jobs, given.backend or "")
+                redrawn = curves.Redrawn(out, list(paths.values()))
+                _evolve_all(plans, folders, progress, redrawn.tick, jobs, given.backend or "")
             except interrupts.Interrupted:
                 progress.end()
                 raise
@@ -299,9 +303,7 @@ def _run(
                 f"seed {seed}: generation {folder.checkpoint.generation}: {folder.path / 'champion.safetensors'}"
             )
         if any(folder.checkpoint.generation for folder in folders.values()):
-            from . import curves
-
-            (drawn,) = curves.write(out, list(paths.values()))
+            drawn, _ = curves.write(out, list(paths.values()))
             progress.say(f"curves {drawn}")
         if given.save_player:
             from .folder import CHAMPION, save_player
@@ -327,22 +329,29 @@ def _heading(plan: Plan, runs: int, out: Path, after: int | None) -> str:
 
 
 def _evolve_all(
-    plans: Mapping[int, Plan], folders: Mapping[int, Folder], progress: Progress, jobs: int, backend: str
+    plans: Mapping[int, Plan],
+    folders: Mapping[int, Folder],
+    progress: Progress,
+    drawn: Callable[[], None],
+    jobs: int,
+    backend: str,
 ) -> None:
     """Runs side by side in processes; or one after the other, their games in threads."""
     from .contestants import Executor
 
     if len(plans) == 1 or (jobs == 1 and not backend):
         for seed, plan in plans.items():
-            _evolve_one(plan, folders[seed], progress, Executor(jobs, backend))
+            _evolve_one(plan, folders[seed], progress, drawn, Executor(jobs, backend))
         return
     while unfinished := [
         seed for seed in plans if folders[seed].checkpoint.generation < plans[seed].generations
     ]:
-        _wave(plans, folders, progress, unfinished, jobs, backend or "loky")
+        _wave(plans, folders, progress, drawn, unfinished, jobs, backend or "loky")
 
 
-def _evolve_one(plan: Plan, folder: Folder, progress: Progress, hands: Executor) -> None:
+def _evolve_one(
+    plan: Plan, folder: Folder, progress: Progress, drawn: Callable[[], None], hands: Executor
+) -> None:
     from .run import steps
 
     # Disks are slow: a generation is written while the next one is played. Leaving waits for the last.
@@ -353,6 +362,7 @@ def _evolve_one(plan: Plan, folder: Folder, progress: Progress, hands: Executor)
                 written.result()
             written = writer.submit(folder.commit, step)
             progress.step(plan.seed, step.report)
+            drawn()
     if written is not None:
         written.result()
 
@@ -361,6 +371,7 @@ def _wave(
     plans: Mapping[int, Plan],
     folders: Mapping[int, Folder],
     progress: Progress,
+    drawn: Callable[[], None],
     unfinished: Sequence[int],
     jobs: int,
     backend: str,
@@ -385,6 +396,7 @@ def _wave(
             for step in steps:
                 folders[seed].commit(step)
                 progress.step(seed, step.report)
+        drawn()
 
 
 def _groups(seeds: Sequence[int], count: int) -> list[list[int]]:
@@ -420,6 +432,43 @@ def _curves(argv: Sequence[str]) -> int:
     given = parser.parse_args(argv)
     out = Path(given.folder)
     for path in curves.write(out, _runs_in(out), png=given.png):
+        print(path)
+    return 0
+
+
+def _compare(argv: Sequence[str]) -> int:
+    from . import compare
+
+    parser = _parser(
+        "compare",
+        "Compare runs, whatever learned in them: each folder is a curve, the mean of its runs if it has several. "
+        "Drawn are fitness, losses and games a second, as far as all logs have them, or the columns that you name; a "
+        "table with every number of the logs is written beside the picture.",
+    )
+    parser.add_argument("folders", nargs="+", metavar="DIR", help="folders of runs")
+    parser.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="what is drawn, as the table names it (kinds.simple.matches.0); repeatable",
+    )
+    parser.add_argument(
+        "--by",
+        choices=compare.AXES,
+        default=compare.AXES[0],
+        help="what the curves are drawn over (generation)",
+    )
+    arguments.add_out(
+        parser, "FILE", "the picture; the table lies beside it (compare.svg)", default="compare.svg"
+    )
+    arguments.add_png(parser)
+    given = parser.parse_args(argv)
+    out = Path(given.out)
+    if out.suffix != ".svg":
+        parser.error(f"--out {shorten(given.out)}: expected a name that ends in .svg")
+    folders = {str(Path(name)): _runs_in(Path(name)) for name in given.folders}
+    for path in compare.write(out, folders, given.column, given.by, png=given.png):
         print(path)
     return 0
 

@@ -3,7 +3,9 @@ temporal differences errors and what became of the games."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -11,11 +13,14 @@ from typing import Any
 from hnefi.engine import durable
 
 from ..common.svg_chart import MARGIN, Curve, Panel, Scale, Sheet, curve_of, steps
-from . import options
+from . import compare, options
 from .folder import FolderError, read_config, read_log
 
 CURVES = "curves.svg"
-LEFT, GAP, WIDE, HEIGHT = 54, 66, 430, 300
+TABLE = "curves.csv"
+REDRAWN = 20.0
+"""Seconds after which the curves of a run are drawn again."""
+LEFT, GAP, WIDE, HEIGHT = 62, 78, 380, 280
 FITNESS = [(value, str(value)) for value in range(5)]
 SHARES = [(share, str(share)) for share in range(0, 101, 20)]
 PEERS = "peers"
@@ -28,7 +33,8 @@ Field = tuple[str, Sequence[tuple[float, str]], Sequence[Values]]
 
 
 def write(out: Path, runs: Sequence[Path], *, png: bool = False) -> list[Path]:
-    """Draw all `runs` of a folder into it; the files. FolderError if a log is damaged, or nothing can be written."""
+    """Draw all `runs` of a folder into it, and write the numbers of their logs as a table; the files. FolderError if a
+    log is damaged, or nothing can be written."""
     configs = [read_config(run) for run in runs]
     logs = [read_log(run) for run in runs]
     if not any(logs):
@@ -37,17 +43,37 @@ def write(out: Path, runs: Sequence[Path], *, png: bool = False) -> list[Path]:
         sheet, height = draw(_title(configs), [log for log in logs if log])
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, ZeroDivisionError):
         raise FolderError(f"{out}: expected logs as hnefi evolve writes them") from None
-    made = [out / CURVES]
+    made = [out / CURVES, out / TABLE]
+    table = compare.text_of(
+        [((str(config["seed"]),), log) for config, log in zip(configs, logs, strict=True)], ("seed",)
+    )
     try:
         durable.put(made[0], sheet.svg(height).encode())
+        durable.put(made[1], table.encode())
         if png:
             made.append(made[0].with_suffix(".png"))
-            sheet.png(made[1], height)
+            sheet.png(made[2], height)
     except OSError as error:
         raise FolderError(
             f"{out}: {error.strerror or error}: expected a folder that can be written to"
         ) from None
     return made
+
+
+class Redrawn:
+    """Has the curves drawn now and then while runs go on."""
+
+    def __init__(self, out: Path, runs: Sequence[Path], clock: Callable[[], float] = time.monotonic) -> None:
+        self._out, self._runs, self._clock = out, runs, clock
+        self._last = clock()
+
+    def tick(self) -> None:
+        """A generation is finished. What cannot be drawn now is left for the end, where it is said."""
+        if self._clock() - self._last < REDRAWN:
+            return
+        with suppress(FolderError):
+            write(self._out, self._runs)
+        self._last = self._clock()
 
 
 def _title(configs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -74,8 +100,8 @@ def _title(configs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def draw(title: Sequence[str], logs: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[Sheet, float]:
     """The sheet and its height: two fields by generation; each log is a run."""
-    sheet = Sheet(LEFT + 2 * WIDE + GAP + 2 * MARGIN, title)
     fields = _fields(logs)
+    sheet = Sheet(LEFT + len(fields) * WIDE + (len(fields) - 1) * GAP + 2 * MARGIN, title)
     names = dict.fromkeys(name for _, _, runs in fields for run in runs for name in run)
     looks = {name: _look(name, number) for number, name in enumerate(names)}
     top = sheet.legend_below(list(looks.values()), sheet.top + 4, LEFT) + 4
@@ -93,7 +119,7 @@ def draw(title: Sequence[str], logs: Sequence[Sequence[Mapping[str, Any]]]) -> t
         below = max(below, panel.called_below("generation", lowest))
         _curves(panel, runs, looks)
         panel.frame()
-        panel.called_left(label, left - 32)
+        panel.called_left(label, left - 46)
     return sheet, below + MARGIN
 
 
@@ -113,6 +139,7 @@ def _fields(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
         return [
             ("loss", [*ticks, *([] if ticks[-1][0] >= highest else [(highest, "")])], losses),
             ("share of the games, per cent", SHARES, [_gates(log) for log in logs]),
+            *_speed(logs),
         ]
     if "error" in logs[0][0]:
         errors = [{"mean squared error": [entry["error"] for entry in log]} for log in logs]
@@ -126,7 +153,19 @@ def _fields(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
     return [
         ("fitness", FITNESS, fitness),
         ("share of the matches, per cent", SHARES, [_shares(log) for log in logs]),
+        *_speed(logs),
     ]
+
+
+def _speed(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
+    """Games a second, where all logs say how many games and seconds a generation took."""
+    found = [compare.columns(log).get(compare.SPEED) for log in logs]
+    if any(speeds is None for speeds in found):
+        return []
+    runs = [{"games a second": speeds} for speeds in found if speeds is not None]
+    highest = max(max(speeds) for speeds in found if speeds is not None)
+    ticks = [(value, f"{value:g}") for value in steps(0, highest, 5)]
+    return [("games a second", [*ticks, *([] if ticks[-1][0] >= highest else [(highest, "")])], runs)]
 
 
 def _gates(log: Sequence[Mapping[str, Any]]) -> Values:

@@ -1,0 +1,172 @@
+"""What logs of runs hold as columns of numbers, whatever learner wrote them; runs of several folders in one picture."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from statistics import mean
+from typing import Any, Final
+
+from hnefi.engine import durable
+from hnefi.engine.wording import nearest, shorten
+
+from ..common.svg_chart import MARGIN, Curve, Panel, Scale, Sheet, curve_of, steps
+from .folder import FolderError, read_log
+
+SPEED: Final = "games_per_second"
+USUAL: Final = ("best", "median", "loss_value", "loss_policy", SPEED)
+"""What is compared where nobody says, as far as all logs have it."""
+BOOKKEEPING: Final = ("generation", "files")
+AXES: Final = ("generation", "games", "seconds")
+"""What may stand below: the generation, or games or seconds of all generations so far."""
+LEFT, GAP, WIDE, HEIGHT, ACROSS = 70, 84, 420, 240, 2
+MOST_PANELS: Final = 12
+
+Log = Sequence[Mapping[str, Any]]
+
+
+def numbers(entry: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, float]]:
+    """The finite numbers of a generation's report by name, those inside others as `kinds.simple.0`."""
+    for name, value in entry.items():
+        full = f"{within}{name}"
+        if full in BOOKKEEPING:
+            continue
+        if isinstance(value, Mapping):
+            yield from numbers(value, f"{full}.")
+        elif isinstance(value, list):
+            yield from numbers({str(at): part for at, part in enumerate(value)}, f"{full}.")
+        elif isinstance(value, int | float) and math.isfinite(value):
+            yield full, float(value)
+
+
+def columns(log: Log) -> dict[str, list[float]]:
+    """Every number that all generations of a run have, by name, and how many games it played in a second."""
+    rows = [dict(numbers(entry)) for entry in log]
+    for row in rows:
+        if row.get("seconds", 0) > 0 and "games" in row:
+            row[SPEED] = row["games"] / row["seconds"]
+    first = rows[0] if rows else {}
+    return {name: [row[name] for row in rows] for name in first if all(name in row for row in rows)}
+
+
+def text_of(runs: Sequence[tuple[Sequence[str], Log]], head: Sequence[str]) -> str:
+    """All runs as CSV, a generation a line: the words of each run under `head`, the generation, then its columns."""
+    found = [(words, columns(log)) for words, log in runs]
+    names = list(dict.fromkeys(name for _, values in found for name in values))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*head, "generation", *names])
+    for words, values in found:
+        for at in range(max(map(len, values.values()), default=0)):
+            cells = [f"{values[name][at]:.10g}" if name in values else "" for name in names]
+            writer.writerow([*words, at + 1, *cells])
+    return out.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A folder: what its curve is called, and the columns of each of its runs."""
+
+    name: str
+    runs: Sequence[Mapping[str, Sequence[float]]]
+
+
+def write(
+    out: Path, folders: Mapping[str, Sequence[Path]], names: Sequence[str], by: str, *, png: bool = False
+) -> list[Path]:
+    """Compare the runs of `folders` in the picture `out` and a table beside it; the files.
+
+    `names` are the columns that are drawn, those of `USUAL` if there are none. FolderError if a log is damaged, a
+    column is missing, or nothing can be written.
+    """
+    logs = {name: [(run, read_log(run)) for run in runs] for name, runs in folders.items()}
+    contestants = []
+    for name, runs in logs.items():
+        found = [columns(log) for _, log in runs if log]
+        if not found:
+            raise FolderError(f"{name}: no generation is finished: expected at least one")
+        contestants.append(Contestant(name, found))
+    shared = [
+        column
+        for column in contestants[0].runs[0]
+        if all(column in run for contestant in contestants for run in contestant.runs)
+    ]
+    chosen = list(names) or [name for name in USUAL if name in shared] or shared[:4]
+    for name in (*chosen, *([by] if by != AXES[0] else [])):
+        if name not in shared:
+            near = nearest(name, shared)
+            expected = f"did you mean {near}?" if near else f"expected one of {', '.join(shared)}"
+            raise FolderError(f"{shorten(name)}: not a column that all of these runs have: {expected}")
+    if not 0 < len(chosen) <= MOST_PANELS:
+        raise FolderError(f"{len(chosen)} columns: expected 1 to {MOST_PANELS}")
+    sheet, height = draw(contestants, chosen, by)
+    table = text_of(
+        [((name, run.name), log) for name, runs in logs.items() for run, log in runs], ("folder", "run")
+    )
+    made = [out, out.with_suffix(".csv")]
+    try:
+        durable.put(made[0], sheet.svg(height).encode())
+        durable.put(made[1], table.encode())
+        if png:
+            made.append(out.with_suffix(".png"))
+            sheet.png(made[2], height)
+    except OSError as error:
+        raise FolderError(
+            f"{error.filename or out}: {error.strerror or error}: expected a file that can be written"
+        ) from None
+    return made
+
+
+def draw(contestants: Sequence[Contestant], names: Sequence[str], by: str) -> tuple[Sheet, float]:
+    """The sheet and its height: a field for each column, a colour for each folder."""
+    across = min(ACROSS, len(names))
+    several = any(len(contestant.runs) > 1 for contestant in contestants)
+    title = ["Runs compared"] + (["means of each folder's runs, thin lines single runs"] if several else [])
+    sheet = Sheet(LEFT + across * WIDE + (across - 1) * GAP + 2 * MARGIN, title)
+    looks = {one.name: curve_of(one.name, number) for number, one in enumerate(contestants)}
+    top = sheet.legend_below([_line(look) for look in looks.values()], sheet.top + 4, LEFT) + 4
+    below = top
+    for number, name in enumerate(names):
+        if number and number % across == 0:
+            top = below + MARGIN
+        left = LEFT + number % across * (WIDE + GAP)
+        drawn = {one.name: [(_places(run, by), run[name]) for run in one.runs] for one in contestants}
+        everything = [value for runs in drawn.values() for _, values in runs for value in values]
+        furthest = max(places[-1] for runs in drawn.values() for places, _ in runs)
+        low, high = min(0.0, *everything), max(*everything, 0.0) or 1.0
+        margin = 0.03 * (high - low)
+        panel = Panel(
+            sheet, left, top, WIDE, HEIGHT, Scale(0, furthest or 1), Scale(low - margin, high + margin)
+        )
+        panel.ticks_left([(value, f"{value:g}") for value in steps(low, high, 6)])
+        lowest = panel.ticks_below([(value, f"{value:g}") for value in steps(0, furthest, 6)], grid=True)
+        below = max(below, panel.called_below(by, lowest))
+        for one in contestants:
+            look = _line(looks[one.name])
+            runs = drawn[one.name]
+            if len(runs) > 1:
+                for places, values in runs:
+                    panel.line(zip(places, values, strict=True), look.colour, 0.5)
+            shortest = min(len(values) for _, values in runs)
+            places = [mean(run[0][at] for run in runs) for at in range(shortest)]
+            values = [mean(run[1][at] for run in runs) for at in range(shortest)]
+            panel.line(list(zip(places, values, strict=True)), look.colour, look.width, look.dash)
+        panel.frame()
+        panel.called_left(name, left - 54)
+    return sheet, below + MARGIN
+
+
+def _line(look: Curve) -> Curve:
+    return Curve(look.name, look.colour, "", look.dash, 1.6)
+
+
+def _places(run: Mapping[str, Sequence[float]], by: str) -> list[float]:
+    """Where the generations of a run stand on the axis below."""
+    if by == AXES[0]:
+        return [float(at) for at in range(1, 1 + max(map(len, run.values())))]
+    return list(accumulate(run[by]))
