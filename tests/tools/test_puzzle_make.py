@@ -12,8 +12,8 @@ from hnefi.engine import games
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.solving.proof import Prover
 from hnefi.engine.squares import move_name
-from hnefi.protocol.hosts.puzzles.exercise import THEMES
-from hnefi.protocol.hosts.puzzles.suite import Entry, parse, read
+from hnefi.protocol.hosts.puzzles.exercise import THEMES, prover_of
+from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, parse, read
 from hnefi.tools.tactics import make, puzzle
 from hnefi.tools.tactics.themes import ENDS, passed, themes_of, threats
 from hnefi.tools.tactics.verify import Verifier
@@ -226,3 +226,12 @@ def test_threats_are_moves_that_win_at_once() -> None:
 )
 def test_passing(fen: str, turned: str | None) -> None:
     assert passed(fen) == turned
+
+
+@pytest.mark.slow
+def test_the_shipped_wins_have_the_themes_that_their_solutions_show() -> None:
+    wins = [entry for entry in read(SHIPPED) if entry.variant == "brandubh" and entry.kind == "win"]
+    prover = prover_of(wins[0])
+    for entry in wins[::4]:
+        assert entry.themes == themes_of(entry, prover)
+        assert entry.themes
