@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from browser_parts import CHROMIUM, PATIENT, chromium, status, web  # noqa: E402
+from browser_parts import CHROMIUM, PATIENT, chromium, square, status, web  # noqa: E402
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -30,6 +30,7 @@ def picture(
     *,
     think: bool = False,
     theme: str = "wood",
+    dark: bool = False,
 ) -> None:
     """One page, as soon as the engine has looked a while."""
     from playwright.sync_api import expect
@@ -38,11 +39,53 @@ def picture(
     page.goto(f"{url}#{link}")
     status(page, "to move|Your move")
     page.locator("#theme").select_option(theme)
+    if dark:
+        page.locator("#dark").click()
     if think:
         page.locator("#analyse").check()
         expect(page.locator("#speed")).to_have_text(re.compile(r"depth ([5-9]|\d\d)"), timeout=PATIENT)
     page.screenshot(path=file, animations="disabled")
     page.close()
+
+
+def pages(browser: Browser, url: str, folder: Path) -> None:
+    """The pages besides the game, each where something has happened."""
+    from playwright.sync_api import Page, expect
+
+    def opened(link: str, size: tuple[int, int], title: str) -> Page:
+        page = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme="light")
+        page.goto(f"{url}#{link}")
+        expect(page.locator("#title")).to_have_text(title, timeout=PATIENT)
+        return page
+
+    def taken(page: Page, name: str) -> None:
+        page.screenshot(path=folder / name, animations="disabled")
+        page.close()
+
+    page = opened("learn&v=copenhagen&step=11", (1024, 720), "How the king is taken")
+    expect(page.locator("#board .movable").first).to_be_visible(timeout=PATIENT)
+    page.keyboard.press("h")
+    taken(page, "lesson.png")
+
+    page = opened("puzzles&puzzle=brandubh-026", (1024, 720), "Attackers to move and win in 2.")
+    square(page, "b3").click()
+    square(page, "b2").click()
+    status(page, "too slow")
+    taken(page, "puzzle.png")
+
+    page = opened("workshop", (1200, 820), "Rule workshop")
+    status(page, "These are the rules")
+    page.locator("summary", has_text="How the game is won").click()
+    page.get_by_label("Escape", exact=True).select_option("edge")
+    page.locator("summary", has_text="Beside a known game").click()
+    page.locator("summary", has_text="How fair is it?").click()
+    page.get_by_label("The engine looks at").select_option("100")
+    page.get_by_role("button", name="How fair is it?").click()
+    expect(page.locator(".fair")).to_be_visible(timeout=PATIENT)
+    status(page, "attackers against")
+    page.get_by_role("button", name="How fair is it?").wait_for(timeout=PATIENT)
+    page.locator(".workshop p[role=status]").scroll_into_view_if_needed()
+    taken(page, "workshop.png")
 
 
 def main() -> int:
@@ -57,11 +100,13 @@ def main() -> int:
         if not arguments.all:
             picture(browser, url, arguments.out / "analysis.png", COPENHAGEN, (1024, 768), think=True)
             picture(browser, url, arguments.out / "phone.png", FETLAR, (360, 640))
+            picture(browser, url, arguments.out / "stone.png", FETLAR, (800, 680), theme="stone", dark=True)
+            pages(browser, url, arguments.out)
             return 0
         for width, height in ((360, 740), (1024, 768), (1920, 1080)):
             for theme, link in (
                 ("wood", COPENHAGEN),
-                ("night", ALEA),
+                ("stone", ALEA),
                 ("contrast", FETLAR),
                 ("wood", "v=hex:11&moves=f6.e5.g5"),
                 ("wood", "v=hexapawn:3x3"),

@@ -98,7 +98,9 @@ class Server:
         data = self._files.get(name)
         if data is None:
             raise web.HTTPNotFound
-        return web.Response(body=data, content_type=TYPES[Path(name).suffix], charset="utf-8")
+        response = web.Response(body=data, content_type=TYPES[Path(name).suffix], charset="utf-8")
+        response.enable_compression()  # where the browser takes it
+        return response
 
     async def _health(self, _request: web.Request) -> web.Response:
         site = self.site

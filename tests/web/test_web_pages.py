@@ -162,3 +162,28 @@ def test_rules_are_made_refused_compared_measured_and_played(house: House) -> No
     third.locator("#load-go").click()
     playwright.expect(third.locator("#title")).to_have_text("my-brandubh")
     playwright.expect(third.locator("#moves button")).to_have_text("d6–c6")
+
+
+def test_a_theme_is_kept_and_a_position_is_printed(house: House) -> None:
+    page = house.page("v=brandubh&moves=a4a2", viewport={"width": 640, "height": 480}, color_scheme="dark")
+    status(page, "to move")
+    root = page.locator(":root")
+    assert (root.get_attribute("data-theme"), root.get_attribute("data-light")) == ("wood", "dark")
+    page.get_by_role("button", name="Dark").click()
+    for theme in ("stone", "paper"):
+        with page.expect_response(re.compile(f"/{theme}.svg$")):
+            page.locator("#theme").select_option(theme)
+    page.reload()
+    status(page, "to move")
+    assert (root.get_attribute("data-theme"), root.get_attribute("data-light")) == ("paper", "light")
+    playwright.expect(page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "false")
+    page.emulate_media(media="print")
+    for name, shown in (
+        ("#board", True),
+        ("#moves", True),
+        ("header", False),
+        (".tools", False),
+        ("#analyse", False),
+    ):
+        assert page.locator(name).is_visible() == shown, name
+    assert page.locator("#board").evaluate("board => getComputedStyle(board).backgroundImage") == "none, none"

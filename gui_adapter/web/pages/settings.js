@@ -18,18 +18,28 @@ export function remember(key, value) {
   }
 }
 
-/** The theme: what was chosen, at first what the system asks for. */
+/** The theme and whether it is dark: what was chosen, at first what the system asks for. */
 export function themes() {
+  const root = document.documentElement.dataset;
+  const asks = (what) => matchMedia(what).matches;
   const names = [...$("theme").options].map((option) => option.value);
-  const system = matchMedia("(prefers-contrast: more)").matches ? "contrast" : matchMedia("(prefers-color-scheme: dark)").matches ? "night" : "wood";
-  const choose = (name) => {
-    document.documentElement.dataset.theme = name;
-    $("theme").value = name;
+  const [kept, light] = [recall("theme"), recall("light")];
+  root.theme = names.includes(kept) ? kept : asks("(prefers-contrast: more)") ? "contrast" : "wood";
+  root.light = light ?? (kept === "night" || asks("(prefers-color-scheme: dark)") ? "dark" : "light");
+  const show = () => {
+    $("theme").value = root.theme;
+    $("dark").setAttribute("aria-pressed", String(root.light === "dark"));
+    $("dark").disabled = root.theme === "contrast";
   };
-  const kept = recall("theme");
-  choose(names.includes(kept) ? kept : system);
   $("theme").addEventListener("change", () => {
-    choose($("theme").value);
-    remember("theme", $("theme").value);
+    root.theme = $("theme").value;
+    remember("theme", root.theme);
+    show();
   });
+  $("dark").addEventListener("click", () => {
+    root.light = root.light === "dark" ? "light" : "dark";
+    remember("light", root.light);
+    show();
+  });
+  show();
 }
