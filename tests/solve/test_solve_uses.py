@@ -164,6 +164,9 @@ def test_cases_are_positions_in_which_a_move_matters() -> None:
             assert case.keeping == keeping
             assert 0 < len(keeping) < len(case.position.legal_moves())
             assert case.best <= case.keeping
+        for case in agreement.cases(table, 5, 6, least=9):
+            value = table.value(case.position)
+            assert value.plies is None or (value.plies >= 9 and value.winner is case.position.side)
 
 
 def test_agreement_names_who_cannot_play(capsys: pytest.CaptureFixture[str]) -> None:

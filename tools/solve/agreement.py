@@ -61,8 +61,9 @@ class Agreement:
         return sum(self.kept) / sum(self.asked)
 
 
-def cases(table: Table, count: int, seed: int) -> list[Case]:
-    """Random positions in which a mistake is possible; ValueError where too few are found."""
+def cases(table: Table, count: int, seed: int, least: int = 1) -> list[Case]:
+    """Random positions in which a mistake is possible, and which the side to move wins in at least so many plies, or
+    holds; ValueError where too few are found."""
     from hnefi.engine.solving import lookup
 
     from .report import fen_of, position_of
@@ -76,7 +77,7 @@ def cases(table: Table, count: int, seed: int) -> list[Case]:
         interrupts.check()
         number = rng.randrange(material.first, material.end)
         value = table.decode(table.code(number))
-        if value is None:
+        if value is None or (value.plies is not None and value.plies < least):
             continue
         try:
             position = position_of(table, fen_of(table.index, number))
@@ -165,12 +166,19 @@ def main(argv: list[str]) -> int:
     parser = arguments.parser(
         "solve agreement",
         DESCRIPTION,
-        ["mini-four.taflbase", "mini-six.taflbase simple default:1600 --positions 2000"],
+        ["mini-four.taflbase", "mini-six.taflbase simple default:1600 --plies 7"],
     )
     parser.add_argument("file", metavar="FILE", help="a table")
     parser.add_argument("players", metavar="WHO", nargs="*", help="PLAYER or PLAYER:NODES (all)")
     parser.add_argument(
         "--positions", type=arguments.positive, default=POSITIONS, metavar="N", help=f"so many ({POSITIONS})"
+    )
+    parser.add_argument(
+        "--plies",
+        type=arguments.positive,
+        default=1,
+        metavar="N",
+        help="leave out what is won in fewer, because most positions are won at once (1)",
     )
     parser.add_argument("--seed", type=arguments.natural, default=1, metavar="S", help="which positions (1)")
     parser.add_argument("--json", action="store_true", help="the result as JSON")
@@ -189,7 +197,7 @@ def main(argv: list[str]) -> int:
         rows: list[Agreement] = []
         with interrupts.caught(lambda: ["hnefi solve agreement: interrupted"]) as caught:
             try:
-                found = cases(table, given.positions, given.seed)
+                found = cases(table, given.positions, given.seed, given.plies)
                 rows.append(chance(found))
                 for number, player in enumerate(asked, 1):
                     line = f"{number}/{len(asked)} {player.word}"

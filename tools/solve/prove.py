@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MEMORY = 256
 """MiB of the table."""
-PORTION = 100_000
+PORTION = 500_000
 """Moves between two looks at the clock, and from one side's question to the other's."""
 NOT_SETTLED = 1
 PAUSE = 10.0
