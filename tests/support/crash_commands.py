@@ -118,6 +118,11 @@ COMMANDS = {
     "evolve, one": Command(
         "evolve es --variant brandubh --random-matches 1 --generations 8 --jobs 1 --plain --out run", evolved
     ),
+    "evolve, zero": Command(
+        "evolve zero --variant hexapawn:3x3 --network policy-mlp:16 --iterations 8 --games 6 --gate-games 4 --epochs 10"
+        " --jobs 2 --plain --out run",
+        evolved,
+    ),
     "experiments": Command("experiments resume run --jobs 2 --plain", experimented, with_plan),
     "tune": Command("tune games brandubh --games 24 --nodes 5 --jobs 2 --out run", tuned),
     "ladder": Command("ladder run --ladder tiny.toml --jobs 2 --plain --out run", climbed, with_ladder),

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from hnefi import players
 from hnefi.engine import games
+from hnefi.engine.search.searcher import Searcher
+from hnefi.engine.session import Session
 from hnefi.tools.experiments import command, hexapawn, hexapawn_report
 from hnefi.tools.experiments.hexapawn import Run, agreement, asked, best_of, uniform, wins, worst
 from hnefi.tools.experiments.measuring import ExperimentError
@@ -104,3 +107,16 @@ def test_the_boards_are_those_of_the_game() -> None:
     assert list(plan.runs())[10] == Run("hexapawn:4x3", 3001)
     assert all(games.find(board).game == "hexapawn" for board in plan.boards)
     assert len(plan.seeds) == 10
+
+
+@pytest.mark.parametrize(("name", "least"), [("hexapawn-perfect", 70), ("hexapawn-zero", 70)])
+def test_the_players_of_hexapawn_keep_the_value_of_positions(name: str, least: int) -> None:
+    session = Session(load_player=players.load)
+    session.set_option("Player", name)
+    searcher = Searcher(session.settings)
+    kept = 0
+    for one in POSITIONS:
+        searcher.begin()
+        result = searcher.search(one.position, session.player_limits, lambda _: None)
+        kept += result.move in one.keeping
+    assert kept >= least

@@ -56,7 +56,7 @@ def draw(folder: Path, plan: Plan, results: Results, *, png: bool) -> list[Path]
 
     drawings = {
         "agreement": (
-            "the first of the best moves keeps the value, % of positions where the choice matters",
+            "value kept where the choice matters, %",
             {
                 "with search, black to move": curve(lambda n: n["searched"]["best_critical_black"]),
                 "with search, white to move": curve(lambda n: n["searched"]["best_critical_white"]),
