@@ -25,9 +25,24 @@ class Helper(Listener):
         self._process: Process | None = None
         self._answer: asyncio.Future[bytes] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._questions: set[asyncio.Task[dict[str, Any]]] = set()
 
     async def ask(self, **request: Any) -> dict[str, Any]:
-        """The worker's answer; RequestError if it has none."""
+        """The worker's answer; RequestError if it has none.
+
+        A page that goes away meanwhile breaks nothing off: the worker is for the others, too.
+        """
+        question = asyncio.create_task(self._ask(request))
+        self._questions.add(question)
+        question.add_done_callback(self._asked)
+        return await asyncio.shield(question)
+
+    def _asked(self, question: asyncio.Task[dict[str, Any]]) -> None:
+        self._questions.discard(question)
+        if not question.cancelled():
+            question.exception()  # seen, also where nobody waits for it any more
+
+    async def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         async with self._turn:
             if self._timer is not None:
                 self._timer.cancel()
@@ -75,4 +90,9 @@ class Helper(Listener):
         """End the process."""
         if self._timer is not None:
             self._timer.cancel()
+        questions = list(self._questions)
+        for question in questions:
+            question.cancel()
+        if questions:
+            await asyncio.wait(questions)
         await self._end()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from hnefi.engine import about
@@ -19,6 +19,8 @@ from .tables import Guest, Tables
 from .web_session import WebSession
 
 OPTIONS_LIMIT = 32
+WAITING_LIMIT = 8
+"""Questions of one page about puzzles and lessons that wait for an answer."""
 
 
 class Page:
@@ -34,6 +36,7 @@ class Page:
         self._guest = Guest(tables, self.box)
         settings = site.settings
         self._puzzles = puzzles.Desk(site.helper, kept=settings.journal is not None and not settings.token)
+        self._waiting: set[asyncio.Task[None]] = set()
         self._study = fairness.Study(
             site.studies,
             lambda frame: self.box.put(frame, ("fair",)),
@@ -134,11 +137,29 @@ class Page:
             case "fair":
                 self._study.begin(frame)
             case "lesson":
-                self.box.put(await lessons.taught(frame, self._site.helper))
+                self._later(lessons.taught(frame, self._site.helper), frame)
             case "puzzle":
-                self.box.put(await self._puzzles.take(frame))
+                self._later(self._puzzles.take(frame), frame)
             case _:
                 self.box.put(await asyncio.to_thread(judging.judged, frame))
+
+    def _later(self, work: Coroutine[Any, Any, dict[str, Any]], frame: Mapping[str, Any]) -> None:
+        """Answer when the answer is there; the page may say other things meanwhile."""
+        if len(self._waiting) >= WAITING_LIMIT:
+            work.close()
+            raise FrameError(
+                "too_fast", f"expected at most {WAITING_LIMIT} such questions at once", frame.get("id")
+            )
+
+        async def answered() -> None:
+            try:
+                self.box.put(await work)
+            except RequestError as error:
+                self._refuse(error, frame.get("id"))
+
+        task = asyncio.create_task(answered())
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
 
     def _open(self, frame: Mapping[str, Any]) -> None:
         options = frame.get("options", {})
@@ -174,6 +195,8 @@ class Page:
     def leave(self) -> None:
         """The browser is gone; what it has not closed may be taken up again for a while."""
         self._study.end()
+        for task in self._waiting:
+            task.cancel()
         for session in self._sessions.values():
             if session.outgoing.box is self.box:
                 session.leave()

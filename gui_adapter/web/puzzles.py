@@ -41,6 +41,7 @@ class Desk:
     def __init__(self, helper: Helper, kept: bool) -> None:
         self._helper = helper
         self._kept = kept
+        self._turn = asyncio.Lock()
         self._sitting: Sitting | None = None
         self._moves: list[str] = []
         """Those of the puzzle that were right."""
@@ -48,6 +49,10 @@ class Desk:
 
     async def take(self, frame: Mapping[str, Any]) -> dict[str, Any]:
         """The `puzzle` in answer to a `puzzle`; FrameError or RequestError."""
+        async with self._turn:
+            return await self._take(frame)
+
+    async def _take(self, frame: Mapping[str, Any]) -> dict[str, Any]:
         ident = frame.get("id")
         action = frames.text(frame, "do", 16)
         if action not in ACTIONS:

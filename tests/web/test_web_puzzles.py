@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from web_parts import policy
 
 from hnefi.gui_adapter.web import helper as helpers
 from hnefi.gui_adapter.web.frames import FrameError
 from hnefi.gui_adapter.web.helper import Helper
+from hnefi.gui_adapter.web.page import WAITING_LIMIT, Page
 from hnefi.gui_adapter.web.puzzles import Desk, offer, suite
+from hnefi.gui_adapter.web.server import Server
+from hnefi.gui_adapter.web.site import Settings, Site
 from hnefi.protocol.hosts.puzzles import scores
 from hnefi.protocol.hosts.sessions.engine_process import RequestError
 
@@ -151,10 +155,42 @@ def test_a_worker_that_dies_is_an_error_once(monkeypatch: pytest.MonkeyPatch) ->
         assert (told["right"], told["solved"], len(told["steps"])) == (True, False, 2)
         with pytest.raises(RequestError, match="nothing stands"):
             await helper.ask(do="try", **{**request, "move": "a1a2"})
+        # A page that leaves breaks nothing off.
         process = helper._process
+        left = asyncio.create_task(helper.ask(do="solution", **request))
+        await asyncio.sleep(0)
+        left.cancel()
+        assert (await helper.ask(do="show", **request))["side"] == "a"
+        assert helper._process is process
         monkeypatch.setattr(helpers, "IDLE", 0.0)
         await helper.ask(do="show", **request)
         assert await process.wait(60.0) is not None, "it rests when nobody asks"
         await helper.close()
 
     asyncio.run(scene())
+
+
+def test_a_page_goes_on_while_a_puzzle_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        held = asyncio.Event()
+
+        async def ask(_helper: Helper, **_request: Any) -> dict[str, Any]:
+            await held.wait()
+            return PLACE
+
+        monkeypatch.setattr(Helper, "ask", ask)
+        site = Site(Settings(policy=policy()))
+        page = Page(site, Server(site).tables, lambda: None)
+        await page.take('{"t":"hello"}')
+        for number in range(WAITING_LIMIT + 1):
+            await page.take(json.dumps({"t": "puzzle", "id": number, **SHOW}))
+        await page.take('{"t":"workshop","id":99}')
+        kinds = [json.loads(await page.box.next())["t"] for _ in range(3)]
+        assert kinds == ["welcome", "error", "workshop"]
+        held.set()
+        found = [json.loads(await page.box.next())["id"] for _ in range(WAITING_LIMIT)]
+        assert found == list(range(WAITING_LIMIT)), "one after the other, as they were asked"
+        page.leave()
+        await site.drain()
+
+    asyncio.run(asyncio.wait_for(scene(), 60))

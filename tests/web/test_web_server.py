@@ -214,6 +214,13 @@ def test_hostile_frames_change_nothing() -> None:
                 ({"t": "open", "options": [1]}, "bad_frame"),
                 ({"t": "import", "id": 3, "text": "nonsense"}, "bad_record"),
                 ({"t": "export", "id": 3, "variant": "nonsense"}, "bad_record"),
+                ({"t": "puzzle", "id": 3, "do": ["next"]}, "bad_frame"),
+                ({"t": "puzzle", "id": 3, "do": "show", "puzzle": "../suite"}, "no_puzzle"),
+                ({"t": "lesson", "id": 3, "variant": "hex:5"}, "unknown_variant"),
+                ({"t": "lesson", "id": 3, "rules": "start=" + "9" * 1_000}, "unknown_variant"),
+                ({"t": "rules", "id": 3, "start": ["K"]}, "bad_frame"),
+                ({"t": "fair", "id": 3, "games": -1}, "bad_frame"),
+                ({"t": "fair", "id": 3, "games": 1, "variant": "chess"}, "unknown_variant"),
             ):
                 await page.say(frame)
                 assert await page.error() == code, frame

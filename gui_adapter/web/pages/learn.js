@@ -85,6 +85,7 @@ class Lesson {
 
   ask() {
     const { session } = this.app;
+    if (!session.sid) session.open(this.variant); // it may have been closed for being idle
     session.play(this.variant);
     session.position(this.steps[this.at].fen, this.moves);
   }
