@@ -6,8 +6,10 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, USAGE, code_of
 
@@ -22,6 +24,8 @@ from . import (
     measuring,
     studies,
     studies_report,
+    tablut,
+    tablut_report,
 )
 from .hingston import Plan
 from .measuring import ExperimentError
@@ -35,14 +39,21 @@ EXAMPLES = (
     "distribution --seeds 100 --out distribution",
     "scaling --jobs 8 --out scaling",
     "hexapawn --out hexapawn",
+    "tablut --quick --out quick",
     "resume hingston",
 )
+OWN: Mapping[str, tuple[Any, Any]] = {
+    hexapawn.NAME: (hexapawn, hexapawn_report),
+    tablut.NAME: (tablut, tablut_report),
+}
+"""Experiments with runs, tests and a report of their own kind, each in two files."""
 NAMES = {
     "hingston": "Evolving Players for an Ancient Game",
     "readings": "the same with one reading of its text changed at a time",
     "distribution": "the paper's tables over many seeds, and which reading explains them best",
     "scaling": "populations of 10 to 500 individuals",
     hexapawn.NAME: "HexapawnZero: AlphaZero on hexapawn, against the exact solution",
+    tablut.NAME: "Tablut Game AI with Temporal Difference Learning",
     "resume": "continue what is in a folder",
 }
 
@@ -62,7 +73,7 @@ def main(argv: list[str]) -> int:
         "--seeds",
         type=arguments.positive,
         metavar="K",
-        help="runs of each kind (5; scaling: 3; hexapawn: 10; distribution: 100, and 30 of each reading but the first)",
+        help="runs of each kind (5; scaling: 3; hexapawn, tablut: 10; distribution: 100, 30 of all readings but one)",
     )
     parser.add_argument(
         "--quick", action="store_true", help="a small version of the whole chain, in about a minute"
@@ -100,25 +111,32 @@ def main(argv: list[str]) -> int:
         return USAGE
 
 
-def _plan(name: str, quick: bool) -> Plan | Study | hexapawn.Plan:
-    if name == hexapawn.NAME:
-        return hexapawn.QUICK if quick else hexapawn.Plan()
+AnyPlan = Plan | Study | hexapawn.Plan | tablut.Plan
+
+
+def _plan(name: str, quick: bool) -> AnyPlan:
+    if name in OWN:
+        own, _ = OWN[name]
+        made: AnyPlan = own.QUICK if quick else own.Plan()
+        return made
     if name in studies.STUDIES:
         study = studies.STUDIES[name]
         return studies.quick(study) if quick else study
     return hingston.QUICK if quick else Plan()
 
 
-def _read(folder: Path) -> Plan | Study | hexapawn.Plan:
-    if measuring.read_json(folder).get("experiment") == hexapawn.NAME:
-        return hexapawn.read_plan(folder)
-    return (
-        studies.read_study(folder) if "study" in measuring.read_json(folder) else hingston.read_plan(folder)
-    )
+def _read(folder: Path) -> AnyPlan:
+    said = measuring.read_json(folder)
+    if said.get("experiment") in OWN:
+        own, _ = OWN[str(said["experiment"])]
+        read: AnyPlan = own.read_plan(folder)
+        return read
+    return studies.read_study(folder) if "study" in said else hingston.read_plan(folder)
 
 
-def _conduct(folder: Path, plan: Plan | Study | hexapawn.Plan, jobs: int, plain: bool, *, png: bool) -> int:
+def _conduct(folder: Path, plan: AnyPlan, jobs: int, plain: bool, *, png: bool) -> int:
     """Everything that is missing, then the report."""
+    own = next((name for name, (module, _) in OWN.items() if isinstance(plan, module.Plan)), "")
     resume = f"hnefi experiments resume {shlex.quote(str(folder))}"
     live = Live(sys.stdout, plain=plain)
 
@@ -127,38 +145,36 @@ def _conduct(folder: Path, plan: Plan | Study | hexapawn.Plan, jobs: int, plain:
         return ["interrupted: whatever was finished is kept; to continue:", f"  {resume}"]
 
     with interrupts.caught(words) as caught:
-        if isinstance(plan, hexapawn.Plan):
-            code = hexapawn.evolve(folder, plan, jobs, plain=plain)
+        if own:
+            code = int(OWN[own][0].evolve(folder, plan, jobs, plain=plain))
         elif isinstance(plan, Study):
             code = studies.evolve(folder, plan, jobs, plain=plain)
         else:
+            assert isinstance(plan, Plan)
             code = hingston.evolve(folder, plan, jobs, plain=plain)
         if code:
             return code
-        if isinstance(plan, hexapawn.Plan):
-            networks = hexapawn.measure(folder, plan, jobs, _Progress(live))
+        results: Any
+        if own:
+            results = OWN[own][0].measure(folder, plan, jobs, _Progress(live))
         else:
+            assert isinstance(plan, Plan | Study)
             results = measuring.measure(folder, plan, jobs, _Progress(live))
     if caught.ended:
         return INTERRUPTED
     live.close()
-    if isinstance(plan, hexapawn.Plan):
-        size = "--quick" if plan.quick else f"--seeds {len(plan.seeds)}"
-        command = f"hnefi experiments {hexapawn.NAME} {size} --out {folder.name}"
-        drawn = hexapawn_report.draw(folder, plan, networks, png=png)
-        print(f"report {hexapawn_report.write(folder, plan, networks, drawn, command)}")
-        return 0
-    name = plan.name if isinstance(plan, Study) else "hingston"
+    name = plan.name if isinstance(plan, Study) else own or "hingston"
     size = "--quick" if plan.quick else f"--seeds {len(plan.seeds)}"
     command = f"hnefi experiments {name} {size} --out {folder.name}"
-    if isinstance(plan, Study):
+    writer: Any
+    if own:
+        _, writer = OWN[own]
+    elif isinstance(plan, Study):
         writer = distribution_report if plan.name == studies.DISTRIBUTION.name else studies_report
-        drawn = writer.draw(folder, plan, results, png=png)
-        report = writer.write(folder, plan, results, drawn, command)
     else:
-        drawn = hingston_report.draw(folder, plan, results, png=png)
-        report = hingston_report.write(folder, plan, results, drawn, command)
-    print(f"report {report}")
+        writer = hingston_report
+    drawn = writer.draw(folder, plan, results, png=png)
+    print(f"report {writer.write(folder, plan, results, drawn, command)}")
     return 0
 
 

@@ -1,0 +1,315 @@
+"""The experiments of "Tablut Game AI with Temporal Difference Learning", over several seeds, in two readings.
+
+`text` is what is printed; `coded` is what its author's program does, played clean-room: whole lines are captured, the
+random player of `games/tafl/random_slide.py`, features as it computes them, and learning that never sees a result. Its
+search deeper than a ply scores positions in which its own first move is missing: every first move is worth the same,
+and it makes any. There that player is the uniform random one.
+
+Runs: a player learns from 1,000 games, for each kind and each seed. Tests: rows of games, played once and written down.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hnefi.engine import durable
+
+from .measuring import ExperimentError, Watch, read_json
+
+NAME = "tablut"
+SMALL, CODED, LARGE = "tablut-herr-7", "tablut-herr-7-coded", "tablut-herr-9"
+GENERATIONS, GAMES = 10, 100
+
+
+class Kind(NamedTuple):
+    """What one kind of run has of its own: the variant, and options of `hnefi evolve td`."""
+
+    variant: str
+    options: tuple[str, ...]
+
+
+WHITE = ("--side", "defenders", "--opponent", "random")
+KINDS: Mapping[str, Kind] = {
+    "white": Kind(SMALL, WHITE),
+    "white-lambda": Kind(SMALL, (*WHITE, "--lambda", "0.7")),
+    "white-coded": Kind(CODED, ("--side", "defenders", "--opponent", "random-coded", "--recipe", "coded")),
+    "black": Kind(SMALL, ("--side", "attackers", "--opponent", "random")),
+    "both": Kind(SMALL, ("--side", "both", "--opponent", "random", "--draw-value", "0")),
+    "features": Kind(SMALL, (*WHITE, "--network", "linear-tablut")),
+    "features-9": Kind(LARGE, (*WHITE, "--network", "linear-tablut")),
+}
+"""Every kind of run. Free choices: exploration in one move of ten, a rate from 0.1 down to 0.01, no traces."""
+
+
+class Row(NamedTuple):
+    """A row of games. `white` and `black` are players: `random`, `random-coded`, `minimax:READING` (its fixed features
+    and tuned weights), or `net:KIND` (the last of a run), `first:KIND` (what it began with), `turned:KIND` (the other
+    side's chance is maximised), each with `@PLIES` for how far it looks."""
+
+    name: str
+    variant: str
+    white: str
+    black: str
+    games: int
+
+    @property
+    def seeded(self) -> bool:
+        """Whether it is played once for each seed of the runs."""
+        return any(
+            player.partition(":")[0] in ("net", "first", "turned") for player in (self.white, self.black)
+        )
+
+    @property
+    def depth(self) -> int:
+        return max(int(player.partition("@")[2] or 1) for player in (self.white, self.black))
+
+
+ROWS = (
+    Row("random text", SMALL, "random", "random", 4000),
+    Row("random coded", CODED, "random-coded", "random-coded", 4000),
+    Row("minimax-minimax text", SMALL, "minimax:text@3", "minimax:text@3", 200),
+    Row("minimax-minimax coded", CODED, "random", "random", 4000),
+    Row("minimax-1 text", SMALL, "minimax:text", "random", 1000),
+    Row("minimax-1 coded", CODED, "minimax:coded", "random-coded", 1000),
+    Row("minimax-3 text", SMALL, "minimax:text@3", "random", 200),
+    Row("minimax-3 coded", CODED, "random", "random-coded", 4000),
+    Row("random-minimax-1 text", SMALL, "random", "minimax:text", 1000),
+    Row("td text", SMALL, "net:white", "random", 400),
+    Row("td coded", CODED, "net:white-coded", "random-coded", 400),
+    Row("td-minimax text", SMALL, "net:white", "minimax:text@3", 20),
+    Row("td-minimax deep", SMALL, "net:white@3", "minimax:text@3", 10),
+    Row("td-minimax coded", CODED, "net:white-coded", "random", 400),
+    Row("turned literal text", SMALL, "random", "turned:white", 400),
+    Row("turned minimised text", SMALL, "random", "net:white", 400),
+    Row("turned literal coded", CODED, "random-coded", "turned:white-coded", 400),
+    Row("turned minimised coded", CODED, "random-coded", "net:white-coded", 400),
+    Row("untrained text", SMALL, "first:white", "random", 400),
+    Row("lambda", SMALL, "net:white-lambda", "random", 400),
+    Row("lambda-minimax", SMALL, "net:white-lambda", "minimax:text@3", 20),
+    Row("black", SMALL, "random", "net:black", 400),
+    Row("both as white", SMALL, "net:both", "random", 400),
+    Row("both as black", SMALL, "random", "net:both", 400),
+    Row("features 7x7", SMALL, "net:features", "random", 400),
+    Row("features 7x7 on 9x9", LARGE, "net:features", "random", 100),
+    Row("features 9x9", LARGE, "net:features-9", "random", 100),
+    Row("features untrained 9x9", LARGE, "first:features-9", "random", 100),
+    Row("random 9x9 text", LARGE, "random", "random", 4000),
+    Row("random 9x9 coded", LARGE, "random-coded", "random-coded", 4000),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run and tested. `share` of the games of every row are played."""
+
+    seeds: tuple[int, ...] = tuple(range(201, 211))
+    generations: int = GENERATIONS
+    generation_games: int = GAMES
+    share: float = 1.0
+    quick: bool = False
+
+    def tests(self) -> Iterator[Test]:
+        """Every test, dear ones first so that no worker is left with one at the end."""
+        for row in sorted(ROWS, key=lambda row: -row.depth):
+            for seed in self.seeds if row.seeded else (0,):
+                yield Test(row, seed, max(2, round(row.games * self.share)))
+
+    def as_json(self) -> dict[str, Any]:
+        text: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return {"experiment": NAME, **text}
+
+
+QUICK = Plan(seeds=(1, 2), generations=2, generation_games=20, share=0.02, quick=True)
+"""The whole chain: it shows that everything works and says nothing about the paper."""
+
+
+class Test(NamedTuple):
+    """One test: the games of a row, of one seed where it has any."""
+
+    row: Row
+    seed: int
+    games: int
+
+    def key(self) -> str:
+        """What the random streams of its games follow from; also its name in `tests.jsonl`."""
+        return f"{self.row.name} {self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """How the games of a test ended: wins of white and of black, draws, plies, games with moves of their own, and games
+    by winner and reason."""
+
+    white: int
+    black: int
+    drawn: int
+    plies: int
+    different: int
+    reasons: Mapping[str, int]
+
+    @property
+    def games(self) -> int:
+        return self.white + self.black + self.drawn
+
+    def plus(self, other: Played) -> Played:
+        return Played(
+            self.white + other.white,
+            self.black + other.black,
+            self.drawn + other.drawn,
+            self.plies + other.plies,
+            self.different + other.different,
+            Counter(self.reasons) + Counter(other.reasons),
+        )
+
+
+Results = Mapping[Test, Played]
+
+
+def read_plan(folder: Path) -> Plan:
+    """The plan of an experiment's folder; ExperimentError if there is none."""
+    read = read_json(folder)
+    try:
+        if read["experiment"] != NAME:
+            raise ValueError(f"experiment {read['experiment']!r}")
+        return Plan(
+            tuple(map(int, read["seeds"])),
+            int(read["generations"]),
+            int(read["generation_games"]),
+            float(read["share"]),
+            bool(read["quick"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise ExperimentError(
+            f"{folder / 'plan.json'}: expected the plan of an experiment ({error})"
+        ) from None
+
+
+def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False) -> int:
+    """Run, or finish, every run; the exit code of the first that did not come to its end."""
+    from hnefi.tools.evolve import command
+
+    for name, kind in KINDS.items():
+        arguments = ["td", "--variant", kind.variant, *kind.options, "--generations", str(plan.generations)]
+        arguments += ["--generation-games", str(plan.generation_games)]
+        arguments += ["--seed", str(plan.seeds[0]), "--seeds", str(len(plan.seeds)), "--jobs", str(jobs)]
+        arguments += ["--out", str(folder / "runs" / name), *(("--plain",) if plain else ())]
+        if code := command.main(arguments):
+            return code
+    return 0
+
+
+def run_folder(folder: Path, kind: str, seed: int) -> Path:
+    return folder / "runs" / kind / f"seed-{seed}"
+
+
+def play(folder: Path, plan: Plan, test: Test) -> Played:
+    """Play one test."""
+    import numpy as np
+
+    from hnefi.engine import games
+    from hnefi.engine.selfplay import match
+    from hnefi.engine.sides import Reason
+
+    from ..common.matches import seed
+
+    variant: Any = games.find(test.row.variant)
+    if test.row.variant == LARGE:
+        variant = variant.with_switches(move_limit="500", move_limit_unit="each")
+    made = np.zeros(test.games, match.GAME)
+    made["defenders"] = 1
+    made["seed"] = [seed(test.key(), number) for number in range(test.games)]
+    players = [_player(folder, plan, test, name, variant) for name in (test.row.black, test.row.white)]
+    match.play(variant, players, made)
+    winner = made["outcome"] >> 8
+    reasons = Counter(
+        f"{'-bw-'[who]} {Reason.from_code(code)}"
+        for who, code in zip(winner.tolist(), (made["outcome"] & 255).tolist(), strict=True)
+    )
+    white, black = int((winner == 2).sum()), int((winner == 1).sum())
+    different = len(np.unique(made["moves_hash"]))
+    return Played(
+        white, black, test.games - white - black, int(made["plies"].sum()), different, dict(reasons)
+    )
+
+
+def _player(folder: Path, plan: Plan, test: Test, text: str, variant: Any) -> Any:
+    """The player that a row names."""
+    from hnefi.engine.evaluators import files, network
+    from hnefi.engine.selfplay.match import Contestant
+
+    text, _, plies = text.partition("@")
+    depth = int(plies or 1)
+    word, _, what = text.partition(":")
+    if word in ("random", "random-coded"):
+        return Contestant(word)  # type: ignore[arg-type]
+    if word == "minimax":
+        net = network.parse("linear-tablut:own" if what == "text" else "linear-tablut:coded,own")
+        return Contestant("minimax", depth, net.record(variant, net.join(variant, net.module.TUNED)))
+    archive = run_folder(folder, what, test.seed) / "archive"
+    generation = 0 if word == "first" else plan.generations
+    evaluator = files.load(archive / f"gen-{generation:04}.safetensors", variant, any_rules=True)
+    arrays = dict(evaluator.arrays)
+    if word == "turned":
+        # The value is the attackers' chance; to maximise the defenders' is to turn its sign.
+        arrays = {name: -array if name.startswith("output") else array for name, array in arrays.items()}
+    net = evaluator.network
+    return Contestant("minimax", depth, net.record(variant, net.join(variant, arrays)))
+
+
+def read_results(folder: Path, plan: Plan) -> dict[Test, Played]:
+    """The tests done so far; a torn last line is cut off. ExperimentError for anything else that is wrong."""
+    path = folder / "tests.jsonl"
+    known = {test.key(): test for test in plan.tests()}
+    found: dict[Test, Played] = {}
+    if not path.exists():
+        return found
+    text = path.read_bytes()
+    whole = text[: text.rfind(b"\n") + 1]
+    if len(whole) < len(text):
+        path.write_bytes(whole)
+    for number, line in enumerate(whole.splitlines(), 1):
+        try:
+            entry = json.loads(line)
+            test, played = known[entry.pop("test")], Played(**entry)
+            if played.games != test.games:
+                raise ValueError(f"{played.games} games")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ExperimentError(
+                f"{path}: line {number}: {line[:60]!r}: expected a test of this plan ({error})"
+            ) from None
+        found[test] = played
+    return found
+
+
+def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
+    """Play every test that is missing; all results. Finished tests are kept whatever happens."""
+    from ..common.workers import in_threads, through_joblib
+
+    results = read_results(folder, plan)
+    tests = list(plan.tests())
+    missing = [test for test in tests if test not in results]
+    whole = sum(_cost(test) for test in tests)
+    done = whole - sum(_cost(test) for test in missing)
+    watch(done, whole)
+    tasks: list[Callable[[], Played]] = [partial(play, folder, plan, test) for test in missing]
+    # Threads share what is compiled; kernels leave the interpreter's lock alone.
+    finished = in_threads(tasks, jobs) if jobs <= 2 else through_joblib(tasks, "loky", jobs)
+    for number, played in finished:
+        test = missing[number]
+        line = {"test": test.key(), **asdict(played)}
+        durable.append_line(folder / "tests.jsonl", json.dumps(line).encode())
+        results[test] = played
+        done += _cost(test)
+        watch(done, whole)
+    return results
+
+
+def _cost(test: Test) -> int:
+    """In games of one ply, roughly."""
+    return test.games * (300 if test.row.depth > 1 else 1)
