@@ -10,26 +10,22 @@ import asyncio
 import contextlib
 import json
 import os
-import socket
 import sys
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts.argument_types import number
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED
+from hnefi.protocol.hosts.run_folder import LIVE, Folder, NoRun, describe, table
+from hnefi.protocol.hosts.run_state import KEEP, Picture
 from hnefi.protocol.hosts.shutdown import Asked
 from hnefi.protocol.hosts.tail import Tail
 
 from . import topics
 from .client import Access, Link, LinkError, Message, Offline, Will
 from .command import access, add_connection, parser
-from .run_state import KEEP, Picture
 
-LIVE, CONFIG, SUMMARY, LOCK = "live.jsonl", "config.toml", "summary.json", "lock"
 PAUSE = 0.2
 """Seconds between two looks at the live file: no document is published more often."""
 LOOK = 2.0
@@ -38,57 +34,7 @@ LEFTOVERS = 10.0
 """So many seconds after its subscription a client has all that a broker retained, on however busy a machine."""
 DOCUMENT_LIMIT = 512 * 1024
 """Larger documents are not published: many brokers refuse them."""
-FILE_LIMIT = 4 << 20
-LIMITS = ("tc", "movetime", "depth", "nodes")
 MISSING, FAILED = 2, 3
-
-
-class NoRun(Exception):
-    """There is nothing to publish; the text is a sentence for people."""
-
-
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A run's folder, as another process fills it."""
-
-    path: Path
-
-    def config(self) -> dict[str, Any]:
-        """What was asked of the arena; NoRun if this is no run's folder, or one without live file."""
-        try:
-            found = tomllib.loads(self._text(CONFIG))
-        except (OSError, ValueError) as error:
-            raise NoRun(
-                f"{shorten(str(self.path))}: expected the folder of a run of hnefi arena ({error})"
-            ) from None
-        if not (self.path / LIVE).exists() and not _table(found, "output").get("live"):
-            raise NoRun(f"{shorten(str(self.path))}: no {LIVE}: expected a run with --live")
-        return found
-
-    def summary(self) -> dict[str, Any] | None:
-        """The final tables, once the arena that plays now has written them."""
-        with contextlib.suppress(OSError, ValueError, RecursionError):
-            if (self.path / SUMMARY).stat().st_mtime_ns >= (self.path / LOCK).stat().st_mtime_ns:
-                found = json.loads(self._text(SUMMARY))
-                return found if isinstance(found, dict) else None
-        return None
-
-    def abandoned(self) -> bool:
-        """Whether the arena ended without a word. The lock itself is never tried: that could keep an arena out."""
-        with contextlib.suppress(OSError):
-            words = self._text(LOCK).split()
-            if len(words) > 3 and words[0] == "process" and words[3] == socket.gethostname():
-                try:
-                    os.kill(int(words[1]), 0)
-                except ProcessLookupError:
-                    return True
-                except (ValueError, OverflowError, PermissionError):
-                    pass
-        return False
-
-    def _text(self, name: str) -> str:
-        with (self.path / name).open(encoding="utf-8") as file:
-            return file.read(FILE_LIMIT)
 
 
 class Publisher:
@@ -98,6 +44,7 @@ class Publisher:
         self.picture = Picture(keep=keep)
         self._folder = folder
         self._run = run
+        folder.demand_live()
         self._about = describe(folder.config(), folder.path.name, run)
         self._tail = Tail(folder.path / LIVE)
         self._ending = ""
@@ -156,9 +103,9 @@ class Publisher:
         """Whether the run has ended, and with which tables."""
         summary = self._folder.summary()
         if summary is not None:
-            self._ending = str(_table(summary, "state").get("ending") or "ended")
+            self._ending = str(table(summary, "state").get("ending") or "ended")
             # A command for its administrator, with a path of this machine.
-            _table(summary, "facts").pop("command", None)
+            table(summary, "facts").pop("command", None)
             if len(json.dumps(summary)) <= DOCUMENT_LIMIT:
                 self._show("standings", summary)
         else:
@@ -228,27 +175,6 @@ class Publisher:
 
     def _topic(self, part: str) -> str:
         return f"{topics.ROOT}/arena/{self._run}/{part}"
-
-
-def describe(config: Mapping[str, Any], folder: str, run: str) -> dict[str, Any]:
-    """What a viewer has to know of a run before its first game: of the engines names and limits, never commands."""
-    plan, output = _table(config, "run"), config.get("engine")
-    engines = [engine for engine in output if isinstance(engine, dict)] if isinstance(output, list) else []
-    return {
-        "schema": 1,
-        "run": run,
-        "name": plan.get("name") or folder,
-        **{key: plan.get(key) for key in ("format", "variants", "pairs", "swap", "seed")},
-        "engines": [
-            {"name": engine.get("name"), **{key: engine[key] for key in LIMITS if engine.get(key)}}
-            for engine in engines
-        ],
-    }
-
-
-def _table(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = document.get(name)
-    return found if isinstance(found, dict) else {}
 
 
 def main(argv: list[str]) -> int:

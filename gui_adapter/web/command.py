@@ -7,6 +7,7 @@ import asyncio
 import ipaddress
 import logging
 import sys
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -39,6 +40,7 @@ EPILOG = """\
 examples:
   hnefi web --open                          the board in your browser
   hnefi web --port 9000 --variant brandubh
+  hnefi web --arena ~/tournaments           watch the runs in that folder
   hnefi web --bind 0.0.0.0 --token-file club.token --host-name tafl.club.example
 
 A token is needed wherever others can connect; `python -c "import secrets; print(secrets.token_urlsafe())"` makes one.
@@ -98,6 +100,12 @@ def _parser() -> Parser:
     playing.add_argument("--player", default="", metavar="NAME", help="the player that a page begins with")
     playing.add_argument("--option", action="append", default=[], type=setting, metavar="NAME=VALUE",
                          help="an option of every engine; repeatable")  # fmt: skip
+    watching = options.add_argument_group("watching")
+    watching.add_argument("--arena", action="append", default=[], type=Path, metavar="DIR",
+                          help="a run of hnefi arena, or a folder of runs, or of charts of ladder and balance, that "
+                          "everybody here may watch; repeatable")  # fmt: skip
+    watching.add_argument("--arena-matches", type=whole(0, 64), default=None, metavar="N",
+                          help="matches that visitors may begin, at once (default 1; with --bind 0)")  # fmt: skip
     keeping = options.add_argument_group("what is written down")
     journal.add_flags(keeping)
     trace.add_flag(keeping, "every frame in both directions")
@@ -128,6 +136,11 @@ def _check(options: Parser, arguments: argparse.Namespace) -> str:
             load(arguments.player)
         except PlayerError as error:
             options.error(f"--player: {error}")
+    for folder in arguments.arena:
+        if not folder.is_dir():
+            options.error(f"--arena {shorten(str(folder))}: expected a folder")
+    if arguments.arena_matches is None:
+        arguments.arena_matches = int(address.is_loopback)
     if arguments.token_file is None:
         if not address.is_loopback:
             options.error(f"--bind {arguments.bind}: others can connect: expected --token-file")
@@ -156,12 +169,21 @@ async def _forking(
 ) -> int:
     from hnefi.protocol.fork_client import forking
 
-    async with forking(not arguments.no_fork) as starter:
-        return await _serve(arguments, _settings(arguments, token, traffic, starter), asked)
+    with ExitStack() as stack:
+        if arguments.no_record:
+            matches = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hnefi-matches-")))
+        else:
+            matches = (journal.chosen_folder(arguments) or journal.data_folder()) / "matches"
+        async with forking(not arguments.no_fork) as starter:
+            return await _serve(arguments, _settings(arguments, token, traffic, starter, matches), asked)
 
 
 def _settings(
-    arguments: argparse.Namespace, token: str, traffic: trace.Trace | None, starter: Starter
+    arguments: argparse.Namespace,
+    token: str,
+    traffic: trace.Trace | None,
+    starter: Starter,
+    matches: Path,
 ) -> Settings:
     from hnefi.protocol.client import own_command
     from hnefi.protocol.hosts.filter import Filter
@@ -191,6 +213,9 @@ def _settings(
         if arguments.no_record
         else journal.Journal("web", journal.chosen_folder(arguments), warn),
         trace=traffic,
+        watched=(*arguments.arena, matches),
+        matches=arguments.arena_matches,
+        match_folder=matches,
     )
 
 

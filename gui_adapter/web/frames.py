@@ -19,7 +19,7 @@ KINDS: Final = (
     *("hello", "open", "close", "line"),
     *("import", "export", "judge"),
     *("puzzles", "puzzle", "lesson", "workshop", "rules", "fair"),
-    "table",
+    *("table", "run"),
 )
 RATE: Final = 20.0
 """Frames a second, for long."""

@@ -16,6 +16,7 @@ from .frames import FrameError
 from .outbox import Outbox
 from .site import Site
 from .tables import Guest, Tables
+from .watching import Viewer
 from .web_session import WebSession
 
 OPTIONS_LIMIT = 32
@@ -34,6 +35,7 @@ class Page:
         self._rate = frames.Rate()
         self._sessions: dict[str, WebSession] = {}
         self._guest = Guest(tables, self.box)
+        self._viewer = Viewer(site.runs, site.matches, self.box)
         settings = site.settings
         self._puzzles = puzzles.Desk(site.helper, kept=settings.journal is not None and not settings.token)
         self._waiting: set[asyncio.Task[None]] = set()
@@ -128,6 +130,8 @@ class Page:
                 self.box.put(await asyncio.to_thread(records.exported, frame))
             case "table":
                 self._guest.take(frame, self._games())
+            case "run":
+                await self._viewer.take(frame)
             case "puzzles":
                 self.box.put({**await asyncio.to_thread(puzzles.offer), "id": frame.get("id")})
             case "workshop":
@@ -202,6 +206,7 @@ class Page:
                 session.leave()
         self._sessions.clear()
         self._guest.leave()
+        self._viewer.leave()
 
 
 def _resumed(frame: Mapping[str, Any]) -> list[tuple[str, int]]:

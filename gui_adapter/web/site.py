@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from hnefi.protocol.hosts.journal import Journal
@@ -21,6 +22,8 @@ from hnefi.protocol.hosts.sessions.recording import Recording
 
 from .fairness import Studies
 from .helper import Helper
+from .matches import Matches
+from .runs import Runs
 from .web_session import WebSession
 
 LOG = logging.getLogger("hnefi.web")
@@ -34,7 +37,8 @@ DRAIN: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a site allows. `idle` and `back` are in seconds; `token` is what first frames must say."""
+    """What a site allows. `idle` and `back` are in seconds; `token` is what first frames must say. Runs and charts in
+    the folders `watched` are shown; `matches` may be played at once, and are written into `match_folder`."""
 
     policy: Policy
     sessions: int = 16
@@ -46,6 +50,9 @@ class Settings:
     names: tuple[str, ...] = ()
     journal: Journal | None = None
     trace: Callable[[float, str, bytes], None] | None = None
+    watched: tuple[Path, ...] = ()
+    matches: int = 0
+    match_folder: Path = Path()
 
 
 class Site:
@@ -56,6 +63,8 @@ class Site:
         self.sessions: dict[str, WebSession] = {}
         self.helper = Helper()
         self.studies = Studies()
+        self.runs = Runs(settings.watched)
+        self.matches = Matches(self.runs, settings.match_folder, settings.matches)
         self.draining = False
         self.began = time.monotonic()
         self.counts: Counter[str] = Counter()
@@ -148,7 +157,7 @@ class Site:
         """No more sessions; running searches answer; everything is closed."""
         self.draining = True
         self._sweeper.cancel()
-        await self.helper.close()
+        others = asyncio.gather(self.helper.close(), self.matches.close(), self.runs.close())
         sessions = list(self.sessions.values())
         begun = [session for session in sessions if session.opening is not None and session.opening.done()]
         for session in begun:
@@ -161,5 +170,6 @@ class Site:
             self.close(session, "the server has ended")
         while self._closings:
             await asyncio.wait(self._closings)
+        await others
         with contextlib.suppress(asyncio.CancelledError):
             await self._sweeper

@@ -18,8 +18,9 @@ from live_events import TABLE, end, info, ply, start
 from mqtt_brokers import WAIT, TestBroker, free_port
 
 from hnefi.gui_adapter.mqtt import arena, topics
-from hnefi.gui_adapter.mqtt.arena import Folder, NoRun, Publisher, describe
+from hnefi.gui_adapter.mqtt.arena import Publisher
 from hnefi.gui_adapter.mqtt.client import Access, Link, Message, parse_url
+from hnefi.protocol.hosts.run_folder import Folder, NoRun, describe
 
 pytest_plugins = ["mqtt_brokers"]
 
@@ -91,7 +92,7 @@ def test_a_folder_without_a_run_is_named(run: Run, tmp_path: Path) -> None:
     assert Folder(run.path).config()
     (run.path / "config.toml").write_text(CONFIG.replace("live = true", "live = false"))
     with pytest.raises(NoRun, match="expected a run with --live"):
-        Folder(run.path).config()
+        Folder(run.path).demand_live()
 
 
 @pytest.mark.process

@@ -12,7 +12,7 @@ import pytest
 from arena_results import game
 from live_events import TABLE, end, info, ply, start
 
-from hnefi.gui_adapter.mqtt.run_state import ENDED_GAMES, Picture
+from hnefi.protocol.hosts.run_state import ENDED_GAMES, Picture
 from hnefi.protocol.hosts.tail import OPENED, Tail
 from hnefi.tools.arena.live import LiveLog
 from hnefi.tools.arena.values import PlyLog

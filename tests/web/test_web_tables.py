@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
 
 def play(scene: Callable[[], Awaitable[None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(WAIT * 2):
+        async with asyncio.timeout(WAIT):
             await scene()
 
     asyncio.run(bounded())

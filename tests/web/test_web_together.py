@@ -76,3 +76,28 @@ def test_two_people_play_by_links_and_a_third_looks_on(house: House) -> None:
         status(page, "Draw: agreed draw")
     guest.get_by_role("link", name="Play").click()
     status(guest, "Your move")
+
+
+def test_a_match_is_begun_watched_and_replayed(house: House) -> None:
+    page = house.page("watch", viewport={"width": 1280, "height": 800})
+    page.get_by_label("Rules", exact=True).select_option("brandubh")
+    page.get_by_label("One player").select_option("level:1")
+    page.get_by_label("The other").select_option("player:random-blind")
+    page.get_by_label("Pairs").select_option("1")
+    page.get_by_label("Positions a move").select_option("500")
+    page.get_by_role("button", name="Begin the match").click()
+    status(page, r"Game \d+\.\d, (level-1 against random-blind|random-blind against level-1), move \d+")
+    playwright.expect(page.locator(".minis svg use").first).to_be_visible()
+    playwright.expect(page.locator("#title")).to_have_text("level-1 against random-blind")
+    playwright.expect(page.locator(".mode")).to_contain_text("Complete, 2 games are over.")
+    page.locator("summary", has_text="Cross table").click()
+    playwright.expect(page.locator(".scroll table").last).to_contain_text("2 ")
+    page.locator(".list button").last.click()
+    status(page, r"win: |Draw: ")
+    playwright.expect(page.locator("#note")).to_contain_text("Game 1.1: ")
+    # A whole game of the page: back to its start, and on.
+    assert page.locator("#moves button").count() > 3
+    page.locator("#first").click()
+    status(page, "Your move begins a variation")
+    page.get_by_role("link", name="Watch").click()
+    playwright.expect(page.locator(".list")).to_contain_text("level-1 against random-blind")

@@ -21,6 +21,7 @@ const MODES = {
   puzzles: () => import("./puzzles.js"),
   table: () => import("./table.js"),
   workshop: () => import("./workshop.js"),
+  watch: () => import("./watch.js"),
 };
 const FILL_MS = 80; // the server takes twenty frames a second
 
@@ -176,7 +177,8 @@ class App {
       return;
     }
     const { mode } = await MODES[name]();
-    if (this.named() !== name) return;
+    // Meanwhile another address may have been asked for, or this one twice.
+    if (this.named() !== name || this.mode?.name === name) return;
     this.leave();
     this.mode = mode(this);
     this.mode.name = name;

@@ -41,6 +41,7 @@ class Table {
   }
 
   leave() {
+    this.left = true;
     removeEventListener("hashchange", this.onHash);
     clearInterval(this.ticking);
     if (this.table) this.ask("leave").catch(() => {});
@@ -118,7 +119,7 @@ class Table {
       this.gone(error.message);
       return;
     }
-    if (seat !== this.seat) return;
+    if (seat !== this.seat || this.left) return;
     this.table = answer.table;
     this.place = answer.seat;
     // Nothing of `heard`: there is nothing to resume, one sits down again.
@@ -134,7 +135,7 @@ class Table {
         location.hash = "table";
       }),
     };
-    const named = h("input", { type: "text", maxLength: 24, value: recall("name") ?? "", autocomplete: "nickname", onchange: () => this.rename(named.value.trim()) });
+    const named = h("input", { type: "text", maxLength: 24, value: recall("name") ?? "", autocomplete: "nickname", onchange: () => this.rename(named.value.trim()), onkeydown: (event) => event.key === "Enter" && named.blur() });
     const row = this.place === "watch" ? null : h("label", { className: "wide" }, "Your name ", named);
     this.card.replaceChildren(...[this.people, h("div", { className: "row" }, ...Object.values(this.buttons)), this.moves, row, this.links()].filter(Boolean));
     clearInterval(this.ticking);

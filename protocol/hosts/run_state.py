@@ -1,4 +1,4 @@
-"""What viewers of an arena's run are shown: its live events as documents, each under a topic of its own.
+"""What viewers of an arena's run are shown: its live events as documents, each under its own topic.
 
 `Picture` takes the events and knows at any moment which documents a late viewer has to find (`documents`, to be
 retained) and which of them have changed. It knows neither files nor brokers, and nothing of the rules: the captures of
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hnefi.protocol.hosts.tail import OPENED
+from .tail import OPENED
 
 KEEP = 600.0
 """Seconds for which an ended game is shown."""
