@@ -29,6 +29,7 @@ from .questions import Questions
 from .review import Review
 from .rules_process import IllegalPosition, RulesProcess, Traffic
 from .saving import Files, game_of, record_of
+from .standing import Standing
 from .values import End, Mode, Move, Purpose, SideLetter
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ class GameSession:
         """Changes with the place that is looked at."""
         self.number = 0
         """Of the game, from 1."""
+        self.standing = Standing()
+        self._counted = 0
+        """The game that `standing` has counted last."""
         self.questions = Questions(events, self._begun, self._answered, self._failed)
         self.review: Review | None = None
         """The last review of this game."""
@@ -398,6 +402,20 @@ class GameSession:
             self.files.over(end.result, end.reason)
         if news:
             self.say(f"The game is over: {end.words}.")
+            self._count(end)
+
+    def _count(self, end: End) -> None:
+        """A game of a person against one of our levels, once: from the third on a level may be suggested."""
+        persons, engines = self.players.persons, self.players.engines
+        if len(persons) != 1 or self.number == self._counted or self.replaying is not None or self.looking:
+            return
+        level = engines[0].spec.level
+        if level is None or not engines[0].spec.own:
+            return
+        self._counted = self.number
+        self.standing.add(level, 0.5 if end.result == "draw" else float(end.result == persons[0]))
+        if (said := self.standing.suggestion()) is not None:
+            self.say(said)
 
     async def move_on(self) -> None:
         """Whoever is to move here is asked to, unless something holds the game."""
