@@ -64,8 +64,10 @@ def test_the_engine_plays_as_every_player() -> None:
             )
             *_, info, answer = engine.until("bestmove")
             assert answer.split()[0] == "bestmove"
-            limits = players.load(name or "simple-d2").limits
-            assert limits.depth is None or info.split()[1:3] == ["depth", str(limits.depth)]
+            player = players.load(name or "simple-d2")
+            # One of a small game looks deeper than it can here.
+            if player.limits.depth is not None and player.misfit(games.find("brandubh")) is None:
+                assert info.split()[1:3] == ["depth", str(player.limits.depth)]
 
 
 def test_a_player_who_cannot_play_a_variant_says_so() -> None:
