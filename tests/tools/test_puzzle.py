@@ -68,7 +68,7 @@ def test_ratings_move_towards_results_and_get_surer() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("entry", SUITE[::8], ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", SUITE[::32], ids=lambda entry: entry.id)
 def test_right_is_what_the_suite_has_proven(
     entry: Entry, prover: Prover, monkeypatch: pytest.MonkeyPatch
 ) -> None:
