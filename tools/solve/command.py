@@ -333,7 +333,8 @@ def _unaffordable(given: argparse.Namespace, index: Any) -> str | None:
         return None
     if much:
         print(
-            f"Only {(free or 0) >> 20} MiB are free: it would work from the disk, far slower.",
+            f"Only {(free or 0) >> 20} MiB are free: it would work from the disk, far slower. "
+            "`hnefi solve prove` settles a single position without a table.",
             file=sys.stderr,
         )
     if not sys.stdin.isatty():
