@@ -279,7 +279,7 @@ def _text(variant: AnyVariant, position: Position, entries: Entries, known: Sequ
     lines = [f"{variant.name}: {len(entries)} positions", "", position.diagram(), ""]
     if not known:
         return [*lines, f"{side} to move: the book does not know this position"]
-    rows = [["move", "games", "attackers won", "drawn", "defenders won", f"worth to {side}", "played"]]
+    rows = [["move", "games", "attackers", "drawn", "defenders", "worth", "played"]]
     for choice, share in zip(known, _share(known), strict=True):
         one = choice.record
         same = f" ({len(choice.moves) - 1} like it)" if len(choice.moves) > 1 else ""
@@ -294,7 +294,12 @@ def _text(variant: AnyVariant, position: Position, entries: Entries, known: Sequ
                 f"{share:.0%}" if share else "",
             ]
         )
-    return [*lines, f"{side} to move", "", *aligned(rows, left=(0,))]
+    return [
+        *lines,
+        f"{side} to move: games, who won them, what the move is worth to the {side}",
+        "",
+        *aligned(rows, left=(0,)),
+    ]
 
 
 def _as_json(
