@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 BARE = {"simple": ("tafl",), "uniform": tuple(GAMES), "zero": tuple(GAMES)}
 """Architectures that need no file, and the games they know."""
-BY_HAND = {"default": "", "default-2026.1": "2026.1"}
-"""Names of the hand-written evaluator, each with the set of weights of tafl that is meant: a folder of `weights/`."""
+NEWEST = "default-2026.3"
+"""What `default` is in tafl: a name that stays with these weights when there are newer ones."""
+BY_HAND = {"default": "", NEWEST: "", "default-2026.2": "2026.2", "default-2026.1": "2026.1"}
+"""Names of the hand-written evaluator, each with the set of weights of tafl that is meant: a folder of `weights/`, or
+the newest set, which lies beside the folders."""
 NAMES = (*BY_HAND, *BARE)
 SUFFIX = ".safetensors"
 KEPT = 16
@@ -110,12 +113,13 @@ def terms(name: str, position: Position) -> list[tuple[str, int]]:
 
 
 def remarks(name: str, position: Position) -> list[str]:
-    """What there is to say about the evaluation besides its terms: for networks output and most influential pieces.
+    """What there is to say about the evaluation besides its terms: which weights the hand-written evaluator of tafl
+    takes, and for networks output and most influential pieces.
 
     The influence of a piece is how much higher the value is, in centipawns for side `a`, than without it.
     """
     if name in BY_HAND:
-        return []
+        return _weights_taken(name, position.variant)
     evaluator = _loaded(name, position.variant)
     params, state = parameters(name, position.variant)[0], position.new_record()[0]
     if hasattr(evaluator.network.module, "terms") or not evaluator.arrays:
@@ -154,6 +158,17 @@ def _best_moves(params: Any, state: Any) -> str:
     shares = priors / max(priors.sum(), 1e-300)
     best = np.argsort(-shares, kind="stable")[:INFLUENCES]
     return " ".join(f"{move_name(int(state['moves'][i]))} {shares[i]:.3f}" for i in best)
+
+
+def _weights_taken(name: str, variant: AnyVariant) -> list[str]:
+    """The versioned name of a hand-written evaluator and the variant whose weights it takes, in tafl."""
+    from ..games.tafl.variant import Variant
+    from .tafl_weights import file_for
+
+    if not isinstance(variant, Variant):
+        return []
+    versioned = NEWEST if name == "default" else name
+    return [f"evaluator {versioned} weights {file_for(variant, BY_HAND[name])}"]
 
 
 def _value(params: Any, state: Any) -> float:

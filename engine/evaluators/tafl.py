@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compile.jit import entry
+from ..compile.jit import entry, kernel
 from ..games.interface import bind
 from ..games.tafl.codes import KING, PIECE_CODES
 from ..games.tafl.state import CORE, TAFL
@@ -20,7 +20,10 @@ from ..games.tafl.variant import Variant
 from ..score import MAX_EVAL
 from ..squares import CELLS, STRIDE, squares
 from .tafl_features import FEATURES, ROWS, extract_features
-from .tafl_weights import squares_alike, weights_for
+from .tafl_siege import COUNTS as SIEGE_COUNTS
+from .tafl_siege import WEIGHTS as SIEGE_WEIGHTS
+from .tafl_siege import siege_value
+from .tafl_weights import siege_weights_for, squares_alike, weights_for
 
 TERMS = (
     "material",
@@ -33,6 +36,7 @@ TERMS = (
     "sides",
     "reach",
     "tempo",
+    "siege",
 )
 """Names of the terms."""
 
@@ -63,6 +67,10 @@ DEFAULT = np.dtype(
         ("attackers", "i8"),  # men at the start
         ("defenders", "i8"),
         ("goal_squares", "i8"),
+        (
+            "besieged",
+            "i8",
+        ),  # pieces of the defenders, the king among them, from which on there is a siege; 0: never
         ("square", "i2", (3, CELLS)),  # what a square is worth: to attackers, defenders, the king
         ("inside", "i4", (ROWS,)),  # squares where the king may stop, as `tafl_features` has sets
         ("free", "i4", (ROWS,)),  # squares where men may
@@ -70,6 +78,8 @@ DEFAULT = np.dtype(
         ("features", FEATURES),
         ("attacker_rows", "i4", (ROWS,)),
         ("defender_rows", "i4", (ROWS,)),
+        ("siege", SIEGE_COUNTS),
+        ("siege_weights", SIEGE_WEIGHTS),
         ("terms", [(term, "i8") for term in TERMS]),
     ],
     align=True,
@@ -82,6 +92,10 @@ def parameters(variant: Variant, weights: str = "") -> Any:
     p = record[0]
     for name, values in weights_for(variant, weights).items():
         p[name] = values
+    siege = siege_weights_for(variant, weights)
+    for name, weight in siege.items():
+        p["siege_weights"][name] = weight
+    p["besieged"] = p["siege_weights"]["men"] + 1 if siege else 0
     p["attackers"], p["defenders"] = variant.attackers, variant.defenders
     state = np.frombuffer(template(variant.rules, "tTK") + bytes(TAFL.itemsize - CORE.stop), TAFL)[0]
     kinds = squares_alike(variant.size)
@@ -105,6 +119,16 @@ def _may_stop(state: Any, sq: int, piece: int) -> bool:
     return bool(int(state["stop"][sq]) & entered & piece)
 
 
+@kernel
+def besiege(p, s):
+    """Write the terms that a siege changes. A kernel of its own keeps all other positions as fast as without it."""
+    # Never below 0: defenders would give men away, and attackers would leave them, in order to get there.
+    p.terms.siege = max(siege_value(p, s, p.features.goals) >> 4, 0)
+    if p.features.goals == 0:
+        # The king is cut off from the corners: whoever guards them is free to hunt.
+        p.terms.posts = 0
+
+
 @entry
 def terms(p, s):
     """Write the terms into `p.terms`, in centipawns for the attackers; returns their sum."""
@@ -123,7 +147,7 @@ def terms(p, s):
     king = s.king
     if king == 0:
         found.posts = found.king = found.escapes = found.reachable_region = found.pressure = 0
-        found.king_neighbourhood = found.sides = found.reach = found.tempo = 0
+        found.king_neighbourhood = found.sides = found.reach = found.tempo = found.siege = 0
         return found.material
     posts = 0
     for i in range(s.count[0]):
@@ -148,8 +172,11 @@ def terms(p, s):
     reach = p.room * seen.room + p.reach[0] * seen.attackers_reach + p.reach[1] * seen.defenders_reach
     found.reach = reach >> 4
     found.tempo = p.level + (p.tempo if side == 0 else -p.tempo) >> 4
+    found.siege = 0
+    if s.count[1] <= p.besieged:
+        besiege(p, s)
     total = found.material + found.posts + found.king + found.escapes + found.reachable_region
-    total += found.pressure + found.king_neighbourhood + found.sides + found.reach + found.tempo
+    total += found.pressure + found.king_neighbourhood + found.sides + found.reach + found.tempo + found.siege
     return total
 
 

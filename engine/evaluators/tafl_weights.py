@@ -74,12 +74,24 @@ def weights_for(variant: Variant, weights: str = "") -> Mapping[str, Any]:
     return read(file_for(variant, weights), weights)
 
 
+def siege_weights_for(variant: Variant, weights: str = "") -> Mapping[str, int]:
+    """The weights of the siege for a variant, as `tafl_siege.py` names them; empty where its file has none."""
+    return read_siege(file_for(variant, weights), weights)
+
+
 @lru_cache(maxsize=16)
 def read(name: str, weights: str = "") -> Mapping[str, Any]:
-    """The weights in one file of a set."""
+    """The weights in one file of a set, without those of the siege."""
     table = _table(FOLDER / weights / f"{name}.toml")
     del table["family"]
+    table.pop("siege", None)
     return table
+
+
+@lru_cache(maxsize=16)
+def read_siege(name: str, weights: str = "") -> Mapping[str, int]:
+    """The weights of the siege in one file of a set."""
+    return _table(FOLDER / weights / f"{name}.toml").get("siege", {})
 
 
 def _table(path: Path) -> dict[str, Any]:

@@ -502,7 +502,10 @@ def test_a_refused_evaluator_leaves_the_old_one(good: Path) -> None:
     for wrong, expected in (
         (str(good), "good.safetensors: 6"),
         ("nowhere.safetensors", "nowhere.safetensors: No such file"),
-        ("nobody", "expected default, default-2026.1, simple, uniform, zero, a file"),
+        (
+            "nobody",
+            "expected default, default-2026.3, default-2026.2, default-2026.1, simple, uniform, zero, a file",
+        ),
     ):
         with pytest.raises(SessionError, match=re.escape(expected)):
             session.set_option("Evaluator", wrong)

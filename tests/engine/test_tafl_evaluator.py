@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hnefi.engine import evaluators, games
 from hnefi.engine.catalogue import names
 from hnefi.engine.evaluators import tafl, tafl_weights
 from hnefi.engine.evaluators.tafl_features import FEATURE_NAMES
+from hnefi.engine.evaluators.tafl_siege import COUNT_NAMES, WEIGHT_NAMES
 from hnefi.engine.games.base_position import Position
 from hnefi.engine.games.tafl.codes import KING, PIECE_CODES
 from hnefi.engine.games.tafl.variant import Variant
@@ -161,7 +163,90 @@ class Twin:
             + w["reach"][1] * seen["defenders_reach"],
             w["level"] + (-w["tempo"] if side else w["tempo"]),
         )
-        return [total // 16 for total in sums]
+        found = [total // 16 for total in sums]
+        return [*found, self.siege(found, seen["goals"])]
+
+    def siege(self, found: list[int], corners: int) -> int:
+        """The term of that name; a king who is cut off makes the posts among the others 0."""
+        w = tafl_weights.siege_weights_for(self.variant)
+        if not w or len(self.defenders) > w["men"]:
+            return 0
+        if corners == 0:
+            found[tafl.TERMS.index("posts")] = 0
+        total = w["level"] + w["corners"] * corners
+        return max((total + sum(w[name] * count for name, count in self.siege_counts().items())) // 16, 0)
+
+    def flood(self, starts: set[int], free: set[int]) -> set[int]:
+        """The squares of `free` that can be walked to from `starts`, those included that are free themselves."""
+        found, border = set(starts), set(starts)
+        while border:
+            border = {sq + d for sq in border for d in DIRECTIONS} & free - found
+            found |= border
+        return found & (free | starts)
+
+    def gaps(self, free: set[int]) -> set[int]:
+        """Free squares around which the others, the edge included, lie in several pieces."""
+        ring = (-22, -21, -20, 1, 22, 21, 20, -1)
+        found = set()
+        for sq in free:
+            left = {sq + d for d in ring} - free
+            pieces = 0
+            while left:
+                pieces += 1
+                piece = {left.pop()}
+                while more := {one for one in left if any(one - other in ring for other in piece)}:
+                    piece |= more
+                    left -= more
+            if pieces > 1:
+                found.add(sq)
+        return found
+
+    def siege_counts(self) -> dict[str, int]:
+        inside = self.may_stop("K")
+        goals = {sq for sq in inside if self.state["goal"][sq]}
+        region = self.flood({self.king}, inside - self.attackers)
+        two_steps = [a + b for a in DIRECTIONS for b in DIRECTIONS if a != -b]
+        free = inside - self.attackers - goals
+        gaps = self.gaps(free)
+        tight = self.flood({self.king}, free - gaps)
+        beside = {sq + d for sq in tight for d in DIRECTIONS}
+        one = self.moves({self.king}, free - self.defenders - {self.king}, "K")
+        two = self.moves(one, free - self.defenders - {self.king}, "K")
+        free_to_men = self.may_stop("T") - self.attackers - {self.king}
+        shut = self.gaps(free_to_men) - self.defenders
+        empty = free_to_men - self.defenders
+        lines = 0
+        for step in DIRECTIONS[:2]:
+            seen = set()
+            for d in (step, -step):
+                for man in self.defenders:
+                    sq = man + d
+                    while sq in empty:
+                        seen.add(sq)
+                        sq += d
+            lines += len(seen)
+
+        def near(steps: int) -> int:
+            return sum(
+                any(
+                    max(abs(file_of(a) - file_of(d)), abs(rank_of(a) - rank_of(d))) <= steps
+                    for d in self.defenders
+                )
+                for a in self.attackers
+            )
+
+        return {
+            "region": len(region - goals),
+            "tight": len(tight),
+            "gaps": len(beside & gaps),
+            "guards": len({sq + d for sq in region & goals for d in two_steps} & region),
+            "two_moves": len(one | two),
+            "men_region": len(self.flood(self.defenders, free_to_men)),
+            "men_tight": len(self.flood(self.defenders, free_to_men - shut)),
+            "men_moves": lines,
+            "men_near": near(2),
+            "men_far": near(4),
+        }
 
     def kind(self, sq: int) -> int:
         """The kind of a square by its two distances from the edges: (0 0), (0 1), (1 1), (0 2) and so on."""
@@ -182,6 +267,77 @@ def test_kernel_equals_the_slow_form(name: str) -> None:
         assert seen == twin.counts(), position.fen()
         assert list(params["terms"].tolist()) == twin.terms(), position.fen()
         assert total == sum(twin.terms())
+
+
+def bare(name: str, seed: int) -> Position | None:
+    """The king with at most three men among attackers anywhere; None if such a position cannot be set up."""
+    draw = random.Random(f"bare {name} {seed}")
+    game = games.find(name)
+    size = game.size
+    free = [(x, y) for x in range(size) for y in range(size) if (x % (size - 1)) + (y % (size - 1))]
+    draw.shuffle(free)
+    board = [["1"] * size for _ in range(size)]
+    # Half of the men stand around one place, so that regions are shut and gaps are narrow.
+    x, y = free[0]
+    close = [at for at in free[1:] if max(abs(at[0] - x), abs(at[1] - y)) <= 3]
+    board[y][x] = "K"
+    for i in range(draw.randrange(4)):
+        at = free[-1 - i]
+        board[at[1]][at[0]] = "T"
+    for at in close[: draw.randrange(9)] + free[1 : 1 + draw.randrange(size)]:
+        if board[at[1]][at[0]] == "1":
+            board[at[1]][at[0]] = "t"
+    try:
+        rows = (re.sub("1+", lambda run: str(len(run[0])), "".join(row)) for row in board)
+        position = games.from_fen(game, "/".join(rows) + " d")
+    except ValueError:
+        return None
+    return position if position.outcome is None else None
+
+
+@pytest.mark.parametrize(
+    "name", ["copenhagen", "fetlar", "berserk", "brandubh", "copenhagen-13", "alea-walker"]
+)
+def test_siege_equals_the_slow_form(name: str) -> None:
+    """On every board that a set has room for, whether or not its weights have a siege."""
+    params = tafl.parameters(games.find(name))[0]
+    begins = int(params["besieged"])
+    seen: dict[str, set[int]] = {count: set() for count in COUNT_NAMES}
+    for position in (bare(name, seed) for seed in range(30)):
+        if position is None:
+            continue
+        state = position.new_record()[0]
+        twin = Twin(position)
+        params["besieged"] = begins
+        assert int(tafl.terms(params, state)) == sum(twin.terms()), position.fen()
+        assert list(params["terms"].tolist()) == twin.terms(), position.fen()
+        params["besieged"] = 4
+        tafl.terms(params, state)
+        counts = dict(zip(COUNT_NAMES, params["siege"].tolist(), strict=True))
+        assert counts == twin.siege_counts(), position.fen()
+        for count, value in counts.items():
+            seen[count].add(value)
+    assert {count for count, values in seen.items() if len(values) < 2} == set()
+
+
+def test_a_siege_begins_with_the_last_men() -> None:
+    """Three of them are few enough; and it is never worth less than nothing, however open the corners are."""
+    game = games.find("copenhagen")
+    shut = "2t5t2/1t7t1/t9t/11/3T7/3TK6/{}/11/t9t/1t7t1/2t5t2 d"
+    open_ = "11/11/3t7/11/3T7/3TK6/{}/11/11/11/2t5t2 d"
+    for rows, row, at_work in ((shut, "2T7T", False), (shut, "10T", True), (open_, "10T", False)):
+        position = games.from_fen(game, rows.format(row))
+        assert (dict(evaluators.terms("default", position))["siege"] > 0) == at_work
+        assert dict(evaluators.terms("default-2026.2", position))["siege"] == 0
+
+
+def test_posts_are_left_when_the_king_is_cut_off() -> None:
+    """Guards of corners that he cannot reach any more cost nothing when they go to hunt his last man."""
+    game = games.find("copenhagen")
+    rows = "2t5t2/1t7t1/t9t/11/1T9/11/11/11/t9t/1ttttt3t1/2tKt6 a"
+    for fen, cut_off in ((rows, True), (rows.replace("2tKt6", "3Kt6"), False)):
+        found = dict(evaluators.terms("default", games.from_fen(game, fen)))
+        assert (found["posts"] == 0) == cut_off
 
 
 def test_every_count_is_seen_to_change() -> None:
@@ -212,8 +368,11 @@ def test_terms_have_names() -> None:
     assert [name for name, _ in found] == [*tafl.TERMS, "total"]
 
 
-FROZEN = "49f894d8284f2ce34f44672f9fc1e1a50eb4c9b64ab640af95457220997ef783"
-SETS = sorted(evaluators.BY_HAND.values())
+FROZEN = {
+    "2026.1": "49f894d8284f2ce34f44672f9fc1e1a50eb4c9b64ab640af95457220997ef783",
+    "2026.2": "3c24712a8bc29e4ae3780c98de32bcb0d28732ae5d9bce9c8928a63c67fb14f0",
+}
+SETS = sorted(set(evaluators.BY_HAND.values()))
 
 
 @pytest.mark.parametrize(
@@ -230,6 +389,9 @@ def test_files_of_weights_are_whole(name: str, weights: str) -> None:
         assert values.shape == shape
         assert values.dtype == np.int64
         assert np.abs(values).max() <= 32000
+    siege = tafl_weights.read_siege(name, weights)
+    assert set(siege) in (set(), set(WEIGHT_NAMES))
+    assert all(isinstance(value, int) and abs(value) <= 32000 for value in siege.values())
 
 
 def test_every_set_of_weights_has_a_name() -> None:
@@ -240,17 +402,25 @@ def test_every_set_of_weights_has_a_name() -> None:
     assert now["lost"].tolist() == tafl_weights.read("brandubh")["lost"]
     assert then["lost"].tolist() == tafl_weights.read("brandubh", "2026.1")["lost"]
     assert evaluators.misfit("default", games.find("hex:4")) is None
+    newest = evaluators.parameters(evaluators.NEWEST, game)
+    assert newest.tobytes() == evaluators.parameters("default", game).tobytes()
+    start = games.initial(games.find("fetlar"))
+    assert evaluators.remarks("default", start) == [f"evaluator {evaluators.NEWEST} weights copenhagen"]
+    assert evaluators.remarks("default-2026.1", start) == ["evaluator default-2026.1 weights copenhagen"]
+    assert evaluators.remarks("default", games.initial(games.find("hex:4"))) == []
     said = evaluators.misfit("default-2026.1", games.find("hex:4"))
     assert said == "evaluator default-2026.1: expected a variant of tafl, not hex"
     with pytest.raises(ValueError, match="expected a variant of tafl"):
         evaluators.parameters("default-2026.1", games.find("hexapawn:4x4"))
 
 
-def test_sets_of_weights_never_change() -> None:
+@pytest.mark.parametrize("weights", FROZEN)
+def test_sets_of_weights_never_change(weights: str) -> None:
     """Ratings and openings were measured with them. What counts is which variants take which weights, not the text."""
-    families = tafl_weights.fitted("2026.1")
-    said = {name: [*family, dict(tafl_weights.read(name, "2026.1"))] for name, family in families.items()}
-    assert hashlib.sha256(json.dumps(said).encode()).hexdigest() == FROZEN
+    families = tafl_weights.fitted(weights)
+    said = {name: [*family, dict(tafl_weights.read(name, weights))] for name, family in families.items()}
+    assert hashlib.sha256(json.dumps(said).encode()).hexdigest() == FROZEN[weights]
+    assert not any(tafl_weights.read_siege(name, weights) for name in families)
 
 
 def test_relatives_share_weights() -> None:
