@@ -9,6 +9,8 @@ from __future__ import annotations
 from . import catalogue
 from .search import elo_table, features
 
+MOST_CONTEMPT = 1000
+"""Centipawns: ten times what a strong side has in hand, and far from the values of won games."""
 SHIPPED_TABLES = "shipped"
 """What `TablePath` calls the solved tables that ship."""
 SHIPPED_BOOKS = "shipped"
@@ -104,6 +106,7 @@ TABLE = (
     Option("MultiPV", "spin", "1", low=1, high=256, setting="multipv"),
     Option("Ponder", "check", "false", setting="ponder"),
     Option("MoveOverhead", "spin", "10", low=0, high=10_000, setting="move_overhead"),
+    Option("Contempt", "spin", "0", low=-MOST_CONTEMPT, high=MOST_CONTEMPT, setting="contempt"),
     Option("Seed", "spin", "1", low=0, high=2**32 - 1, setting="seed"),
     Option("Wins", "combo", "near", words=("near", "flat"), setting="wins"),
     Option("MCTSLeaf", "combo", "auto", words=("auto", "playout", "evaluator"), setting="mcts_leaf"),

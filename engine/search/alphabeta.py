@@ -111,6 +111,11 @@ SEARCH = np.dtype(
         ("root", "i8"),  # stack index of the root: positions since then count as repeated when they recur
         ("features", "i8"),
         ("longest", "i8"),  # no line is extended beyond this ply
+        (
+            "draw",
+            "i8",
+            (2,),
+        ),  # what a draw is worth to attackers, to defenders: contempt makes it less to the root's side
         ("no_null", "i8"),  # no passing above this ply: a null move is being verified
         (
             "illegal_tt_moves",
@@ -157,7 +162,7 @@ def solved_value(s, td, ply):
     td.tables.hits += 1
     kind = answer >> KIND
     if kind == DRAWN:
-        return 0
+        return int(td.draw[s.side])
     if kind >= ENDLESS_BY_ATTACKERS:
         # Won when a position comes back often enough; nobody knows when.
         return MAX_EVAL if kind - ENDLESS_BY_ATTACKERS == s.side else -MAX_EVAL
@@ -166,11 +171,11 @@ def solved_value(s, td, ply):
 
 
 @inline
-def terminal_value(outcome, side, ply):
+def terminal_value(td, outcome, side, ply):
     """The value of a finished game for `side`, `ply` plies from the root."""
     winner = outcome >> 8
     if winner == 3:
-        return 0
+        return int(td.draw[side])
     if winner == side + 1:
         return MATE - ply
     return ply - MATE
@@ -328,7 +333,7 @@ def quiesce(s, td, params, alpha, beta, ply, bottom, top):
             outcome = adjudicate(s, td.root)
         if outcome:
             td.pv_length[ply + 1] = ply + 1
-            value = terminal_value(outcome, side, ply + 1)
+            value = terminal_value(td, outcome, side, ply + 1)
         elif s.side == side:
             value = quiesce(s, td, params, alpha, beta, ply + 1, bottom, end)
         else:
@@ -543,7 +548,7 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
         depth -= 1
     end = generate(s, top)
     if end == top:
-        return terminal_value(no_move_outcome(s), side, ply)
+        return terminal_value(td, no_move_outcome(s), side, ply)
     score_moves(s, td, ply, top, end, table_move)
     middle = QUIET_WITH_CONTINUATION if features & CONTINUATION_HISTORY else QUIET
     hopeless = (
@@ -584,7 +589,7 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
             outcome = adjudicate(s, td.root)
         if outcome:
             td.pv_length[ply + 1] = ply + 1
-            value = terminal_value(outcome, side, ply + 1)
+            value = terminal_value(td, outcome, side, ply + 1)
         elif s.side == side:
             value = search(s, td, table, params, depth - 1, alpha, beta, ply + 1, end)
         elif i == top:
@@ -676,7 +681,7 @@ def search_root(s, td, table, params, depth, first, alpha, beta):
         if outcome:
             td.nodes += 1
             td.pv_length[1] = 1
-            value = terminal_value(outcome, side, 1)
+            value = terminal_value(td, outcome, side, 1)
         elif s.side == side:
             value = search(s, td, table, params, depth - 1, alpha, beta, ply, top)
         elif i == first:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..games.base_position import Position
 from ..score import INFINITE, NO_LIMIT, WON
+from ..sides import Side
 from ..squares import CELLS
 from . import alphabeta, features, skill
 from .alphabeta import SEARCH
@@ -38,6 +39,8 @@ class AlphaBeta(Algorithm):
         self._written = 0
         """Nodes of all searches since the table was empty, but for the last one."""
         self._generation = 0
+        self._draw = (0, 0)
+        """What a draw was worth in the last search: values in the table depend on it."""
         self._images: Any = None
         """The symmetries of the game, as `images` has them."""
 
@@ -75,6 +78,11 @@ class AlphaBeta(Algorithm):
         if self.table is None:
             buckets = 1 << max(4, (settings.hash_mib * 1024 * 1024 // (_WORD * BUCKET)).bit_length() - 1)
             self.table = new_table(buckets * BUCKET * _WORD + ABDADA_WORDS * 8)
+        contempt = settings.contempt
+        draw = (-contempt, contempt) if position.side is Side.ATTACKERS else (contempt, -contempt)
+        if draw != self._draw:
+            self._draw = draw
+            self.table.fill(0)
         self._generation = (self._generation + 1) & 63
         while len(self.threads) < settings.threads:
             self.threads.append(new_thread())
@@ -97,6 +105,7 @@ class AlphaBeta(Algorithm):
             td["illegal_tt_moves"] = 0
             td["features"] = wanted & ~without
             td["no_null"] = 0
+            td["draw"] = draw
             # Some evaluators count what was taken since the root.
             td["eval_cache"] = 0
             td["images"] = 0

@@ -114,6 +114,8 @@ class Settings:
     """Milliseconds kept back from every clock for the way between the programs."""
     ponder: bool = False
     """Whether the host lets the engine think on the opponent's time."""
+    contempt: int = 0
+    """Centipawns by which a draw is worse for the side that alpha-beta thinks for than even play."""
     seed: int = 1
     wins: str = "near"
     """`near`: a nearer win is better; `flat`: minimax takes all wins for equal."""

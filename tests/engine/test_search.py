@@ -329,6 +329,34 @@ def test_repetition_loses_for_defenders() -> None:
     assert infos[-1].score.mate is None or infos[-1].score.mate > 0
 
 
+@pytest.mark.parametrize("plies", [1, 2])
+def test_contempt_makes_a_draw_worse_for_the_side_that_thinks(plies: int) -> None:
+    """Wherever the tree ends in a draw: every game here is drawn after so many plies, whoever is to move."""
+    for played in (0, 1):
+        game = variant.find("brandubh").with_switches(move_limit=plies + played)
+        position = Position.initial(game)
+        for _ in range(played):
+            position = position.play(position.legal_moves()[0])
+        searcher = Searcher(Settings(hash_mib=1))
+        # The same searcher: what its table knows of draws by the contempt of before must not count.
+        for contempt in (0, 30, -50):
+            searcher.configure(Settings(hash_mib=1, contempt=contempt))
+            _, infos = think(position, Limits(depth=3), searcher)
+            assert infos[-1].score == Score(cp=-contempt), (played, contempt)
+
+
+def test_contempt_decides_whether_a_repetition_is_taken() -> None:
+    """A draw that is wanted is better than any even position, one that is despised worse than all of them."""
+    game = variant.find("brandubh").with_switches(repetition="draw", repetition_count=2)
+    position = Position.initial(game)
+    for text in ("a4a3", "c4c3", "a3a4"):
+        position = position.play(position.parse_move(text))
+    back = position.parse_move("c3c4")
+    for contempt, repeats in ((-1000, True), (1000, False)):
+        result, _ = think(position, Limits(depth=1), contempt=contempt)
+        assert (result.move == back) == repeats
+
+
 def test_scores() -> None:
     assert score_of(MATE - 1) == Score(mate=1)
     assert score_of(MATE - 3) == Score(mate=2)
