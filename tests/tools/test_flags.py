@@ -244,7 +244,7 @@ def test_no_help_has_an_old_word(command: str, helps: dict[str, str]) -> None:
     # The time of one proof, not of a move: --movetime, which --time was elsewhere, would be wrong.
     assert not flags(text) & OLD - ({"--time"} if command == "solve prove" else set())
     if "--out" in flags(text):
-        assert re.search(r"^ +-o \S+, --out ", text, re.MULTILINE), "-o is --out everywhere"
+        assert re.search(r"^ +-o(?: \S+)?, --out ", text, re.MULTILINE), "-o is --out everywhere"
     if "--movetime" in flags(text):
         assert "ms per move" in text or "milliseconds" in text or "--movetime MS" in text
     if "VARIANT" in text.partition("\n\n")[0]:
