@@ -108,7 +108,8 @@ def readings(plan: Plan, results: Results) -> dict[tuple[str, ...], float]:
                 paper.MATCHES[depth],
                 finals(plan, results, rules, plan.trained[0], reading, depth),
             )
-            for rules in plan.rules
+            for rules in paper.RULES
+            if rules in plan.rules
         )
         for depth in paper.DEPTHS
         for reading in READINGS["random"]
@@ -302,7 +303,8 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
             lines += _table(folder, number, rules, table(plan, results, rules))
             lines += [f"Matches of the last generation under {rules}, all seeds together:", ""]
             lines += [*markdown_table(tie_breaks(plan, results, rules)), ""]
-    lines += ["## Which Random?", "", *_readings(plan, results), ""]
+    if set(paper.RULES) & set(plan.rules):
+        lines += ["## Which Random?", "", *_readings(plan, results), ""]
     lines += ["## Claims", ""]
     if set(paper.RULES) <= set(plan.rules):
         rows = [["the paper", "here", "verdict"], *claims(plan, results)]
@@ -365,7 +367,7 @@ def _readings(plan: Plan, results: Results) -> list[str]:
     ]
     return [
         (
-            "How well each reading explains the paper's games against Random under both rule sets, as natural "
+            "How well each reading explains the paper's games against Random under its rule sets, as natural "
             "logarithms. *Probability*: among these readings, if all were equally likely beforehand. Rows of the "
             "tables are taken for independent; one run played them all, so the differences are too large rather than "
             "too small."
