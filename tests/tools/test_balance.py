@@ -487,6 +487,15 @@ def test_players_pass_over_rules_that_they_cannot_play(
     assert "not played: brandubh: evolved-copenhagen plays copenhagen only, not brandubh" in said
 
 
+def test_rules_under_which_every_opening_decides_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["mini-four", "mini-four+throne=none", "--players", "simple", "--games", "2", "--jobs", "1"]
+    assert command.main([*words, "--out", str(tmp_path / "run"), "--plain"]) == 0
+    assert "not played: mini-four+throne=none: a few random plies decide" in capsys.readouterr().out
+    assert "- mini-four+throne=none: a few random plies" in (tmp_path / "run" / "report.md").read_text()
+
+
 @pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_keeps_what_was_finished_and_says_how_to_go_on(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything that a run has found so far. `misfits` say which player cannot play what,
+    """Everything that a run has found so far. `misfits` say which player cannot play what, and what nobody could play,
     `borrowed` which rule sets are judged by weights that were fitted for others: rule set -> variant."""
 
     plan: Plan
@@ -85,7 +85,12 @@ def outcome(
     folder: str,
 ) -> Outcome:
     """What the games of a folder say; rule sets and players that have none are left out."""
-    cells, shifts, misfits = [], [], []
+    cells, shifts = [], []
+    misfits = [
+        f"{entrant.label}: a few random plies decide every game: no opening is left to begin from"
+        for entrant in plan.entrants
+        if openings.get(entrant.label, searching.SELECTION, 1) == []
+    ]
     borrowed: dict[str, str] = {}
     for player in plan.strengths():
         count = plan.games_of(player.label)
