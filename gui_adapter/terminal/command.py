@@ -32,6 +32,7 @@ _EPILOG = """\
 examples:
   hnefi play                                  as your settings say
   hnefi play --variant brandubh --side d --level 3
+  hnefi play --level auto                     a level that follows your results
   hnefi play --variant hex:11 --against uct-1k
   hnefi play --side both --clock 10+5         two people, one keyboard
   hnefi play --side none --level 4 --level 6  watch: attackers, defenders
@@ -92,7 +93,12 @@ def _parser() -> argparse.ArgumentParser:
         "--variant", metavar="V", help="game or rule set: a name (`hnefi variants`), hex:11, a .toml file"
     )
     parser.add_argument("--side", choices=("a", "d", "both", "none"), help="which side you play")
-    parser.add_argument("--level", action=_Rival, metavar="0..10", help="our engine, as strong as this")
+    parser.add_argument(
+        "--level",
+        action=_Rival,
+        metavar="0..10|auto",
+        help="our engine, as strong as this; auto follows your results from game to game",
+    )
     parser.add_argument(
         "--against",
         action=_Rival,
@@ -213,6 +219,12 @@ def _controller(
     seed = arguments.seed
     if seed is None:
         seed = SCRIPT_SEED if scripted else secrets.randbelow(2**32)
+    side = arguments.side or settings.side
+    if any(spec.auto for spec in rivals) and (scripted or side == "none"):
+        why = "scripts and pipes" if scripted else "--side none"
+        parser.error(
+            f"--level auto: it follows a person's results, and with {why} no person plays: expected 0..10"
+        )
     files = Files(
         finder(arguments.path),
         keep=not arguments.no_record,
@@ -231,9 +243,15 @@ def _controller(
     # The book is for variety, which whoever names a seed does not want.
     session.players.book = arguments.seed is None and not scripted
     session.players.rival = rivals[-1]
-    side = arguments.side or settings.side
     for letter, spec in zip("ad", (rivals[0], rivals[-1]), strict=True):
         session.assign("a" if letter == "a" else "d", None if letter in SIDES[side] else spec)
+    if session.players.follows:
+        try:
+            session.follow()
+        except ValueError as error:
+            parser.error(f"--level auto: {error}")
+        if not (arguments.load or arguments.watch or arguments.go_on):
+            session.say(session.ladder.words(variant.game))
     try:
         session.set_clock(clock.read(arguments.clock or settings.clock))
     except ValueError as error:
@@ -262,7 +280,9 @@ def _rivals(
     specs = []
     for kind, text in arguments.rivals or [("level", str(level))]:
         try:
-            if kind == "level":
+            if kind == "level" and text == opponents.AUTO:
+                spec = opponents.Spec(level=opponents.DEFAULT_LEVEL, auto=True)
+            elif kind == "level":
                 spec = opponents.at_level(text)
             elif kind == "against":
                 spec = opponents.by_name(text, variant)

@@ -34,7 +34,12 @@ GROUPS: Final[Mapping[str, str]] = {
     "else": "Everything else",
 }
 
-_LEVELS = ("What the levels are:", *level_lines(), "With a clock, time limits every level as well.")
+_LEVELS = (
+    "What the levels are:",
+    *level_lines(),
+    "With a clock, time limits every level as well.",
+    "auto: the level nearest to your rating, which your results against it change; each new game follows.",
+)
 
 _ALL: Final = (
     Word("new", "[VARIANT]", "begin a new game, of the same variant or another", ("new", "new brandubh")),
@@ -48,7 +53,8 @@ _ALL: Final = (
         ("In hex `a` is x, in hexapawn white.",),
     ),
     Word(
-        "level", "[a|d] 0..10", "our engine plays at this level", ("level 3", "level d 8"), _LEVELS,
+        "level", "[a|d] 0..10|auto", "our engine plays at this level", ("level 3", "level d 8", "level auto"),
+        _LEVELS,
     ),
     Word(
         "player", "[a|d] NAME", "one of our players, or a player's file, plays the engine's side",

@@ -12,7 +12,7 @@ from hnefi.engine.catalogue import listed
 from hnefi.protocol.hosts import registry
 
 from . import command_table, settings
-from .opponents import LEVELS
+from .opponents import AUTO, LEVELS
 from .values import Move, View
 
 _SIDES = ("a", "d", "both", "none")
@@ -63,7 +63,7 @@ class WordCompleter(Completer):
         if word == "side":
             return _SIDES
         if word == "level":
-            return (*map(str, LEVELS), "a", "d")
+            return (*map(str, LEVELS), AUTO, "a", "d")
         if word == "player":
             return (*players.names(), *_registered(), "a", "d")
         if word == "engine":

@@ -29,7 +29,7 @@ from .questions import Questions
 from .review import Review
 from .rules_process import IllegalPosition, RulesProcess, Traffic
 from .saving import Files, game_of, record_of
-from .standing import Standing
+from .standing import Ladder, Standing, StandingError
 from .values import End, Mode, Move, Purpose, SideLetter
 
 if TYPE_CHECKING:
@@ -78,8 +78,12 @@ class GameSession:
         self.number = 0
         """Of the game, from 1."""
         self.standing = Standing()
+        self.ladder = Ladder(keep=files.keep)
         self._counted = 0
-        """The game that `standing` has counted last."""
+        """The game that `standing` or `ladder` has counted last."""
+        self.rated = True
+        """Whether the result may count for `ladder`: the game was begun here at the start position, and nobody has
+        changed seats since."""
         self.questions = Questions(events, self._begun, self._answered, self._failed)
         self.review: Review | None = None
         """The last review of this game."""
@@ -252,6 +256,8 @@ class GameSession:
         self.put_away()
         game = Game(variant, start, facts)
         self._take(game)
+        self.rated = start is None and not moves and watcher is None
+        self.follow()
         self.watcher = watcher
         for text in moves:
             legal = self.legal(text)
@@ -274,6 +280,7 @@ class GameSession:
             raise IllegalPosition(f"{error} (by the rules of {variant.name})") from None
         self.put_away()
         self._take(game)
+        self.rated = False
         self.pace.clock = None
         await self._look()
         doubt = self._settle_end()
@@ -318,6 +325,12 @@ class GameSession:
         """Let an engine play a side, or a person."""
         self.failure = 0
         self.players.assign(side, spec)
+
+    def follow(self) -> None:
+        """Give engines that follow the person's results the level for this game; StandingError if the results cannot
+        be read, which can only happen the first time."""
+        if self.players.follows:
+            self.players.follow(self.ladder.level(self.variant.game))
 
     def warm_up(self) -> None:
         """Start the engines that play, before they are asked."""
@@ -405,17 +418,30 @@ class GameSession:
             self._count(end)
 
     def _count(self, end: End) -> None:
-        """A game of a person against one of our levels, once: from the third on a level may be suggested."""
+        """Count a game of a person against one of our levels, once. A level that follows the person may change for the
+        next game; otherwise one may be suggested from the third game on."""
         persons, engines = self.players.persons, self.players.engines
         if len(persons) != 1 or self.number == self._counted or self.replaying is not None or self.looking:
             return
-        level = engines[0].spec.level
-        if level is None or not engines[0].spec.own:
+        spec = engines[0].spec
+        if spec.level is None or not spec.own:
             return
         self._counted = self.number
-        self.standing.add(level, 0.5 if end.result == "draw" else float(end.result == persons[0]))
+        score = 0.5 if end.result == "draw" else float(end.result == persons[0])
+        if spec.auto:
+            if self.rated:
+                self._rate(spec.level, score)
+            return
+        self.standing.add(spec.level, score)
         if (said := self.standing.suggestion()) is not None:
             self.say(said)
+
+    def _rate(self, level: int, score: float) -> None:
+        try:
+            self.ladder.take(self.variant.game, level, score)
+        except StandingError as error:
+            self.say(str(error))
+        self.say(self.ladder.news(self.variant.game))
 
     async def move_on(self) -> None:
         """Whoever is to move here is asked to, unless something holds the game."""

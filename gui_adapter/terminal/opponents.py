@@ -39,6 +39,8 @@ LOWEST, HIGHEST = 0, 10
 DEFAULT_LEVEL: Final = 5
 THINKING_MS: Final = 5000
 """How long a move may take where there is no clock; only the highest level uses it all."""
+AUTO: Final = "auto"
+"""In place of a level: the one that follows the person's results."""
 OPTION: Final = "SkillLevel"
 
 _LIMITS: Final = Limits(movetime=THINKING_MS)
@@ -78,7 +80,8 @@ def level_lines() -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Spec:
     """An opponent as it is named. `player` and `level` are of our own engine, `command` is anybody's; the user may have
-    `registered` it under a name. `clock` and `letters` are as in `registry`."""
+    `registered` it under a name. `clock` and `letters` are as in `registry`. With `auto` the level of each new game
+    follows the person's results."""
 
     player: str = "default"
     level: int | None = None
@@ -88,6 +91,7 @@ class Spec:
     letters: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     movetime: int | None = None
+    auto: bool = False
 
     @property
     def own(self) -> bool:

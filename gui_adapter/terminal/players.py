@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, ItemsView, ValuesView
+from dataclasses import replace
 from typing import Any, Final
 
 from hnefi.engine.compile.progress import Progress
@@ -87,6 +88,19 @@ class Players:
         if player.opponent is not None:
             self._spawn(player.opponent.close(), self._leaving)
         player.opponent = None if spec is None else self._opponent(spec)
+
+    @property
+    def follows(self) -> bool:
+        """Whether anybody's level follows the person's results."""
+        return self.rival.auto or any(opponent.spec.auto for opponent in self.engines)
+
+    def follow(self, level: int) -> None:
+        """Whoever's level follows the person's results plays at this one from now on."""
+        if self.rival.auto:
+            self.rival = replace(self.rival, level=level)
+        for opponent in self.engines:
+            if opponent.spec.auto:
+                opponent.become(replace(opponent.spec, level=level))
 
     def _opponent(self, spec: Spec) -> Opponent:
         return Opponent(spec, self._traffic, self._on_compiling)

@@ -108,6 +108,7 @@ async def _seated(c: Controller) -> Reply:
     session = c.session
     session.withdraw()
     session.paused = False
+    session.rated = session.rated and not session.unfinished
     session.warm_up()
     await session.move_on()
     names = ", ".join(
@@ -148,7 +149,19 @@ async def level(c: Controller, rest: str) -> Reply:
     if not side_first(rest)[1]:
         engines = [opponent.name for opponent in c.session.players.engines]
         return Reply((f"Engines here: {', '.join(engines) or 'none'}.", *opponents.level_lines()))
-    return await _assign_engine(c, rest, opponents.at_level)
+    return await _assign_engine(c, rest, lambda text: _at_level(c, text))
+
+
+def _at_level(c: Controller, text: str) -> Spec:
+    """Our engine at a level that is named or follows the person; ValueError."""
+    if text.lower() != opponents.AUTO:
+        return opponents.at_level(text)
+    if not c.interactive:
+        raise ValueError("level auto: a script says nothing about how well a person plays: expected a number")
+    session = c.session
+    level = session.ladder.level(session.variant.game)
+    session.say(session.ladder.words(session.variant.game))
+    return Spec(level=level, auto=True)
 
 
 async def player(c: Controller, rest: str) -> Reply:

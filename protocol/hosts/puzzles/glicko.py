@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 Q: Final = math.log(10.0) / 400.0
 UNKNOWN: Final = 350.0
@@ -27,6 +27,21 @@ class Rating:
 
     def __str__(self) -> str:
         return f"{self.value:.0f} ± {1.96 * self.deviation:.0f}"
+
+    def plain(self) -> dict[str, float]:
+        """The rating as JSON writes it; `read` understands it."""
+        return {"rating": round(self.value, 2), "deviation": round(self.deviation, 2)}
+
+
+def read(value: Any) -> Rating:
+    """The rating that `plain` has written; ValueError, KeyError or TypeError for anything else."""
+    try:
+        rating, deviation = float(value["rating"]), float(value["deviation"])
+    except OverflowError:
+        raise ValueError("not a rating") from None
+    if not (math.isfinite(rating) and abs(rating) < 10_000 and 0.0 < deviation < 10_000):
+        raise ValueError("not a rating")
+    return Rating(rating, deviation)
 
 
 def expected(one: Rating, other: Rating) -> float:

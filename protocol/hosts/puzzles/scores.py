@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +11,7 @@ from hnefi.engine import durable
 from hnefi.engine.regular import read_regular
 
 from ..journal import data_folder
+from . import glicko
 from .glicko import Rating, updated
 from .suite import Entry
 
@@ -80,17 +80,13 @@ class Scores:
         """The file's text, which `read` understands."""
         document = {
             "format": FORMAT,
-            "player": {**_plain(self.player), "solved": self.solved, "failed": self.failed},
+            "player": {**self.player.plain(), "solved": self.solved, "failed": self.failed},
             "puzzles": {
-                name: {**_plain(rating), "tries": self.tries.get(name, 0)}
+                name: {**rating.plain(), "tries": self.tries.get(name, 0)}
                 for name, rating in sorted(self.puzzles.items())
             },
         }
         return json.dumps(document, indent=1) + "\n"
-
-
-def _plain(rating: Rating) -> dict[str, float]:
-    return {"rating": round(rating.value, 2), "deviation": round(rating.deviation, 2)}
 
 
 def load(path: Path) -> Scores:
@@ -115,21 +111,14 @@ def read(text: str | bytes, path: Path | None = None) -> Scores:
         if found["format"] != FORMAT:
             raise ValueError(f"format {found['format']!r:.20}")
         player = found["player"]
-        scores.player = _rating(player)
+        scores.player = glicko.read(player)
         scores.solved, scores.failed = _count(player["solved"]), _count(player["failed"])
         for name, value in found["puzzles"].items():
-            scores.puzzles[name] = _rating(value)
+            scores.puzzles[name] = glicko.read(value)
             scores.tries[name] = _count(value["tries"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError("expected scores of puzzles") from None
     return scores
-
-
-def _rating(value: Any) -> Rating:
-    rating, deviation = float(value["rating"]), float(value["deviation"])
-    if not (math.isfinite(rating) and abs(rating) < 10_000 and 0.0 < deviation < 10_000):
-        raise ValueError("no rating")
-    return Rating(rating, deviation)
 
 
 def _count(value: Any) -> int:
