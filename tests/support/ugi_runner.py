@@ -48,7 +48,10 @@ class Engine:
 
 def play(command: str, variant: str, fen: str, depth: int, most: int) -> tuple[list[str], str]:
     """One game of the engine with itself: the moves, and what both say of the result."""
-    engines = [Engine(command, {"variant": variant, "ownbook": "true"}) for _ in range(2)]
+    # The last is an option that nobody has; what some runners send by themselves.
+    engines = [
+        Engine(command, {"variant": variant, "ownbook": "false", "uci_chess960": "true"}) for _ in range(2)
+    ]
     moves: list[str] = []
     while len(moves) < most:
         for engine in engines:
