@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
 from hnefi.protocol.hosts import adapter
-from hnefi.protocol.hosts.exit_codes import DONE
+from hnefi.protocol.hosts.exit_codes import DONE, FULL, STORAGE
 
 if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
@@ -47,24 +46,25 @@ def main(argv: list[str]) -> int:
         from .settings import write_ini
 
         return write_ini(options, arguments)
-    if not arguments.wrap:
-        # Before anything else is loaded: OpenTafl soon takes an engine that has not said so for one that resigns.
-        _hello()
     if arguments.settings is not None:
         from .settings import read
 
         read(options, arguments)
         _check_values(options, arguments, "--settings: ")
+    if not arguments.wrap:
+        # Before the engine is loaded: OpenTafl soon takes one that has not said so for one that resigns.
+        _hello(options)
     work = _wrap if arguments.wrap else _face
     return adapter.run(options, arguments, lambda traffic: work(arguments, traffic), LIMIT)
 
 
-def _hello() -> None:
+def _hello(options: Parser) -> None:
     try:
         os.write(1, b"hello\n")
-    except OSError:
-        sys.stderr.flush()
-        os._exit(DONE)
+    except OSError as error:
+        if error.errno in FULL:
+            options.exit(STORAGE, f"{options.prog}: standard output: {error.strerror}\n")
+        options.exit(DONE)
 
 
 def _parser() -> Parser:
@@ -102,7 +102,8 @@ def _parser() -> Parser:
     wrapping.add_argument("--own-clock", action="store_true",
                           help="hand it the whole clock to plan with, rather than a budget for each move")  # fmt: skip
     adapter.add_flags(options, "every line in both directions, and those of our engine")
-    options.add_argument("--force", action="store_true", help="let --write-ini replace settings")
+    options.add_argument("--force", action="store_true", help="let --write-ini replace settings, "
+                         "and write to a folder that does not look like OpenTafl's")  # fmt: skip
     return options
 
 

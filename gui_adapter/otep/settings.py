@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
 from hnefi.engine.regular import open_regular
 from hnefi.engine.toml_text import read_toml
-from hnefi.engine.wording import shorten
+from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol.flags import Parser
 from hnefi.protocol.hosts.exit_codes import DONE, code_of
 
 NAME: Final = "hnefi-otep.toml"
-KINDS: Final[dict[str, type]] = {
-    "engine": str,
-    "player": str,
-    "option": list,
-    "movetime": int,
-    "otn": str,
-    "record-dir": str,
-    "no-record": bool,
+TEXT: Final = "a text in quotes"
+KINDS: Final[dict[str, tuple[type, str]]] = {
+    "engine": (str, TEXT),
+    "player": (str, TEXT),
+    "option": (list, 'a list of texts, as in ["Hash=64"]'),
+    "movetime": (int, "milliseconds, a whole number without quotes"),
+    "otn": (str, '"opentafl" or "intended"'),
+    "record-dir": (str, TEXT),
+    "no-record": (bool, "true or false"),
 }
-"""Flags that the file may say. OpenTafl splits arguments at blanks; here they may contain some."""
+"""Flags that the file may say, with the type of their values and the words for it. OpenTafl splits arguments at blanks;
+here they may contain some."""
 HEAD: Final = """\
 # The flags of `hnefi otep` as OpenTafl starts it: engine, player, option, movetime, otn, record-dir, no-record.
 # movetime = 2000
@@ -33,12 +37,28 @@ HEAD: Final = """\
 SIZE_LIMIT: Final = 65_536
 
 
+SIGNS: Final = ("OpenTafl*.jar", "OpenTafl.sh", "OpenTafl.bat", "engines/", "settings.ini")
+"""What OpenTafl's folder may have, in upper or lower case: its program, the engines that it knows, or its settings."""
+
+
+def _has_opentafl(home: Path) -> bool:
+    found: list[str] = []
+    with contextlib.suppress(OSError):
+        found = [path.name.lower() + "/" * path.is_dir() for path in home.iterdir()]
+    return any(fnmatchcase(name, sign.lower()) for name in found for sign in SIGNS)
+
+
 def write_ini(options: Parser, arguments: argparse.Namespace) -> int:
     """Write `engines/hnefi.ini` in OpenTafl's folder and `engines/hnefi/`, which has the settings; the exit code."""
     home = Path(arguments.write_ini).expanduser()
     # An empty word is an unset variable, not the folder we are in.
     if not arguments.write_ini or not home.is_dir():
         options.error(f"--write-ini {shorten(arguments.write_ini)}: expected the folder that OpenTafl is in")
+    if not (arguments.force or _has_opentafl(home)):
+        options.error(
+            f"--write-ini {shorten(arguments.write_ini)}: expected the folder that OpenTafl is in, and found no "
+            f"{', '.join(SIGNS[:-1])} or {SIGNS[-1]} there: --force writes anyway"
+        )
     ini, settings = home / "engines" / "hnefi.ini", home / "engines" / "hnefi" / NAME
     chosen = {key: getattr(arguments, key.replace("-", "_")) for key in KINDS}
     lines = [f"{key} = {_toml(key, value)}\n" for key, value in chosen.items() if value not in (None, False)]
@@ -56,7 +76,8 @@ def write_ini(options: Parser, arguments: argparse.Namespace) -> int:
     print(f"wrote {ini}")
     print(f"{'kept' if kept else 'wrote'} {settings}")
     if kept and lines:
-        print(f"{options.prog}: these flags are not in it: --force replaces it", file=sys.stderr)
+        text = f"your flags were not written to {settings.name}, which was there already: --force replaces the file"
+        print(f"{options.prog}: {text}", file=sys.stderr)
     print("OpenTafl finds the engine hnefi when it is started again")
     return DONE
 
@@ -90,9 +111,12 @@ def read(options: Parser, arguments: argparse.Namespace) -> None:
     except (OSError, ValueError) as error:
         options.error(f"{where}: {getattr(error, 'strerror', None) or error}: expected a TOML file")
     for key, value in said.items():
-        fits = type(value) is KINDS.get(key) and (key != "otn" or value in ("opentafl", "intended"))
+        if key not in KINDS:
+            options.error(f"{where}: {shorten(key)}: expected {', '.join(KINDS)}{nearest(key, KINDS)}")
+        kind, expected = KINDS[key]
+        fits = type(value) is kind and (key != "otn" or value in ("opentafl", "intended"))
         if not fits or (isinstance(value, list) and not all(isinstance(word, str) for word in value)):
-            options.error(f"{where}: {shorten(key)}: {shorten(value)}: expected {', '.join(KINDS)}")
+            options.error(f"{where}: {key} = {shorten(value)}: expected {expected}")
         name = key.replace("-", "_")
         if getattr(arguments, name) in (None, False):
             is_text = not isinstance(value, list | bool)

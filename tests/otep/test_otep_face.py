@@ -540,6 +540,21 @@ def test_write_ini(tmp_path: Path) -> None:
     assert records(tmp_path) == []
 
 
+def test_a_folder_without_opentafl(tmp_path: Path) -> None:
+    words = [*HNEFI, "--write-ini", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "found no OpenTafl*.jar, OpenTafl.sh, OpenTafl.bat, engines/ or settings.ini there" in done.stderr
+    assert (done.stdout, list(tmp_path.iterdir())) == ("", [])
+    (tmp_path / "opentafl-0.4.8.0b.jar").touch()
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("OpenTafl finds the engine hnefi when it is started again\n")
+    (tmp_path / "opentafl-0.4.8.0b.jar").unlink()
+    (tmp_path / "engines").rename(tmp_path / "other")
+    done = subprocess.run([*words, "--force"], capture_output=True, text=True, check=True)
+    assert (tmp_path / "engines" / "hnefi.ini").exists()
+
+
 REFUSED = {
     ("--write-ini", "/nowhere"): "expected the folder that OpenTafl is in",
     ("--movetime", "0"): "--movetime '0': expected milliseconds",
@@ -558,12 +573,24 @@ def test_called_wrongly(words: tuple[str, ...]) -> None:
     )
     assert done.returncode == 2
     assert REFUSED[words] in done.stderr
+    assert done.stdout == "", "greeted, and refused afterwards"
 
 
 @pytest.mark.parametrize(
-    "text", ["engine = 1", "what = 1", "[engine]", "movetime = 0", "option = [1]", 'otn = "x"', "\0"]
+    ("text", "expected"),
+    [
+        ("engine = 1", "engine = 1: expected a text in quotes"),
+        ("movetimes = 1", "'movetimes': expected engine, player, "),
+        ("[engine]", "engine = {}: expected a text in quotes"),
+        ("movetime = 0", "movetime '0': expected milliseconds, a whole number of at least 1"),
+        ('movetime = "x"', "movetime = 'x': expected milliseconds, a whole number without quotes"),
+        ("option = [1]", "option = [1]: expected a list of texts"),
+        ("no-record = 1", "no-record = 1: expected true or false"),
+        ('otn = "x"', 'otn = \'x\': expected "opentafl" or "intended"'),
+        ("\0", "expected a TOML file"),
+    ],
 )
-def test_settings_that_cannot_be_used(tmp_path: Path, text: str) -> None:
+def test_settings_that_cannot_be_used(tmp_path: Path, text: str, expected: str) -> None:
     path = tmp_path / "settings.toml"
     path.write_text(text)
     done = subprocess.run(
@@ -574,4 +601,4 @@ def test_settings_that_cannot_be_used(tmp_path: Path, text: str) -> None:
         stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 2
-    assert "expected" in done.stderr
+    assert expected in done.stderr
