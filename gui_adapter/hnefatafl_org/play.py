@@ -36,6 +36,8 @@ OTHERS: Final = 64
 WORDS: Final = 100
 """Unknown words that are logged, once each."""
 NAME: Final = 40
+GAME_TAG: Final = "HnefataflOrgGame"
+"""The tag with the server's number of a game: a game that another process continues has a record of each."""
 
 
 @dataclass(slots=True)
@@ -398,7 +400,9 @@ class Player:
         if self._journal is not None:
             variant = find(game.variant)
             match.log = self._journal.begin(
-                GameRecord(variant.name, players=players, rules_hash=variant.hash)
+                GameRecord(
+                    variant.name, players=players, rules_hash=variant.hash, tags=((GAME_TAG, match.id),)
+                )
             )
 
     def _tell_plies(self, known: Game | None, game: Game) -> None:

@@ -185,6 +185,7 @@ def test_a_whole_game(house: House, tmp_path: Path, game: str, role: str, quirks
     assert record.outcome is not None
     assert record.outcome.text == outcome
     assert record.players == ((USER, "anna") if role == "attacker" else ("anna", USER))
+    assert record.tags == (("HnefataflOrgGame", "7"),)
     assert "an empty line" not in played.double.heard
     assert len(played.double.logins) - 1 == len(played.double.done & {"drop", "cut", "lose"})
     assert ("decline_game 99" in played.double.heard) == ("challenge" in quirks)
