@@ -255,7 +255,7 @@ def main() -> None:
     parser.add_argument("colour", choices=PORTS)
     parser.add_argument("--address", default="127.0.0.1")
     parser.add_argument("quirks", nargs="*", metavar="QUIRK[=N]", help=", ".join(QUIRKS))
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     quirks = {name: int(at or 0) for name, _, at in (word.partition("=") for word in given.quirks)}
     double = DoubleServer(given.game, given.colour, given.address, **quirks)
     double.join(3600)

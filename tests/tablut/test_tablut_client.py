@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tablut import double_server
 from tablut.double_server import GAMES, DoubleServer
 from tablut_parts import ByHeart, free_address
 
@@ -334,3 +335,25 @@ def test_an_engine_that_fails_twice_ends_the_game_with_its_own_code(
     played = Played(house, tmp_path, "escape", "white")
     assert played.status == 4
     assert caplog.messages[-1] == "our engine failed: Parrot has ended: exit status 1"
+
+
+def test_the_double_is_called_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quirks stand behind its flags, or before them."""
+    begun: list[object] = []
+
+    class Begun(Exception):
+        """It has been called, and serves nobody here."""
+
+    def begin(*words: str, **quirks: int) -> None:
+        begun.append((words, quirks))
+        raise Begun
+
+    monkeypatch.setattr(double_server, "DoubleServer", begin)
+    for words in (
+        "escape white --address 127.77.3.99 flood cut=2",
+        "escape white flood cut=2 --address 127.77.3.99",
+    ):
+        monkeypatch.setattr("sys.argv", ["double_server.py", *words.split()])
+        with pytest.raises(Begun):
+            double_server.main()
+    assert begun == [(("escape", "white", "127.77.3.99"), {"flood": 0, "cut": 2})] * 2
