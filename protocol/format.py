@@ -33,8 +33,14 @@ CLOCK_WORDS = {
 
 def shown(text: str, limit: int = TEXT_LIMIT) -> str:
     """`text` fit for an answer: no control characters, and not endless."""
-    cut = text if len(text) <= limit else text[:limit] + "…"
-    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in cut)
+    return printable(text if len(text) <= limit else text[:limit] + "…")
+
+
+def printable(text: str) -> str:
+    """`text` with control characters, and others that are not to be seen, spelled out: `\\x1b`."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
 
 
 # What the engine says

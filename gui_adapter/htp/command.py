@@ -97,6 +97,13 @@ def _check(options: Parser, arguments: argparse.Namespace, argv: Sequence[str]) 
     adapter.refuse_idle(options, argv, chosen, uses)
     arguments.variant = _variant(options, arguments)
     arguments.wrap = adapter.words(options, "--wrap", arguments.wrap)
+    if arguments.wrap:
+        from .wrap import HOST, PLACES, PORT
+
+        adapter.check_places(options, "--wrap", arguments.wrap, PLACES)
+        text = " ".join(arguments.wrap)
+        if PORT in text and HOST not in text:
+            options.error(f"--wrap: {PORT} without {HOST}: expected both, or {HOST} alone")
     if arguments.connect is not None:
         arguments.connect = _server(options, arguments.connect)
     if arguments.player or arguments.engine is not None:

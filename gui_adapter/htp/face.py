@@ -73,7 +73,7 @@ class Face:
         await self._stdio.over.wait()
         out = select.poll()
         out.register(1, 0)
-        while not out.poll(0):
+        while not (self._stdio.deaf or out.poll(0)):
             await asyncio.sleep(LOOK)
 
     async def _take(self, line: bytes, cut: bool) -> None:

@@ -25,6 +25,7 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol import format as protocol
 from hnefi.protocol.answers import Option
 from hnefi.protocol.errors import last_line
+from hnefi.protocol.hosts.adapter import fill
 from hnefi.protocol.hosts.guest import Guest, GuestFailed, Place
 from hnefi.protocol.hosts.hnefatafl_org_notation import VARIANTS, NotationError
 from hnefi.protocol.hosts.rulebook import Line
@@ -48,9 +49,11 @@ MERCY: Final = 0.4
 """Seconds from TERM to KILL."""
 TALK: Final = 16 * 1024 * 1024
 """Bytes that an engine may print before it answers: one that prints more will never answer."""
-PLACES: Final = 20
+ADDRESSES: Final = 20
 """So many loopback addresses are tried until one is free."""
-HOST: Final = "{host}"
+PLACES: Final = ("{host}", "{port}")
+"""What stands in the command of an engine that connects for where it has to."""
+HOST, PORT = PLACES
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +225,7 @@ class HtpEngine(Guest, Listener):
 
     @property
     def _tag(self) -> bytes:
-        return self.name.encode("ascii", "replace") + b" "
+        return protocol.printable(self.name).encode("utf-8", "replace") + b" "
 
     def on_read(self) -> None:
         """Something was read of what it prints, perhaps a part of a line that never ends."""
@@ -372,8 +375,8 @@ class ConnectingEngine(HtpEngine):
     async def _begin(self) -> None:
         self._arrived.clear()
         address = await self._listen()
-        places = {HOST: address, "{port}": str(say.PORT)}
-        await self._launch([_filled(word, places) for word in self._command.words])
+        values = {HOST: address, PORT: str(say.PORT)}
+        await self._launch([fill(word, values) for word in self._command.words])
         assert self._process is not None
         arrival = asyncio.ensure_future(self._arrived.wait())
         end = asyncio.ensure_future(self._process.wait(START))
@@ -392,7 +395,7 @@ class ConnectingEngine(HtpEngine):
         """Listen, on a loopback address of its own where the system has more than one; the address. GuestFailed."""
         address = self._command.address or "127.0.0.1"
         if not self._command.address and sys.platform == "linux":
-            for _ in range(PLACES):
+            for _ in range(ADDRESSES):
                 numbers = (random.randrange(1, 255) for _ in range(3))
                 free = f"127.{'.'.join(map(str, numbers))}"
                 with contextlib.suppress(OSError):
@@ -424,8 +427,11 @@ class ConnectingEngine(HtpEngine):
                     self._heard(line.rstrip(b"\r\n"), time.monotonic())
             except ValueError:
                 why = f"sent a line of more than {say.LINE_LIMIT} bytes"
+        # It hangs up before it ends, and how it ends says more.
+        if not self._ending and self._process is not None:
+            await self._process.wait(GRACE)
         if not self._ending:
-            self._break(f"{self.name} {why}")
+            self._break(f"{self.name} {why}{self._last_words()}")
 
     def on_line(self, line: bytes, stamp: float) -> None:  # noqa: ARG002
         """What it prints is not for us."""
@@ -475,12 +481,6 @@ class ConnectingEngine(HtpEngine):
 def _reason(error: OSError) -> str:
     """Why the system refuses; asyncio puts addresses in front of its words."""
     return os.strerror(error.errno) if error.errno else "no such address"
-
-
-def _filled(word: str, places: dict[str, str]) -> str:
-    for place, value in places.items():
-        word = word.replace(place, value)
-    return word
 
 
 def engine(command: Command, name: str, variant: str, trace: Trace | None) -> HtpEngine:

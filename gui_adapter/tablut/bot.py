@@ -15,6 +15,7 @@ from typing import Final
 from hnefi.engine.sides import Side
 from hnefi.engine.wording import shorten
 from hnefi.protocol.errors import last_line
+from hnefi.protocol.hosts.adapter import fill
 from hnefi.protocol.process import Exit, Listener, Process
 
 from .frames import COLOURS, PORTS
@@ -22,7 +23,9 @@ from .host import Guest, GuestError, Host, HostError, Traffic
 
 LOG = logging.getLogger("hnefi.tablut")
 
-PLACES: Final = 20
+PLACES: Final = ("{colour}", "{Colour}", "{COLOUR}", "{seconds}", "{host}", "{port}")
+"""What stands in the command of a bot for what it is told."""
+ADDRESSES: Final = 20
 """So many loopback addresses are tried until one is free."""
 GRACE: Final = 1.0
 """Seconds that a bot has to end by itself when its game is over."""
@@ -56,21 +59,15 @@ class Command:
     def filled(self, side: Side, host: str) -> list[str]:
         """The words for a bot of `side`."""
         colour = COLOURS[side]
-        values = {
-            "{colour}": colour,
-            "{Colour}": colour.capitalize(),
-            "{COLOUR}": colour.upper(),
-            "{seconds}": str(self.seconds),
-            "{host}": host,
-            "{port}": str(PORTS[side]),
-        }
-        return [_filled(word, values) for word in self.words]
-
-
-def _filled(word: str, values: dict[str, str]) -> str:
-    for place, value in values.items():
-        word = word.replace(place, value)
-    return word
+        values = (
+            colour,
+            colour.capitalize(),
+            colour.upper(),
+            str(self.seconds),
+            host,
+            str(PORTS[side]),
+        )
+        return [fill(word, dict(zip(PLACES, values, strict=True))) for word in self.words]
 
 
 class _Output(Listener):
@@ -164,7 +161,7 @@ async def _place(address: str, side: Side, traffic: Traffic | None) -> Host:
     """A listening host: on `address`, else on a loopback address of its own where the system has more than one."""
     if address or sys.platform != "linux":
         return await Host.open(side, address or "127.0.0.1", traffic)
-    for _ in range(PLACES - 1):
+    for _ in range(ADDRESSES - 1):
         numbers = (random.randrange(1, 255) for _ in range(3))
         with contextlib.suppress(HostError):
             return await Host.open(side, f"127.{'.'.join(map(str, numbers))}", traffic)

@@ -115,7 +115,9 @@ class Trial:
         first = await self._answer(bot, line, facts)
         second = await self._answer(bot, line, facts)
         if first.move == second.move:
-            return Seen(f"{first.move} twice: a server that refused it would refuse it again", note=True)
+            return Seen(
+                f"it sent {first.move} again: a server that has refused a move refuses it again", note=True
+            )
         return Seen(f"{first.move}, then {second.move}")
 
     async def alone(self, bot: Bot) -> Seen:

@@ -139,7 +139,12 @@ def _check(options: Parser, arguments: argparse.Namespace, argv: Sequence[str]) 
     if not (arguments.name.isascii() and arguments.name.isalnum() and len(arguments.name) <= NAME_LIMIT):
         options.error(f"--name {shorten(arguments.name)}: expected at most {NAME_LIMIT} letters and digits")
     for flag in ("wrap", "check"):
-        setattr(arguments, flag, adapter.words(options, f"--{flag}", getattr(arguments, flag)))
+        command = adapter.words(options, f"--{flag}", getattr(arguments, flag))
+        setattr(arguments, flag, command)
+        if command:
+            from .bot import PLACES
+
+            adapter.check_places(options, f"--{flag}", command, PLACES)
     if arguments.player or arguments.engine is not None:
         from .rules import VARIANT
 

@@ -216,7 +216,7 @@ class Host:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._waiting.full():
-            LOG.warning("%s: too many connect: one is sent away", COLOURS[self.side])
+            LOG.warning("%s: a player was turned away: too many are waiting already", COLOURS[self.side])
             writer.close()
             return
         self._waiting.put_nowait(Guest(self.side, reader, writer, self._traffic))

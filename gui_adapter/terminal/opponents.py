@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shlex
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,9 +156,9 @@ def by_command(text: str, variant: AnyVariant) -> Spec:
     misfit = engine.misfit((variant.name, *variant.aliases))
     if misfit is not None:
         raise ValueError(misfit)
-    if shutil.which(words[0]) is None:
-        where = "here" if "/" in words[0] else "in the PATH"
-        raise ValueError(f"engine {shorten(words[0])}: no such program {where}: expected one that can be run")
+    missing = registry.no_program(words[0])
+    if missing is not None:
+        raise ValueError(f"engine {missing}")
     return Spec(
         command=words,
         registered=engine.name,

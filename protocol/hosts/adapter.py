@@ -7,16 +7,17 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hnefi.engine.wording import shorten
 
 from . import journal, trace
-from .exit_codes import INTERRUPTED
+from .exit_codes import INTERRUPTED, STORAGE
 
 if TYPE_CHECKING:
     from .guest import Guest
@@ -69,6 +70,27 @@ def words(options: argparse.ArgumentParser, flag: str, text: str | None) -> tupl
     return found
 
 
+_PLACE: Final = re.compile(r"(?<!\$)\{[A-Za-z_]\w*\}")
+"""What looks like a placeholder; `${HOME}` is for a shell."""
+
+
+def check_places(
+    options: argparse.ArgumentParser, flag: str, words: Sequence[str], known: Sequence[str]
+) -> None:
+    """End the program with a sentence where a command has a placeholder that nothing would be put in for."""
+    for word in words:
+        for place in _PLACE.findall(word):
+            if place not in known:
+                options.error(f"{flag}: {shorten(place)}: expected {', '.join(known[:-1])} or {known[-1]}")
+
+
+def fill(word: str, values: Mapping[str, str]) -> str:
+    """A word of a command with the values of its placeholders."""
+    for place, value in values.items():
+        word = word.replace(place, value)
+    return word
+
+
 def check_program(options: argparse.ArgumentParser, flag: str, command: tuple[str, ...]) -> None:
     """End the program with a sentence where there is no such program."""
     from .registry import no_program
@@ -86,12 +108,13 @@ def run(
 ) -> int:
     """Do the work until it is done or we are told to end; the exit code. It is handed the trace that was asked for.
 
+    It is STORAGE where standard output went to a full disk, whatever else has happened.
     A program that is not ours ends with us, with all that it has started. Where standard input is read this does not
     return: the thread that reads may hang in a read that only its writer could end.
     """
     from .. import orphans
     from .shutdown import Asked
-    from .stdio import Diagnostics, Stdio
+    from .stdio import Diagnostics, Output, Stdio
 
     journal.check_flags(options, arguments)
     Diagnostics.begin(options.prog, arguments.log_level)
@@ -107,6 +130,8 @@ def run(
             return INTERRUPTED if status is None else status
 
         status = asked.run(lambda _: unless_asked())
+    if Output.full:
+        status = STORAGE
     if Stdio.reads:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
@@ -124,9 +149,22 @@ def games(name: str, arguments: argparse.Namespace) -> journal.Journal | None:
 
 
 def tell(text: str) -> None:
-    """A line on standard output; whoever has closed it is not told."""
-    with contextlib.suppress(OSError):
-        print(text.encode("ascii", "backslashreplace").decode(), flush=True)
+    """A line on standard output. Where it cannot be written, the work goes on, and `run` returns STORAGE at its end
+    if a full disk was the reason."""
+    from ..format import printable
+
+    line = printable(text)
+    with contextlib.suppress(AttributeError, LookupError):
+        line = line.encode(sys.stdout.encoding, "backslashreplace").decode(sys.stdout.encoding)
+    try:
+        print(line, flush=True)
+    except OSError as error:
+        from .stdio import Output
+
+        Output.failed(error)
+        # What could not be written would be tried again, and fail again, whenever the stream is flushed.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def warm_up(*slots: EngineSlot) -> None:
@@ -153,6 +191,7 @@ async def as_engine(
 
     slot = EngineSlot(game=game, trace=traffic)
     try:
-        return await Front(guest, Stdio(traffic), slot, games(adapter, arguments)).run()
+        stdio = Stdio(traffic, encoding="utf-8")
+        return await Front(guest, stdio, slot, games(adapter, arguments)).run()
     finally:
         await slot.close()

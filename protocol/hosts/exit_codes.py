@@ -42,6 +42,9 @@ UNWRITABLE = frozenset(
     if hasattr(errno, name)
 )
 
+FULL = frozenset(getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name))
+"""Why a write fails where output goes to a disk; other reasons mean that whoever read it has gone."""
+
 
 def code_of(error: BaseException) -> int:
     """The exit code for an error that is told in a sentence: STORAGE where a disk that took no more, or no right to

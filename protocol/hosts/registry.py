@@ -151,6 +151,10 @@ def no_program(program: str) -> str | None:
     """Why a program cannot be run; None if it can."""
     if shutil.which(program) is not None:
         return None
+    # pathlib raises for names that are too long, and for those in folders that we may not look into.
+    if "/" in program and os.path.exists(program):  # noqa: PTH110
+        what = "a folder" if os.path.isdir(program) else "not executable"  # noqa: PTH112
+        return f"{shorten(program)}: {what}: expected a program that can be run"
     where = "here" if "/" in program else "in the PATH"
     return f"{shorten(program)}: no such program {where}: expected one that can be run"
 
@@ -249,7 +253,9 @@ def _judge(where: str, name: str, engine: RegisteredEngine) -> None:
         *(("variants", one) for one in engine.variants),
         *((f"options.{option}", option + value) for option, value in engine.options.items()),
     ):
-        if not isinstance(text, str) or not (text.isprintable() and len(text) <= _TEXT_LIMIT):
+        if not isinstance(text, str):
+            raise RegistryError(f"{where}: {key} {shorten(text)}: expected a text in quotes")
+        if not (text.isprintable() and len(text) <= _TEXT_LIMIT):
             raise RegistryError(
                 f"{where}: {key} {shorten(text)}: expected at most {_TEXT_LIMIT} printable characters"
             )

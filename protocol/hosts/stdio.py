@@ -18,7 +18,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TextIO
 
+from ..format import printable
 from ..process import LINE_LIMIT, LineSplitter
+from .exit_codes import FULL
 
 BACKLOG_LIMIT: Final = 4 * 1024 * 1024
 """Bytes of lines that may wait before nothing more is read."""
@@ -26,6 +28,7 @@ WRITE_TIMEOUT: Final = 5.0
 """Seconds within which whoever started us must read."""
 POLL: Final = 0.01
 Traffic = Callable[[float, str, bytes], None]
+LOG = logging.getLogger("hnefi.stdio")
 
 
 class Diagnostics(logging.StreamHandler[TextIO]):
@@ -39,8 +42,8 @@ class Diagnostics(logging.StreamHandler[TextIO]):
         logging.basicConfig(level=level.upper(), handlers=[handler])
 
     def format(self, record: logging.LogRecord) -> str:
-        """ASCII: what foreign programs say may contain what a terminal obeys, or cannot show."""
-        return super().format(record).encode("ascii", "backslashreplace").decode()
+        """Foreign programs may say what a terminal obeys; what it cannot show, standard error spells out itself."""
+        return "\n".join(map(printable, super().format(record).split("\n")))
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record that can be written at once."""
@@ -60,17 +63,37 @@ class Deaf(Exception):
     """Whoever started us does not read what we write."""
 
 
+class Output:
+    """What has become of standard output."""
+
+    full = False
+    """Whether the disk that it goes to was full: the command then ends with STORAGE."""
+
+    @classmethod
+    def failed(cls, error: OSError) -> None:
+        """A write has failed. A full disk is reported, once; whoever has closed a pipe does not want to know."""
+        if error.errno in FULL and not cls.full:
+            cls.full = True
+            LOG.error("standard output: %s", error.strerror)
+
+
 class Stdio:
     """One line after the other. `over` is set at the end of the input, when a line of `last_words` is read, and when
-    nobody reads us any more: whatever is going on then, nobody waits for it."""
+    nobody reads us any more: whatever is going on then, nobody waits for it. `encoding` is that of what we write."""
 
     reads = False
     """Whether a thread of this process has begun to read standard input."""
 
-    def __init__(self, traffic: Traffic | None = None, last_words: frozenset[bytes] = frozenset()) -> None:
+    def __init__(
+        self,
+        traffic: Traffic | None = None,
+        last_words: frozenset[bytes] = frozenset(),
+        encoding: str = "ascii",
+    ) -> None:
         self.over = asyncio.Event()
         self._traffic = traffic
         self._last_words = last_words
+        self._encoding = encoding
         self._loop = asyncio.get_running_loop()
         self._lines: deque[Line] = deque()
         self._news = asyncio.Event()
@@ -114,7 +137,8 @@ class Stdio:
 
     def mention(self, text: str) -> bool:
         """Write a line if there is room for it now; whether there was."""
-        data = text.encode("ascii", "replace").replace(b"\n", b" ") + b"\n"
+        said = printable(text.replace("\n", " ")).encode(self._encoding, "replace")
+        data = said + b"\n"
         ready = self._poll.poll(0)
         if not ready:
             return False
@@ -123,11 +147,12 @@ class Stdio:
                 raise BrokenPipeError
             while data:  # all of it at once, but on a disk that is full or a terminal
                 data = data[os.write(1, data) :]
-        except OSError:
+        except OSError as error:
+            Output.failed(error)
             self.deaf = True
             self.over.set()
         if self._traffic is not None:
-            self._traffic(time.monotonic(), ">", text.encode("ascii", "replace"))
+            self._traffic(time.monotonic(), ">", said)
         return True
 
     def _read(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from conversation import PATIENCE, Conversation
 from htp_parts import BRANDUBH, COPENHAGEN, HNEFI, bare, double, records
 from leftover_processes import MARK, expect_nobody, marked, wait_until
 from patience import PROMPTLY
+
+from hnefi.gui_adapter.htp import lines
 
 pytestmark = pytest.mark.process
 
@@ -192,6 +195,26 @@ def test_an_engine_that_hangs_up(data: Path) -> None:
     engine.play()
     engine.send(f"position startpos moves {' '.join(LONG[:2])}", "go movetime 100")
     assert re.search(r"double_engine.py (closed the connection|has ended)", engine.rest()[-1])
+    assert engine.over() == 3
+
+
+def test_an_engine_that_complains_hangs_up_and_lives_on(data: Path) -> None:
+    """As one that an opening has given the other side."""
+    script = (
+        "import socket, sys, time\n"
+        f"server = socket.create_connection((sys.argv[1], {lines.PORT}))\n"
+        "server.makefile().readline()\n"
+        "print('we play the other side', file=sys.stderr, flush=True)\n"
+        "server.close()\n"
+        "time.sleep(3600)\n"
+    )
+    engine = Wrapped(
+        data, shlex.join([sys.executable, "-I", "-S", "-c", script, "{host}"]), "--name", "theirs"
+    )
+    engine.send("position startpos", "go movetime 100")
+    assert engine.rest()[-1] == (
+        "info string error theirs closed the connection; its last words: 'we play the other side'"
+    )
     assert engine.over() == 3
 
 

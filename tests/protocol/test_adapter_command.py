@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import os
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from hnefi.protocol.hosts import adapter
+from hnefi.protocol.hosts.exit_codes import STORAGE
 from hnefi.protocol.hosts.stdio import Diagnostics
 
 MISSING = "/nowhere/engine"
@@ -48,6 +53,40 @@ def test_a_program_to_wrap_that_does_not_exist(
     said = refused(capsys, name, f"--{flag}", f"{MISSING} {{host}}")
     assert f"--{flag}: {MISSING!r}: no such program here: expected one that can be run" in said
     assert f'--{flag} "\'": No closing quotation' in refused(capsys, name, f"--{flag}", "'")
+
+
+def test_a_program_that_cannot_be_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "bot.py"
+    file.touch()
+    said = refused(capsys, "htp", "--wrap", str(file))
+    assert f"--wrap: {str(file)!r}: not executable: expected a program that can be run" in said
+    said = refused(capsys, "htp", "--engine", str(tmp_path))
+    assert f"--engine: {str(tmp_path)!r}: a folder: expected a program that can be run" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "expected"),
+    [
+        (
+            "tablut",
+            ("--wrap", "cat {color}"),
+            "'{color}': expected {colour}, {Colour}, {COLOUR}, {seconds}, {host} or {port}",
+        ),
+        ("tablut", ("--check", "sh -c 'exec bot --side={side}'"), "--check: '{side}': expected {colour}, "),
+        ("htp", ("--wrap", "cat {Host}:{port}"), "'{Host}': expected {host} or {port}"),
+        ("htp", ("--wrap", "cat {port}"), "{port} without {host}: expected both, or {host} alone"),
+        # What a shell replaces is none of ours.
+        (
+            "tablut",
+            ("--check", "sh -c 'exec ${JAVA} a{1,2} {colour}'", "--games", "2"),
+            "--games with --check",
+        ),
+    ],
+)
+def test_a_placeholder_that_is_none(
+    capsys: pytest.CaptureFixture[str], name: str, words: tuple[str, ...], expected: str
+) -> None:
+    assert expected in refused(capsys, name, *words)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -99,9 +138,75 @@ def test_a_flag_that_means_nothing_here(
     assert expected in refused(capsys, name, *words.split())
 
 
-def test_what_is_told_is_ascii(capsys: pytest.CaptureFixture[str]) -> None:
-    """Foreign text may contain what a terminal obeys, turns round or cannot show."""
-    adapter.tell("Þór \x9b1m\u202e")
-    assert capsys.readouterr().out == "\\xde\\xf3r \\x9b1m\\u202e\n"
-    record = logging.LogRecord("x", logging.INFO, "", 0, "%s", ("Þór \u202e",), None)
-    assert Diagnostics().format(record) == "\\xde\\xf3r \\u202e"
+def test_what_is_told_is_harmless(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Foreign text may contain what a terminal obeys or turns round, or what its encoding does not have."""
+    said = "Þór ᚠ \x1b[2J\x9b1m\u202e\udcff"
+    adapter.tell(said)
+    assert capsys.readouterr().out == "Þór ᚠ \\x1b[2J\\x9b1m\\x202e\\xdcff\n"
+    record = logging.LogRecord("x", logging.INFO, "", 0, "%s\nb", (said,), None)
+    assert Diagnostics().format(record) == "Þór ᚠ \\x1b[2J\\x9b1m\\x202e\\xdcff\nb"
+    latin = io.TextIOWrapper(io.BytesIO(), "latin-1")
+    monkeypatch.setattr(sys, "stdout", latin)
+    adapter.tell("Þór ᚠ")
+    assert latin.buffer.getvalue() == b"\xde\xf3r \\u16a0\n"  # type: ignore[attr-defined]
+
+
+CROWDED = {
+    "htp": "name\nboard_size 7\nquit\n",
+    "otep": "rules\ngoodbye\n",
+    "htp --wrap /usr/bin/yes": "uti\nisready\nquit\n",
+    "tablut --seconds 2 --check false": "",
+}
+"""Commands that answer, and what they are sent."""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("words", CROWDED)
+def test_a_full_disk_is_no_success(words: str, tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "hnefi.tools.cli", *words.split()],
+            input=CROWDED[words].encode(),
+            check=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "XDG_DATA_HOME": str(tmp_path)},
+            timeout=60,
+        )
+    name = words.partition(" ")[0]
+    assert done.stderr.decode() == f"hnefi {name}: standard output: No space left on device\n"
+    assert done.returncode == STORAGE
+
+
+@pytest.mark.process
+def test_who_has_closed_the_pipe_hears_nothing(tmp_path: Path) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "hnefi.tools.cli", "tablut", "--seconds", "2", "--check", "false"],
+            check=False,
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "XDG_DATA_HOME": str(tmp_path)},
+            timeout=60,
+        )
+    finally:
+        os.close(theirs)
+    assert (done.stderr, done.returncode) == (b"", 1)
+
+
+@pytest.mark.process
+def test_a_name_keeps_its_letters(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hnefi.tools.cli", "htp", "--wrap", "false", "--name", "ᚠ ø\x1b\u202e"],
+        input=b"uti\nquit\n",
+        stdout=subprocess.PIPE,
+        env={**os.environ, "XDG_DATA_HOME": str(tmp_path)},
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.decode().splitlines()[0] == "id name ᚠ ø\\x1b\\x202e"

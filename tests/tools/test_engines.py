@@ -123,7 +123,7 @@ def test_what_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
             "[mybot]\ncomand = 'x'",
             "mybot.comand: 'x': expected one of command, description, clock, letters",
         ),
-        ("[mybot]\ncommand = 3", "mybot: command 3: expected at most"),
+        ("[mybot]\ncommand = 3", "mybot: command 3: expected a text in quotes"),
         (
             "[mybot]\ncommand = 'x'\nvariants = 'brandubh'",
             "mybot.variants: 'brandubh': expected a list of names",
