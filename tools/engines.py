@@ -175,17 +175,13 @@ def remove(argv: list[str]) -> int:
     return DONE
 
 
-def _load(options: Parser) -> dict[str, registry.RegisteredEngine]:
+def _expect(options: Parser, name: str) -> None:
     try:
-        return registry.load()
+        known, complaints = registry.read()
     except registry.RegistryError as error:
         options.error(str(error))
-
-
-def _expect(options: Parser, name: str) -> None:
-    known = _load(options)
     if name not in known:
-        options.error(registry.no_such(name, known))
+        options.error(complaints.get(name) or registry.no_such(name, known))
 
 
 def _not_written(error: OSError) -> int:

@@ -152,6 +152,7 @@ def test_an_entry_that_cannot_be_used_is_told_and_the_others_can(
     assert (folder / registry.FILE).read_text() == whole
     assert opponents.by_name("good", find("brandubh")).command == (sys.executable,)
     if "mybot" in text:
+        assert complaint in refusal(["check", "mybot"], capsys)
         with pytest.raises(ConfigError, match="mybot"):
             resolve.resolve({"engine": [{"player": "mybot"}, {"player": "simple"}]}, {})
         with pytest.raises(ValueError, match="mybot"):
