@@ -7,12 +7,15 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from ladder_parts import tiny
+
+from hnefi.tools.common import interrupts
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
 
@@ -186,6 +189,31 @@ def test_two_at_once_are_one() -> None:
     process.send_signal(signal.SIGINT)
     os.killpg(process.pid, signal.SIGINT)
     assert expect_end(process, 7) == "kept\n"
+
+
+def test_who_ends_the_process_waits_for_last_words_that_others_have_begun(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The main thread had taken them on and was held up before it printed them: the process ended without a word."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def words() -> list[str]:
+        begun.set()
+        go_on.wait()
+        return ["the last words"]
+
+    caught = interrupts.Caught(words)
+    first, second = threading.Thread(target=caught.say), threading.Thread(target=caught.say)
+    first.start()
+    begun.wait()
+    second.start()
+    second.join(0.1)
+    early = not second.is_alive()
+    go_on.set()
+    first.join()
+    second.join()
+    assert not early
+    assert capsys.readouterr().err == "the last words\n"
 
 
 def test_what_fails_because_an_interrupt_undoes_it_says_nothing() -> None:

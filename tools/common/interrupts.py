@@ -52,6 +52,7 @@ class Caught:
         self._grace = grace
         self._listeners: list[Callable[[], object]] = []
         self._lock = threading.Lock()
+        self._saying = threading.Lock()
         self._said = False
         self._until: float | None = None
         self._last = -TWICE
@@ -63,14 +64,14 @@ class Caught:
             raise Interrupted
 
     def say(self) -> None:
-        """The last words, once."""
-        with self._lock:
+        """The last words, once. Whoever comes second returns when they are out: it may be about to end the process."""
+        with self._saying:
             if self._said:
                 return
             self._said = True
-        with contextlib.suppress(OSError, ValueError):
-            lines = self._words()
-            print("\n".join(lines), file=sys.stderr, flush=True)
+            with contextlib.suppress(OSError, ValueError):
+                lines = self._words()
+                print("\n".join(lines), file=sys.stderr, flush=True)
 
     def listen(self, listener: Callable[[], object]) -> None:
         """Call `listener` at every interrupt, from another thread; at once if there was one."""
