@@ -59,7 +59,7 @@ def _ends(coverage: float) -> list[float]:
 # What one more run would show. The counts of runs follow a beta-binomial law: each run has a share of its own, drawn
 # from a beta law. Its mean and its spread are not known either, least of all from five runs, so they are integrated
 # over a grid, weighted by how well they explain the runs at hand. A mixture of the runs' own binomial laws, which knows
-# nothing between and beyond the shares that it has seen, held 78 to 94 % of new runs instead of 95.
+# nothing between and beyond the shares that it has seen, held 78 to 94 % of new runs instead of 95 where runs differ.
 
 
 @cache
