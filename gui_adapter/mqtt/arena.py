@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from hnefi.protocol.hosts.argument_types import number
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.client import Access, Link, LinkError, Message, Offline, Will
+from hnefi.protocol.hosts.broker.flags import access, add_connection
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED
 from hnefi.protocol.hosts.run_folder import LIVE, Folder, NoRun, describe, table
 from hnefi.protocol.hosts.run_state import KEEP, Picture
 from hnefi.protocol.hosts.shutdown import Asked
 from hnefi.protocol.hosts.tail import Tail
 
-from . import topics
-from .client import Access, Link, LinkError, Message, Offline, Will
-from .command import access, add_connection, parser
+from .command import parser
 
 PAUSE = 0.2
 """Seconds between two looks at the live file: no document is published more often."""

@@ -20,18 +20,20 @@ from dataclasses import dataclass, field
 
 from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts.argument_types import number, whole
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.client import Link, LinkError, Message, Offline
+from hnefi.protocol.hosts.broker.flags import GUEST
+from hnefi.protocol.hosts.broker.remote import Remote, RemoteError
+from hnefi.protocol.hosts.broker.remote_session import SessionEnded
+from hnefi.protocol.hosts.broker.values import Access, parse_url
 from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED, OURS_FAILED
 from hnefi.protocol.hosts.shutdown import Asked
 from hnefi.protocol.process import Listener, Process
 
-from . import brokers, topics
+from . import brokers
 from .check import short_check
-from .client import Link, LinkError, Message, Offline
-from .command import GUEST, parser
-from .remote import Remote, RemoteError
-from .remote_session import SessionEnded
+from .command import parser
 from .soak import Observer, Pace, Soak, born, children, engines, fork_servers, resident, running
-from .values import Access, parse_url
 
 ROUNDS = 30
 THINK = 0.05

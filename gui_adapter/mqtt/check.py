@@ -16,13 +16,14 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.client import Access, Link, LinkError, Message, Will
+from hnefi.protocol.hosts.broker.flags import GUEST, access, add_connection
 from hnefi.protocol.hosts.connecting import password
 from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED
 from hnefi.protocol.hosts.shutdown import Asked
 
-from . import topics
-from .client import Access, Link, LinkError, Message, Will
-from .command import GUEST, access, add_connection, parser
+from .command import parser
 
 ECHOES = 20
 SLOW_MS = 20.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from hnefi.protocol.hosts.broker.client import Link, Message
 from hnefi.protocol.hosts.sessions.engine_process import Policy
 from hnefi.protocol.hosts.sessions.recording import Recording
 from hnefi.protocol.hosts.sessions.session import Session
 
-from .client import Link, Message
 from .outgoing import Outgoing
 from .requests import Request
 

@@ -6,18 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol.flags import Help, Parser, filled
-from hnefi.protocol.hosts.connecting import password
 from hnefi.protocol.hosts.exit_codes import USAGE
-
-if TYPE_CHECKING:
-    from .values import Access
-
-GUEST = "guest"
-"""The user of whoever has no name."""
 
 VERBS: dict[str, tuple[str, str]] = {
     "serve": ("serve", "engines behind a broker, one process per session (the verb if none is named)"),
@@ -73,34 +65,3 @@ def parser(verb: str, description: str, examples: Sequence[str] = ()) -> argpars
         formatter_class=Help,
         allow_abbrev=False,
     )
-
-
-def add_connection(to: argparse.ArgumentParser) -> None:
-    """`--user`, `--password-file`, `--cafile`, `--mqtt`: how to get into a broker."""
-    group = to.add_argument_group("connection")
-    group.add_argument(
-        "--user", default="", help=f"name at the broker (default: that of the URL, else {GUEST})"
-    )
-    group.add_argument(
-        "--password-file",
-        metavar="FILE",
-        help="a file whose first line is the password (else the variable HNEFI_PASSWORD)",
-    )
-    group.add_argument("--cafile", metavar="FILE", help="certificate authorities for mqtts and wss")
-    group.add_argument(
-        "--mqtt", choices=("auto", "3", "5"), default="auto", help="protocol: 3 is 3.1.1 (default auto)"
-    )
-
-
-def access(of: argparse.ArgumentParser, options: argparse.Namespace, url: str) -> Access:
-    """What `add_connection` read, for the broker `url`; the program ends with 2 and a sentence if it is wrong."""
-    from . import topics
-    from .values import Access, parse_url
-
-    try:
-        address = parse_url(url)
-        if options.user or address.user:
-            topics.level(options.user or address.user, "user")
-        return Access(address, options.user, password(options.password_file), options.cafile, options.mqtt)
-    except ValueError as error:
-        of.error(str(error))

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.answers import Option
 from hnefi.protocol.hosts.argument_types import setting
+from hnefi.protocol.hosts.broker.flags import access, add_connection
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED
 from hnefi.protocol.hosts.shutdown import Asked
 from hnefi.protocol.process import LINE_LIMIT, LineSplitter
 
-from .command import access, add_connection, parser
+from .command import parser
 
 if TYPE_CHECKING:
-    from .client import Message
-    from .remote_session import RemoteSession
-    from .values import Access
+    from hnefi.protocol.hosts.broker.client import Message
+    from hnefi.protocol.hosts.broker.remote_session import RemoteSession
+    from hnefi.protocol.hosts.broker.values import Access
 
 LINE_ROOM = LINE_LIMIT - 24
 """A longer line has no room in a message, with its number."""
@@ -56,7 +57,7 @@ def main(argv: list[str]) -> int:
     )
     add_connection(options)
     arguments = options.parse_args(argv)
-    from . import topics
+    from hnefi.protocol.hosts.broker import topics
 
     try:
         topics.level(arguments.eid, "--eid")
@@ -91,9 +92,9 @@ async def _talk(way: Access, wanted: argparse.Namespace, settings: dict[str, str
 
 
 async def _converse(wire: _Wire, way: Access, wanted: argparse.Namespace, settings: dict[str, str]) -> int:
-    from . import topics
-    from .client import LinkError
-    from .remote import Remote, RemoteError
+    from hnefi.protocol.hosts.broker import topics
+    from hnefi.protocol.hosts.broker.client import LinkError
+    from hnefi.protocol.hosts.broker.remote import Remote, RemoteError
 
     try:
         async with Remote(way) as remote:
@@ -193,7 +194,7 @@ class _Wire:
     async def carry(self, session: RemoteSession) -> None:
         """Until `quit`, the end of input, the end of the session, or nobody reads us any more."""
         self._session = session
-        from .remote_session import SessionEnded
+        from hnefi.protocol.hosts.broker.remote_session import SessionEnded
 
         with contextlib.suppress(SessionEnded):
             while self._early:
@@ -206,7 +207,7 @@ class _Wire:
 
     async def finish(self, session: RemoteSession) -> None:
         """Hear the answers to all that was sent; a search is stopped, as an engine does at its end."""
-        from .remote_session import SessionEnded
+        from hnefi.protocol.hosts.broker.remote_session import SessionEnded
 
         with contextlib.suppress(SessionEnded, TimeoutError):
             async with asyncio.timeout(PARTING):

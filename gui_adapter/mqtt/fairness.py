@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from . import topics
+from hnefi.protocol.hosts.broker import topics
 
 BURST = 2.0
 """Seconds of the rate that may come at once."""

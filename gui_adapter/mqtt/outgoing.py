@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from hnefi.protocol.hosts.bounded_json import encode
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.client import Link, Offline
 from hnefi.protocol.hosts.sessions.numbering import Ring
 from hnefi.protocol.hosts.sessions.reports import PAUSE, Reports, ended
 from hnefi.protocol.hosts.sessions.session import Facts
-
-from . import topics
-from .client import Link, Offline
 
 STATE_PAUSE = 0.2
 """Seconds between two states, at least."""

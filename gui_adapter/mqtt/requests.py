@@ -8,10 +8,9 @@ from typing import Any
 
 from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol.hosts.bounded_json import decode, encode
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.values import Message
 from hnefi.protocol.hosts.sessions.engine_process import RequestError, Wanted
-
-from . import topics
-from .values import Message
 
 ID_LIMIT = 64
 OPTIONS_LIMIT = 64

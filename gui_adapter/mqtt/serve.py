@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING
 
 from hnefi.protocol.hosts import journal, trace
 from hnefi.protocol.hosts.argument_types import number, setting, whole
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.flags import GUEST, access, add_connection
 from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED, OURS_FAILED
 from hnefi.protocol.hosts.shutdown import Asked
 
-from . import topics
-from .command import GUEST, access, add_connection, parser
+from .command import parser
 
 if TYPE_CHECKING:
     from hnefi.protocol.client import Starter
+    from hnefi.protocol.hosts.broker.values import Address
 
     from .service import Service
-    from .values import Address
 
 LOG = logging.getLogger("hnefi.mqtt")
 
@@ -137,13 +138,13 @@ async def _serve(
     ending: Asked,
 ) -> int:
     from hnefi.protocol.client import EngineError, own_command
+    from hnefi.protocol.hosts.broker.client import LinkError
     from hnefi.protocol.hosts.filter import Filter
     from hnefi.protocol.hosts.registry import engine_of
     from hnefi.protocol.hosts.sessions.engine_process import Policy
 
     from .brokers import BrokerError, provide
     from .check import short_check
-    from .client import LinkError
     from .service import DRAIN_LIMIT, Service, Settings
 
     command = tuple(own_command())

@@ -22,13 +22,14 @@ from hnefi.engine import about
 from hnefi.protocol.client import GREETINGS, Progress
 from hnefi.protocol.format import compiling_line
 from hnefi.protocol.hosts.bounded_json import DEPTH_LIMIT, PAYLOAD_LIMIT, encode
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.client import Access, Link, LinkError, Message, Offline, Will
 from hnefi.protocol.hosts.journal import Journal
 from hnefi.protocol.hosts.sessions.engine_process import Piped, Policy, RequestError, new_engine
 from hnefi.protocol.hosts.sessions.numbering import QUEUE_BYTES, QUEUE_LINES, RING_BYTES, RING_LINES
 from hnefi.protocol.hosts.sessions.recording import Recording
 
-from . import requests, topics
-from .client import Access, Link, LinkError, Message, Offline, Will
+from . import requests
 from .client_session import ClientSession
 from .fairness import MUTE, Rates, Spaced
 from .requests import Rejected, Request

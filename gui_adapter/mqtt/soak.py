@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.broker.client import Message
+from hnefi.protocol.hosts.broker.remote import Remote, RemoteError
+from hnefi.protocol.hosts.broker.remote_session import LOST, RemoteSession, SessionEnded
 from hnefi.protocol.hosts.sessions.numbering import parse_numbered
-
-from .client import Message
-from .remote import Remote, RemoteError
-from .remote_session import LOST, RemoteSession, SessionEnded
 
 SAMPLE = 30.0
 """Seconds between two looks at memory, and two lines of progress."""

@@ -24,13 +24,14 @@ from hnefi.engine.games.tafl.fen import SetupError, parse_fen
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.moves_text import MoveTextError, parse_move
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.client import Access, Link, LinkError, Message
+from hnefi.protocol.hosts.broker.flags import access, add_connection
 from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED
 from hnefi.protocol.hosts.shutdown import Asked
 from hnefi.protocol.hosts.text_table import clip, safe
 
-from . import topics
-from .client import Access, Link, LinkError, Message
-from .command import access, add_connection, parser
+from .command import parser
 
 REDRAW = 0.2
 LISTING = 1.0

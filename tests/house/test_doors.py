@@ -32,12 +32,12 @@ from hnefi.engine.session import SessionError
 from hnefi.gui_adapter.hnefatafl_org import game
 from hnefi.gui_adapter.htp import lines as htp
 from hnefi.gui_adapter.mqtt import requests
-from hnefi.gui_adapter.mqtt.values import Message
 from hnefi.gui_adapter.otep import lines
 from hnefi.gui_adapter.tablut import frames
 from hnefi.protocol import answers, messages
 from hnefi.protocol.commands import TABLE
 from hnefi.protocol.hosts import journal
+from hnefi.protocol.hosts.broker.values import Message
 from hnefi.protocol.hosts.filter import Filter
 from hnefi.protocol.hosts.hnefatafl_org_notation import NotationError, read_board
 

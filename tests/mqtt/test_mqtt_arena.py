@@ -17,9 +17,10 @@ import pytest
 from live_events import TABLE, end, info, ply, start
 from mqtt_brokers import WAIT, TestBroker, free_port
 
-from hnefi.gui_adapter.mqtt import arena, topics
+from hnefi.gui_adapter.mqtt import arena
 from hnefi.gui_adapter.mqtt.arena import Publisher
-from hnefi.gui_adapter.mqtt.client import Access, Link, Message, parse_url
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.client import Access, Link, Message, parse_url
 from hnefi.protocol.hosts.run_folder import Folder, NoRun, describe
 
 pytest_plugins = ["mqtt_brokers"]

@@ -12,8 +12,8 @@ import pytest
 
 from hnefi.gui_adapter.mqtt import bench
 from hnefi.gui_adapter.mqtt.bench import Observer, Rows
-from hnefi.gui_adapter.mqtt.client import Message
 from hnefi.gui_adapter.mqtt.soak import born, children, handles, resident, running
+from hnefi.protocol.hosts.broker.client import Message
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from Linux's /proc")
 

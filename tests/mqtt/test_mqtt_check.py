@@ -13,8 +13,9 @@ import pytest
 from mqtt_brokers import WAIT, TestBroker, free_port, password, require, running
 from mqtt_parts import quick, until
 
-from hnefi.gui_adapter.mqtt import brokers, check, topics
-from hnefi.gui_adapter.mqtt.client import Access, Link, Message, Unreachable, parse_url
+from hnefi.gui_adapter.mqtt import brokers, check
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.client import Access, Link, Message, Unreachable, parse_url
 
 pytest_plugins = ["mqtt_brokers"]
 pytestmark = pytest.mark.process

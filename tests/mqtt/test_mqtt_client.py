@@ -13,8 +13,9 @@ from mqtt_brokers import WAIT, TestBroker, free_port, password
 from mqtt_parts import NAGLE, quick, quick_ones, until
 from patience import PROMPTLY
 
-from hnefi.gui_adapter.mqtt import client, topics
-from hnefi.gui_adapter.mqtt.client import (
+from hnefi.protocol.hosts import connecting
+from hnefi.protocol.hosts.broker import client, topics
+from hnefi.protocol.hosts.broker.client import (
     Access,
     Link,
     Message,
@@ -24,7 +25,6 @@ from hnefi.gui_adapter.mqtt.client import (
     Will,
     parse_url,
 )
-from hnefi.protocol.hosts import connecting
 
 pytest_plugins = ["mqtt_brokers"]
 
@@ -297,7 +297,7 @@ import hnefi.gui_adapter.mqtt
 import hnefi.gui_adapter.mqtt.command as command
 assert not {"aiomqtt", "paho", "amqtt", "asyncio", "numpy", "numba"} & set(sys.modules), "the door is heavy"
 import hnefi.gui_adapter.mqtt.serve, hnefi.gui_adapter.mqtt.service, hnefi.gui_adapter.mqtt.connect
-import hnefi.gui_adapter.mqtt.remote
+import hnefi.protocol.hosts.broker.remote
 assert not {"amqtt", "numpy", "numba", "aiohttp", "prompt_toolkit"} & set(sys.modules), sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=WAIT)

@@ -12,14 +12,14 @@ import pytest
 from mqtt_brokers import TestBroker
 from mqtt_parts import FAKE, Watcher, fake, serving, until
 
-from hnefi.gui_adapter.mqtt import remote as remote_module
-from hnefi.gui_adapter.mqtt import topics
 from hnefi.gui_adapter.mqtt.brokers import find_mosquitto
-from hnefi.gui_adapter.mqtt.client import Access, parse_url
-from hnefi.gui_adapter.mqtt.remote import Remote, RemoteError
 from hnefi.gui_adapter.mqtt.soak import running
 from hnefi.protocol.answers import parse_compiling
 from hnefi.protocol.client import Timeouts
+from hnefi.protocol.hosts.broker import remote as remote_module
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.client import Access, parse_url
+from hnefi.protocol.hosts.broker.remote import Remote, RemoteError
 from hnefi.protocol.hosts.sessions import engine_process, questions, search_clock
 from hnefi.protocol.hosts.sessions import session as session_module
 from hnefi.protocol.hosts.sessions.engine_process import Policy

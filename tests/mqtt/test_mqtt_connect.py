@@ -13,14 +13,14 @@ import pytest
 from mqtt_brokers import WAIT, TestBroker, free_port
 from mqtt_parts import FAKE, fake, serving, until
 
-from hnefi.gui_adapter.mqtt import remote_session, topics
 from hnefi.gui_adapter.mqtt import service as service_module
-from hnefi.gui_adapter.mqtt.client import Access, Message, parse_url
-from hnefi.gui_adapter.mqtt.remote import Remote, RemoteError
-from hnefi.gui_adapter.mqtt.remote_session import RemoteSession, SessionEnded
 from hnefi.gui_adapter.mqtt.service import Service
 from hnefi.protocol.answers import parse_compiling
 from hnefi.protocol.client import Engine, Timeouts, own_command
+from hnefi.protocol.hosts.broker import remote_session, topics
+from hnefi.protocol.hosts.broker.client import Access, Message, parse_url
+from hnefi.protocol.hosts.broker.remote import Remote, RemoteError
+from hnefi.protocol.hosts.broker.remote_session import RemoteSession, SessionEnded
 from hnefi.protocol.hosts.sessions.engine_process import Policy
 
 pytest_plugins = ["mqtt_brokers"]

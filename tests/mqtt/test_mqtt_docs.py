@@ -22,7 +22,7 @@ from mqtt_brokers import EXAMPLES, WAIT, TestBroker, free_port, password, requir
 from mqtt_parts import quick
 
 from hnefi.gui_adapter.mqtt import brokers, check
-from hnefi.gui_adapter.mqtt.client import Access, Link, LinkError, Message, parse_url
+from hnefi.protocol.hosts.broker.client import Access, Link, LinkError, Message, parse_url
 
 pytest_plugins = ["mqtt_brokers"]
 

@@ -10,11 +10,12 @@ import pytest
 from mqtt_brokers import TestBroker, free_port, require
 from mqtt_parts import Watcher, serving, until
 
-from hnefi.gui_adapter.mqtt import brokers, fairness, requests, topics
+from hnefi.gui_adapter.mqtt import brokers, fairness, requests
 from hnefi.gui_adapter.mqtt import service as service_module
-from hnefi.gui_adapter.mqtt.client import Access, Link, Message, parse_url
 from hnefi.gui_adapter.mqtt.fairness import Rates, Spaced
 from hnefi.gui_adapter.mqtt.outgoing import Outgoing
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.client import Access, Link, Message, parse_url
 from hnefi.protocol.hosts.sessions.numbering import Ring
 
 pytest_plugins = ["mqtt_brokers"]

@@ -15,10 +15,10 @@ import pytest
 from mqtt_brokers import WAIT, TestBroker
 from mqtt_parts import Watcher, serving, until
 
-from hnefi.gui_adapter.mqtt import client as client_module
-from hnefi.gui_adapter.mqtt import topics
-from hnefi.gui_adapter.mqtt.client import Access, Link, Offline, parse_url
 from hnefi.gui_adapter.mqtt.service import Service
+from hnefi.protocol.hosts.broker import client as client_module
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.client import Access, Link, Offline, parse_url
 
 pytest_plugins = ["mqtt_brokers"]
 pytestmark = pytest.mark.process

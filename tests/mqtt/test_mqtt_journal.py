@@ -21,10 +21,10 @@ from mqtt_parts import FAKE, Watcher, serving, until
 from hnefi.engine import squares
 from hnefi.engine.records.record import GameRecord
 from hnefi.gui_adapter.mqtt.brokers import find_mosquitto
-from hnefi.gui_adapter.mqtt.values import traced
 from hnefi.protocol.answers import parse_variant
 from hnefi.protocol.client import own_command
 from hnefi.protocol.hosts import journal
+from hnefi.protocol.hosts.broker.values import traced
 from hnefi.protocol.hosts.journal import Journal
 from hnefi.protocol.hosts.sessions import recording as recording_module
 from hnefi.protocol.hosts.sessions.recording import Recording

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hnefi.gui_adapter.mqtt import requests, topics
+from hnefi.gui_adapter.mqtt import requests
 from hnefi.gui_adapter.mqtt.requests import Rejected, Request
-from hnefi.gui_adapter.mqtt.values import Message
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.values import Message
 
 
 def read(payload: bytes | dict[str, Any], **message: Any) -> Request | Rejected:

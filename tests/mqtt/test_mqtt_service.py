@@ -19,11 +19,11 @@ from mqtt_brokers import running as brokers_running
 from mqtt_parts import FAKE, NAGLE, WAIT, Watcher, quick, quick_ones, serving, until
 
 from hnefi.gui_adapter.mqtt import service as service_module
-from hnefi.gui_adapter.mqtt import topics
 from hnefi.gui_adapter.mqtt.check import short_check
-from hnefi.gui_adapter.mqtt.client import Access, Message, parse_url
 from hnefi.gui_adapter.mqtt.soak import running
 from hnefi.protocol.client import own_command
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.client import Access, Message, parse_url
 
 pytest_plugins = ["mqtt_brokers"]
 pytestmark = pytest.mark.process

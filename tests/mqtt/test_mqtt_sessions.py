@@ -9,8 +9,8 @@ import pytest
 from mqtt_brokers import TestBroker
 from mqtt_parts import Watcher, fake, serving, until
 
-from hnefi.gui_adapter.mqtt import topics
 from hnefi.protocol.client import FLOOD, own_command
+from hnefi.protocol.hosts.broker import topics
 from hnefi.protocol.hosts.sessions import engine_process, numbering, reports, search_clock
 from hnefi.protocol.hosts.sessions.engine_process import Piped, Policy
 

@@ -23,8 +23,9 @@ from hnefi.engine import games
 from hnefi.engine.games.tafl.diagram import diagram
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.squares import move_name, name
-from hnefi.gui_adapter.mqtt import topics, watch
-from hnefi.gui_adapter.mqtt.client import Access, Link, Offline, parse_url
+from hnefi.gui_adapter.mqtt import watch
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.client import Access, Link, Offline, parse_url
 
 pytest_plugins = ["mqtt_brokers"]
 

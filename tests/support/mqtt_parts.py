@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Self
 
-from hnefi.gui_adapter.mqtt import topics
-from hnefi.gui_adapter.mqtt.client import Access, Link, Message, parse_url
 from hnefi.gui_adapter.mqtt.service import Service, Settings
+from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.broker.client import Access, Link, Message, parse_url
 from hnefi.protocol.hosts.sessions.engine_process import Policy
 
 FAKE = Path(__file__).with_name("fake_engine.py")

@@ -29,8 +29,8 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from hnefi.engine.wording import shorten
-from hnefi.protocol.hosts.connecting import Pauses
 
+from ..connecting import Pauses
 from . import topics
 from .library import (
     CLOSED,

@@ -18,11 +18,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Self
 
-from hnefi.protocol.hosts.bounded_json import decode, encode
-
+from ..bounded_json import decode, encode
 from . import topics
 from .client import Link, Message, Offline, Will
-from .command import GUEST
+from .flags import GUEST
 from .remote_session import RemoteSession
 from .values import Access, RemoteError
 

@@ -9,9 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from hnefi.protocol.answers import COMPILING
-from hnefi.protocol.hosts.sessions.numbering import Ring, parse_numbered
-
+from ...answers import COMPILING
+from ..sessions.numbering import Ring, parse_numbered
 from . import topics
 from .client import Message, Offline
 from .values import RemoteError
