@@ -19,6 +19,7 @@ from random_games import positions
 from hnefi.engine import durable, games
 from hnefi.engine.evaluators import files, network
 from hnefi.engine.games import interface as verbs
+from hnefi.engine.selfplay.zero import Examples
 from hnefi.engine.squares import file_of, rank_of
 from hnefi.tools.evolve import command, folder, heads
 
@@ -241,6 +242,45 @@ def test_examples_are_forgotten_once_a_copy_is_accepted(tmp_path: Path) -> None:
     assert fresh[0][0] < window[1][0]
     # In half of the later games only one side is the network that learns.
     assert counts("older")[2][0] < counts("older")[0][0] * 1.3
+
+
+MORE = (
+    "--gate-games", "0", "--window", "4", "--batch", "8", "--adam", "kept", "--mask", "yes", "--full", "0.5",
+    "--forced", "2", "--first-play", "parent", "--value-mix", "0.5", "--measure-every", "2", "--measure-pairs", "3",
+    "--measure-simulations", "5",
+)  # fmt: skip
+
+
+def test_a_run_measures_itself_now_and_then_and_remembers_what_adam_knew(tmp_path: Path) -> None:
+    whole, parts, fresh = tmp_path / "whole", tmp_path / "parts", tmp_path / "fresh"
+    assert evolve(whole, *MORE, "--jobs", "2") == 0
+    for iterations in ("1", "2", "3"):
+        words = ["zero", *SMALL, *MORE, "--iterations", iterations, "--out", str(parts), "--quiet"]
+        assert command.main(words) == 0
+    assert archive(parts) == archive(whole)
+    assert evolve(fresh, *MORE, "--adam", "fresh") == 0
+    first = "archive/gen-0001.safetensors"
+    assert (fresh / first).read_bytes()[-200:] == (whole / first).read_bytes()[-200:]
+    assert (fresh / "champion.safetensors").read_bytes() != (whole / "champion.safetensors").read_bytes()
+    log = [json.loads(line) for line in (whole / "log.jsonl").read_text().splitlines()]
+    assert ["measured" in entry for entry in log] == [False, True, False]
+    sides = log[1]["measured"]["random"]
+    assert [sum(side) for side in sides] == [3, 3]
+    assert "scored against random" in (whole / "curves.svg").read_text()
+    assert "measured.random.0.0" in (whole / "curves.csv").read_text()
+
+
+def test_the_value_learns_the_result_and_what_the_search_thought() -> None:
+    made = Examples(
+        np.eye(3, 5, dtype=np.uint8), np.zeros(3, np.int8), np.array([1, -1, 0], np.int8),
+        np.array([0.5, 0.25, -0.5], np.float32), np.array([2, 1, 2], np.int32),
+        np.array([0, 3, 2, 1, 2], np.uint16), np.array([6, 2, 5, 0, 4], np.uint16),
+    )  # fmt: skip
+    some = heads.Kept(made, 4, masked=True, mix=0.25).rows(np.array([2, 0]))
+    assert some.results.tolist() == [-0.125, 0.875]
+    assert some.policies.tolist() == [[0, 0, 1, 0], [0.75, 0, 0, 0.25]]
+    assert some.legal.tolist() == [[0, 1, 1, 0], [1, 0, 0, 1]]
+    assert heads.Kept(made, 4, masked=False, mix=0).rows(np.array([1])).legal.all()
 
 
 def test_a_champion_becomes_a_player(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,10 +184,9 @@ def gradient(network: Network, variant: AnyVariant, weights: Any, examples: Batc
     """The loss, and its derivative by every weight (float32)."""
     if network.name == "residual":
         layout = network.module.layout(variant, network.sizes)
-        loss, slopes = residual_gradient.gradient(
-            residual_gradient.tape(layout, network.module.side_plane(variant)), weights, examples
-        )
-        return Loss(*loss), slopes
+        tape = residual_gradient.tape(layout, network.module.side_plane(variant))
+        losses, slopes = residual_gradient.gradient(tape, weights, examples)
+        return Loss(*losses), slopes
     layers = _layers(network.split(variant, weights))
     given = gradients.forward(layers, examples.inputs)
     loss, slope = loss_of(given[-1], examples)
