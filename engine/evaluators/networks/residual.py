@@ -35,7 +35,7 @@ SCALE = 400 / math.log(10)
 OUTPUT = "logit"
 LAYERS = ("blocks",)
 OPTIONS: Mapping[str, int] = {"blocks": 4, "filters": 32}
-POLICY = True
+RECORD = "policy"
 HIDDEN = 32
 MOST_REPEATED, QUIET_STEP, MOST_QUIET = 2, 8, 8
 
