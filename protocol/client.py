@@ -53,7 +53,7 @@ from .errors import (
 )
 from .format import go_line, position_line, setoption_line
 from .messages import SetOption, SetPosition
-from .process import Exit, Listener, Process
+from .process import AnyProcess, Exit, Listener, Process
 from .search import Alarm, Answer, Patience, Search
 
 __all__ = [
@@ -94,7 +94,7 @@ FLOOD = 64
 """So many lines read at once are looked at together."""
 
 
-Starter = Callable[..., Coroutine[Any, Any, Process]]
+Starter = Callable[..., Coroutine[Any, Any, AnyProcess]]
 """Starts a process as `Process.start` does, which it is called like."""
 
 
@@ -124,7 +124,7 @@ class Engine(Listener):
         self.on_traffic: Callable[[float, str, bytes], None] | None = None
         self.on_compiling: Callable[[Progress], None] | None = None
         self.compiling: Progress | None = None
-        self._process: Process
+        self._process: AnyProcess
         self._held: list[str] = []
         self._searches: deque[Search] = deque()
         self._ready: deque[asyncio.Future[None]] = deque()

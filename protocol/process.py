@@ -53,14 +53,18 @@ KILLED = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a process ended: its exit status, or the number of the signal that killed it."""
+    """How a process ended: its exit status, or the number of the signal that killed it; `reason` where it was neither,
+    such as a session on another machine that is lost."""
 
     status: int | None
     signal: int | None = None
+    reason: str = ""
 
     @property
     def text(self) -> str:
         """As a person says it: `exit status 3`, `killed by SIGSEGV`."""
+        if self.reason:
+            return self.reason
         if self.signal is None:
             return f"exit status {self.status}"
         try:
@@ -158,6 +162,43 @@ class _Spawned:
 
     def wait(self) -> int:
         return self._child.wait()
+
+
+class AnyProcess(Protocol):
+    """What whoever speaks to an engine does with its process, which need not be one of this machine."""
+
+    @property
+    def pid(self) -> int:
+        """Its number; 0 if there is none on this machine."""
+
+    @property
+    def exit(self) -> Exit | None:
+        """How it ended; None while it lives."""
+
+    @property
+    def overlong(self) -> int:
+        """How many lines were too long and skipped."""
+
+    def error_tail(self) -> str:
+        """The last of what it wrote to standard error."""
+
+    def push(self, data: bytes) -> int:
+        """Hand over as much of `data` as it takes at once; how many bytes that is."""
+
+    async def write(self, data: bytes, timeout: float) -> float:
+        """Hand over `data`; when that was done (`time.monotonic()`). TimeoutError, BrokenPipeError."""
+
+    def drain(self) -> None:
+        """Deliver what it has written by now."""
+
+    async def wait(self, timeout: float) -> Exit | None:
+        """How it ended, or None if it has not within `timeout` seconds."""
+
+    async def wind_up(self, goodbye: bytes = b"", grace: float = 0.5, mercy: float = 1.0) -> Exit:
+        """End it, with a word and some patience."""
+
+    def kill(self) -> None:
+        """End it at once; harmless when it has ended."""
 
 
 class Process:

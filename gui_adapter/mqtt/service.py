@@ -132,7 +132,9 @@ class Service:
         await self.link.subscribe(topics.requests(self.settings.eid), self._on_request)
         await self.link.subscribe(topics.status(self.settings.eid), self._on_status)
         await self.link.subscribe(topics.presence(), self._on_presence)
-        if self.settings.pool and shares:
+        pooled = self.settings.pool and shares
+        self._about["pool"] = pooled
+        if pooled:
             for variant in self._variants:
                 if topics.is_level(variant):
                     await self.link.subscribe(topics.shared(topics.pool_requests(variant)), self._on_request)
@@ -243,17 +245,18 @@ class Service:
     # What everybody may see
 
     def _status(self, state: str = "") -> bytes:
+        return encode(self._said(state))
+
+    def _said(self, state: str = "") -> dict[str, Any]:
         if not state:
             full = len(self.sessions) + len(self._opening) >= self.settings.sessions
             state = "draining" if self._draining else "busy" if full else "ready"
-        return encode(
-            {
-                "state": state,
-                "sessions": 0 if state == "offline" else len(self.sessions),
-                "max": self.settings.sessions,
-                "instance": self.instance,
-            }
-        )
+        return {
+            "state": state,
+            "sessions": 0 if state == "offline" else len(self.sessions),
+            "max": self.settings.sessions,
+            "instance": self.instance,
+        }
 
     async def _announce(self) -> None:
         """After each connection: everything that is retained, before any line of a session."""
@@ -410,9 +413,8 @@ class Service:
                 request.id,
                 time=round(time.time(), 3),
                 load=round(os.getloadavg()[0], 2),
-                sessions=len(self.sessions),
-                max=self.settings.sessions,
-                instance=self.instance,
+                eid=self.settings.eid,
+                **self._said(),
             )
         except RequestError as error:
             LOG.info("request user=%s op=%s refused=%s", request.user, request.op, error.code)

@@ -9,6 +9,7 @@ import logging
 import sys
 import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,10 +17,14 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
 from hnefi.protocol.hosts import journal, trace
 from hnefi.protocol.hosts.argument_types import number, setting, whole
-from hnefi.protocol.hosts.exit_codes import DONE, USAGE
+from hnefi.protocol.hosts.broker.flags import access, add_connection
+from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, USAGE
+
+from .addresses import Network, network
 
 if TYPE_CHECKING:
     from hnefi.protocol.client import Starter
+    from hnefi.protocol.hosts.broker.values import Access
     from hnefi.protocol.hosts.shutdown import Asked
 
     from .site import Settings
@@ -42,13 +47,14 @@ examples:
   hnefi web --port 9000 --variant brandubh
   hnefi web --arena ~/tournaments           watch the runs in that folder
   hnefi web --bind 0.0.0.0 --token-file club.token --host-name tafl.club.example
+  hnefi web --engines mqtts://broker.example --user tafl-web --password-file F
 
 A token is needed wherever others can connect; `python -c "import secrets; print(secrets.token_urlsafe())"` makes one.
 Behind a proxy --host-name says by which name browsers know this server."""
 
 
 def main(argv: list[str]) -> int:
-    """0 ended as intended, 2 called wrongly, a package or a port missing."""
+    """0 ended as intended, 2 called wrongly, a package or a port missing, 3 the broker of --engines refuses us."""
     options = _parser()
     arguments = options.parse_args(argv)
     token = _check(options, arguments)
@@ -62,12 +68,13 @@ def main(argv: list[str]) -> int:
     from hnefi.protocol.hosts.shutdown import Asked
     from hnefi.protocol.hosts.stdio import Diagnostics
 
+    way = access(options, arguments, arguments.engines) if arguments.engines else None
     Diagnostics.begin("hnefi web", arguments.log_level)
     with ExitStack() as stack:
         traffic = trace.opened(options, arguments.trace, stack)
         asked = Asked()
         asked.limit = LIMIT
-        return asked.run(lambda asked: _forking(arguments, token, traffic, asked))
+        return asked.run(lambda asked: _forking(arguments, way, token, traffic, asked))
 
 
 def _parser() -> Parser:
@@ -89,12 +96,24 @@ def _parser() -> Parser:
     options.add_argument("--no-fork", action="store_true",
                          help="start each engine afresh instead of forking it from one that is loaded")  # fmt: skip
     options.add_argument("--sessions", type=positive, default=16, help="games at once (default 16)")
+    options.add_argument("--pages", type=positive, default=256, help="pages at once (default 256)")
+    options.add_argument("--per-address", type=positive, default=0, metavar="N",
+                         help="games, and pages, of one address at once (default: no such limit)")  # fmt: skip
+    options.add_argument("--rate", type=positive, default=0, metavar="N",
+                         help="requests a second from one address (default: no such limit)")  # fmt: skip
+    options.add_argument("--trusted-proxy", action="append", default=[], type=_network, metavar="ADDR",
+                         help="an address or network of proxies that are believed about whom they speak for "
+                         "(X-Forwarded-For); repeatable")  # fmt: skip
     options.add_argument("--idle", type=number(0.1, 10_000_000, "seconds"), default=1800.0,
                          help="seconds until an unused game is closed (default 1800)")  # fmt: skip
     options.add_argument("--max-search", type=number(0.1, 10_000_000, "seconds"), default=600.0,
                          help="seconds of a search (default 600)")  # fmt: skip
     options.add_argument("--max-hash", type=positive, default=256, help="MiB a game may have (default 256)")
     options.add_argument("--max-threads", type=positive, default=1, help="threads it may have (default 1)")
+    options.add_argument("--engines", metavar="URL",
+                         help="run the games on engine hosts behind an MQTT broker, each started with "
+                         "`hnefi mqtt serve --pool`: mqtt://HOST, mqtts://HOST, ws://HOST, wss://HOST")  # fmt: skip
+    add_connection(options, "with --engines: how to get into the broker")
     playing = options.add_argument_group("playing")
     playing.add_argument("--variant", default="", metavar="V", help="the game that a page begins with")
     playing.add_argument("--player", default="", metavar="NAME", help="the player that a page begins with")
@@ -113,6 +132,13 @@ def _parser() -> Parser:
         "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="default info"
     )
     return options
+
+
+def _network(text: str) -> Network:
+    try:
+        return network(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{shorten(text)}: {error}") from None
 
 
 def _check(options: Parser, arguments: argparse.Namespace) -> str:
@@ -165,7 +191,7 @@ def _token(options: Parser, name: str) -> str:
 
 
 async def _forking(
-    arguments: argparse.Namespace, token: str, traffic: trace.Trace | None, asked: Asked
+    arguments: argparse.Namespace, way: Access | None, token: str, traffic: trace.Trace | None, asked: Asked
 ) -> int:
     from hnefi.protocol.fork_client import forking
 
@@ -174,6 +200,18 @@ async def _forking(
             matches = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hnefi-matches-")))
         else:
             matches = (journal.chosen_folder(arguments) or journal.data_folder()) / "matches"
+        if way is not None:
+            from hnefi.protocol.hosts.broker.pool import Pool
+            from hnefi.protocol.hosts.broker.values import LinkError
+            from hnefi.protocol.process import Process
+
+            try:
+                async with Pool(way) as pool:
+                    settings = _settings(arguments, token, traffic, Process.start, matches)
+                    return await _serve(arguments, replace(settings, engines=pool), asked)
+            except LinkError as error:
+                print(f"hnefi web: --engines: {error}", file=sys.stderr)
+                return FAULTS
         async with forking(not arguments.no_fork) as starter:
             return await _serve(arguments, _settings(arguments, token, traffic, starter, matches), asked)
 
@@ -206,6 +244,10 @@ def _settings(
             starter=starter,
         ),
         sessions=arguments.sessions,
+        pages=arguments.pages,
+        per_address=arguments.per_address,
+        rate=arguments.rate,
+        proxies=tuple(arguments.trusted_proxy),
         idle=arguments.idle,
         token=token,
         names=(_shown(arguments.bind), *arguments.host_name),

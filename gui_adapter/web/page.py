@@ -25,16 +25,17 @@ WAITING_LIMIT = 8
 
 
 class Page:
-    """A page and its sessions. `full` is called when the browser does not read what it is sent."""
+    """A page at `address` and its sessions. `full` is called when the browser does not read what it is sent."""
 
-    def __init__(self, site: Site, tables: Tables, full: Callable[[], None]) -> None:
+    def __init__(self, site: Site, tables: Tables, full: Callable[[], None], address: str = "") -> None:
         self.box = Outbox(full)
         self.known = False
         """Whether it has said `hello` as it should."""
         self._site = site
         self._rate = frames.Rate()
         self._sessions: dict[str, WebSession] = {}
-        self._guest = Guest(tables, self.box)
+        self.address = address
+        self._guest = Guest(tables, self.box, address)
         self._viewer = Viewer(site.runs, site.matches, self.box)
         settings = site.settings
         self._puzzles = puzzles.Desk(site.helper, kept=settings.journal is not None and not settings.token)
@@ -176,7 +177,7 @@ class Page:
         ):
             raise FrameError("bad_frame", "options: expected an object of names and texts", frame.get("id"))
         wanted = Wanted(frames.text(frame, "variant"), frames.text(frame, "player"), options)
-        session = self._site.open(wanted, self._games() + self._guest.made, self._failed)
+        session = self._site.open(wanted, self._games() + self._guest.made, self._failed, self.address)
         self.box.put({"t": "opened", "id": frame.get("id"), "s": session.sid})
         self._adopt(session, 0)
 

@@ -19,7 +19,8 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from hnefi.engine import about
 
-from . import frames
+from . import addresses, frames
+from .addresses import Requests
 from .page import Page
 from .site import Site
 from .tables import Tables
@@ -35,8 +36,7 @@ TYPES: Final = {
 }
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'",
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -53,6 +53,7 @@ PARTING: Final = 2.0
 COUNTS: Final = (
     *("opened", "refused", "failed", "restarted"),
     *("frames_in", "frames_out", "dropped", "let_go"),
+    *("pages_refused", "refused_by_address", "requests_refused"),
 )
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -65,6 +66,7 @@ class Server:
         self.site = site
         self.tables = Tables(site)
         self.pages: set[Page] = set()
+        self._requests = Requests(site.settings.rate)
         self._sockets: set[web.WebSocketResponse] = set()
         self._files = {path.name: path.read_bytes() for path in PAGES.iterdir() if path.suffix in TYPES}
         self._names = {*LOOPBACK, *(name.lower() for name in site.settings.names)}
@@ -76,10 +78,12 @@ class Server:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if _host_name(request.headers.get("Host", "")) not in self._names:
-            response: web.StreamResponse = _said(
-                403, "this server has another name: see hnefi web --host-name"
-            )
+        if not self._requests.admits(self._address(request)):
+            self.site.counts["requests_refused"] += 1
+            response: web.StreamResponse = _said(429, "expected fewer requests from your address")
+            response.headers["Retry-After"] = "1"
+        elif _host_name(request.headers.get("Host", "")) not in self._names:
+            response = _said(403, "this server has another name: see hnefi web --host-name")
         else:
             try:
                 response = await handler(request)
@@ -88,6 +92,11 @@ class Server:
         if not response.prepared:
             response.headers.update(HEADERS)
         return response
+
+    def _address(self, request: web.Request) -> str:
+        """Where a request comes from."""
+        said = request.headers.getall(addresses.HEADER, [])
+        return addresses.client_of(request.remote or "", said, self.site.settings.proxies)
 
     async def _index(self, _request: web.Request) -> web.Response:
         return self._file("index.html")
@@ -105,7 +114,7 @@ class Server:
 
     async def _health(self, _request: web.Request) -> web.Response:
         site = self.site
-        document = {
+        document: dict[str, Any] = {
             "state": "draining" if site.draining else "ready",
             "version": about.VERSION,
             "uptime": round(time.monotonic() - site.began),
@@ -117,26 +126,48 @@ class Server:
             "max": site.settings.sessions,
             "counts": {name: site.counts[name] for name in COUNTS},
         }
+        engines = site.settings.engines
+        if engines is not None:
+            document["engines"] = {
+                "connected": engines.connected,
+                "hosts": len(engines.ready),
+                "sessions": sum(host.sessions for host in engines.ready),
+                "max": sum(host.most for host in engines.ready),
+            }
         return web.Response(text=json.dumps(document), content_type="application/json")
 
     async def _socket(self, request: web.Request) -> web.StreamResponse:
         host = request.headers.get("Host", "").lower()
         if request.headers.get("Origin", "").lower() not in (f"http://{host}", f"https://{host}"):
             return _said(403, "expected a page of this server")
-        if self.site.draining or len(self.pages) >= self.site.settings.pages:
+        settings, counts = self.site.settings, self.site.counts
+        if self.site.draining or len(self.pages) >= settings.pages:
+            counts["pages_refused"] += 1
             return _said(503, "this server takes no more pages now")
+        address = self._address(request)
+        if settings.per_address and sum(p.address == address for p in self.pages) >= settings.per_address:
+            counts["pages_refused"] += 1
+            counts["refused_by_address"] += 1
+            return _said(429, "your address has too many pages: expected one to be closed before")
         socket = web.WebSocketResponse(
             heartbeat=HEARTBEAT, max_msg_size=frames.FRAME_LIMIT, timeout=PARTING, compress=True
         )
-        await socket.prepare(request)
-        await self._converse(request, socket)
+        full = asyncio.Event()
+        page = Page(self.site, self.tables, full.set, address)
+        # It counts at once: others may ask while this one is being answered.
+        self.pages.add(page)
+        try:
+            await socket.prepare(request)
+        except BaseException:
+            self.pages.discard(page)
+            raise
+        await self._converse(request, socket, page, full)
         return socket
 
-    async def _converse(self, request: web.Request, socket: web.WebSocketResponse) -> None:
+    async def _converse(
+        self, request: web.Request, socket: web.WebSocketResponse, page: Page, full: asyncio.Event
+    ) -> None:
         """Frames in both directions until one side has had enough."""
-        full = asyncio.Event()
-        page = Page(self.site, self.tables, full.set)
-        self.pages.add(page)
         self._sockets.add(socket)
         reading = asyncio.create_task(self._read(socket, page))
         writing = asyncio.create_task(self._write(socket, page))

@@ -12,19 +12,23 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hnefi.protocol.hosts.journal import Journal
 from hnefi.protocol.hosts.sessions.engine_process import Policy, RequestError, Wanted
 from hnefi.protocol.hosts.sessions.recording import Recording
 
+from .addresses import Network
 from .fairness import Studies
 from .helper import Helper
 from .matches import Matches
 from .runs import Runs
 from .web_session import WebSession
+
+if TYPE_CHECKING:
+    from hnefi.protocol.hosts.broker.pool import Pool
 
 LOG = logging.getLogger("hnefi.web")
 
@@ -38,7 +42,10 @@ DRAIN: Final = 2.0
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What a site allows. `idle` and `back` are in seconds; `token` is what first frames must say. Runs and charts in
-    the folders `watched` are shown; `matches` may be played at once, and are written into `match_folder`."""
+    the folders `watched` are shown; `matches` may be played at once, and are written into `match_folder`. The engines
+    of sessions are those of the hosts of `engines`, where there is such a pool. One address may have `per_address`
+    games and as many pages, and ask `rate` times a second (0: as it likes); `proxies` are believed about whom they
+    speak for."""
 
     policy: Policy
     sessions: int = 16
@@ -53,6 +60,10 @@ class Settings:
     watched: tuple[Path, ...] = ()
     matches: int = 0
     match_folder: Path = Path()
+    engines: Pool | None = None
+    per_address: int = 0
+    rate: float = 0.0
+    proxies: tuple[Network, ...] = ()
 
 
 class Site:
@@ -69,17 +80,22 @@ class Site:
         self.began = time.monotonic()
         self.counts: Counter[str] = Counter()
         """What has happened since: games `opened`, `refused`, `failed`, engines `restarted`; `frames_in` and
-        `frames_out`, frames `dropped` because there were too many, pages `let_go` because they did not read."""
+        `frames_out`, frames `dropped` because there were too many, pages `let_go` because they did not read;
+        `pages_refused` because there were too many, `refused_by_address` (games and pages, counted above as well) and
+        `requests_refused` because of what one address may ask for."""
         self._closings: set[asyncio.Task[None]] = set()
         self._sweeper = asyncio.create_task(self._sweep(), name="sweep")
 
-    def open(self, wanted: Wanted, own: int, failed: Callable[[str, RequestError], None]) -> WebSession:
-        """A session whose engine is being started; lines may be sent to it at once. `own` sessions has the page.
+    def open(
+        self, wanted: Wanted, own: int, failed: Callable[[str, RequestError], None], address: str = ""
+    ) -> WebSession:
+        """A session whose engine is being started; lines may be sent to it at once. `own` sessions has the page, which
+        is at `address`.
 
         `failed` is told if the engine cannot be had. RequestError where there is no room.
         """
         try:
-            self._demand_room(own)
+            self._demand_room(own, address)
         except RequestError:
             self.counts["refused"] += 1
             raise
@@ -88,16 +104,29 @@ class Site:
         recording = None
         if settings.journal is not None:
             recording = Recording(settings.journal, (("Service", "web"),))
-        session = self.sessions[sid] = WebSession(wanted, sid, settings.policy, recording)
+        policy = settings.policy
+        if settings.engines is not None:
+            policy = replace(policy, starter=settings.engines.starter(wanted.variant or policy.variant))
+        session = self.sessions[sid] = WebSession(wanted, sid, policy, recording)
+        session.address = address
         session.opening = asyncio.create_task(self._start(session, failed), name=f"open {sid[:6]}")
         return session
 
-    def _demand_room(self, own: int) -> None:
+    def _demand_room(self, own: int, address: str) -> None:
         settings = self.settings
         if self.draining:
             raise RequestError("draining", "the server is closing and takes no more games")
+        if settings.engines is not None and settings.engines.trouble:
+            raise RequestError("engine_failed", settings.engines.trouble)
         if own >= settings.per_page:
             raise RequestError("too_many", f"this page has {own} games: expected one to be closed before")
+        if settings.per_address:
+            there = sum(session.address == address for session in self.sessions.values())
+            if there >= settings.per_address:
+                self.counts["refused_by_address"] += 1
+                raise RequestError(
+                    "too_many", f"{there} games are open from your address: expected one to be closed before"
+                )
         if len(self.sessions) >= settings.sessions:
             raise RequestError(
                 "too_many", f"all {settings.sessions} games of this server are taken: expected a later try"

@@ -274,8 +274,10 @@ class Tables:
         tables = {id(table): table for table, _ in self._places.values()}.values()
         return sum(place == WATCH for table in tables for _, place in table.people)
 
-    def make(self, frame: Mapping[str, Any], own: int, failed: Callable[[RequestError], None]) -> Table:
-        """The table that a frame asks for; `own` games has its page. RequestError."""
+    def make(
+        self, frame: Mapping[str, Any], own: int, failed: Callable[[RequestError], None], address: str
+    ) -> Table:
+        """The table that a frame asks for; `own` games has its page, which is at `address`. RequestError."""
         variant = frames.text(frame, "variant")
         start, moves = frames.text(frame, "start"), frames.words(frame, "moves", PLIES_LIMIT)
         if not all(map(MOVE.fullmatch, moves)):
@@ -287,7 +289,7 @@ class Tables:
             table.put({"t": "closed"})
             failed(error)
 
-        session = self._site.open(Wanted(variant), own, lost)
+        session = self._site.open(Wanted(variant), own, lost, address)
         session.kept = KEPT
         session.left = time.monotonic()
         words = {secrets.token_urlsafe(16): place for place in PLACES}
@@ -341,7 +343,8 @@ def _clock(frame: Mapping[str, Any]) -> Clock | None:
 class Guest:
     """What one page does at tables; its frames are `{"t": "table", "do": …}`."""
 
-    def __init__(self, tables: Tables, box: Outbox) -> None:
+    def __init__(self, tables: Tables, box: Outbox, address: str) -> None:
+        self._address = address
         self._tables = tables
         self._box = box
         self._made: list[Table] = []
@@ -358,7 +361,9 @@ class Guest:
         ident = frame.get("id")
         match frames.text(frame, "do", 16):
             case "make":
-                table = self._tables.make(frame, own + self.made, lambda error: self._refuse(error, ident))
+                table = self._tables.make(
+                    frame, own + self.made, lambda error: self._refuse(error, ident), self._address
+                )
                 self._made.append(table)
                 seats = {place: word for word, place in table.words.items()}
                 self._box.put({"t": "made", "id": ident, "seats": seats})

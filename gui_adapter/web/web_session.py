@@ -40,6 +40,8 @@ class WebSession(Session[Voice]):
         super().__init__(wanted, sid, policy, lambda facts: Voice(sid, facts), recording)
         self.left: float | None = None
         self.kept: float | None = None
+        self.address = ""
+        """Where the page was that opened it."""
         self.opening: asyncio.Task[None] | None = None
         self._rules_of: object = None
         self._special: Mapping[str, str] = {}

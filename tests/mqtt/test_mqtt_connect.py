@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -143,8 +144,11 @@ def test_a_greeting_is_answered_before_there_is_a_session(broker: TestBroker, tm
     asyncio.run(asyncio.wait_for(play(), WAIT))
 
 
+@pytest.mark.parametrize(
+    ("killed", "reason"), [(False, "closed by the client"), (True, "its client is gone")]
+)
 def test_who_leaves_before_the_session_is_there_waits_for_nobody(
-    broker: TestBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: TestBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool, reason: str
 ) -> None:
     monkeypatch.setattr(service_module, "PRESENCE_PAUSE", 0.1)
     gate = tmp_path / "gate"
@@ -155,8 +159,11 @@ def test_who_leaves_before_the_session_is_there_waits_for_nobody(
                 tell(process, "uci")
                 await heard_until(process, "uciok")
                 await until(lambda: service._opening, "the request")
-                tell(process, "quit")
-                assert await process.wait() == 0
+                if killed:
+                    process.kill()
+                else:
+                    tell(process, "quit")
+                assert await process.wait() == (-signal.SIGKILL if killed else 0)
             assert not service.sessions, "it is still being opened"
             opened: list[str] = []
             close = service._begin_close
@@ -165,7 +172,7 @@ def test_who_leaves_before_the_session_is_there_waits_for_nobody(
             )
             gate.touch()
             await until(lambda: opened, "the session")
-            assert opened == ["its client is gone"]
+            assert opened == [reason]
             await until(lambda: not service.sessions, "its end")
 
     asyncio.run(asyncio.wait_for(play(), WAIT))

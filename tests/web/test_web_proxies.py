@@ -16,6 +16,8 @@ from leftover_processes import wait_until
 from mqtt_parts import fake
 from web_parts import WAIT, Tab, policy, serving
 
+from hnefi.gui_adapter.web.addresses import HEADER, network
+
 pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -49,15 +51,16 @@ def configured(name: str, behind: int, port: int, folder: Path) -> list[str]:
     return ["caddy", "run", "--adapter", "caddyfile", "--config", str(file)]
 
 
-@pytest.mark.parametrize("name", ["nginx", "caddy"])
-def test_behind_a_proxy_below_a_path(name: str, tmp_path: Path) -> None:
+# Caddy throws away what its client says of others; nginx adds its client on the right.
+@pytest.mark.parametrize(("name", "believed"), [("nginx", "1.2.3.4"), ("caddy", "127.0.0.1")])
+def test_behind_a_proxy_below_a_path(name: str, believed: str, tmp_path: Path) -> None:
     path = os.environ["PATH"] + ":/usr/sbin"
     if shutil.which(name, path=path) is None:
         pytest.skip(f"{name} is not installed")
 
     async def scene() -> None:
         async with (
-            serving(policy=policy(fake()), names=(HOST,)) as (_, url),
+            serving(policy=policy(fake()), names=(HOST,), proxies=(network("127.0.0.1"),)) as (server, url),
             aiohttp.ClientSession() as client,
         ):
             port = free_port()
@@ -80,7 +83,12 @@ def test_behind_a_proxy_below_a_path(name: str, tmp_path: Path) -> None:
                 with pytest.raises(aiohttp.WSServerHandshakeError):
                     await client.ws_connect(f"{front}/tafl/ws", headers=host, origin="http://evil.example")
                 origin = f"http://{HOST}:{port}"
-                async with client.ws_connect(f"{front}/tafl/ws", headers=host, origin=origin) as web_socket:
+                made_up = {**host, HEADER: "1.2.3.4"}
+                async with client.ws_connect(
+                    f"{front}/tafl/ws", headers=made_up, origin=origin
+                ) as web_socket:
+                    # Here client and proxy have one address, behind which the server does not look.
+                    assert [page.address for page in server.pages] == [believed]
                     page = Tab(web_socket)
                     await page.hello()
                     await page.say({"t": "open", "id": 1})

@@ -30,7 +30,7 @@ SCALE = 400 / math.log(10)
 OUTPUT = "logit"
 LAYERS = ("first", "second", "third", "fourth")
 OPTIONS: Mapping[str, int] = dict.fromkeys(LAYERS, 128)
-RECORD = "policy"
+POLICY = True
 
 
 def inputs(variant: Any) -> int:

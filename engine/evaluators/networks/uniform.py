@@ -13,7 +13,7 @@ GAMES = tuple(catalogue.GAMES)
 SCALE = 1.0
 OUTPUT = "value"
 OPTIONS: Mapping[str, int] = {}
-RECORD = "policy"
+POLICY = True
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:

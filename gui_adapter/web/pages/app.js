@@ -113,7 +113,6 @@ class App {
     this.halt();
     this.analysis?.reset();
     this.editor?.close();
-    if (this.mode && this.named()) history.replaceState(null, "", " ");
     this.leave();
     this.game = game;
     this.turned = game.players[0] !== "human" && game.players[1] === "human";
@@ -169,11 +168,7 @@ class App {
   /** What the address names is on the board now. */
   async enter() {
     const name = this.named();
-    if (!this.offer || (!name && !this.mode)) return;
-    if (name === this.mode?.name) {
-      await this.begun();
-      return;
-    }
+    if (!this.offer || name === (this.mode?.name ?? null)) return;
     this.halt();
     this.analysis.clear();
     this.editor.close();
@@ -193,13 +188,8 @@ class App {
     $("mode-card").replaceChildren(this.mode.card);
     $("mode-card").hidden = false;
     this.here();
-    this.board.setLegal([]);
-    await this.begun();
-  }
-
-  /** The mode begins with what the address says of it. */
-  async begun() {
     note("");
+    this.board.setLegal([]);
     try {
       await this.mode.enter();
     } catch (error) {
@@ -226,6 +216,7 @@ class App {
     this.mode = null;
     document.body.classList.remove("away");
     $("mode-card").hidden = true;
+    if (this.named()) history.replaceState(null, "", " ");
     this.here();
   }
 

@@ -125,6 +125,8 @@ class Link:
         """The protocol spoken: 5, or 4 for MQTT 3.1.1; 0 before the first connection."""
         self.connections = 0
         """How often a connection came about."""
+        self.trouble = ""
+        """Why there is no connection, empty while there is one or before it was tried."""
         self._label = label
         self._will = will
         self._on_up = on_up
@@ -324,14 +326,18 @@ class Link:
             try:
                 client = await self._connect()
                 self.connections += 1
+                self.trouble = ""
                 error = await self._hear(client)
+                self.trouble = f"the connection to {self.access.address} was lost: {error}"
                 LOG.warning(
                     "connection lost broker=%s id=%s reason=%s", self.access.address, self._identifier, error
                 )
             except Refused as error:
+                self.trouble = str(error)
                 self._ended.set_result(error)
                 return
             except Unreachable as error:
+                self.trouble = str(error)
                 if not (self._patient or self.connections):
                     self._ended.set_result(error)
                     return

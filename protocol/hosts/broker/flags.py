@@ -14,9 +14,9 @@ GUEST = "guest"
 """The user of whoever has no name."""
 
 
-def add_connection(to: argparse.ArgumentParser) -> None:
+def add_connection(to: argparse.ArgumentParser, title: str = "connection") -> None:
     """`--user`, `--password-file`, `--cafile`, `--mqtt`: how to get into a broker."""
-    group = to.add_argument_group("connection")
+    group = to.add_argument_group(title)
     group.add_argument(
         "--user", default="", help=f"name at the broker (default: that of the URL, else {GUEST})"
     )

@@ -12,7 +12,6 @@ by themselves, and the session goes on.
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,7 +21,7 @@ from ..bounded_json import decode, encode
 from . import topics
 from .client import Link, Message, Offline, Will
 from .flags import GUEST
-from .remote_session import RemoteSession
+from .remote_session import OFFLINE_PATIENCE, RemoteSession
 from .values import Access, RemoteError
 
 REPLY_TIMEOUT = 5.0
@@ -32,19 +31,45 @@ EXPIRY = 10
 
 
 class Remote:
-    """A client of the services at one broker. `cid` is its own word for itself, by default a fresh one."""
+    """A client of the services at one broker. `cid` is its own word for itself, by default a fresh one.
 
-    def __init__(self, access: Access, cid: str = "") -> None:
+    `on_status` hears what services publish about their state, after the sessions have heard it; `patient`, `on_up` and
+    `on_down` are those of `Link`.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        cid: str = "",
+        *,
+        patient: bool = False,
+        on_status: Callable[[str, Mapping[str, Any]], None] | None = None,
+        on_up: Callable[[], None] | None = None,
+        on_down: Callable[[], None] | None = None,
+    ) -> None:
         self.user = access.login or GUEST
         self.cid = cid or f"c-{secrets.token_hex(4)}"
         self._presence = topics.presence(self.user, self.cid)
         self._replies = topics.reply(self.user, self.cid)
         self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
-        self.link = Link(access, self.cid, will=Will(self._presence, b"offline"), on_up=self._say_online)
+        self.sessions: dict[str, RemoteSession] = {}
+        """Those that listen, by their names."""
+        self._statuses: dict[str, Mapping[str, Any]] = {}
+        self._on_status = on_status
+        self._on_up = on_up
+        self.link = Link(
+            access,
+            self.cid,
+            will=Will(self._presence, b"offline"),
+            on_up=self._say_online,
+            on_down=on_down,
+            patient=patient,
+        )
 
     async def __aenter__(self) -> Self:
         """Connect; LinkError if that cannot be done."""
         await self.link.subscribe(self._replies, self._on_reply)
+        await self.link.subscribe(topics.status(topics.ANY), self._hear_status)
         await self.link.open()
         return self
 
@@ -75,6 +100,22 @@ class Remote:
 
         `waiting` is handed what ends the wait, and may put it off.
         """
+        return await self._ask(topics.requests(eid, self.user), eid, op, timeout, waiting, fields)
+
+    async def ask_pool(self, variant: str, op: str, timeout: float = REPLY_TIMEOUT) -> dict[str, Any]:
+        """The same from any service of the pool for `variant`; the broker chooses which one."""
+        topic = topics.pool_requests(variant, self.user)
+        return await self._ask(topic, f"the pool for {variant}", op, timeout, None, {})
+
+    async def _ask(
+        self,
+        topic: str,
+        whom: str,
+        op: str,
+        timeout: float,
+        waiting: Callable[[asyncio.Timeout], None] | None,
+        fields: Mapping[str, Any],
+    ) -> dict[str, Any]:
         ident = secrets.token_hex(8)
         payload = encode({"id": ident, "op": op, "reply": self._replies, **fields})
         reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
@@ -83,12 +124,12 @@ class Remote:
             async with asyncio.timeout(timeout) as limit:
                 if waiting is not None:
                     waiting(limit)
-                await self._publish(topics.requests(eid, self.user), payload)
+                await self._publish(topic, payload)
                 answer = await reply
         except TimeoutError:
             raise RemoteError(
                 "no_reply",
-                f"no reply from {eid} within {timeout:g} s: the service is offline, or {self.user} is not allowed "
+                f"no reply from {whom} within {timeout:g} s: the service is offline, or {self.user} is not allowed "
                 "to ask it",
             ) from None
         finally:
@@ -111,16 +152,22 @@ class Remote:
         keep: bool = False,
         on_line: Callable[[str], None] | None = None,
         on_info: Callable[[str], None] | None = None,
+        instance: str = "",
+        patience: float = OFFLINE_PATIENCE,
     ) -> RemoteSession:
         """A session of service `eid`; RemoteError with the service's reason if it grants none.
 
         `on_line` gets the lines of the engine as they come, instead of iteration over the session; `on_info` its
         thinking. An engine that says that it compiles is waited for. `keep` lets the session outlive this client.
+        `instance` is what the service said last in answer to `ping`, if it was asked; the session counts as lost when
+        the service has been offline for `patience` seconds.
         """
-        # Whether anybody answers at all shows soon; to start an engine may take longer.
-        alive = await self.request(eid, "ping")
-        sid = f"s-{secrets.token_hex(6)}"
-        session = RemoteSession(self, eid, sid, str(alive.get("instance", "")), on_line, on_info)
+        if not instance:
+            # Whether anybody answers at all shows soon; to start an engine may take longer.
+            alive = await self.request(eid, "ping")
+            instance = str(alive.get("instance", ""))
+        sid = f"s-{secrets.token_hex(8)}"
+        session = RemoteSession(self, eid, sid, instance, patience, on_line, on_info)
         # Subscribed before there is anything to hear, so that nothing of it is missed.
         await session.listen()
         wanted = {"variant": variant, "player": player}
@@ -140,7 +187,7 @@ class Remote:
             )
         except BaseException as error:
             await session.forget()
-            if isinstance(error, RemoteError) and error.code == "no_reply":
+            if not isinstance(error, RemoteError) or error.code == "no_reply":
                 await self._take_back(eid, sid)
             raise
         session.begin(reply)
@@ -155,20 +202,25 @@ class Remote:
 
     async def services(self, seconds: float = 0.5) -> dict[str, dict[str, Any]]:
         """The services there are, by name, with the state each has published; listens for `seconds`."""
-        found: dict[str, dict[str, Any]] = {}
-
-        def note(message: Message) -> None:
-            try:
-                document = json.loads(message.payload)
-            except (ValueError, RecursionError):
-                return
-            if isinstance(document, dict):
-                found[message.topic.split("/")[3]] = document
-
-        await self.link.subscribe(topics.status(topics.ANY), note)
         await asyncio.sleep(seconds)
-        await self.link.unsubscribe(topics.status(topics.ANY))
-        return found
+        return {eid: dict(status) for eid, status in self._statuses.items()}
+
+    def status(self, eid: str) -> Mapping[str, Any] | None:
+        """What service `eid` has said last about its state."""
+        return self._statuses.get(eid)
+
+    def _hear_status(self, message: Message) -> None:
+        try:
+            document = decode(message.payload)
+        except ValueError:
+            return
+        eid = message.topic.split("/")[3]
+        self._statuses[eid] = document
+        for session in list(self.sessions.values()):
+            if session.eid == eid:
+                session.hear_status(document)
+        if self._on_status is not None:
+            self._on_status(eid, document)
 
     async def _publish(self, topic: str, payload: bytes) -> None:
         """Publish, after a reconnect once more; a request that comes twice is answered twice and done once."""
@@ -191,6 +243,8 @@ class Remote:
 
     async def _say_online(self) -> None:
         await self.link.publish(self._presence, b"online", retain=True)
+        if self._on_up is not None:
+            self._on_up()
 
 
 __all__ = ["Remote", "RemoteError", "RemoteSession"]

@@ -24,6 +24,8 @@ PATIENCE = 0.5
 """Seconds that something may be on its way before it counts as lost."""
 OFFLINE_PATIENCE = 30.0
 """Seconds that a service may be offline before its session counts as lost."""
+TOGETHER = 4096
+"""Bytes of lines that go out as one message, if there is more than one."""
 BACKLOG = 10_000
 """Lines that wait for a reader who iterates; older ones are dropped and counted."""
 EARLY = 1_024
@@ -44,6 +46,7 @@ class RemoteSession:
         eid: str,
         sid: str,
         instance: str,
+        patience: float,
         on_line: Callable[[str], None] | None,
         on_info: Callable[[str], None] | None,
     ) -> None:
@@ -54,8 +57,11 @@ class RemoteSession:
         self.state: Mapping[str, Any] = {}
         """The last state that the service has published."""
         self.dropped = 0
+        self.why = ""
+        """What ended it, without its name."""
         self._remote = remote
         self._instance = instance
+        self._patience = patience
         self._on_line = on_line
         self._on_info = on_info
         self._topics = {
@@ -90,7 +96,10 @@ class RemoteSession:
         await link.subscribe(self._topics["out"], self._on_out)
         await link.subscribe(self._topics["info"], self._on_thinking, qos=0)
         await link.subscribe(self._topics["state"], self._on_state)
-        await link.subscribe(topics.status(self.eid), self._on_status)
+        self._remote.sessions[self.sid] = self
+        status = self._remote.status(self.eid)
+        if status is not None:
+            self.hear_status(status)
 
     def opening(self, limit: asyncio.Timeout) -> None:
         """Until `limit` the reply to the request for this session is waited for; an engine that compiles gets more."""
@@ -110,8 +119,9 @@ class RemoteSession:
             task.cancel()
         if self._offline is not None:
             self._offline.cancel()
-        for topic in (*(self._topics[leaf] for leaf in ("out", "info", "state")), topics.status(self.eid)):
-            await self._remote.link.unsubscribe(topic)
+        self._remote.sessions.pop(self.sid, None)
+        for leaf in ("out", "info", "state"):
+            await self._remote.link.unsubscribe(self._topics[leaf])
         self._finish("closed")
 
     async def close(self, timeout: float = 5.0) -> None:
@@ -221,13 +231,18 @@ class RemoteSession:
                 self._news.clear()
                 await self._news.wait()
             await link.wait_up()
-            number = max(self._published + 1, self._sent.first)
-            line = self._sent.get(number)
-            if line is None:
-                continue
             before = self._published
+            lines: list[bytes] = []
+            size = 0
+            # Lines that wait together are one message: services count those.
+            for line in self._sent.since(before + 1):
+                size += len(line) + 1
+                if lines and size > TOGETHER:
+                    break
+                lines.append(line)
+            number = max(before, self._sent.first - 1) + len(lines)
             try:
-                await link.publish(self._topics["in"], line)
+                await link.publish(self._topics["in"], b"\n".join(lines))
             except Offline:
                 continue
             if self._published == before:
@@ -365,18 +380,17 @@ class RemoteSession:
         await asyncio.sleep(PATIENCE)
         self._finish("the service has closed the session")
 
-    def _on_status(self, message: Message) -> None:
-        try:
-            document = json.loads(message.payload)
-            state, instance = document["state"], document["instance"]
-        except (ValueError, KeyError, TypeError, RecursionError):
+    def hear_status(self, status: Mapping[str, Any]) -> None:
+        """The service says what state it is in."""
+        state, instance = status.get("state"), status.get("instance")
+        if not isinstance(state, str) or not isinstance(instance, str):
             return
         if self._offline is not None:
             self._offline.cancel()
             self._offline = None
         if state == "offline":
             self._offline = asyncio.get_running_loop().call_later(
-                OFFLINE_PATIENCE, self._finish, "the service is offline"
+                self._patience, self._finish, "the service is offline"
             )
         elif self._instance and instance != self._instance:
             self._finish("the service was restarted")
@@ -384,6 +398,7 @@ class RemoteSession:
     def _finish(self, why: str) -> None:
         if self._end is not None:
             return
+        self.why = why
         self._end = SessionEnded(f"session {self.sid} at {self.eid}: {why}")
         self.ended.set()
         self._news.set()
