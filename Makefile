@@ -128,8 +128,8 @@ clean: ## remove what was built (.venv stays)
 	@touch $@
 
 .venv/.ready-browser: .venv/.ready-dev
-	@echo 'installing playwright into .venv ...' >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'playwright>=1.50' >&2
+	@echo 'installing playwright and axe-core into .venv ...' >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'playwright>=1.50' 'axe-playwright-python>=0.1.7' >&2
 	@touch $@
 
 .venv/.ready-docs: .venv/.ready-dev

@@ -1,9 +1,19 @@
-"""Perft and random playouts of any game: whole trees and whole games inside kernels."""
+"""Perft, random playouts and evaluations of any game: whole trees and whole games inside kernels."""
 
 from __future__ import annotations
 
 from .compile.jit import entry
-from .games.interface import MOST_MOVES, MOVES, adjudicate, generate, make, no_move_outcome, random_move, undo
+from .games.interface import (
+    MOST_MOVES,
+    MOVES,
+    adjudicate,
+    evaluate,
+    generate,
+    make,
+    no_move_outcome,
+    random_move,
+    undo,
+)
 
 ROOM = MOVES - 3 * MOST_MOVES
 """Nothing descends with less room than this left on the move stack."""
@@ -40,6 +50,24 @@ def perft_plain(s, depth, top):
             leaves += perft_plain(s, depth - 1, end)
         undo(s)
     return leaves
+
+
+@entry
+def evaluate_tree(s, params, depth, top):
+    """Evaluate an undecided position and all such positions up to `depth` plies below it; how many there are."""
+    evaluate(params, s)
+    if depth == 0:
+        return 1
+    positions = 1
+    end = generate(s, top)
+    if end > ROOM:
+        return positions
+    for i in range(top, end):
+        make(s, int(s.moves[i]))
+        if s.outcome == 0:
+            positions += evaluate_tree(s, params, depth - 1, end)
+        undo(s)
+    return positions
 
 
 @entry

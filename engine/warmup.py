@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 BARE = {"loaded": "zero", "policy": "uniform"}
 """Evaluators that are data and fit every game, one for each record that such evaluators have."""
+NET = "nnue"
+"""The kind of evaluators whose kernels are compiled when somebody first names such a file."""
 SMALL = {name: game.small for name, game in catalogue.GAMES.items()}
 """A small variant of every game: kernels are compiled per game, not per variant."""
 
@@ -71,13 +73,13 @@ _hearers: list[Callable[[Kind], None]] = []
 
 def kind(variant: AnyVariant, settings: Settings) -> Kind:
     """What decides which machine code a session needs: game, algorithm, and whether the evaluator is written by hand
-    ("default") or data, without a policy ("loaded") or with one ("policy")."""
-    from .evaluators import BY_HAND, knows_moves
+    ("default") or data: an efficiently updatable network ("nnue"), another network with a policy ("policy") or without
+    one ("loaded")."""
+    from .evaluators import BY_HAND, record_kind
 
     if settings.evaluator in BY_HAND:
         return variant.game, settings.algorithm, "default"
-    moves = knows_moves(settings.evaluator, variant)
-    return variant.game, settings.algorithm, "policy" if moves else "loaded"
+    return variant.game, settings.algorithm, record_kind(settings.evaluator, variant)
 
 
 def prepare(variant: AnyVariant, settings: Settings | None = None) -> None:
@@ -108,6 +110,8 @@ def load(needed: Kind = USUAL_KIND) -> bool:
     from .search.types import Settings
 
     game, algorithm, evaluator = needed
+    if evaluator == NET:
+        return False
     settings = Settings(algorithm=algorithm, evaluator=BARE.get(evaluator, "default"))
     try:
         with cache.loading_only():
@@ -162,14 +166,18 @@ def warm_game(variant: AnyVariant, settings: Settings | None = None) -> Position
     from .search.searcher import Searcher
     from .search.types import Limits, Settings
 
-    position = games.initial(games.find(SMALL[variant.game]))
+    settings = settings or Settings()
+    needed = kind(variant, settings)[2]
+    # To the compiler an evaluator is its record. There are some that fit every variant; a net fits its own.
+    if needed == NET:
+        evaluator, position = settings.evaluator, games.initial(variant)
+    else:
+        evaluator = BARE.get(needed, "default")
+        position = games.initial(games.find(SMALL[variant.game]))
     move = position.legal_moves_with_captures()[0][0]
     position.play(move)
     position.parse_move(move_name(move))
     _ = position.repetitions
-    settings = settings or Settings()
-    # To the compiler an evaluator is its record, and these fit every game.
-    evaluator = BARE.get(kind(variant, settings)[2], "default")
     searcher = Searcher(replace(settings, hash_mib=1, evaluator=evaluator))
     searcher.begin()
     searcher.search(position, Limits(depth=1), lambda _: None)

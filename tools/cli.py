@@ -81,7 +81,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "hnefi.tools.tactics.command",
         "positions with proven wins and losses: solved by an engine, proven again, found",
     ),
-    "puzzle": ("hnefi.tools.tactics.puzzle", "proven positions as exercises, with a rating for you"),
+    "puzzle": ("hnefi.gui_adapter.terminal.puzzle", "proven positions as exercises, with a rating for you"),
     "solve": (
         "hnefi.tools.solve.command",
         "small boards solved: the exact value of every position, as a table that answers",
@@ -90,6 +90,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "warmup": ("hnefi.tools.warmup", "compile every kernel now rather than at the first start"),
 }
 
+BELOW: dict[str, str] = {"puzzle make": "hnefi.tools.tactics.make"}
+"""Subcommands of subcommands that another room does."""
 RENAMED = {"replay": "verify"}
 """Subcommands that had another name before this release: the old one works, and says what is new."""
 ADAPTERS = ("engine", "play", "mqtt", "web", "tablut", "otep", "htp", "hnefatafl-org")
@@ -190,6 +192,9 @@ def _run(command: str, arguments: list[str], *, program: bool) -> int:
             # The arena listens from its first moment; the others when there is something to keep.
             interrupts.let_them_end_us()
         with compiling.shown_on_stderr(quiet="--quiet" in arguments):
+            below = BELOW.get(f"{command} {arguments[0]}") if arguments else None
+            if below is not None:
+                return int(import_module(below).main(arguments[1:]))
             return int(import_module(COMMANDS[command][0]).main(arguments))
     if command in ("-h", "--help", "help"):
         print(overview())

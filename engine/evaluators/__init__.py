@@ -80,6 +80,11 @@ def knows_moves(name: str, variant: AnyVariant) -> bool:
     return name not in BY_HAND and _loaded(name, variant).network.has_policy
 
 
+def record_kind(name: str, variant: AnyVariant) -> str:
+    """Which record of parameters an evaluator that is data has (`Network.record_kind`); ValueError as `knows_moves`."""
+    return _loaded(name, variant).network.record_kind
+
+
 def parameters(name: str, variant: AnyVariant) -> Any:
     """The parameters of the evaluator `name` for a variant, in a one-element recarray; ValueError if unknown."""
     if name in BY_HAND:
@@ -132,16 +137,33 @@ def remarks(name: str, position: Position) -> list[str]:
         said = f"logit {value:.6g} probability {1 / (1 + exp(-value)) if value > -700 else 0.0:.6f}"
     influences = []
     for sq, letter in position.pieces():
-        cell = state["board"][sq].copy()
-        state["board"][sq] = cell & 0xFFF0 if position.variant.game == "tafl" else 0
-        influences.append((round((value - _value(params, state)) * scale), square_name(sq), letter))
-        state["board"][sq] = cell
+        if evaluator.network.record_kind == "nnue":
+            if letter == "K":
+                continue  # what men are worth depends on where he stands
+            without = _value_without(params, position, sq, letter)
+        else:
+            cell = state["board"][sq].copy()
+            state["board"][sq] = cell & 0xFFF0 if position.variant.game == "tafl" else 0
+            without = _value(params, state)
+            state["board"][sq] = cell
+        influences.append((round((value - without) * scale), square_name(sq), letter))
     influences.sort(key=lambda found: (-abs(found[0]), found[1]))
     pieces = " ".join(f"{letter}{sq} {cp:+d}" for cp, sq, letter in influences[:INFLUENCES])
     lines = [f"network {evaluator.network.text} a {said}"]
     if evaluator.network.has_policy and (best := _best_moves(params, state)):
         lines.append(f"network policy {best}")
     return [*lines, *([f"network pieces a {pieces}"] if pieces else [])]
+
+
+def _value_without(params: Any, position: Position, sq: int, letter: str) -> float:
+    """The value without a man, for kernels that go by the lists of pieces and by the key."""
+    state = position.new_record()[0]
+    side = int(letter.isupper())
+    last = int(state["count"][side]) - 1
+    state["pieces"][side][int(state["slot"][sq])] = state["pieces"][side][last]
+    state["count"][side] = last
+    state["key"] ^= state["zobrist"][int(state["board"][sq]) & 15, sq]
+    return _value(params, state)
 
 
 def _best_moves(params: Any, state: Any) -> str:

@@ -41,7 +41,11 @@ LARGEST_WEIGHT = 1e6
 """Larger ones are refused: sums of products of these can neither overflow nor cancel to nonsense."""
 LARGEST_SCALE = 1e6
 
-_TYPES = {"F32": 4, "F64": 8}
+_TYPES = {"F32": "float32", "F64": "float64", "I8": "int8", "I16": "int16", "I32": "int32"}
+"""Types of arrays by their names in files, and numpy's names for them."""
+_TYPE_NAMES = {kind: name for name, kind in _TYPES.items()}
+_WIDTHS = {"F32": 4, "F64": 8, "I8": 1, "I16": 2, "I32": 4}
+_FLOATS = ("float32", "float64")
 _NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 _KEY = re.compile("[a-z][a-z0-9_-]{0,39}")
 _VARIANT = re.compile("[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
@@ -100,6 +104,10 @@ def make(
     """The evaluator with these weights for a variant; ValueError if they are not as many as it has there."""
     network.record(variant, genome)
     arrays = network.split(variant, genome)
+    # Record has refused what does not fit these types.
+    arrays = {
+        name: array.astype(network.types.get(name, (str(array.dtype),))[0]) for name, array in arrays.items()
+    }
     return Evaluator(network, variant.name, variant.hash, variant.game, arrays, dict(document or {}))
 
 
@@ -161,8 +169,11 @@ def save(path: str | os.PathLike[str], evaluator: Evaluator) -> str:
     at = 0
     for name, array in evaluator.arrays.items():
         end = at + len(_bytes(array))
-        kind = "F32" if str(array.dtype) == "float32" else "F64"
-        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [at, end]}
+        header[name] = {
+            "dtype": _TYPE_NAMES[str(array.dtype)],
+            "shape": list(array.shape),
+            "data_offsets": [at, end],
+        }
         at = end
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
@@ -403,10 +414,10 @@ def _entries(
             raise fault(
                 f"{name}: data_offsets {shorten(offsets, 60)}", "the first byte and the one behind the last"
             )
-        if offsets[1] - offsets[0] != math.prod(shape) * _TYPES[kind]:
+        if offsets[1] - offsets[0] != math.prod(shape) * _WIDTHS[kind]:
             raise fault(
                 f"{name}: {offsets[1] - offsets[0]} bytes for the shape {shorten(shape, 60)}",
-                f"{math.prod(shape) * _TYPES[kind]}",
+                f"{math.prod(shape) * _WIDTHS[kind]}",
             )
         found[name] = (kind, tuple(shape), offsets[0], offsets[1])
     at = 0
@@ -497,6 +508,10 @@ def _check_shapes(raw: _Raw, network: Network, shapes: Mapping[str, tuple[int, .
     for name, shape in shapes.items():
         if name not in raw.entries:
             raise raw.error(f"no array {name}", f"{', '.join(shapes)} for {network.text}")
+        kinds = network.types.get(name, _FLOATS)
+        if _TYPES[raw.entries[name][0]] not in kinds:
+            expected = " or ".join(_TYPE_NAMES[kind] for kind in kinds)
+            raise raw.error(f"{name}: type {raw.entries[name][0]}", f"{expected} for {network.text}")
         if raw.entries[name][1] != shape:
             raise raw.error(
                 f"{name}: shape {list(raw.entries[name][1])}", f"{list(shape)} for {network.text} there"
@@ -510,8 +525,10 @@ def _arrays(raw: _Raw, names: list[str]) -> Iterator[tuple[str, Any]]:
 
     for name in names:
         kind, shape, begin, end = raw.entries[name]
-        array = np.frombuffer(raw.data[begin:end], "<f4" if kind == "F32" else "<f8").reshape(shape)
-        bad = ~(np.abs(array) <= LARGEST_WEIGHT)
+        little = np.dtype(_TYPES[kind]).newbyteorder("<")
+        array = np.frombuffer(raw.data[begin:end], little).reshape(shape)
+        # Whole numbers are as large as their type says.
+        bad = ~(np.abs(array) <= LARGEST_WEIGHT) if _TYPES[kind] in _FLOATS else np.zeros(shape, bool)
         if bad.any():
             at = [int(i) for i in np.argwhere(bad)[0]]
             raise raw.error(f"{name}{at} is {array[tuple(at)]}", f"finite numbers up to {LARGEST_WEIGHT:g}")
@@ -521,8 +538,9 @@ def _arrays(raw: _Raw, names: list[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _bytes(array: Any) -> bytes:
-    """An array as a file holds it: little-endian, the last index first to change; EvaluatorError for other types."""
+    """An array as a file holds it: little-endian, the last index first to change; EvaluatorError for a type that files
+    do not know."""
     kind = str(array.dtype)
-    if kind not in ("float32", "float64"):
-        raise EvaluatorError(f"an array of {kind}: expected float32 or float64")
+    if kind not in _TYPE_NAMES:
+        raise EvaluatorError(f"an array of {kind}: expected {', '.join(_TYPE_NAMES)}")
     return bytes(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())

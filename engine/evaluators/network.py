@@ -89,7 +89,17 @@ class Network:
     @property
     def has_policy(self) -> bool:
         """Whether it knows moves, too."""
-        return bool(getattr(self.module, "POLICY", False))
+        return self.record_kind == "policy"
+
+    @property
+    def record_kind(self) -> str:
+        """Which record its kernels work on: "loaded", "policy", or "nnue"."""
+        return str(getattr(self.module, "RECORD", "loaded"))
+
+    @property
+    def types(self) -> Mapping[str, tuple[str, ...]]:
+        """The types that each of its arrays may have; empty where all may be float32 or float64."""
+        return {name: (kind,) for name, kind in getattr(self.module, "TYPES", {}).items()}
 
     @property
     def most_weights(self) -> int:
@@ -102,15 +112,24 @@ class Network:
             from .policy_networks import POLICY_NET
 
             return POLICY_NET
+        if self.record_kind == "nnue":
+            from .nnue_network import NNUE
+
+            return NNUE
         from .loaded import LOADED
 
         return LOADED
 
     def record(self, variant: AnyVariant, genome: Any, scale: float | None = None) -> Any:
-        """The parameters for kernels, in a one-element recarray of dtype `loaded.LOADED`, or of
-        `policy_networks.POLICY_NET` if it knows moves; ValueError if they are not as many as the network has there, or
-        too many."""
+        """The parameters for kernels, in a one-element recarray of dtype `loaded.LOADED`, of
+        `policy_networks.POLICY_NET` if it knows moves, or of `nnue_network.NNUE`; ValueError if they are not as many as
+        the network has there, or too many."""
         import numpy as np
+
+        if self.record_kind == "nnue":
+            from .nnue_network import record as nnue_record
+
+            return nnue_record(self, variant, genome, scale)
 
         most = self.most_weights
         count = self.count(variant)

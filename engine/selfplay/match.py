@@ -176,7 +176,7 @@ class Table:
             player["depth"] = contestant.depth
             player["flat"] = contestant.flat
             if contestant.params is not None and contestant.params.dtype.itemsize != LOADED.itemsize:
-                raise ValueError("a network with a policy: expected one that only values positions")
+                raise ValueError("parameters of another record: expected a network of `loaded.py`")
             if contestant.algorithm == "minimax" and contestant.params is not None:
                 number, _ = records.setdefault(id(contestant.params), (1 + len(records), contestant.params))
                 player["params"] = number

@@ -4,8 +4,10 @@ The search is that of D. Silver et al., "Mastering the game of Go without human 
 HexapawnZero gives it: each move has a tree of its own; a simulation goes down by Q + c P sqrt(N) / (1 + n), where moves
 not yet tried have Q = 0; a leaf is evaluated by one pass of the network, which gives its value and the priors of its
 moves; the first simulation does no more than that for the root. With `shared` the statistics belong to positions, not
-to paths: a position that is reached in two ways is one node. `mcts.py` is the search for players: one tree that lives
-from move to move, with proofs, and for many threads.
+to paths: a position that is reached in two ways is one node. Three ideas of D. Wu, "Accelerating self-play learning in
+Go" (2019), are options: only some moves are searched in full and learnt from; moves of the root get at least some
+simulations once they were tried; the visits that these cost are taken out of what is learnt. `mcts.py` is the search
+for players: one tree that lives from move to move, with proofs, and for many threads.
 
 Among equals the first move wins, in the order of the squares from the top left.
 """
@@ -56,6 +58,11 @@ SEARCH = np.dtype(
         ("first", "i4", (MOST_SIMULATIONS + 1,)),  # the first edge of a node
         ("count", "i4", (MOST_SIMULATIONS + 1,)),
         ("visits", "i4", (MOST_SIMULATIONS + 1,)),  # simulations that went on from the node
+        (
+            "worth",
+            "f8",
+            (MOST_SIMULATIONS + 1,),
+        ),  # the sum of their results and of the node's own value, to its mover
         ("slots", "i4", (SLOTS,)),  # nodes by their key, with linear probing
         ("move", "i4", (EDGES,)),
         ("tried", "i4", (EDGES,)),  # simulations through the edge
@@ -72,7 +79,14 @@ SEARCH = np.dtype(
 SETTINGS = np.dtype(
     [
         ("simulations", "i8"),
+        ("full", "f8"),  # the share of the moves that get them; the others get fewer, and are not learnt from
+        ("fast_simulations", "i8"),
         ("shared", "i8"),
+        ("from_parent", "i8"),  # 1: a move not yet tried is worth what its position is, 0: nothing
+        (
+            "forced",
+            "f8",
+        ),  # a move of the root that was tried gets sqrt(this * prior * visits) simulations at least
         ("c", "f8"),
         ("temperature", "f8"),  # moves are drawn by visits ** (1 / temperature); 0: the most visited one
         ("temperature_plies", "i8"),  # after so many plies `later_temperature` holds
@@ -169,24 +183,35 @@ def add_node(s, search, p, settings, end):
     search.first[node] = first
     search.count[node] = end
     search.visits[node] = 0
+    own = math.tanh(0.5 * value(p, s))
+    search.worth[node] = own if s.side == 0 else -own
     if settings.shared:
         search.slots[slot_of(search, s.key)] = node
     return node
 
 
+@inline
+def least_visits(search, settings, edge, visits):
+    """Simulations that a move of the root gets at least, once it was tried."""
+    return math.sqrt(settings.forced * search.prior[edge] * visits)
+
+
 @kernel
-def select(search, settings, node):
+def select(search, settings, node, forced):
     """The edge to go by from a node."""
     first = int(search.first[node])
     visits = np.float64(search.visits[node])
+    untried = search.worth[node] / (visits + 1.0) if settings.from_parent else 0.0
     best = -np.inf
     chosen = first
     for edge in range(first, first + int(search.count[node])):
         n = int(search.tried[edge])
         if n:
+            if forced and n < least_visits(search, settings, edge, visits):
+                return edge
             x = search.mean[edge] + settings.c * search.prior[edge] * math.sqrt(visits) / (1.0 + n)
         else:
-            x = settings.c * search.prior[edge] * math.sqrt(visits + UNTRIED)
+            x = untried + settings.c * search.prior[edge] * math.sqrt(visits + UNTRIED)
         if x > best:
             best = x
             chosen = edge
@@ -201,13 +226,13 @@ def result_of(outcome):
 
 
 @kernel
-def simulate(s, search, p, settings):
+def simulate(s, search, p, settings, forced):
     """One simulation from the root. The state is as it was before."""
     ply = s.ply
     node = ROOT
     depth = 0
     while True:
-        edge = select(search, settings, node)
+        edge = select(search, settings, node, forced and depth == 0)
         search.path[depth] = node
         search.taken[depth] = edge
         search.sides[depth] = s.side
@@ -245,26 +270,50 @@ def simulate(s, search, p, settings):
         search.mean[edge] = (n * search.mean[edge] + own) / (n + 1)
         search.tried[edge] = n + 1
         search.visits[search.path[i]] += 1
+        search.worth[search.path[i]] += own
 
 
 @kernel
-def think(s, search, p, settings, end):
-    """A new tree for the position, whose legal moves are `s.moves[:end]`; the root's edges are the first `end`."""
+def think(s, search, p, settings, end, simulations, learning):
+    """A new tree for the position, whose legal moves are `s.moves[:end]`; the root's edges are the first `end`. Where
+    it is to be learnt from, noise and forced simulations explore more widely."""
     search.nodes = 0
     search.edges = 0
     if settings.shared:
         for i in range(SLOTS):
             search.slots[i] = 0
     add_node(s, search, p, settings, end)
-    if settings.noise > 0.0:
+    if learning and settings.noise > 0.0:
         total = 0.0
         for i in range(end):
             search.priors[i] = gamma(s, settings.alpha)
             total += search.priors[i]
         for i in range(end):
             search.prior[i] += settings.noise * (search.priors[i] / total - search.prior[i])
-    for _ in range(1, settings.simulations):
-        simulate(s, search, p, settings)
+    for _ in range(1, simulations):
+        simulate(s, search, p, settings, learning and settings.forced > 0.0)
+
+
+@kernel
+def pruned(search, settings, end, edge):
+    """The visits of a move of the root, less those that it got only because they were forced: as many as it can lose
+    without looking better than the most visited move. A single one that is left is no recommendation."""
+    n = int(search.tried[edge])
+    if settings.forced <= 0.0 or n == 0:
+        return n
+    most = 0
+    for i in range(end):
+        if search.tried[i] > search.tried[most]:
+            most = i
+    if edge == most:
+        return n
+    visits = np.float64(search.visits[ROOT])
+    spread = settings.c * math.sqrt(visits)
+    best = search.mean[most] + spread * search.prior[most] / (1.0 + search.tried[most])
+    least = n - int(least_visits(search, settings, edge, visits))
+    while n > max(least, 0) and search.mean[edge] + spread * search.prior[edge] / n < best:
+        n -= 1
+    return 0 if n == 1 else n
 
 
 @kernel
@@ -299,7 +348,7 @@ def finish_ply(s, move):
 
 
 @kernel
-def play_game(s, search, params, settings, game, log, inputs, sides, counts, places, visits):
+def play_game(s, search, params, settings, game, log, inputs, sides, values, counts, places, visits):
     """One game from where `s` stands; `s` is taken back to there. Its positions are logged if there is room for any."""
     start_stream(s, game.seed)
     begun = s.ply
@@ -319,21 +368,23 @@ def play_game(s, search, params, settings, game, log, inputs, sides, counts, pla
             break
         p = params[game.players[s.side]]
         row = int(log.rows)
-        learning = sides.size > 0 and game.players[s.side] == 0
+        full = settings.full >= 1.0 or uniform(s) < settings.full
+        learning = full and sides.size > 0 and game.players[s.side] == 0
         if learning:
             value(p, s)  # the search begins with the same pass
             for i in range(inputs.shape[1]):
                 inputs[row, i] = p.inputs[i]
             sides[row] = s.side
-        think(s, search, p, settings, end)
+        simulations = int(settings.simulations if full else settings.fast_simulations)
+        think(s, search, p, settings, end, simulations, full)
         if learning:
+            values[row] = search.worth[ROOT] / (search.visits[ROOT] + 1.0)
             at = int(log.visited)
             for i in range(end):
-                if search.tried[i]:
-                    places[at] = move_index(s, int(search.move[i]))
-                    visits[at] = search.tried[i]
-                    at += 1
-            counts[row] = at - log.visited
+                places[at] = move_index(s, int(search.move[i]))
+                visits[at] = pruned(search, settings, end, i)
+                at += 1
+            counts[row] = end
             log.visited = at
             log.rows = row + 1
             game.kept += 1
@@ -347,17 +398,17 @@ def play_game(s, search, params, settings, game, log, inputs, sides, counts, pla
 
 
 @entry
-def play_games(s, search, params, settings, games, log, inputs, sides, counts, places, visits):
+def play_games(s, search, params, settings, games, log, inputs, sides, values, counts, places, visits):
     """All games in turn."""
     for i in range(games.size):
-        play_game(s, search, params, settings, games[i], log, inputs, sides, counts, places, visits)
+        play_game(s, search, params, settings, games[i], log, inputs, sides, values, counts, places, visits)
 
 
 @entry
 def think_once(s, search, params, settings, out):
     """The visits of every legal move of a position, in the order of `search.move`; how many moves there are."""
     end = generate(s, 0)
-    think(s, search, params[0], settings, end)
+    think(s, search, params[0], settings, end, int(settings.simulations), True)
     for i in range(end):
         out[i] = search.tried[i]
     return end
@@ -368,7 +419,11 @@ class Settings:
     """How the search and the games go; see `SETTINGS`. The defaults are those of HexapawnZero."""
 
     simulations: int = 10
+    full: float = 1.0
+    fast_simulations: int = 10
     shared: bool = True
+    from_parent: bool = False
+    forced: float = 0.0
     c: float = 1.0
     temperature: float = 1.0
     temperature_plies: int = 1 << 30
@@ -380,8 +435,9 @@ class Settings:
 
     def record(self) -> Any:
         """The settings for kernels; ValueError for a number of simulations that there is no room for."""
-        if not 2 <= self.simulations <= MOST_SIMULATIONS:
-            raise ValueError(f"{self.simulations} simulations: expected 2 to {MOST_SIMULATIONS}")
+        for simulations in (self.simulations, self.fast_simulations):
+            if not 2 <= simulations <= MOST_SIMULATIONS:
+                raise ValueError(f"{simulations} simulations: expected 2 to {MOST_SIMULATIONS}")
         record = np.zeros(1, SETTINGS).view(np.recarray)
         for name in SETTINGS.names or ():
             record[0][name] = getattr(self, name)
@@ -390,11 +446,13 @@ class Settings:
 
 class Examples(NamedTuple):
     """Positions of games, a row each: what a network sees (u1), who is to move, the result for that side (-1, 0, 1),
-    and how many moves were visited; then, one after the other, the places of these moves and their visits."""
+    what the search thought of it (f4), and how many legal moves there are; then, one after the other, the places of
+    these moves and their visits."""
 
     inputs: Any
     sides: Any
     results: Any
+    values: Any
     counts: Any
     places: Any
     visits: Any
@@ -409,6 +467,7 @@ class Examples(NamedTuple):
             np.zeros((0, inputs), np.uint8),
             np.zeros(0, np.int8),
             np.zeros(0, np.int8),
+            np.zeros(0, np.float32),
             np.zeros(0, np.int32),
             np.zeros(0, np.uint16),
             np.zeros(0, np.uint16),
@@ -422,15 +481,24 @@ class Examples(NamedTuple):
         """The last `rows` of them."""
         cut = self.rows - min(rows, self.rows)
         behind = int(self.counts[:cut].sum())
-        each = [column[cut:] for column in self[:4]]
+        each = [column[cut:] for column in self[:5]]
         return Examples._make([*each, self.places[behind:], self.visits[behind:]])
+
+    def rows_of(self, chosen: Any, moves: int) -> tuple[Any, Any]:
+        """The visits of chosen rows as shares, and the legal moves: arrays (rows, moves) of float32 and u1."""
+        found = np.zeros((len(chosen), moves), np.float32)
+        legal = np.zeros((len(chosen), moves), np.uint8)
+        counts = self.counts[chosen]
+        rows = np.repeat(np.arange(len(chosen)), counts)
+        begin = np.cumsum(self.counts) - self.counts
+        at = np.arange(len(rows)) + np.repeat(begin[chosen] - np.cumsum(counts) + counts, counts)
+        found[rows, self.places[at]] = self.visits[at]
+        legal[rows, self.places[at]] = 1
+        return found / found.sum(axis=1, keepdims=True), legal
 
     def policies(self, moves: int) -> Any:
         """The visits as shares: an array (rows, moves) of float32."""
-        found = np.zeros((self.rows, moves), np.float32)
-        rows = np.repeat(np.arange(self.rows), self.counts)
-        found[rows, self.places] = self.visits
-        return found / found.sum(axis=1, keepdims=True)
+        return self.rows_of(np.arange(self.rows), moves)[0]
 
 
 class Board:
@@ -438,6 +506,7 @@ class Board:
 
     def __init__(self, variant: AnyVariant, networks: Sequence[Any], settings: Settings) -> None:
         """`networks` are records of `POLICY_NET`, one element each."""
+        self._variant = variant
         self._initial = doors.initial(variant)
         self._record = self._initial.new_record()
         self._search = np.zeros(1, SEARCH).view(np.recarray)
@@ -449,12 +518,13 @@ class Board:
         networks every position that the first of them thought about is an example; else there is none."""
         limit = self._settings.ply_limit
         rows = len(games) * limit if inputs else 0
-        most = min(1 << 10, self._settings.simulations)
+        most = min(MOST_MOVES, len(doors.policy_moves(self._variant)))
         log = np.zeros(1, LOG).view(np.recarray)
         made = Examples(
             np.zeros((rows, inputs or 1), np.uint8),
             np.zeros(rows, np.int8),
             np.zeros(0, np.int8),
+            np.zeros(rows, np.float32),
             np.zeros(rows, np.int32),
             np.zeros(rows * most, np.uint16),
             np.zeros(rows * most, np.uint16),
@@ -462,15 +532,15 @@ class Board:
         state = self._initial.load(self._record)
         play_games(
             state, self._search[0], self._params, self._settings.record()[0], games.view(np.recarray), log[0],
-            made.inputs, made.sides, made.counts, made.places, made.visits,
+            made.inputs, made.sides, made.values, made.counts, made.places, made.visits,
         )  # fmt: skip
         kept, visited = int(log[0]["rows"]), int(log[0]["visited"])
         sides = made.sides[:kept].copy()
         winner = np.repeat((games["outcome"] >> 8) - 1, games["kept"])
         results = np.where(winner == 2, 0, np.where(winner == sides, 1, -1)).astype(np.int8)
         return Examples(
-            made.inputs[:kept].copy(), sides, results, made.counts[:kept].copy(), made.places[:visited].copy(),
-            made.visits[:visited].copy(),
+            made.inputs[:kept].copy(), sides, results, made.values[:kept].copy(), made.counts[:kept].copy(),
+            made.places[:visited].copy(), made.visits[:visited].copy(),
         )  # fmt: skip
 
     def visits(self, position: Position) -> dict[int, int]:

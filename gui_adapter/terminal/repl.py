@@ -9,13 +9,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final
 
-from prompt_toolkit import PromptSession, print_formatted_text
+from prompt_toolkit import PromptSession
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.styles import Style
 
 from hnefi.engine.catalogue import GAMES
 from hnefi.protocol.hosts.text_table import clip
@@ -107,9 +105,8 @@ class Repl:
         controller = self._controller
         while not (controller.view.closed or self._left.is_set()):
             try:
-                line = await self._session.prompt_async(
-                    style=self._style(), color_depth=self._depth(), handle_sigint=False
-                )
+                style, depth = theme.prompt_style(self._controller.settings)
+                line = await self._session.prompt_async(style=style, color_depth=depth, handle_sigint=False)
             except EOFError:
                 return
             except KeyboardInterrupt:
@@ -165,17 +162,8 @@ class Repl:
         columns, rows = shutil.get_terminal_size()
         self._print(drawing.draw(view, columns - 1, max(4, rows - 2)))
 
-    def _print(self, fragments: list[tuple[str, str]]) -> None:
-        print_formatted_text(
-            FormattedText(fragments), end="", style=self._style(), color_depth=self._depth(), flush=True
-        )
-
-    def _style(self) -> Style:
-        settings = self._controller.settings
-        return Style.from_dict(theme.style(settings) if theme.colourful(settings) else theme.plain_style())
-
-    def _depth(self) -> ColorDepth | None:
-        return None if theme.colourful(self._controller.settings) else ColorDepth.DEPTH_1_BIT
+    def _print(self, fragments: list[theme.Fragment]) -> None:
+        theme.print_styled(fragments, self._controller.settings)
 
     # The line that is being typed
 

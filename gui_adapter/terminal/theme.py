@@ -10,9 +10,13 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from prompt_toolkit.output import ColorDepth
+    from prompt_toolkit.styles import Style
 
 Fragment = tuple[str, str]
 """A style (classes, or nothing) and the text that has it."""
@@ -139,6 +143,25 @@ def plain_style() -> dict[str, str]:
     reverse = ("status", "running", "current", "completion-menu.completion.current")
     plain_menu = {"completion-menu.completion": "noreverse", "completion-menu": "noreverse"}
     return {**plain_menu, **dict.fromkeys(reverse, "reverse"), "title": "bold", "prompt": "bold"}
+
+
+def prompt_style(settings: Settings) -> tuple[Style, ColorDepth | None]:
+    """What prompt_toolkit needs to draw the classes, in colours or without."""
+    from prompt_toolkit.output import ColorDepth
+    from prompt_toolkit.styles import Style
+
+    if colourful(settings):
+        return Style.from_dict(style(settings)), None
+    return Style.from_dict(plain_style()), ColorDepth.DEPTH_1_BIT
+
+
+def print_styled(fragments: list[Fragment], settings: Settings) -> None:
+    """Print fragments above whatever is typed."""
+    from prompt_toolkit import print_formatted_text
+    from prompt_toolkit.formatted_text import FormattedText
+
+    style, depth = prompt_style(settings)
+    print_formatted_text(FormattedText(fragments), end="", style=style, color_depth=depth, flush=True)
 
 
 def inked(classes: str, theme: str) -> Ink:

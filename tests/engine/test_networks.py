@@ -33,9 +33,9 @@ def known(net: network.Network, variant: AnyVariant) -> bool:
     return variant.game in net.module.GAMES
 
 
-NAMES = [name for name in network.NAMES if name not in ("policy-mlp", "residual")]
-"""Those in double precision and of any size; the others are too large for some of these boards and have tests of their
-own."""
+NAMES = [name for name in network.NAMES if name not in ("policy-mlp", "residual", "nnue")]
+"""Those in double precision and of any size; the others are too large for some of these boards, or know whole numbers
+only, and have tests of their own."""
 CASES = [
     (text, name)
     for text in (*NAMES, *SIZED)
@@ -111,7 +111,12 @@ def test_genomes_are_split_and_joined(text: str, variant_name: str) -> None:
 @pytest.mark.parametrize("text", [*network.NAMES, *SIZED])
 def test_every_architecture_says_what_it_is(text: str) -> None:
     net = network.parse(text)
-    usual = {"mlp": "mlp:50", "policy-mlp": "policy-mlp:128,128,128,128", "residual": "residual:4"}
+    usual = {
+        "mlp": "mlp:50",
+        "policy-mlp": "policy-mlp:128,128,128,128",
+        "residual": "residual:4",
+        "nnue": "nnue:64",
+    }
     assert net.text == usual.get(text, text)
     assert network.parse(net.text) == net
     assert net.module.SOURCE

@@ -3,6 +3,7 @@ the seed decides about a run."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
@@ -10,6 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import convolutions
 import numpy as np
 import pytest
 from random_games import positions
@@ -17,6 +19,7 @@ from random_games import positions
 from hnefi.engine import durable, games
 from hnefi.engine.evaluators import files, network
 from hnefi.engine.games import interface as verbs
+from hnefi.engine.selfplay.zero import Examples
 from hnefi.engine.squares import file_of, rank_of
 from hnefi.tools.evolve import command, folder, heads
 
@@ -25,44 +28,84 @@ SMALL = ("--variant", "hexapawn:3x3", "--network", NET, "--games", "6", "--gate-
 
 
 def examples(name: str, count: int = 40, text: str = NET) -> tuple[network.Network, Any, heads.Batch]:
-    """Positions of random games with targets that mean nothing."""
+    """Positions of random games with targets that mean nothing; only legal moves are to be learnt."""
     variant, net = games.find(name), network.parse(text)
     random = np.random.default_rng(1)
-    inputs = [net.module.naive_inputs(variant, position) for position in positions(variant, count)]
-    policies = random.random((len(inputs), len(games.policy_moves(variant))))
+    places = [place for place in positions(variant, count) if place.legal_moves()]
+    inputs = [net.module.naive_inputs(variant, place) for place in places]
+    order = games.policy_moves(variant)
+    legal = np.array([np.isin(order, place.legal_moves()) for place in places])
+    policies = random.random(legal.shape) * legal
     made = heads.batch(
-        inputs, policies / policies.sum(axis=1, keepdims=True), random.choice([-1, 0, 1], len(inputs))
+        inputs, policies / policies.sum(axis=1, keepdims=True), random.choice([-1, 0, 1], len(inputs)), legal
     )
     return net, variant, made
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("hexapawn:3x3", NET), ("hex:4", "residual:2"), ("brandubh", "residual:1")]
-)
-def test_gradients_are_those_of_small_differences(name: str, text: str) -> None:
-    net, variant, whole = examples(name, 12, text)
+def unmasked(few: heads.Batch) -> heads.Batch:
+    return dataclasses.replace(few, legal=np.ones_like(few.legal))
+
+
+def test_gradients_are_those_of_small_differences() -> None:
+    net, variant, whole = examples("hexapawn:3x3", 12)
     exact = heads.Batch(
-        *(np.asarray(array, float) for array in (whole.inputs, whole.policies, whole.results, whole.weights))
+        *(np.asarray(getattr(whole, field.name), float) for field in dataclasses.fields(whole))
     )
     random = np.random.default_rng(2)
-    weights = random.normal(0, 0.5 if text == NET else 0.05, net.count(variant))
-    _, slopes = heads.gradient(net, variant, weights, exact)
+    weights = random.normal(0, 0.5, net.count(variant))
+    for some in (exact, unmasked(exact)):
+        expect_slopes(lambda moved, some=some: heads.gradient(net, variant, moved, some), weights, random, 60)
 
-    def loss(moved: Any) -> float:
-        found, _ = heads.gradient(net, variant, moved, exact)
-        return found.value + found.policy
 
-    for place in random.integers(len(weights), size=60 if text == NET else 30):
+def expect_slopes(gradient: Any, weights: Any, random: Any, count: int) -> None:
+    _, slopes = gradient(weights)
+    for place in random.integers(len(weights), size=count):
         step = np.zeros(len(weights))
         step[place] = 1e-5
+        above, below = (gradient(moved)[0] for moved in (weights + step, weights - step))
         assert slopes[place] == pytest.approx(
-            (loss(weights + step) - loss(weights - step)) / 2e-5, rel=1e-3, abs=1e-6
+            (above.value + above.policy - below.value - below.policy) / 2e-5, rel=1e-3, abs=1e-6
         )
+
+
+@pytest.mark.parametrize(("name", "text"), [("hex:4", "residual:2"), ("brandubh", "residual:1")])
+def test_the_kernel_of_the_residual_network_has_the_slopes_of_its_twin(name: str, text: str) -> None:
+    """And the twin, in double precision, those of small differences."""
+    net, variant, few = examples(name, 12, text)
+    random = np.random.default_rng(2)
+    weights = random.normal(0, 0.05, net.count(variant))
+
+    def slow(moved: Any, some: heads.Batch) -> Any:
+        loss, found = convolutions.gradient(
+            net.split(variant, moved), some.inputs.astype(float), net.module.planes(variant), net.sizes["blocks"],
+            lambda outputs: heads.loss_of(outputs, some),
+        )  # fmt: skip
+        return loss, net.join(variant, found)
+
+    for some in (few, unmasked(few)):
+        expect_slopes(lambda moved, some=some: slow(moved, some), weights, random, 20)
+        loss, slopes = slow(weights, some)
+        quick, found = heads.gradient(net, variant, weights.astype(np.float32), some)
+        assert dataclasses.astuple(quick) == pytest.approx(dataclasses.astuple(loss), rel=1e-5)
+        assert found == pytest.approx(slopes, abs=2e-6)
+        assert np.abs(slopes).max() > 1e-2
+
+
+def test_what_is_not_legal_does_not_count() -> None:
+    _, _, few = examples("hexapawn:3x3", 10)
+    outputs = np.random.default_rng(1).normal(0, 1, (len(few), few.legal.shape[1] + 1)).astype(np.float32)
+    loss, slope = heads.loss_of(outputs, few)
+    other = outputs.copy()
+    other[:, :-1] += np.where(few.legal, 0, 5)
+    assert heads.loss_of(other, few)[0] == loss
+    assert not slope[:, :-1][few.legal == 0].any()
+    assert heads.loss_of(other, unmasked(few))[0].policy > loss.policy + 1
 
 
 def test_equal_positions_can_be_merged() -> None:
     net, variant, few = examples("hexapawn:3x3", 10)
-    twice = heads.batch(*(np.concatenate([one, one[:4]]) for one in (few.inputs, few.policies, few.results)))
+    names = ("inputs", "policies", "results", "legal")
+    twice = heads.batch(*(np.concatenate([getattr(few, name), getattr(few, name)[:4]]) for name in names))
     twice.results[-1] = -twice.results[3]
     whole = heads.merged(twice)
     assert len(whole.inputs) < len(twice.inputs)
@@ -107,7 +150,7 @@ def test_training_learns_what_the_examples_say() -> None:
     first = heads.starting_weights(net, variant, np.random.default_rng(4))
     symmetries = heads.images(net, variant)
     for size in (0, 3):
-        _, loss = heads.train(
+        _, loss, _ = heads.train(
             net, variant, first, few, epochs=150, size=size, rate=0.01, random=np.random.default_rng(1),
             symmetries=symmetries[:1],
         )  # fmt: skip
@@ -199,6 +242,45 @@ def test_examples_are_forgotten_once_a_copy_is_accepted(tmp_path: Path) -> None:
     assert fresh[0][0] < window[1][0]
     # In half of the later games only one side is the network that learns.
     assert counts("older")[2][0] < counts("older")[0][0] * 1.3
+
+
+MORE = (
+    "--gate-games", "0", "--window", "4", "--batch", "8", "--adam", "kept", "--mask", "yes", "--full", "0.5",
+    "--forced", "2", "--first-play", "parent", "--value-mix", "0.5", "--measure-every", "2", "--measure-pairs", "3",
+    "--measure-simulations", "5",
+)  # fmt: skip
+
+
+def test_a_run_measures_itself_now_and_then_and_remembers_what_adam_knew(tmp_path: Path) -> None:
+    whole, parts, fresh = tmp_path / "whole", tmp_path / "parts", tmp_path / "fresh"
+    assert evolve(whole, *MORE, "--jobs", "2") == 0
+    for iterations in ("1", "2", "3"):
+        words = ["zero", *SMALL, *MORE, "--iterations", iterations, "--out", str(parts), "--quiet"]
+        assert command.main(words) == 0
+    assert archive(parts) == archive(whole)
+    assert evolve(fresh, *MORE, "--adam", "fresh") == 0
+    first = "archive/gen-0001.safetensors"
+    assert (fresh / first).read_bytes()[-200:] == (whole / first).read_bytes()[-200:]
+    assert (fresh / "champion.safetensors").read_bytes() != (whole / "champion.safetensors").read_bytes()
+    log = [json.loads(line) for line in (whole / "log.jsonl").read_text().splitlines()]
+    assert ["measured" in entry for entry in log] == [False, True, False]
+    sides = log[1]["measured"]["random"]
+    assert [sum(side) for side in sides] == [3, 3]
+    assert "scored against random" in (whole / "curves.svg").read_text()
+    assert "measured.random.0.0" in (whole / "curves.csv").read_text()
+
+
+def test_the_value_learns_the_result_and_what_the_search_thought() -> None:
+    made = Examples(
+        np.eye(3, 5, dtype=np.uint8), np.zeros(3, np.int8), np.array([1, -1, 0], np.int8),
+        np.array([0.5, 0.25, -0.5], np.float32), np.array([2, 1, 2], np.int32),
+        np.array([0, 3, 2, 1, 2], np.uint16), np.array([6, 2, 5, 0, 4], np.uint16),
+    )  # fmt: skip
+    some = heads.Kept(made, 4, masked=True, mix=0.25).rows(np.array([2, 0]))
+    assert some.results.tolist() == [-0.125, 0.875]
+    assert some.policies.tolist() == [[0, 0, 1, 0], [0.75, 0, 0, 0.25]]
+    assert some.legal.tolist() == [[0, 1, 1, 0], [1, 0, 0, 1]]
+    assert heads.Kept(made, 4, masked=False, mix=0).rows(np.array([1])).legal.all()
 
 
 def test_a_champion_becomes_a_player(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

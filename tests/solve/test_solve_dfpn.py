@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -142,6 +145,40 @@ def test_a_kept_table_is_continued_and_half_an_entry_is_not_believed(tmp_path: P
     torn = ProofSearch(games.initial(free), words)
     assert torn.ask(Side.DEFENDERS, 1_000_000) is Answer.PROVEN
     assert torn.nodes > 1000
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_a_proof_that_was_killed_is_continued_to_the_same_answer(tmp_path: Path) -> None:
+    """By kill -9 twice, each time when the table is known to have grown; what it holds spares most of the work."""
+    kept = tmp_path / "eight.proof"
+    words = [sys.executable, "-m", "hnefi.tools.cli", "solve", "prove", "mini-eight", "--json", "--quiet"]
+    words += ["--memory", "4"]
+    whole = json.loads(subprocess.check_output(words, text=True, timeout=250))
+    filled = 0
+    for _ in range(2):
+        process = subprocess.Popen([*words, "--table", kept], stdout=subprocess.DEVNULL)
+        more = filled + 45_000
+        while process.poll() is None and filled < more:
+            time.sleep(0.01)
+            filled = entries_of(kept)
+        assert process.poll() is None, "it should not have come to its end yet"
+        process.kill()
+        process.wait()
+    again = json.loads(subprocess.check_output([*words, "--table", kept], text=True, timeout=250))
+    for answer in (whole, again):
+        assert (answer["winner"], [asked["answer"] for asked in answer["questions"]]) == (
+            "d",
+            ["refuted", "proven"],
+        )
+    assert again["nodes"] < whole["nodes"] / 2
+
+
+def entries_of(path: Path) -> int:
+    """How many entries a kept table has; 0 before there is one."""
+    if not path.exists():
+        return 0
+    return int(np.count_nonzero(np.fromfile(path, np.uint64, offset=proof_table.PAGE)[1::2]))
 
 
 def test_other_files_are_no_tables_of_a_proof(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ladder_parts import tiny
-from solve_parts import TINY
+from solve_parts import CROSS, TINY, kept_answers
 
 from hnefi.tools.arena.report import Stored
 from hnefi.tools.arena.store import run_digest
@@ -88,6 +88,10 @@ def with_board(where: Path) -> None:
     (where / "tiny.toml").write_text(TINY)
 
 
+def with_layouts(where: Path) -> None:
+    (where / "tiny.toml").write_text(CROSS)
+
+
 def with_game(where: Path) -> None:
     (where / "game.tafl").write_text(GAME)
 
@@ -140,6 +144,15 @@ COMMANDS = {
         lambda where: sums(where, "*.taflbase", "*.part/*"),
         with_board,
         done=lambda where: (where / "run.taflbase").exists(),
+    ),
+    "solve layouts": Command(
+        "solve layouts tiny.toml --switch king_sides=4 --jobs 2 --yes --plain --out run",
+        lambda where: sums(where, "run/**/*"),
+        with_layouts,
+    ),
+    "solve prove": Command(
+        "solve prove mini-six --memory 4 --plain --table run.proof",
+        lambda where: kept_answers(where / "run.proof", "mini-six"),
     ),
     "arena": Command(
         "arena random-blind random-terminal --variant brandubh --pairs 4 --nodes 50 --concurrency 2 --seed 3"

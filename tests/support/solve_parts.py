@@ -6,14 +6,18 @@ from __future__ import annotations
 from itertools import combinations
 from pathlib import Path
 
+from hnefi.engine import games
 from hnefi.engine.games.base_position import Position
 from hnefi.engine.games.tafl.fen import Setup
 from hnefi.engine.games.tafl.position import Position as TaflPosition
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.sides import Side
+from hnefi.engine.solving.dfpn import Answer, ProofSearch
+from hnefi.engine.solving.proof import memoryless
 from hnefi.engine.solving.readings import reading
 from hnefi.engine.solving.table import Table
 from hnefi.engine.squares import squares
+from hnefi.tools.solve import proof_table
 from hnefi.tools.solve.build import Builder
 
 TINY = """\
@@ -25,6 +29,14 @@ start = ["2t1", "1K2", "1T2", "1t2"]
 king_sides = 2
 """
 ROWS = ("2t1", "1K2", "1T2", "1t2")
+CROSS = """\
+name = "tiny"
+description = "Five by five squares, two against two."
+start = ["5", "2T2", "t1K1t", "2T2", "5"]
+
+[rules]
+king_sides = 2
+"""
 
 Key = tuple[Side, tuple[tuple[int, str], ...]]
 
@@ -36,6 +48,13 @@ def tiny(**switches: str | int) -> Variant:
 def build(variant: Variant, path: Path, men: tuple[int, int] | None = None, threads: int = 1) -> Table:
     Builder(reading(variant), men or (variant.attackers, variant.defenders), path, threads=threads).run()
     return Table(path)
+
+
+def kept_answers(path: Path, name: str) -> list[Side]:
+    """The sides whose win from the start is proven in a kept table, so that asking again costs next to nothing."""
+    free = memoryless(games.find(name))  # type: ignore[arg-type]
+    search = ProofSearch(games.initial(free), proof_table.mapped(path, free, None))
+    return [side for side in Side if search.ask(side, 1) is Answer.PROVEN]
 
 
 def key_of(position: Position) -> Key:

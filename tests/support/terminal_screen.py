@@ -128,6 +128,11 @@ class Terminal:
         return "\n".join([*self._above, *self.lines])
 
     @property
+    def cursor_line(self) -> str:
+        """The row in which the cursor stands."""
+        return self._screen.display[self._screen.cursor.y].rstrip()
+
+    @property
     def prompt(self) -> str:
         """What stands before the `>` of the line that is typed; nothing where the cursor is elsewhere."""
         line = self._screen.display[self._screen.cursor.y]

@@ -15,7 +15,8 @@ from hnefi.engine.solving.proof import Prover
 from hnefi.engine.squares import move_name
 from hnefi.protocol.hosts.puzzles.exercise import THEMES, prover_of
 from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, parse, read, text_of
-from hnefi.tools.tactics import make, puzzle
+from hnefi.tools import cli
+from hnefi.tools.tactics import make
 from hnefi.tools.tactics.themes import ENDS, passed, themes_of, threats
 from hnefi.tools.tactics.verify import Verifier
 
@@ -207,9 +208,9 @@ def test_new_puzzles_can_be_played(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     out = tmp_path / "new.tsv"
-    assert puzzle.main(["make", str(file), "-o", str(out), "--quiet"]) == 0
+    assert cli.main(["puzzle", "make", str(file), "-o", str(out), "--quiet"]) == 0
     capsys.readouterr()
-    assert puzzle.main(["--suite", str(out), "--list", "--theme", "king-move"]) == 0
+    assert cli.main(["puzzle", "--suite", str(out), "--list", "--theme", "king-move"]) == 0
     (line,) = capsys.readouterr().out.splitlines()
     assert line.endswith("breakout escape quiet king-move")
 

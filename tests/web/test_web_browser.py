@@ -9,21 +9,10 @@ import json
 import re
 
 import pytest
-from browser_parts import CHROMIUM, PATIENT, House, halves, my_turn, square, status
+from browser_parts import PATIENT, House, halves, my_turn, square, status
+from in_browser import MARKS, expect
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the group `browser` is not installed: playwright"
-)
-playwright.expect.set_options(timeout=PATIENT)
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.process,
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.usefixtures("no_faults"),
-    pytest.mark.skipif(not CHROMIUM, reason="no Chromium in the PATH"),
-]
+pytestmark = MARKS
 
 BRANDUBH = "d7b7 c4c7 d1b1 d4c4 d2a2 c4c1 b4c4 c1a1"
 COPENHAGEN = "b6b4 e7b7 f2j2 d6d3 j2k2 e6e10 k2a2 f6c6 a2j2 c6c11 a5b5 c11a11"
@@ -42,7 +31,7 @@ def test_a_game_by_mouse_clicked_and_dragged(house: House, size: tuple[int, int]
             square(page, origin).drag_to(square(page, target))
         else:
             square(page, origin).click()
-            playwright.expect(square(page, target)).to_have_class(re.compile("target"))
+            expect(square(page, target)).to_have_class(re.compile("target"))
             square(page, target).click()
     status(page, WON)
     assert page.locator("#moves button").count() == 8
@@ -71,7 +60,7 @@ def test_a_game_by_keyboard(house: House) -> None:
             page.keyboard.press("Enter")
     status(page, WON)
     assert page.locator("#board [tabindex='0']").count() == 1
-    playwright.expect(page.locator("#live")).to_have_text(WON)
+    expect(page.locator("#live")).to_have_text(WON)
 
 
 def test_a_game_by_touch_with_squares_smaller_than_a_finger(house: House) -> None:
@@ -83,7 +72,7 @@ def test_a_game_by_touch_with_squares_smaller_than_a_finger(house: House) -> Non
         my_turn(page, origin)
         square(page, origin).tap()
         square(page, target).tap()
-        playwright.expect(square(page, target)).to_have_class(re.compile("pending"))
+        expect(square(page, target)).to_have_class(re.compile("pending"))
         square(page, target).tap()
     status(page, WON)
 
@@ -96,16 +85,16 @@ def test_captures_reasons_labels_take_back_and_a_variation(house: House) -> None
     square(page, "d3").click()
     assert square(page, "a3").get_attribute("aria-label") == "a3, empty, captures a2"
     square(page, "d7").click()
-    playwright.expect(page.locator("#note")).to_have_text(re.compile("Not possible: blocked at d4"))
+    expect(page.locator("#note")).to_have_text(re.compile("Not possible: blocked at d4"))
     square(page, "d3").click()
     square(page, "a3").click()
-    playwright.expect(page.locator("#moves button").nth(1)).to_have_text("d3–a3×a2")
-    playwright.expect(page.locator("#live")).to_have_text("Defenders: d3 to a3, captures a2")
+    expect(page.locator("#moves button").nth(1)).to_have_text("d3–a3×a2")
+    expect(page.locator("#live")).to_have_text("Defenders: d3 to a3, captures a2")
     page.keyboard.press("u")
     my_turn(page, "c4")
     square(page, "c4").click()
     square(page, "c3").click()
-    playwright.expect(page.locator("#moves .var")).to_contain_text(["(", "d3–a3×a2", ")"])
+    expect(page.locator("#moves .var")).to_contain_text(["(", "d3–a3×a2", ")"])
 
 
 def test_against_the_engine_with_its_thoughts(house: House) -> None:
@@ -113,13 +102,13 @@ def test_against_the_engine_with_its_thoughts(house: House) -> None:
     status(page, "Your move: attackers")
     square(page, "d6").click()
     square(page, "b6").click()
-    playwright.expect(page.locator("#moves button")).to_have_count(2, timeout=PATIENT)
+    expect(page.locator("#moves button")).to_have_count(2)
     status(page, "Your move: attackers")
     page.reload()
-    playwright.expect(page.locator("#moves button")).to_have_count(2, timeout=PATIENT)
+    expect(page.locator("#moves button")).to_have_count(2)
     status(page, "Your move: attackers")
     page.locator("#analyse").check()
-    playwright.expect(page.locator("#pv li")).to_have_count(3, timeout=PATIENT)
+    expect(page.locator("#pv li")).to_have_count(3)
     assert page.locator(".arrows .arrow").count() > 0
     assert "percent" in str(page.locator("#bar").get_attribute("aria-label"))
     page.locator("#analyse").uncheck()
@@ -133,12 +122,12 @@ def test_other_games_have_the_same_board(house: House, link: str) -> None:
     status(page, "to move")
     if "hex:" in link:
         square(page, "c3").click()
-        playwright.expect(page.locator("#moves button")).to_have_text("c3")
+        expect(page.locator("#moves button")).to_have_text("c3")
     else:
         my_turn(page, "a1")
         square(page, "a1").click()
         square(page, "a2").click()
-        playwright.expect(page.locator("#moves button")).to_have_text("a1–a2")
+        expect(page.locator("#moves button")).to_have_text("a1–a2")
 
 
 def test_what_others_wrote_is_text(house: House) -> None:
@@ -154,9 +143,7 @@ def test_what_others_wrote_is_text(house: House) -> None:
         page.locator("#paste").fill(text)
         page.locator("#load-go").click()
         said = page.locator("#load-error, #moves")
-        playwright.expect(said.filter(has_text=re.compile("img|expected"))).not_to_have_count(
-            0, timeout=PATIENT
-        )
+        expect(said.filter(has_text=re.compile("img|expected"))).not_to_have_count(0)
         page.keyboard.press("Escape")
     assert page.locator("img, main script").count() == 0
 
@@ -164,9 +151,9 @@ def test_what_others_wrote_is_text(house: House) -> None:
 def test_a_game_is_saved_loaded_and_linked(house: House) -> None:
     page = house.page("v=brandubh&moves=a4a2.d3a3", viewport={"width": 1024, "height": 768})
     my_turn(page, "b4")
-    playwright.expect(page.locator("#moves button").nth(1)).to_have_text("d3–a3×a2", timeout=PATIENT)
+    expect(page.locator("#moves button").nth(1)).to_have_text("d3–a3×a2")
     page.locator("#save").click()
-    playwright.expect(page.locator("#text")).to_have_value(re.compile("d3a3xa2"), timeout=PATIENT)
+    expect(page.locator("#text")).to_have_value(re.compile("d3a3xa2"))
     text = page.locator("#text").input_value()
     page.keyboard.press("Escape")
     page.locator("#share").click()
@@ -178,10 +165,10 @@ def test_a_game_is_saved_loaded_and_linked(house: House) -> None:
     page.locator("#load").click()
     page.locator("#paste").fill("4K2/7/7 d 0 30")
     page.locator("#load-go").click()
-    playwright.expect(page.locator("#load-error")).not_to_be_empty(timeout=PATIENT)
+    expect(page.locator("#load-error")).not_to_be_empty(timeout=PATIENT)
     page.locator("#paste").fill(text)
     page.locator("#load-go").click()
-    playwright.expect(page.locator("#moves button")).to_have_count(2, timeout=PATIENT)
+    expect(page.locator("#moves button")).to_have_count(2)
 
 
 def test_a_game_is_analysed_with_a_curve_and_verdicts(house: House) -> None:
@@ -189,18 +176,18 @@ def test_a_game_is_analysed_with_a_curve_and_verdicts(house: House) -> None:
     status(page, "to move")
     page.locator("#depth").select_option("20000")
     page.locator("#review").click()
-    playwright.expect(page.locator("#verdicts")).to_contain_text("Accuracy", timeout=PATIENT)
+    expect(page.locator("#verdicts")).to_contain_text("Accuracy")
     assert page.locator("#curve .line").get_attribute("points").count(",") == 4
-    playwright.expect(page.locator("#review")).to_have_text("Analyse the game")
+    expect(page.locator("#review")).to_have_text("Analyse the game")
     # A click on the left end of the curve leads to the start.
     page.locator("#curve svg").click(position={"x": 2, "y": 20})
-    playwright.expect(page.locator("#back")).to_be_disabled()
+    expect(page.locator("#back")).to_be_disabled()
 
 
 def test_a_link_that_does_not_fit_leaves_the_start_and_a_reason(house: House) -> None:
     page = house.page("v=brandubh&moves=a4a2.a4a2", viewport={"width": 1024, "height": 768})
     my_turn(page, "a4")
-    playwright.expect(page.locator("#note")).to_contain_text("a4a2")
+    expect(page.locator("#note")).to_contain_text("a4a2")
     assert page.locator("#moves button").count() == 0
 
 
@@ -213,7 +200,7 @@ def test_a_position_is_set_up_and_the_rules_have_their_say(house: House) -> None
     for name in ("a3", "a1"):
         square(page, name).click()
     page.locator("#edit-use").click()
-    playwright.expect(page.locator("#edit-why")).to_contain_text("on a corner", timeout=PATIENT)
+    expect(page.locator("#edit-why")).to_contain_text("on a corner")
     square(page, "a1").click()
     page.get_by_role("button", name="king", exact=True).click()
     square(page, "b2").click()
@@ -221,9 +208,9 @@ def test_a_position_is_set_up_and_the_rules_have_their_say(house: House) -> None
     square(page, "e6").focus()
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
-    playwright.expect(page.locator("#edit-fen")).to_have_text("4K2/7/7/7/t6/7/7 a 0 1")
+    expect(page.locator("#edit-fen")).to_have_text("4K2/7/7/7/t6/7/7 a 0 1")
     page.locator("#edit-side").select_option("d")
     page.locator("#edit-use").click()
     my_turn(page, "e7")
-    playwright.expect(page.locator("#edit-card")).to_be_hidden()
+    expect(page.locator("#edit-card")).to_be_hidden()
     assert square(page, "e7").get_attribute("aria-label").startswith("e7, king, ")

@@ -5,39 +5,26 @@ from __future__ import annotations
 import re
 
 import pytest
-from browser_parts import CHROMIUM, PATIENT, House, my_turn, square, status
+from browser_parts import House, my_turn, square, status
+from in_browser import MARKS, expect
 
 from hnefi.tools.common.statistics import wilson
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the group `browser` is not installed: playwright"
-)
-playwright.expect.set_options(timeout=PATIENT)
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.process,
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.usefixtures("no_faults"),
-    pytest.mark.skipif(not CHROMIUM, reason="no Chromium in the PATH"),
-]
+pytestmark = MARKS
 
 
 def test_a_puzzle_is_refuted_hinted_and_solved(house: House) -> None:
     page = house.page("puzzles&puzzle=brandubh-026", viewport={"width": 360, "height": 740})
-    playwright.expect(page.locator("#title")).to_have_text("Attackers to move and win in 2.")
+    expect(page.locator("#title")).to_have_text("Attackers to move and win in 2.")
     square(page, "b3").click()
     square(page, "b2").click()
     # The wrong move and the engine's answer to it stand on the board.
     status(page, r"b3b2: too slow\. The defenders answer c2d2")
     assert square(page, "d2").get_attribute("aria-label") == "d2, defender"
-    playwright.expect(page.locator(".mode")).to_contain_text(
-        re.compile(r"Your rating: 1\d\d\d ± \d+ \(-\d+\)")
-    )
+    expect(page.locator(".mode")).to_contain_text(re.compile(r"Your rating: 1\d\d\d ± \d+ \(-\d+\)"))
     assert page.locator("#board .movable").count() == 0
     page.keyboard.press("r")
-    playwright.expect(square(page, "b3")).to_have_class(re.compile("movable"))
+    expect(square(page, "b3")).to_have_class(re.compile("movable"))
     page.keyboard.press("h")
     status(page, "Look at b3.")
     square(page, "b3").click()
@@ -46,11 +33,11 @@ def test_a_puzzle_is_refuted_hinted_and_solved(house: House) -> None:
     page.get_by_role("button", name="Solution").click()
     status(page, "the attackers win")
     page.keyboard.press("n")
-    playwright.expect(page.locator(".mode .small").first).not_to_contain_text("brandubh-026")
+    expect(page.locator(".mode .small").first).not_to_contain_text("brandubh-026")
     # The choice of others: the rules, and away from puzzles, to the game that was there before.
     page.locator("summary", has_text="Which puzzles").click()
     page.get_by_label("Rules", exact=True).select_option("copenhagen")
-    playwright.expect(page.locator(".mode")).to_contain_text("copenhagen-")
+    expect(page.locator(".mode")).to_contain_text("copenhagen-")
     assert page.locator("body").evaluate("body => body.scrollWidth <= innerWidth")
     page.get_by_role("link", name="Play").click()
     status(page, "Your move: attackers")
@@ -59,9 +46,9 @@ def test_a_puzzle_is_refuted_hinted_and_solved(house: House) -> None:
 
 def test_a_lesson_asks_for_a_move_and_the_rules_judge_it(house: House) -> None:
     page = house.page("learn&v=brandubh&step=3", viewport={"width": 820, "height": 1100})
-    playwright.expect(page.locator("#title")).to_have_text("How men are taken")
+    expect(page.locator("#title")).to_have_text("How men are taken")
     task = page.locator(".task")
-    playwright.expect(task).to_have_text("Take the defender on c4.")
+    expect(task).to_have_text("Take the defender on c4.")
     my_turn(page, "e3")
     # A legal move that takes nobody, an illegal one, and what is asked for.
     square(page, "e3").click()
@@ -71,7 +58,7 @@ def test_a_lesson_asks_for_a_move_and_the_rules_judge_it(house: House) -> None:
     my_turn(page, "e3")
     square(page, "e3").click()
     square(page, "a1").click()
-    playwright.expect(page.locator("#note")).to_contain_text("Not possible")
+    expect(page.locator("#note")).to_contain_text("Not possible")
     page.keyboard.press("h")
     status(page, "For example e3 to c3")
     square(page, "e3").focus()
@@ -82,9 +69,9 @@ def test_a_lesson_asks_for_a_move_and_the_rules_judge_it(house: House) -> None:
     status(page, "Right: e3 to c3, captures c4")
     assert page.url.endswith("#learn&v=brandubh&step=3")
     page.keyboard.press("n")
-    playwright.expect(page.locator("#title")).to_have_text("Stepping between two enemies")
+    expect(page.locator("#title")).to_have_text("Stepping between two enemies")
     page.get_by_label("Rules", exact=True).select_option("tablut-saami")
-    playwright.expect(page.locator(".text")).to_contain_text("Saami Tablut")
+    expect(page.locator(".text")).to_contain_text("Saami Tablut")
 
 
 def test_rules_are_made_refused_compared_measured_and_played(house: House) -> None:
@@ -92,7 +79,7 @@ def test_rules_are_made_refused_compared_measured_and_played(house: House) -> No
     status(page, "These are the rules of brandubh")
     page.locator("summary", has_text="How the game is won").click()
     page.get_by_label("Escape", exact=True).select_option("edge")
-    playwright.expect(page.locator("#said-escape")).to_have_text(
+    expect(page.locator("#said-escape")).to_have_text(
         "Defenders win when the king reaches the edge of the board."
     )
     # A contradiction shows at both controls, and nothing can be played.
@@ -101,28 +88,28 @@ def test_rules_are_made_refused_compared_measured_and_played(house: House) -> No
     throne.fill("a1")
     throne.press("Tab")
     for name in ("throne", "corners"):
-        playwright.expect(page.locator(f"#why-{name}")).to_contain_text("one terrain on each square")
-    playwright.expect(page.get_by_role("button", name="Play", exact=True)).to_be_disabled()
+        expect(page.locator(f"#why-{name}")).to_contain_text("one terrain on each square")
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_disabled()
     # Squares are chosen on the board, men are drawn there.
     throne.fill("none")
     throne.press("Tab")
     page.get_by_title("Throne: choose the squares on the board").click()
     square(page, "d4").click()
-    playwright.expect(page.locator("#said-throne")).to_contain_text("the middle square")
+    expect(page.locator("#said-throne")).to_contain_text("the middle square")
     page.get_by_role("button", name="defender", exact=True).click()
     square(page, "c3").click()
     status(page, "8 attackers against 5 and the king")
     page.get_by_role("button", name="king", exact=True).click()
     square(page, "d4").click()
-    playwright.expect(page.locator(".why", has_text="exactly one K")).to_be_visible()
+    expect(page.locator(".why", has_text="exactly one K")).to_be_visible()
     square(page, "d4").click()
     page.locator("summary", has_text="Beside a known game").click()
-    playwright.expect(page.locator(".workshop li")).to_have_count(2)
+    expect(page.locator(".workshop li")).to_have_count(2)
     page.locator("summary", has_text="How fair is it?").click()
     page.get_by_label("The engine looks at").select_option("100")
     page.get_by_role("button", name="How fair is it?").click()
     verdict = page.locator(".workshop p[role=status]")
-    playwright.expect(verdict).to_have_text(re.compile(r"of 200 games"))
+    expect(verdict).to_have_text(re.compile(r"of 200 games"))
     found = re.search(
         r"score (\d+) % \(95 % interval: (\d+) % to (\d+) %\) in (\d+) of 200 games: "
         r"(\d+) won, (\d+) lost, (\d+) drawn",
@@ -138,9 +125,9 @@ def test_rules_are_made_refused_compared_measured_and_played(house: House) -> No
     )
     # The link holds the rules, and so does the link of a game by them.
     page.get_by_role("button", name="Link", exact=True).click()
-    playwright.expect(page.locator("#note")).to_contain_text("link to these rules")
+    expect(page.locator("#note")).to_contain_text("link to these rules")
     other = house.page(page.url.partition("#")[2], viewport={"width": 1440, "height": 900})
-    playwright.expect(other.locator(".workshop input").first).to_have_value("my-brandubh")
+    expect(other.locator(".workshop input").first).to_have_value("my-brandubh")
     status(other, "8 attackers against 5")
     other.get_by_role("button", name="Play", exact=True).click()
     other.get_by_label("Defenders", exact=True).select_option("human")
@@ -149,19 +136,19 @@ def test_rules_are_made_refused_compared_measured_and_played(house: House) -> No
     assert square(other, "c3").get_attribute("aria-label").startswith("c3, defender")
     square(other, "d6").click()
     square(other, "c6").click()
-    playwright.expect(other.locator("#moves button")).to_have_text("d6–c6")
+    expect(other.locator("#moves button")).to_have_text("d6–c6")
     other.locator("#save").click()
-    playwright.expect(other.locator("#text")).to_have_value(re.compile("my-brandubh"))
+    expect(other.locator("#text")).to_have_value(re.compile("my-brandubh"))
     text = other.locator("#text").input_value()
     other.reload()
-    playwright.expect(other.locator("#moves button")).to_have_text("d6–c6")
+    expect(other.locator("#moves button")).to_have_text("d6–c6")
     third = house.page("", viewport={"width": 360, "height": 740})
     status(third, "Your move")
     third.locator("#load").click()
     third.locator("#paste").fill(text)
     third.locator("#load-go").click()
-    playwright.expect(third.locator("#title")).to_have_text("my-brandubh")
-    playwright.expect(third.locator("#moves button")).to_have_text("d6–c6")
+    expect(third.locator("#title")).to_have_text("my-brandubh")
+    expect(third.locator("#moves button")).to_have_text("d6–c6")
 
 
 def test_a_theme_is_kept_and_a_position_is_printed(house: House) -> None:
@@ -176,7 +163,7 @@ def test_a_theme_is_kept_and_a_position_is_printed(house: House) -> None:
     page.reload()
     status(page, "to move")
     assert (root.get_attribute("data-theme"), root.get_attribute("data-light")) == ("paper", "light")
-    playwright.expect(page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "false")
+    expect(page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "false")
     page.emulate_media(media="print")
     for name, shown in (
         ("#board", True),

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
-from browser_parts import CHROMIUM, PATIENT, House, halves, square, status
+from browser_parts import House, halves, square, status
+from in_browser import MARKS, expect
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the group `browser` is not installed: playwright"
-)
-playwright.expect.set_options(timeout=PATIENT)
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.process,
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.usefixtures("no_faults"),
-    pytest.mark.skipif(not CHROMIUM, reason="no Chromium in the PATH"),
-]
+pytestmark = MARKS
 
 NAME = "<img src=x onerror=alert(1)>"
 
@@ -50,27 +38,27 @@ def test_two_people_play_by_links_and_a_third_looks_on(house: House) -> None:
     moves(host, "a4a2")
     status(guest, "Your move: defenders")
     moves(guest, "d3d7")
-    playwright.expect(guest.locator("#note")).to_have_text("Not possible: d3d7: blocked at d4.")
+    expect(guest.locator("#note")).to_have_text("Not possible: d3d7: blocked at d4.")
     moves(guest, "d3a3")
     status(host, "Your move: attackers")
     for page in (host, guest, spectator):
         assert square(page, "a2").get_attribute("aria-label") == "a2, empty"
         assert square(page, "a3").get_attribute("aria-label").startswith("a3, defender")
         people = page.locator(".people")
-        playwright.expect(people).to_contain_text("Anna")
+        expect(people).to_contain_text("Anna")
         # A name is text and nothing else.
-        playwright.expect(people).to_contain_text(NAME[:24])
-        playwright.expect(people).to_contain_text("1 spectator")
-        playwright.expect(people.locator(".clock").first).to_have_text(re.compile(r"^(10:0|9:5)\d$"))
+        expect(people).to_contain_text(NAME[:24])
+        expect(people).to_contain_text("1 spectator")
+        expect(people.locator(".clock").first).to_have_text(re.compile(r"^(10:0|9:5)\d$"))
     moves(spectator, "d1c1")
-    playwright.expect(spectator.locator("#note")).to_have_text("You are looking on.")
+    expect(spectator.locator("#note")).to_have_text("You are looking on.")
     assert host.locator("body").evaluate("body => body.scrollWidth <= innerWidth")
 
     # The connection of one falls; he sits down again by himself.
     guest.reload()
     status(guest, "Attackers to move")
     guest.get_by_role("button", name="Offer a draw").click()
-    playwright.expect(host.locator("#note")).to_contain_text("offers a draw")
+    expect(host.locator("#note")).to_contain_text("offers a draw")
     host.get_by_role("button", name="Accept the draw").click()
     for page in (host, guest, spectator):
         status(page, "Draw: agreed draw")
@@ -87,17 +75,17 @@ def test_a_match_is_begun_watched_and_replayed(house: House) -> None:
     page.get_by_label("Positions a move").select_option("500")
     page.get_by_role("button", name="Begin the match").click()
     status(page, r"Game \d+\.\d, (level-1 against random-blind|random-blind against level-1), move \d+")
-    playwright.expect(page.locator(".minis svg use").first).to_be_visible()
-    playwright.expect(page.locator("#title")).to_have_text("level-1 against random-blind")
-    playwright.expect(page.locator(".mode")).to_contain_text("Complete, 2 games are over.")
+    expect(page.locator(".minis svg use").first).to_be_visible()
+    expect(page.locator("#title")).to_have_text("level-1 against random-blind")
+    expect(page.locator(".mode")).to_contain_text("Complete, 2 games are over.")
     page.locator("summary", has_text="Cross table").click()
-    playwright.expect(page.locator(".scroll table").last).to_contain_text("2 ")
+    expect(page.locator(".scroll table").last).to_contain_text("2 ")
     page.locator(".list button").last.click()
     status(page, r"win: |Draw: ")
-    playwright.expect(page.locator("#note")).to_contain_text("Game 1.1: ")
+    expect(page.locator("#note")).to_contain_text("Game 1.1: ")
     # A whole game of the page: back to its start, and on.
     assert page.locator("#moves button").count() > 3
     page.locator("#first").click()
     status(page, "Your move begins a variation")
     page.get_by_role("link", name="Watch").click()
-    playwright.expect(page.locator(".list")).to_contain_text("level-1 against random-blind")
+    expect(page.locator(".list")).to_contain_text("level-1 against random-blind")

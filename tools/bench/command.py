@@ -10,6 +10,7 @@ MEASUREMENTS = {
     "speed": "hnefi.tools.bench.speed",
     "arena": "hnefi.tools.bench.arena",
     "search": "hnefi.tools.bench.search",
+    "evaluators": "hnefi.tools.bench.evaluators",
     "siege": "hnefi.tools.bench.siege",
     "latency": "hnefi.tools.bench.latency",
     "coldstart": "hnefi.tools.bench.coldstart",
@@ -39,6 +40,7 @@ def main(argv: list[str]) -> int:
         "  hnefi bench speed      kernels against C, by CPU time\n"
         "  hnefi bench arena      what the arena itself spends on a ply\n"
         "  hnefi bench search     nodes and time to depth with each part of the search on and off, and by threads\n"
+        "  hnefi bench evaluators what an evaluation costs with each evaluator, and nodes a second with it\n"
         "  hnefi bench siege      the endgame against a bare king, played out from positions of own games\n"
         "  hnefi bench latency    how fast the process starts, stops and answers\n"
         "  hnefi bench coldstart  what the first start compiles, and what a later one costs, by CPU time\n"

@@ -196,6 +196,10 @@ def _side(name: str, variant: Variant) -> Any:
     evaluator = files.load(name, variant, any_rules=True)
     if evaluator.network.has_policy:
         raise ValueError(f"{name[:80]!r}: {evaluator.network.text}: expected a network without a policy")
+    if evaluator.network.record_kind != "loaded":
+        raise ValueError(
+            f"{name[:80]!r}: {evaluator.network.text}: expected another network; `hnefi arena` lets this one play"
+        )
     return files.record(evaluator, variant)
 
 

@@ -127,6 +127,7 @@ class Purpose(IntEnum):
     OLDER = 41
     GATE = 42
     TRAIN = 43
+    MEASURE = 44
 
 
 def generator(seed: int, generation: int, purpose: Purpose, number: int = 0) -> np.random.Generator:

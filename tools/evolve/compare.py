@@ -44,27 +44,34 @@ def numbers(entry: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, f
             yield full, float(value)
 
 
-def columns(log: Log) -> dict[str, list[float]]:
-    """Every number that all generations of a run have, by name, and how many games it played in a second."""
+def table(log: Log) -> list[dict[str, float]]:
+    """The numbers of each generation by name, and how many games it played in a second."""
     rows = [dict(numbers(entry)) for entry in log]
     for row in rows:
         if row.get("seconds", 0) > 0 and "games" in row:
             row[SPEED] = row["games"] / row["seconds"]
+    return rows
+
+
+def columns(log: Log) -> dict[str, list[float]]:
+    """Every number that all generations of a run have, by name."""
+    rows = table(log)
     first = rows[0] if rows else {}
     return {name: [row[name] for row in rows] for name in first if all(name in row for row in rows)}
 
 
 def text_of(runs: Sequence[tuple[Sequence[str], Log]], head: Sequence[str]) -> str:
-    """All runs as CSV, a generation a line: the words of each run under `head`, the generation, then its columns."""
-    found = [(words, columns(log)) for words, log in runs]
-    names = list(dict.fromkeys(name for _, values in found for name in values))
+    """All runs as CSV, a generation a line: the words of each run under `head`, the generation, then its numbers. A
+    cell is empty where a generation lacks a number."""
+    found = [(words, table(log)) for words, log in runs]
+    names = list(dict.fromkeys(name for _, rows in found for row in rows for name in row))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*head, "generation", *names])
-    for words, values in found:
-        for at in range(max(map(len, values.values()), default=0)):
-            cells = [f"{values[name][at]:.10g}" if name in values else "" for name in names]
-            writer.writerow([*words, at + 1, *cells])
+    for words, rows in found:
+        for generation, row in enumerate(rows, 1):
+            cells = [f"{row[name]:.10g}" if name in row else "" for name in names]
+            writer.writerow([*words, generation, *cells])
     return out.getvalue()
 
 
@@ -105,13 +112,13 @@ def write(
     if not 0 < len(chosen) <= MOST_PANELS:
         raise FolderError(f"{len(chosen)} columns: expected 1 to {MOST_PANELS}")
     sheet, height = draw(contestants, chosen, by)
-    table = text_of(
+    text = text_of(
         [((name, run.name), log) for name, runs in logs.items() for run, log in runs], ("folder", "run")
     )
     made = [out, out.with_suffix(".csv")]
     try:
         durable.put(made[0], sheet.svg(height).encode())
-        durable.put(made[1], table.encode())
+        durable.put(made[1], text.encode())
         if png:
             made.append(out.with_suffix(".png"))
             sheet.png(made[2], height)

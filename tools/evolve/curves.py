@@ -3,6 +3,7 @@ temporal differences errors and what became of the games."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -139,6 +140,7 @@ def _fields(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
         return [
             ("loss", [*ticks, *([] if ticks[-1][0] >= highest else [(highest, "")])], losses),
             ("share of the games, per cent", SHARES, [_gates(log) for log in logs]),
+            *_measured(logs),
             *_speed(logs),
         ]
     if "error" in logs[0][0]:
@@ -155,6 +157,25 @@ def _fields(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
         ("share of the matches, per cent", SHARES, [_shares(log) for log in logs]),
         *_speed(logs),
     ]
+
+
+def _measured(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
+    """What was scored against opponents that never change, where a run measured that; NaN in other generations."""
+    if not any("measured" in entry for log in logs for entry in log):
+        return []
+    names = dict.fromkeys(name for log in logs for entry in log for name in entry.get("measured", ()))
+    runs = [
+        {f"scored against {name}": [_scored(entry, name) for entry in log] for name in names} for log in logs
+    ]
+    return [("score, per cent", SHARES, runs)]
+
+
+def _scored(entry: Mapping[str, Any], name: str) -> float:
+    sides = entry.get("measured", {}).get(name)
+    if sides is None:
+        return math.nan
+    won, drawn, lost = map(sum, zip(*sides, strict=True))
+    return 100 * (won + drawn / 2) / max(1, won + drawn + lost)
 
 
 def _speed(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
@@ -231,8 +252,14 @@ def _curves(panel: Panel, runs: Sequence[Values], looks: Mapping[str, Curve]) ->
         look = looks[name]
         if len(seeds) > 1:
             for seed in seeds:
-                panel.line(enumerate(seed, 1), look.colour, 0.5)
-        points = list(enumerate(map(mean, zip(*seeds, strict=False)), 1))
+                panel.line(_known(seed), look.colour, 0.5)
+        points = _known(map(mean, zip(*seeds, strict=False)))
         panel.line(points, look.colour, look.width, look.dash)
         if len(points) == 1:
-            panel.error(1, points[0][1], points[0][1], look.colour)
+            generation, value = points[0]
+            panel.error(generation, value, value, look.colour)
+
+
+def _known(values: Iterable[float]) -> list[tuple[int, float]]:
+    """The generations that have a value, and it."""
+    return [(generation, value) for generation, value in enumerate(values, 1) if not math.isnan(value)]

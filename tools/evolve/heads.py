@@ -16,10 +16,12 @@ import numpy as np
 
 from hnefi.engine import games
 from hnefi.engine.evaluators.network import Network
+from hnefi.engine.evaluators.networks import residual_gradient
 from hnefi.engine.games.base_variant import AnyVariant
+from hnefi.engine.selfplay.zero import Examples
 
-from . import convolutions, gradients
-from .gradients import Layer
+from . import gradients
+from .gradients import Adam, Layer
 
 LEARNABLE = ("policy-mlp", "residual")
 """Networks whose gradients are known here."""
@@ -28,17 +30,23 @@ LEARNABLE = ("policy-mlp", "residual")
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Examples, a row each, all float32: inputs, shares of the moves, results for the side to move, and weights that
-    add up to 1."""
+    add up to 1; and which moves the policy is about (u1)."""
 
     inputs: Any
     policies: Any
     results: Any
     weights: Any
+    legal: Any
+
+    def __len__(self) -> int:
+        return len(self.inputs)
 
     def rows(self, chosen: Any) -> Batch:
         """Some of them, all with the same weight."""
         weights = np.full(len(chosen), 1 / max(1, len(chosen)), np.float32)
-        return Batch(self.inputs[chosen], self.policies[chosen], self.results[chosen], weights)
+        return Batch(
+            self.inputs[chosen], self.policies[chosen], self.results[chosen], weights, self.legal[chosen]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +58,38 @@ class Loss:
     entropy: float
 
 
-def batch(inputs: Any, policies: Any, results: Any) -> Batch:
-    """Examples as they come, all with the same weight."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Examples of games as batches for a policy of so many `moves`: `masked`, its loss is over legal moves only; the
+    value learns the result, and with the share `mix` what the search thought."""
+
+    examples: Examples
+    moves: int
+    masked: bool
+    mix: float
+
+    def __len__(self) -> int:
+        return self.examples.rows
+
+    def rows(self, chosen: Any) -> Batch:
+        """Some of them, all with the same weight."""
+        found = self.examples
+        policies, legal = found.rows_of(chosen, self.moves)
+        results = found.results[chosen] * (1 - self.mix) + found.values[chosen] * self.mix
+        return batch(found.inputs[chosen], policies, results, legal if self.masked else None)
+
+
+def batch(inputs: Any, policies: Any, results: Any, legal: Any = None) -> Batch:
+    """Examples as they come, all with the same weight. Without `legal` the policy is about all moves."""
     count = len(inputs)
+    if legal is None:
+        legal = np.ones(np.shape(policies), np.uint8)
     return Batch(
         np.asarray(inputs, np.float32),
         np.asarray(policies, np.float32),
         np.asarray(results, np.float32),
         np.full(count, 1 / max(1, count), np.float32),
+        np.asarray(legal, np.uint8),
     )
 
 
@@ -76,6 +108,7 @@ def merged(whole: Batch) -> Batch:
         (policies / times[:, None]).astype(np.float32),
         (results / times).astype(np.float32),
         (times / times.sum()).astype(np.float32),
+        whole.legal[first],
     )
 
 
@@ -120,6 +153,7 @@ def with_images(whole: Batch, symmetries: list[tuple[Any, Any]]) -> Batch:
         np.concatenate([whole.inputs[:, seen] for seen, _ in symmetries]),
         np.concatenate([whole.policies[:, policy] for _, policy in symmetries]),
         np.tile(whole.results, len(symmetries)),
+        np.concatenate([whole.legal[:, policy] for _, policy in symmetries]),
     )
 
 
@@ -149,17 +183,13 @@ def _fan_in(network: Network, shape: tuple[int, ...]) -> int:
 def gradient(network: Network, variant: AnyVariant, weights: Any, examples: Batch) -> tuple[Loss, Any]:
     """The loss, and its derivative by every weight (float32)."""
     if network.name == "residual":
-        loss, found = convolutions.gradient(
-            network.split(variant, weights),
-            examples.inputs,
-            network.module.planes(variant),
-            network.sizes["blocks"],
-            lambda outputs: _loss(outputs, examples),
-        )
-        return loss, network.join(variant, found).astype(np.float32)
+        layout = network.module.layout(variant, network.sizes)
+        tape = residual_gradient.tape(layout, network.module.side_plane(variant))
+        losses, slopes = residual_gradient.gradient(tape, weights, examples)
+        return Loss(*losses), slopes
     layers = _layers(network.split(variant, weights))
     given = gradients.forward(layers, examples.inputs)
-    loss, slope = _loss(given[-1], examples)
+    loss, slope = loss_of(given[-1], examples)
     slopes = gradients.backward(layers, given, slope)
     return loss, network.join(variant, _arrays(network, variant, slopes)).astype(np.float32)
 
@@ -183,9 +213,9 @@ def _arrays(network: Network, variant: AnyVariant, layers: list[Layer]) -> dict[
     return found
 
 
-def _loss(outputs: Any, examples: Batch) -> tuple[Loss, Any]:
+def loss_of(outputs: Any, examples: Batch) -> tuple[Loss, Any]:
     """The loss of outputs (moves, then the value before tanh), and its slope by them."""
-    logits = outputs[:, :-1]
+    logits = np.where(examples.legal, outputs[:, :-1], outputs.dtype.type(-1e30))
     value = np.tanh(outputs[:, -1])
     shifted = logits - logits.max(axis=1, keepdims=True)
     logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
@@ -206,7 +236,7 @@ def train(
     network: Network,
     variant: AnyVariant,
     weights: Any,
-    examples: Batch,
+    examples: Batch | Kept,
     *,
     epochs: int,
     size: int,
@@ -214,16 +244,18 @@ def train(
     rate: float,
     random: np.random.Generator,
     symmetries: list[tuple[Any, Any]],
-) -> tuple[Any, Loss]:
-    """The weights after so many passes over the examples with a fresh Adam, and the loss of the last pass.
+    adam: Adam | None = None,
+) -> tuple[Any, Loss, Adam]:
+    """The weights after so many passes over the examples, the loss of the last pass, and what Adam then remembers; it
+    begins with `adam`, or fresh.
 
     With `size` 0 all examples make one step; else batches of that size, `steps` of them at most, drawn in a new order
     in each pass, each example as one of its images.
     """
     empty = np.zeros(0, np.float32)
     layers: list[Layer] = [(weights, empty)]
-    adam = gradients.adam_begin(layers)
-    whole = merged(with_images(examples, symmetries)) if not size else examples
+    adam = adam or gradients.adam_begin(layers)
+    whole = examples if size else merged(with_images(examples.rows(np.arange(len(examples))), symmetries))
     losses: list[Loss] = []
     for _ in range(epochs):
         losses = []
@@ -234,15 +266,15 @@ def train(
     mean = [
         float(np.mean([getattr(loss, name) for loss in losses])) for name in ("value", "policy", "entropy")
     ]
-    return layers[0][0], Loss(*mean)
+    return layers[0][0], Loss(*mean), adam
 
 
-def _parts(whole: Batch, size: int, random: np.random.Generator, symmetries: list[tuple[Any, Any]]) -> Any:
+def _parts(whole: Any, size: int, random: np.random.Generator, symmetries: list[tuple[Any, Any]]) -> Any:
     """The batches of one pass."""
     if not size:
         yield whole
         return
-    order = random.permutation(len(whole.inputs))
+    order = random.permutation(len(whole))
     for at in range(0, len(order), size):
         part = whole.rows(order[at : at + size])
         which = random.integers(len(symmetries), size=len(part.inputs))
@@ -253,4 +285,5 @@ def _parts(whole: Batch, size: int, random: np.random.Generator, symmetries: lis
             np.take_along_axis(part.policies, policy, axis=1),
             part.results,
             part.weights,
+            np.take_along_axis(part.legal, policy, axis=1),
         )

@@ -131,6 +131,11 @@ def _expect_learnable(algorithm: str, network: Network) -> None:
             raise OptionError(f"network: {network.text!r} with zero: expected {' or '.join(LEARNABLE)}")
     elif network.has_policy:
         raise OptionError(f"network: {network.text!r} with {algorithm}: expected a network without a policy")
+    elif network.types:
+        raise OptionError(
+            f"network: {network.text!r} with {algorithm}: expected a network with real weights; `hnefi train` "
+            "teaches this one"
+        )
 
 
 def _own_limit(variant: Any) -> int:

@@ -10,26 +10,30 @@ are kept in any case.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hnefi.engine.evaluators.network import Network
 from hnefi.engine.games.base_variant import AnyVariant
+from hnefi.engine.selfplay import yardstick
+from hnefi.engine.selfplay.match import Contestant
 from hnefi.engine.selfplay.zero import GAME, Board, Examples, Settings
 
 from . import heads
 from .algorithm import Champion, Play, Purpose, State, digest, game_seeds, generator
+from .gradients import Adam
 
 if TYPE_CHECKING:
-    from hnefi.engine.evaluators.network import Network
-
     from .run import Plan
 
 ATTACKERS, DEFENDERS = 0, 1
 PAST = 8
 """Earlier networks that the present one may meet."""
+MEASURED_OPENING = 6
+"""Random plies at most with which measured games begin."""
 PARTS = 4
 """Jobs for each thread."""
 
@@ -52,6 +56,8 @@ class Zero:
             "born": np.zeros(1, np.int64),
             "past": np.zeros((0, len(weights)), np.float32),
             "iterations": np.zeros(0, np.int64),  # examples of each iteration that is kept
+            "adam_steps": np.zeros(1, np.int64),
+            "adam_means": np.zeros((2, len(weights)), np.float32),  # of slopes, and of their squares
             **examples._asdict(),
         }
 
@@ -69,18 +75,18 @@ class Zero:
             iterations = iterations[-values["window"] :]
             examples = examples.last(int(iterations.sum()))
         random = generator(plan.seed, generation, Purpose.TRAIN)
-        moves = examples.policies(len(_moves(plan.variant)))
-        new, loss = heads.train(
+        new, loss, adam = heads.train(
             plan.network,
             plan.variant,
             old,
-            heads.batch(examples.inputs, moves, examples.results),
+            heads.Kept(examples, len(_moves(plan.variant)), values["mask"] == "yes", values["value_mix"]),
             epochs=values["epochs"],
             size=values["batch"],
             steps=values["steps"],
             rate=values["rate"],
             random=random,
             symmetries=heads.images(plan.network, plan.variant)[: None if values["augment"] == "yes" else 1],
+            adam=_adam(state) if values["adam"] == "kept" else None,
         )
         gate, _ = self._played(play, [new, old], self._gate(generation))
         won = _won(gate)
@@ -92,6 +98,9 @@ class Zero:
                 "weights": new, "parent": digest(old), "born": np.array([generation]),
                 "past": np.vstack([state["past"], old])[-PAST:],
             }  # fmt: skip
+            if values["adam"] == "kept":
+                means = np.stack([adam.first[0][0], adam.second[0][0]])
+                after |= {"adam_steps": np.array([adam.steps]), "adam_means": means}
             if not values["window"]:
                 after |= {**Examples.empty(examples.inputs.shape[1])._asdict(), "iterations": iterations[:0]}
         champions = [_champion(generation, after, share)]
@@ -112,6 +121,7 @@ class Zero:
                 "as_defenders": [int(count) for count in won[DEFENDERS]],
                 "share": share,
                 "accepted": accepted,
+                **self._measured(play, generation, after["weights"]),
             },
         )
 
@@ -123,10 +133,21 @@ class Zero:
         """How games for learning are played."""
         values = self.plan.values
         return Settings(
-            values["simulations"], values["shared"] == "yes", values["c"], values["temperature"],
-            values["temperature_plies"], values["later_temperature"], values["noise"], values["noise_alpha"],
-            values["opening_plies"], values["ply_limit"],
-        )  # fmt: skip
+            simulations=values["simulations"],
+            full=values["full"],
+            fast_simulations=values["fast_simulations"],
+            shared=values["shared"] == "yes",
+            from_parent=values["first_play"] == "parent",
+            forced=values["forced"],
+            c=values["c"],
+            temperature=values["temperature"],
+            temperature_plies=values["temperature_plies"],
+            later_temperature=values["later_temperature"],
+            noise=values["noise"],
+            alpha=values["noise_alpha"],
+            opening=values["opening_plies"],
+            ply_limit=values["ply_limit"],
+        )
 
     def _self_play(self, generation: int, past: int) -> Any:
         """The games of an iteration: the network, number 0, against itself, some of them against an earlier one."""
@@ -157,24 +178,72 @@ class Zero:
         plan = self.plan
         settings = self.settings
         if not learn:
-            settings = Settings(
-                settings.simulations, settings.shared, settings.c, settings.temperature,
-                settings.temperature_plies, settings.later_temperature, opening=settings.opening,
-                ply_limit=settings.ply_limit,
-            )  # fmt: skip
+            settings = replace(settings, noise=0.0, forced=0.0, full=1.0)
         inputs = plan.network.module.inputs(plan.variant)
         used = sorted({int(player) for player in table["players"].ravel()})
         table["players"] = np.searchsorted(used, table["players"])
         networks = [np.asarray(weights[player]) for player in used]
-        parts = np.array_split(table, min(len(table), PARTS * play.jobs)) if len(table) else []
         jobs = [
             partial(play_part, plan.played, plan.network, networks, settings, part, inputs if learn else 0)
-            for part in parts
+            for part in _parts(table, play)
         ]
         found = play.each(jobs)
         if not found:
             return table, Examples.empty(inputs)
         return np.concatenate([games for games, _ in found]), Examples.joined([made for _, made in found])
+
+    def _measured(self, play: Play, generation: int, weights: Any) -> dict[str, Any]:
+        """Now and then, what becomes of games against opponents that never change, without learning from them: by
+        opponent, games won, drawn and lost as attackers and as defenders."""
+        plan, values = self.plan, self.plan.values
+        if not values["measure_every"] or generation % values["measure_every"]:
+            return {}
+        settings = Settings(
+            simulations=values["measure_simulations"], shared=values["shared"] == "yes", c=values["c"],
+            from_parent=values["first_play"] == "parent", later_temperature=0.0, opening=MEASURED_OPENING,
+            ply_limit=values["ply_limit"],
+        )  # fmt: skip
+        seeds = game_seeds(plan.seed, generation, Purpose.MEASURE, np.arange(values["measure_pairs"]), 0)
+        table = yardstick.pairs(seeds)
+        found = {}
+        for name, opponent in yardsticks(plan.variant).items():
+            jobs = [
+                partial(measure_part, plan.played, plan.network, weights, settings, opponent, part)
+                for part in _parts(table, play)
+            ]
+            found[name] = [[int(count) for count in side] for side in _won(np.concatenate(play.each(jobs)))]
+        return {"measured": found}
+
+
+def yardsticks(variant: AnyVariant) -> dict[str, Contestant]:
+    """Opponents that never change, by name: random, and in tafl also `simple` at one to three plies."""
+    found = {"random": Contestant("random")}
+    if variant.game == "tafl":
+        params = Network("simple").record(variant, np.zeros(0))
+        for depth in (1, 2, 3):
+            found[f"simple-d{depth}"] = Contestant("minimax", depth, params)
+    return found
+
+
+def measure_part(
+    variant: AnyVariant, network: Network, weights: Any, settings: Settings, opponent: Contestant, games: Any
+) -> Any:
+    """Some games against a fixed opponent."""
+    games = games.copy()
+    yardstick.play(variant, network.record(variant, weights), settings, opponent, games)
+    return games
+
+
+def _parts(table: Any, play: Play) -> list[Any]:
+    """A table of games in parts for the workers."""
+    return np.array_split(table, min(len(table), PARTS * play.jobs)) if len(table) else []
+
+
+def _adam(state: State) -> Adam:
+    """What Adam remembers of earlier iterations."""
+    empty = np.zeros(0, np.float32)
+    first, second = state["adam_means"]
+    return Adam(int(state["adam_steps"][0]), [(first, empty)], [(second, empty)])
 
 
 def play_part(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hnefi.protocol.hosts.exit_codes import INTERRUPTED
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED, UNWRITABLE
 
 from ..common import arguments, interrupts
 from ..common.live import Live, duration
@@ -222,6 +222,8 @@ def _table(parser: argparse.ArgumentParser, given: argparse.Namespace, played: A
     except proof_table.ProofTableError as error:
         parser.error(str(error))
     except OSError as error:
+        if error.errno in UNWRITABLE:
+            raise
         parser.error(f"{given.table}: {error.strerror}")
 
 

@@ -12,11 +12,14 @@ Every file here shows
     naive(variant, options, arrays, position)    the value for the attackers, float64, slow and obvious
     value(params, state)        the same, as a kernel
 
-Those that also know moves have POLICY = True and the record of `policy_networks.py`; their value is in the outputs of
-one pass, and beside `naive` there is
+Those that also know moves have RECORD = "policy", for the record of `policy_networks.py`; their value is in the outputs
+of one pass, and beside `naive` there is
 
     naive_policy(variant, options, arrays, position)    a number for each place of the game's `policy.py`, before the
                                                         softmax over the legal moves
+
+One whose weights are whole numbers names the types of its arrays in TYPES (`nnue.py`, whose record and kernels are in
+`nnue_network.py`: RECORD = "nnue").
 
 The name of an architecture is that of its file, with `-` for `_`.
 """

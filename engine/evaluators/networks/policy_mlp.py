@@ -30,7 +30,7 @@ SCALE = 400 / math.log(10)
 OUTPUT = "logit"
 LAYERS = ("first", "second", "third", "fourth")
 OPTIONS: Mapping[str, int] = dict.fromkeys(LAYERS, 128)
-POLICY = True
+RECORD = "policy"
 
 
 def inputs(variant: Any) -> int:

@@ -35,13 +35,18 @@ SCALE = 400 / math.log(10)
 OUTPUT = "logit"
 LAYERS = ("blocks",)
 OPTIONS: Mapping[str, int] = {"blocks": 4, "filters": 32}
-POLICY = True
+RECORD = "policy"
 HIDDEN = 32
 MOST_REPEATED, QUIET_STEP, MOST_QUIET = 2, 8, 8
 
 
 def planes(variant: Any) -> int:
     return {"tafl": 7, "hex": 3}[variant.game]
+
+
+def side_plane(variant: Any) -> int:
+    """The plane that says who is to move."""
+    return {"tafl": 4, "hex": 2}[variant.game]
 
 
 def inputs(variant: Any) -> int:
@@ -133,7 +138,7 @@ def naive_inputs(variant: Any, position: Any) -> Any:
                 seen[3, row, column] = goal[(n - row) * 21 + column + 1]
         seen[5] = min(position.repetitions - 1, MOST_REPEATED)
         seen[6] = min(position.quiet // QUIET_STEP, MOST_QUIET)
-    seen[4 if variant.game == "tafl" else 2] = 1 - int(position.side)
+    seen[side_plane(variant)] = 1 - int(position.side)
     return seen.ravel()
 
 

@@ -13,7 +13,7 @@ GAMES = tuple(catalogue.GAMES)
 SCALE = 1.0
 OUTPUT = "value"
 OPTIONS: Mapping[str, int] = {}
-POLICY = True
+RECORD = "policy"
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:

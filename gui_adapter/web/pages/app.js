@@ -113,6 +113,7 @@ class App {
     this.halt();
     this.analysis?.reset();
     this.editor?.close();
+    if (this.mode && this.named()) history.replaceState(null, "", " ");
     this.leave();
     this.game = game;
     this.turned = game.players[0] !== "human" && game.players[1] === "human";
@@ -168,7 +169,11 @@ class App {
   /** What the address names is on the board now. */
   async enter() {
     const name = this.named();
-    if (!this.offer || name === (this.mode?.name ?? null)) return;
+    if (!this.offer || (!name && !this.mode)) return;
+    if (name === this.mode?.name) {
+      await this.begun();
+      return;
+    }
     this.halt();
     this.analysis.clear();
     this.editor.close();
@@ -188,8 +193,13 @@ class App {
     $("mode-card").replaceChildren(this.mode.card);
     $("mode-card").hidden = false;
     this.here();
-    note("");
     this.board.setLegal([]);
+    await this.begun();
+  }
+
+  /** The mode begins with what the address says of it. */
+  async begun() {
+    note("");
     try {
       await this.mode.enter();
     } catch (error) {
@@ -216,7 +226,6 @@ class App {
     this.mode = null;
     document.body.classList.remove("away");
     $("mode-card").hidden = true;
-    if (this.named()) history.replaceState(null, "", " ");
     this.here();
   }
 

@@ -24,8 +24,6 @@ class Table {
     this.seat = null; // the word of the link
     this.table = null; // what the server calls the table
     this.shown = null; // what it said last
-    this.onHash = () => this.linked() !== this.seat && this.enter();
-    addEventListener("hashchange", this.onHash);
   }
 
   linked() {
@@ -42,7 +40,6 @@ class Table {
 
   leave() {
     this.left = true;
-    removeEventListener("hashchange", this.onHash);
     clearInterval(this.ticking);
     if (this.table) this.ask("leave").catch(() => {});
     this.stopListening();

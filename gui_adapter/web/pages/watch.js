@@ -19,8 +19,6 @@ class Watch {
     this.games = new Map(); // those that are being played, and have just been
     this.chosen = null; // the one on the board
     this.words = {}; // of matches that were begun here, by run
-    this.onHash = () => this.linked() !== this.run && this.enter();
-    addEventListener("hashchange", this.onHash);
   }
 
   linked() {
@@ -36,7 +34,6 @@ class Watch {
 
   leave() {
     this.left = true;
-    removeEventListener("hashchange", this.onHash);
     this.stop();
   }
 
@@ -110,7 +107,7 @@ class Watch {
     const { offer, game } = this.app;
     const players = () => {
       const { players } = offer.variants.find(({ name }) => name === rules.box.value);
-      const levels = offer.levels.map((_, at) => [`level:${at + 1}`, `Level ${at + 1}`]);
+      const levels = offer.levels.slice(1).map((_, at) => [`level:${at + 1}`, `Level ${at + 1}`]);
       return [...levels, ...offer.players.filter(({ name }) => name !== "default" && players.includes(name)).map(({ name }) => [`player:${name}`, name])];
     };
     const fill = () => {

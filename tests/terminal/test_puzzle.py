@@ -10,19 +10,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from terminal_screen import CONTROL_D, ENTER, TAB, Terminal
 
 from hnefi.engine.games import find
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.solving.proof import Prover
 from hnefi.engine.squares import move_name
+from hnefi.gui_adapter.terminal import puzzle
+from hnefi.gui_adapter.terminal.puzzle import Desk, piped
 from hnefi.protocol.hosts.puzzles import exercise as exercises
 from hnefi.protocol.hosts.puzzles import scores
 from hnefi.protocol.hosts.puzzles.exercise import Exercise, theme, usable
 from hnefi.protocol.hosts.puzzles.glicko import LEAST, Rating, expected, updated
 from hnefi.protocol.hosts.puzzles.scores import Scores, ScoresError
 from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, SuiteError, read
-from hnefi.tools.tactics import puzzle
-from hnefi.tools.tactics.puzzle import Desk
 
 SUITE = [entry for entry in read(SHIPPED) if entry.variant == "brandubh" and usable(entry)]
 
@@ -150,7 +151,7 @@ def test_themes() -> None:
 
 def sit(lines: str | bytes, entry: Entry, known: Scores | None = None) -> int:
     data = lines if isinstance(lines, bytes) else lines.encode()
-    return Desk(SUITE, known or Scores(), io.BytesIO(data)).run(entry)
+    return Desk(SUITE, known or Scores(), piped(io.BytesIO(data))).run(entry)
 
 
 def test_solved_at_the_first_try(capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,6 +178,35 @@ def test_help_and_wrong_moves_count_once(help_: str, capsys: pytest.CaptureFixtu
     assert "Solved, with help." in said
     assert (known.solved, known.failed) == (0, 1)
     assert known.player.value < 1500
+
+
+def test_the_board_marks_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    entry = of("win", 3)
+    sit(f"{entry.moves[0]}\n", entry)
+    said = capsys.readouterr().out
+    before, after = said.split(
+        "The defenders answer" if entry.fen.split()[1] == "a" else "The attackers answer"
+    )
+    reply = after.split()[0].partition("x")[0].rstrip(".")
+    assert "[" not in before, "no move has led to the first position"
+    (row,) = (line for line in after.splitlines() if "[" in line)
+    assert row.split()[0] == reply[3]
+    assert (row.index("[") + 1) // 2 == "abcdefg".index(reply[2]) + 1
+
+
+@pytest.mark.process
+def test_at_a_terminal(tmp_path: Path) -> None:
+    entry = of("win", 3)
+    command = [sys.executable, "-m", "hnefi.tools.cli", "puzzle", "--puzzle", entry.id]
+    with Terminal(command, tmp_path) as terminal:
+        terminal.wait(lambda: f"{entry.id} (brandubh" in terminal.text and terminal.cursor_line == ">")
+        assert terminal.coloured()
+        terminal.type(f"sol{TAB}")
+        terminal.wait(lambda: terminal.typed == "solution")
+        terminal.type(ENTER)
+        terminal.wait(lambda: "Your rating: " in terminal.text and terminal.cursor_line == ">")
+        terminal.type(CONTROL_D)
+        assert terminal.end() == 0
 
 
 def test_the_next_one_is_new_and_near(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
+from hnefi.engine.squares import move_name, name
 from hnefi.engine.wording import nearest, shorten
+from hnefi.protocol.flags import Help, Parser
+from hnefi.protocol.hosts.argument_types import whole
 from hnefi.protocol.hosts.exit_codes import code_of
 from hnefi.protocol.hosts.puzzles import scores as score_files
 from hnefi.protocol.hosts.puzzles.exercise import THEMES, themes, usable
@@ -16,13 +20,20 @@ from hnefi.protocol.hosts.puzzles.sitting import Sitting
 from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, SuiteError, read
 from hnefi.protocol.hosts.text_table import encodable, safe
 
-from ..common.arguments import let_interrupt_end_us, parser, positive
+from . import drawing, theme
+from .positions import board_of, facts_of, special_squares
+from .settings import Settings, load
+from .values import View
 
 if TYPE_CHECKING:
     from hnefi.engine.solving.proof import Prover
     from hnefi.protocol.hosts.puzzles.exercise import Exercise
 
 LINE_LIMIT: Final = 4096
+WIDTH: Final = 80
+"""Columns of what goes to a file or a pipe."""
+ROWS_BESIDE: Final = 8
+"""Rows of the terminal that the board leaves to the task, the answers and the prompt."""
 WORDS: Final = {
     "MOVE": "try it: d1d3",
     "hint": "which man has to move; once more: the move",
@@ -36,28 +47,33 @@ WORDS: Final = {
 }
 
 
-def main(argv: list[str]) -> int:
-    """Show puzzles until nobody wants more; 0, 2 for what cannot be shown, 4 where the score cannot be kept.
-    `make` finds new ones."""
-    if argv[:1] == ["make"]:
-        from .make import main as make
+DESCRIPTION: Final = """\
+Positions with a proven win, or with one move that does not lose. Type your
+move; a wrong one is answered, and `hint`, `solution`, `retry`, `next` and
+`help` do what they say. Solved at the first try counts for your rating, a
+wrong move or help counts against it; puzzles near your rating that are new to
+you come first.
 
-        return make(argv[1:])
-    options = parser(
-        "puzzle",
-        "Positions with a proven win, or with one move that does not lose. Type your move; a wrong one is answered,\n"
-        "and `hint`, `solution`, `retry`, `next` and `help` do what they say. Solved at the first try counts for your\n"
-        "rating, a wrong move or help counts against it; puzzles near your rating that are new to you come first.\n\n"
-        "  hnefi puzzle make FILE ...   finds new puzzles in recorded games",
-        [
-            "",
-            "--variant brandubh",
-            "--theme breakout --plies 5",
-            "--puzzle brandubh-014 --no-record",
-            "--list --variant copenhagen",
-            "--suite mine.tsv",
-            "make games.tafl --out mine.tsv",
-        ],
+  hnefi puzzle make FILE ...   finds new puzzles in recorded games"""
+EXAMPLES: Final = """\
+examples:
+  hnefi puzzle
+  hnefi puzzle --variant brandubh
+  hnefi puzzle --theme breakout --plies 5
+  hnefi puzzle --puzzle brandubh-014 --no-record
+  hnefi puzzle --list --variant copenhagen
+  hnefi puzzle --suite mine.tsv
+  hnefi puzzle make games.tafl --out mine.tsv"""
+
+
+def main(argv: list[str]) -> int:
+    """Show puzzles until nobody wants more; 0, 2 for what cannot be shown, 4 where the score cannot be kept."""
+    options = Parser(
+        prog="hnefi puzzle",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=Help,
+        allow_abbrev=False,
     )
     options.add_argument("--variant", metavar="V,V", help="only of these variants (all)")
     options.add_argument(
@@ -66,13 +82,12 @@ def main(argv: list[str]) -> int:
         metavar="THEME",
         help=f"only of this theme: {', '.join(THEMES)} (all)",
     )
-    options.add_argument("--plies", metavar="N", type=positive, help="only of wins so long, 3 or more (all)")
+    options.add_argument("--plies", metavar="N", type=whole(1), help="only of wins so long, 3 or more (all)")
     options.add_argument("--puzzle", metavar="ID", help="begin with this one")
     options.add_argument("--suite", metavar="FILE", default=str(SHIPPED), help="a suite (the shipped one)")
     options.add_argument("--list", action="store_true", help="list the chosen puzzles with their ratings")
     options.add_argument("--no-record", action="store_true", help="read and keep no score")
     arguments = options.parse_args(argv)
-    let_interrupt_end_us()
     try:
         entries = [entry for entry in read(Path(arguments.suite)) if usable(entry)]
         known = list(dict.fromkeys(entry.variant for entry in entries))
@@ -106,20 +121,54 @@ def main(argv: list[str]) -> int:
                 options.error(
                     f"--puzzle {shorten(arguments.puzzle)}: no such puzzle{hint}: --list lists them"
                 )
-        return Desk(chosen, scores, sys.stdin.buffer).run(first)
+        settings, faults = load()
+        for fault in faults:
+            print(f"hnefi puzzle: {safe(fault)}", file=sys.stderr)
+        person = sys.stdin.isatty() and sys.stdout.isatty()
+        lines = typed(settings) if person else piped(sys.stdin.buffer)
+        return Desk(chosen, scores, lines, settings).run(first)
     except (SuiteError, ScoresError) as error:
         print(f"hnefi puzzle: {safe(str(error))}", file=sys.stderr)
         return code_of(error)
 
 
+def piped(source: IO[bytes]) -> Iterator[str]:
+    """The lines of a file or a pipe; what is too long for a line comes in parts."""
+    while data := source.readline(LINE_LIMIT):
+        yield data.decode("utf-8", "replace")
+
+
+def typed(settings: Settings) -> Iterator[str]:
+    """The lines that somebody types, with history and with Tab for the words; ends at Ctrl-D and Ctrl-C."""
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import WordCompleter
+    from prompt_toolkit.formatted_text import FormattedText
+
+    style, depth = theme.prompt_style(settings)
+    session: PromptSession[str] = PromptSession(
+        message=FormattedText([("class:prompt", "> ")]),
+        completer=WordCompleter([word for word in WORDS if word != "MOVE"]),
+        complete_while_typing=False,
+        style=style,
+        color_depth=depth,
+    )
+    while True:
+        try:
+            yield session.prompt()
+        except (EOFError, KeyboardInterrupt):
+            return
+
+
 class Desk:
     """Shows one puzzle after the other, and answers lines."""
 
-    def __init__(self, entries: Sequence[Entry], scores: Scores, source: IO[bytes]) -> None:
+    def __init__(
+        self, entries: Sequence[Entry], scores: Scores, lines: Iterator[str], settings: Settings | None = None
+    ) -> None:
         self._entries = list(entries)
         self._sitting = Sitting(scores)
-        self._source = source
-        self._asks = source.isatty()
+        self._lines = lines
+        self._settings = settings or Settings()
         self._provers: dict[str, Prover] = {}
         self._exercise: Exercise | None = None
         self._done = False
@@ -128,7 +177,7 @@ class Desk:
     def run(self, first: Entry | None = None) -> int:
         """Go through lines until the last one or `quit`."""
         self._show(first or self._sitting.choose(self._entries))
-        for line in self._lines():
+        for line in self._lines:
             word = line.strip()
             if not word or word.startswith("#"):
                 continue
@@ -136,17 +185,6 @@ class Desk:
                 break
         self._say(self._sitting.scores.words())
         return 0
-
-    def _lines(self) -> Iterator[str]:
-        while True:
-            if self._asks:
-                print("> ", end="", flush=True)
-            data = self._source.readline(LINE_LIMIT)
-            if not data:
-                if self._asks:
-                    print()
-                return
-            yield data.decode("utf-8", "replace")
 
     def _say(self, *lines: str) -> None:
         for line in lines:
@@ -171,9 +209,33 @@ class Desk:
             self._provers[entry.variant] = prover_of(entry)
         return self._provers[entry.variant]
 
-    def _board(self) -> None:
+    def _board(self, last: int | None = None) -> None:
+        """The position, with the move `last` that led to it marked."""
         assert self._exercise is not None
-        self._say(*self._exercise.position.diagram().split("\n"))
+        position, variant = self._exercise.position, self._prover(self._exercise.entry).variant
+        taken = () if last is None else tuple(name(square) for square in position.last_captures)
+        board = board_of(
+            variant,
+            special_squares(variant),
+            facts_of(position.fen()),
+            "" if last is None else move_name(last),
+            taken,
+        )
+        view = View(variant.name, variant.game, board, self._settings)
+        shown = sys.stdout.isatty()
+        columns, rows = shutil.get_terminal_size() if shown else (WIDTH, 0)
+        colour = shown and theme.colourful(self._settings)
+        picture = drawing.picture(
+            view,
+            columns - 1,
+            max(1, rows - ROWS_BESIDE) if rows else 0,
+            colour=colour,
+            signs=theme.glyphs(self._settings),
+        )
+        if not colour:
+            self._say(*(theme.plain(line) for line in picture.lines))
+            return
+        theme.print_styled([part for line in picture.lines for part in (*line, ("", "\n"))], self._settings)
 
     # What is typed
 
@@ -206,7 +268,7 @@ class Desk:
             self._result(True)
         else:
             self._hinted = False
-            self._board()
+            self._board(answer.steps[-1][0])
         return False
 
     def _word(self, word: str, exercise: Exercise) -> bool:

@@ -1,4 +1,4 @@
-"""Backpropagation through the residual network of `engine/evaluators/networks/residual.py`, in numpy.
+"""Backpropagation through a residual network in numpy, the slow twin of its kernel.
 
 A convolution is a product of matrices: a row for each cell of each example, with what the nine cells around it hold.
 Arrays are (examples, rows, columns, planes), all float32.
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .gradients import product
+from hnefi.tools.evolve.gradients import product
 
 Arrays = Mapping[str, Any]
 

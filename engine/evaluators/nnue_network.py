@@ -1,0 +1,265 @@
+"""The efficiently updatable network in a search: its record, and sums that follow the game (kernels).
+
+No search needs to know of it. Sums are kept by ply, each with the key of its position; whoever asks for a value gets
+those of the nearest position above that has them, changed by what was moved and taken since. Where there is none near,
+or the king has moved, they are added up anew: a board has few pieces. The keys are those of the boards alone, and every
+change is checked against them, so that what was kept for another line, search or game is either right or not used.
+
+`networks/nnue.py` says what is computed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..compile.jit import entry, inline, kernel
+from ..compile.simd_i16 import LANES, dot_squares, load_words, store_words
+from ..games.interface import bind
+from ..games.tafl.codes import (
+    CAPTURED_PIECE,
+    CAPTURED_SQUARE,
+    DEFENDING,
+    KING,
+    MERCENARIES,
+    PIECE,
+    PIECE_CODES,
+)
+from ..games.tafl.state import TAFL
+from ..score import MAX_EVAL
+from ..squares import CELLS, ORIGIN, TARGET, squares
+from .networks import nnue
+from .networks.nnue import HEADS, MOST_UNITS
+
+if TYPE_CHECKING:
+    from .network import Network
+
+MOST_WEIGHTS = 1 << 19
+"""Of all kinds together: as many as an evaluator file has room for."""
+PLIES = 256
+"""Plies whose sums are kept: more than the depth of any search."""
+MOST_STEPS = 6
+"""Plies that sums are carried on; adding up anew is quicker than more of them."""
+MOST_CHANGES = 64
+_UNIT = 1.0 / nnue.LOGIT
+"""A power of two: the value is exact."""
+
+NNUE = np.dtype(
+    [
+        ("scale", "f8"),  # centipawns per logit
+        ("units", "i8"),
+        ("men", "i8"),  # where `weights` has the rows of men; those of the king are before
+        ("squares", "i8"),  # rows of a kind of piece
+        ("kinds", "i8"),  # rows of a bucket, in `squares`
+        ("kind", "i2", (16,)),  # of each piece code
+        ("bucket", "i2", (CELLS,)),  # by the king's square
+        ("turn", "u1", (CELLS,)),  # by the king's square
+        ("place", "u2", (8, CELLS)),  # of each square under each view
+        ("head", "u1", (2, CELLS)),  # by side to move and pieces on the board
+        ("output_bias", "i8", (HEADS,)),
+        ("output", "i1", (HEADS * MOST_UNITS,)),
+        ("weights", "i2", (MOST_WEIGHTS,)),  # rows of `units` words
+        ("keys", "u8", (PLIES,)),  # of the boards whose sums are kept; 0: none
+        ("kings", "i8", (PLIES,)),  # its king's square
+        ("sums", "i2", (PLIES * MOST_UNITS,)),
+        ("added", "i8", (CELLS,)),  # scratch: where rows begin
+        ("removed", "i8", (CELLS,)),
+    ],
+    align=True,
+)
+
+
+def record(network: Network, variant: Any, genome: Any, scale: float | None = None) -> Any:
+    """The parameters for kernels, in a one-element recarray; ValueError for weights that are not whole numbers of the
+    types that the network has, or not as many."""
+    count = network.count(variant)
+    if count > MOST_WEIGHTS or len(genome) != count:
+        raise ValueError(
+            f"network {network.text}: {len(genome)} weights: expected {count} on this board, of {MOST_WEIGHTS} at most"
+        )
+    arrays = {}
+    for name, array in network.split(variant, np.asarray(genome, np.float64)).items():
+        kind = np.iinfo(nnue.TYPES[name])
+        if not ((array == np.rint(array)) & (array >= kind.min) & (array <= kind.max)).all():
+            raise ValueError(
+                f"network {network.text}: {name}: expected whole numbers from {kind.min} to {kind.max}"
+            )
+        arrays[name] = array.astype(nnue.TYPES[name])
+    made = np.zeros(1, NNUE).view(np.recarray)
+    p = made[0]
+    rings, size, units = network.sizes["rings"], variant.size, network.sizes["units"]
+    p["scale"] = nnue.SCALE if scale is None else scale
+    p["units"], p["squares"], p["kinds"] = units, size * size, len(nnue.kinds(variant))
+    p["men"] = arrays["king"].size
+    weights = np.concatenate([arrays["king"].ravel(), arrays["men"].ravel()])
+    p["weights"][: len(weights)] = weights
+    for head in range(HEADS):
+        p["output"][head * MOST_UNITS : head * MOST_UNITS + units] = arrays["output"][head]
+    p["output_bias"] = arrays["output_bias"]
+    for letter, code in PIECE_CODES.items():
+        p["kind"][code] = 0 if letter == "K" else nnue.kind_of(variant, letter)
+    turned = nnue.views(variant)
+    for sq in squares(size):
+        p["bucket"][sq] = nnue.bucket_of(sq, size, rings)
+        p["turn"][sq] = nnue.view_of(variant, sq)
+        for i, view in enumerate(turned):
+            p["place"][i, sq] = nnue.place_of(view[sq], size)
+    for side in range(2):
+        p["head"][side] = [nnue.head_of(variant, side, pieces) for pieces in range(CELLS)]
+    return made
+
+
+@inline
+def men_row(p, base, view, piece, sq):
+    """Where the row of a piece on a square begins; `base` where those of the king's bucket do."""
+    row = base + np.int64(p.kind[piece]) * p.squares + np.int64(p.place[view, sq])
+    return p.men + row * p.units
+
+
+@inline
+def base_row(p, king):
+    return np.int64(p.bucket[king]) * p.kinds * p.squares
+
+
+@kernel
+def piece_moved(s, ply):
+    """The code of the piece that moved at a ply: from where it went since, or was taken, or stands."""
+    sq = s.u_move[ply] >> TARGET
+    for later in range(ply, s.ply + 1):
+        move = np.int64(s.u_move[later])
+        if move == 0:
+            continue
+        if later > ply and move & ORIGIN == sq:
+            sq = move >> TARGET
+        first = np.int64(s.u_caught[later])
+        last = s.caught_top
+        for i in range(later + 1, s.ply + 1):
+            if s.u_move[i]:
+                last = np.int64(s.u_caught[i])
+                break
+        for i in range(first, last):
+            entry = np.int64(s.caught[i])
+            if entry & CAPTURED_SQUARE == sq:
+                return entry >> CAPTURED_PIECE & PIECE
+    return np.int64(s.board[sq]) & PIECE
+
+
+@kernel
+def refresh(p, s, at):
+    """Add up the sums of the position at `at` in `p.sums`."""
+    king = s.king
+    view = p.turn[king]
+    base = base_row(p, king)
+    n = 0
+    for side in range(2):
+        for i in range(s.count[side]):
+            sq = s.pieces[side, i]
+            if sq != king:
+                p.added[n] = men_row(p, base, view, s.board[sq] & PIECE, sq)
+                n += 1
+    start = np.int64(p.place[view, king]) * p.units
+    for unit in range(0, p.units, LANES):
+        v = load_words(p.weights, start + unit)
+        for i in range(n):
+            v = v + load_words(p.weights, p.added[i] + unit)
+        store_words(p.sums, at + unit, v)
+
+
+@inline
+def board_key(s):
+    """The key of what stands on the board."""
+    key = s.key
+    if s.side:
+        key ^= s.side_zobrist
+    if s.must_go:
+        key ^= s.must_zobrist[s.must_go]
+    return key
+
+
+@kernel
+def carry_on(p, s, key, at):
+    """Write the sums of the position at `at` from the nearest that are kept above it; 0 if there are none near."""
+    king = s.king
+    view = p.turn[king]
+    base = base_row(p, king)
+    n = m = 0
+    caught = s.caught_top
+    last = max(s.ply - MOST_STEPS, 0)
+    for ply in range(s.ply, last, -1):
+        move = np.int64(s.u_move[ply])
+        if move:
+            first = np.int64(s.u_caught[ply])
+            if m + caught - first > MOST_CHANGES:
+                return 0
+            for i in range(first, caught):
+                entry = np.int64(s.caught[i])
+                sq = entry & CAPTURED_SQUARE
+                piece = entry >> CAPTURED_PIECE & PIECE
+                key ^= s.zobrist[piece, sq]
+                p.removed[m] = men_row(p, base, view, piece, sq)
+                m += 1
+                if MERCENARIES >> piece & 1:
+                    key ^= s.zobrist[piece ^ DEFENDING, sq]
+                    p.added[n] = men_row(p, base, view, piece ^ DEFENDING, sq)
+                    n += 1
+            caught = first
+            piece = piece_moved(s, ply)
+            key ^= s.zobrist[piece, move & ORIGIN] ^ s.zobrist[piece, move >> TARGET]
+            # Of a king that went away and came back nothing is left; otherwise there are other sums for him.
+            if piece != KING:
+                p.removed[m] = men_row(p, base, view, piece, move & ORIGIN)
+                p.added[n] = men_row(p, base, view, piece, move >> TARGET)
+                m += 1
+                n += 1
+        slot = (ply - 1) & (PLIES - 1)
+        # The stacks do not reach back beyond the position that was loaded: what they seem to say there fits no key.
+        if p.keys[slot] == key:
+            if p.kings[slot] != king:
+                return 0
+            source = slot * MOST_UNITS
+            for unit in range(0, p.units, LANES):
+                v = load_words(p.sums, source + unit)
+                for i in range(n):
+                    v = v + load_words(p.weights, p.added[i] + unit)
+                for i in range(m):
+                    v = v - load_words(p.weights, p.removed[i] + unit)
+                store_words(p.sums, at + unit, v)
+            return 1
+    return 0
+
+
+@kernel
+def follow(p, s):
+    """Let `p.sums` hold those of the position, and return where."""
+    slot = s.ply & (PLIES - 1)
+    at = slot * MOST_UNITS
+    key = board_key(s)
+    if p.keys[slot] != key:
+        if carry_on(p, s, key, at) == 0:
+            refresh(p, s, at)
+        p.keys[slot] = key
+        p.kings[slot] = s.king
+    return at
+
+
+@entry
+def value(p, s):
+    """The value for the attackers, a logit."""
+    at = follow(p, s)
+    head = np.int64(p.head[s.side, s.count[0] + s.count[1]])
+    total = p.output_bias[head]
+    for unit in range(0, p.units, LANES):
+        total += dot_squares(load_words(p.sums, at + unit), p.output, head * MOST_UNITS + unit)
+    return total * _UNIT
+
+
+@entry
+def evaluate(p, s):
+    """The value for the side to move, in centipawns."""
+    x = value(p, s) * p.scale
+    cp = np.int64(min(max(x, -float(MAX_EVAL)), float(MAX_EVAL)))
+    return cp if s.side == 0 else -cp
+
+
+bind(NNUE, TAFL, value=value, evaluate=evaluate)

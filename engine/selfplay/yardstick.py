@@ -1,0 +1,84 @@
+"""Games of a network that knows moves, with the tree search of `zero.py`, against players of `match.py` (kernels): how
+strong it has become, measured by opponents that never change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import games as doors
+from ..compile.jit import entry, kernel
+from ..compile.rng import randbelow
+from ..games.base_variant import AnyVariant
+from ..games.interface import adjudicate, generate, make, no_move_outcome, pass_turn, random_move, take_back
+from . import match
+from .match import PLY_CAP, Contestant, choose, start_stream
+from .zero import GAME, SEARCH, Settings, draw, finish_ply, think
+
+
+@kernel
+def play_game(s, search, net, settings, td, player, minds, game):
+    """One game from where `s` stands, in which the network plays the side whose player is 0; `s` is taken back."""
+    start_stream(s, game.seed)
+    begun = s.ply
+    for _ in range(randbelow(s, int(settings.opening) + 1)):
+        move = random_move(s)
+        if s.outcome or move == 0:
+            break
+        finish_ply(s, move)
+    while s.outcome == 0:
+        if s.ply - begun >= settings.ply_limit:
+            s.outcome = PLY_CAP
+            break
+        if game.players[s.side] == 0:
+            end = generate(s, 0)
+            move = 0
+            if end:
+                think(s, search, net, settings, end, int(settings.simulations), False)
+                move = draw(s, search, end, settings.later_temperature)
+        else:
+            move = choose(s, td, player, minds, None)
+        if move == 0:
+            s.outcome = no_move_outcome(s)
+            break
+        if move < 0:
+            pass_turn(s)
+        else:
+            make(s, move)
+        if s.outcome == 0:
+            s.outcome = adjudicate(s, -1)
+    game.outcome = s.outcome
+    game.plies = s.ply - begun
+    while s.ply > begun:
+        take_back(s)
+    s.outcome = 0
+
+
+@entry
+def play_games(s, search, nets, settings, td, players, minds, games):
+    """All games in turn."""
+    for i in range(games.size):
+        play_game(s, search, nets[0], settings, td, players[0], minds, games[i])
+
+
+def play(variant: AnyVariant, network: Any, settings: Settings, opponent: Contestant, games: Any) -> None:
+    """Play `games`, of dtype `zero.GAME`, of a network (a record of `POLICY_NET`, one element) as player 0 against
+    `opponent` as player 1, and write the results into them. A game begins with up to `settings.opening` random plies;
+    then the network moves with `later_temperature` from the first ply on."""
+    table = match.Table(variant, [opponent], quick=False)
+    search = np.zeros(1, SEARCH).view(np.recarray)
+    state = doors.initial(variant).load(doors.initial(variant).new_record())
+    play_games(
+        state, search[0], np.asarray(network).view(np.recarray), settings.record()[0], table.td, table.players,
+        table.params, games.view(np.recarray),
+    )  # fmt: skip
+
+
+def pairs(seeds: Any) -> Any:
+    """Games to play: for each seed one with the network on either side, from the same opening."""
+    games = np.zeros(2 * len(seeds), GAME)
+    games["seed"] = np.repeat(seeds, 2)
+    games["players"][:, 0] = np.arange(len(games)) % 2
+    games["players"][:, 1] = 1 - games["players"][:, 0]
+    return games
