@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from hnefi.engine.games.tafl.lesson import lesson
-from hnefi.engine.games.tafl.variant import find, from_words
+from hnefi.engine.games import find
+from hnefi.engine.games.lesson import lesson
+from hnefi.engine.games.tafl.variant import from_words
 from hnefi.engine.squares import move_name, name, origin
 from hnefi.protocol.hosts.puzzles.exercise import Exercise, prover_of
 from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, read
@@ -22,7 +23,7 @@ from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, read
 from .web_session import special_squares
 
 if TYPE_CHECKING:
-    from hnefi.engine.games.tafl.variant import Variant
+    from hnefi.engine.games.base_variant import AnyVariant
     from hnefi.engine.solving.proof import Prover
 
 PROVERS: Final = 4
@@ -41,7 +42,9 @@ class Worker:
         """The answer to one request; `error` says what was wrong with it."""
         try:
             if "lesson" in request:
-                variant = from_words(request["rules"]) if request["rules"] else find(request["lesson"])
+                variant: AnyVariant = (
+                    from_words(request["rules"]) if request["rules"] else find(request["lesson"])
+                )
                 return {"steps": [asdict(step) for step in lesson(variant)], "special": _special(variant)}
             entry = self._entries[request["puzzle"]]
             exercise = Exercise(entry, self._prover(entry))
@@ -90,7 +93,7 @@ class Worker:
         return prover
 
 
-def _special(variant: Variant) -> dict[str, str]:
+def _special(variant: AnyVariant) -> dict[str, str]:
     return special_squares(" ".join(line) for line in variant.rules_lines())
 
 

@@ -72,6 +72,17 @@ def test_a_lesson_asks_for_a_move_and_the_rules_judge_it(house: House) -> None:
     expect(page.locator("#title")).to_have_text("Stepping between two enemies")
     page.get_by_label("Rules", exact=True).select_option("tablut-saami")
     expect(page.locator(".text")).to_contain_text("Saami Tablut")
+    # Other games have lessons, too.
+    page.evaluate("location.hash = 'learn&v=hex-swap:11&step=6'")
+    expect(page.locator("#title")).to_have_text("The swap")
+    page.get_by_role("button", name="Swap sides").click()
+    status(page, "Right: swap")
+    page.evaluate("location.hash = 'learn&v=hexapawn:3x3&step=3'")
+    expect(task).to_have_text("Take the black pawn on c2.")
+    my_turn(page, "b1")
+    square(page, "b1").click()
+    square(page, "c2").click()
+    status(page, "Right: b1 to c2, captures c2")
 
 
 def test_rules_are_made_refused_compared_measured_and_played(house: House) -> None:

@@ -216,7 +216,7 @@ def test_hostile_frames_change_nothing() -> None:
                 ({"t": "export", "id": 3, "variant": "nonsense"}, "bad_record"),
                 ({"t": "puzzle", "id": 3, "do": ["next"]}, "bad_frame"),
                 ({"t": "puzzle", "id": 3, "do": "show", "puzzle": "../suite"}, "no_puzzle"),
-                ({"t": "lesson", "id": 3, "variant": "hex:5"}, "unknown_variant"),
+                ({"t": "lesson", "id": 3, "variant": "hex:1"}, "unknown_variant"),
                 ({"t": "lesson", "id": 3, "rules": "start=" + "9" * 1_000}, "unknown_variant"),
                 ({"t": "rules", "id": 3, "start": ["K"]}, "bad_frame"),
                 ({"t": "fair", "id": 3, "games": -1}, "bad_frame"),

@@ -1,4 +1,4 @@
-"""A first lesson in a variant: its rules in sentences, each with a position in which one can try it.
+"""A first lesson in a variant of tafl: its rules in sentences, each with a position in which one can try it.
 
 Positions are not written down anywhere. For each rule a pattern is moved and turned over the board until the rules
 themselves say that the pattern's move does what the sentence promises; a rule for which no such place is found is told
@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from ... import squares as board
 from ...sides import Side
+from ..lesson import Goal, Step
 from .explain import chapters, present_pieces, sentence
 from .rules import ATTACKER_PIECES
 
@@ -30,23 +31,6 @@ between them and whatever else stands there."""
 SIDES: Final = ("attackers", "defenders")
 
 Point = tuple[int, int]
-Goal = Literal["any", "take", "go", "win"]
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One page of a lesson. `fen` is the position, `task` what to do there ("" for nothing), `best` a move for it.
-
-    `goal` says when it is done: `any` move; `take` all of `squares`; `go` to one of them; `win` the game.
-    """
-
-    title: str
-    text: tuple[str, ...]
-    fen: str
-    task: str = ""
-    goal: Goal = "any"
-    squares: tuple[str, ...] = ()
-    best: str = ""
 
 
 @dataclass(frozen=True, slots=True)

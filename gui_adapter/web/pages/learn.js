@@ -21,7 +21,7 @@ class Lesson {
   async enter() {
     const { offer, game } = this.app;
     const asked = new URLSearchParams(location.hash.slice(1));
-    const known = offer.variants.filter((variant) => variant.game === "tafl").sort((one, other) => one.files - other.files);
+    const known = [...offer.variants].sort((one, other) => (one.game !== "tafl") - (other.game !== "tafl") || one.files - other.files);
     const name = [asked.get("v"), game.variant.name, FIRST].find((wanted) => known.some((variant) => variant.name === wanted));
     const choices = known.map((variant) => [variant.name, `${variant.name}, ${variant.files} × ${variant.ranks}`]);
     this.choice = select("Rules", choices, () => this.begin(this.choice.box.value, 0));
@@ -31,6 +31,7 @@ class Lesson {
     this.task = h("p", { className: "task" });
     this.buttons = {
       back: button("Back", () => this.show(this.at - 1)),
+      swap: button("Swap sides", () => this.play("swap")),
       how: button("Show me", () => this.how(), { title: "Show me (H)" }),
       again: button("Again", () => this.show(this.at), { title: "Try again (R)" }),
       next: button("Next", () => this.next(), { className: "main", title: "Next step (N)" }),
@@ -72,6 +73,7 @@ class Lesson {
     this.text.replaceChildren(...step.text.map((text) => h("p", {}, text)));
     this.task.textContent = step.task;
     this.buttons.back.disabled = at === 0;
+    this.buttons.swap.hidden = true;
     this.buttons.how.disabled = this.buttons.again.disabled = !step.task;
     this.buttons.next.textContent = at + 1 < this.steps.length ? "Next" : "Play";
     history.replaceState(null, "", `#learn&v=${this.variant.name}&step=${at + 1}`);
@@ -103,6 +105,7 @@ class Lesson {
       if (this.legal) return;
       this.legal = frame.legal;
       this.app.board.setLegal(step.task ? frame.legal : []);
+      this.buttons.swap.hidden = !step.task || !frame.legal.some(({ m }) => m === "swap");
     } else if (!this.judged) this.judge(step, frame);
   }
 
@@ -120,7 +123,7 @@ class Lesson {
     const [m] = this.moves;
     const move = this.legal.find((known) => known.m === m);
     this.app.stand(fen, [], move);
-    this.app.board.mark({ last: m.match(/[a-z]\d+/g), taken: move.x });
+    this.app.board.mark({ last: m.match(/[a-z]\d+/g) ?? [], taken: move.x });
     const side = step.fen.split(" ")[1];
     const good = {
       any: true,
