@@ -131,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--tui", action="store_true", help="the full screen instead of the prompt")
     parser.add_argument("--ascii", action="store_true", help="nothing but ASCII on screen")
-    parser.add_argument("--zoom", choices=("1", "2", "3"), help="how large the squares are")
+    parser.add_argument("--zoom", choices=("auto", "1", "2", "3"), help="how large the squares are (auto)")
     parser.add_argument("--load", metavar="FILE", help="continue a recorded game, or one from a journal")
     parser.add_argument(
         "--continue",

@@ -11,7 +11,7 @@ from typing import Final
 
 from hnefi.protocol.hosts.text_table import clip
 
-from .layout import FILES, Layout, lay_out
+from .layout import AUTO, FILES, SIZES, Layout, lay_out
 from .panes import captions
 from .theme import ASCII, Fragment, Glyphs, colourful, glyphs, plain, role
 from .values import SWAP, Board, View
@@ -82,8 +82,10 @@ def picture(
     colour: bool = True,
     signs: Glyphs = ASCII,
     chosen: str = "",
+    zoom: int | None = None,
 ) -> Picture:
-    """The view's board in `columns` x `rows` (0: no bound). `chosen` is a square whose man is about to move."""
+    """The view's board in `columns` x `rows` (0: no bound). `chosen` is a square whose man is about to move, `zoom`
+    another one than the settings have."""
     board = view.board
     focus = chosen or (board.last[-1] if board.last else "")
     layout = lay_out(
@@ -91,7 +93,7 @@ def picture(
         board.ranks,
         columns,
         rows,
-        zoom=view.settings.zoom,
+        zoom=view.settings.zoom if zoom is None else zoom,
         flipped=view.flipped,
         slanted=view.game == "hex",
         focus=focus,
@@ -125,17 +127,33 @@ def draw(view: View, width: int, height: int = 0, colour: bool = True) -> list[F
     signs = glyphs(view.settings)
     coloured = colour and colourful(view.settings)
     below = captions(view, width, signs)
-    shown = picture(view, width, max(1, height - len(below)) if height else 0, colour=coloured, signs=signs)
+    zoom = _zoom_of_lines(view, width, height)
+    room = max(1, height - len(below)) if height else 0
+    shown = picture(view, width, room, colour=coloured, signs=signs, zoom=zoom)
     if shown.note and len(below) > 1:
         # A whole board is worth more than captions in several lines.
         words = signs.between.join(" ".join(plain(row).split()) for row in below)
         below = [(("class:title", clip(words, width, signs.more)),)]
-        shown = picture(view, width, max(1, height - 1) if height else 0, colour=coloured, signs=signs)
+        shown = picture(
+            view, width, max(1, height - 1) if height else 0, colour=coloured, signs=signs, zoom=zoom
+        )
     notes = [(("class:dim", clip(shown.note, width, signs.more)),)] if shown.layout and shown.note else []
     made: list[Fragment] = []
     for line in (*shown.lines, *notes, *below):
         made += [*line, ("", "\n")]
     return made
+
+
+def _zoom_of_lines(view: View, width: int, height: int) -> int:
+    """The zoom of a board that scrolls by: where the person left it open, the largest that takes half of the height."""
+    if view.settings.zoom != AUTO:
+        return view.settings.zoom
+    slanted = view.game == "hex"
+    for zoom in sorted(SIZES, reverse=True):
+        made = lay_out(view.board.files, view.board.ranks, width, height // 2, zoom=zoom, slanted=slanted)
+        if height and made is not None and not made.note:
+            return zoom
+    return min(SIZES)
 
 
 def _marks(view: View, chosen: str) -> dict[str, str]:

@@ -11,6 +11,9 @@ from typing import Final
 
 SIZES: Final = {1: (2, 1), 2: (4, 2), 3: (8, 4)}
 """Columns and rows of a cell by zoom; from 2 on they are framed, and the frame counts."""
+AUTO: Final = 0
+"""The zoom that stands for the largest one that leaves `SPARE` rows; 1 where there is no bound."""
+SPARE: Final = 8
 FILES: Final = "abcdefghijklmnopqrs"
 UNBOUNDED: Final = 10_000
 LEAST: Final = 3
@@ -77,22 +80,28 @@ def lay_out(
     columns: int = 0,
     rows: int = 0,
     *,
-    zoom: int = 1,
+    zoom: int = AUTO,
     flipped: bool = False,
     slanted: bool = False,
     focus: str = "",
 ) -> Layout | None:
     """The board of so many files and ranks in `columns` x `rows` (0: no bound), or None where not even a part of
     it has room. A part is laid around the square `focus`."""
+    if zoom == AUTO:
+        largest = max(SIZES) if columns and rows else 1
+    else:
+        largest = zoom
     columns, rows = columns or UNBOUNDED, rows or UNBOUNDED
     shown_files = tuple(reversed(range(files))) if flipped else tuple(range(files))
     shown_ranks = tuple(range(1, ranks + 1)) if flipped else tuple(range(ranks, 0, -1))
-    forms = [_Form(*SIZES[size], 2, framed=size > 1 and not slanted) for size in range(zoom, 0, -1)]
+    forms = [_Form(*SIZES[size], 2, framed=size > 1 and not slanted) for size in range(largest, 0, -1)]
     forms += [_Form(2, 1, 1)] if slanted else _TIGHT
     for number, form in enumerate(forms):
         made = _measured(form, shown_files, shown_ranks, slanted, ranks)
-        if made.columns <= columns and made.rows <= rows:
-            return _noted(made, _smaller(zoom, number)) if number else made
+        spare = SPARE if zoom == AUTO and form.framed else 0
+        if made.columns <= columns and made.rows + spare <= rows:
+            asked = number == 0 or (zoom == AUTO and number < largest)
+            return made if asked else _noted(made, _smaller(largest, number))
     return _part(shown_files, shown_ranks, columns, rows, slanted, focus)
 
 

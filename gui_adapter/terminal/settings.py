@@ -18,6 +18,8 @@ from hnefi.engine.toml_text import read_toml
 from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol.hosts.registry import config_folder
 
+from .layout import AUTO
+
 if TYPE_CHECKING:
     from asyncio import TimerHandle
 
@@ -43,7 +45,7 @@ class Settings:
     theme: str = "dark"
     glyphs: str = "auto"
     colour: str = "auto"
-    zoom: int = 1
+    zoom: int = AUTO
     lines: int = 3
     replay: float = 1.0
     speed: float = 0.5
@@ -68,6 +70,8 @@ class Settings:
         value = getattr(self, key)
         if isinstance(value, bool):
             return "yes" if value else "no"
+        if key == "zoom" and value == AUTO:
+            return "auto"
         return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -101,6 +105,14 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _zoom(text: str) -> int:
+    if text.lower() == "auto":
+        return AUTO
+    if text not in ("1", "2", "3"):
+        raise ValueError("expected auto, 1, 2 or 3")
+    return int(text)
 
 
 def _seconds(low: float, high: float) -> Callable[[str], float]:
@@ -156,7 +168,7 @@ KEYS: Final[Mapping[str, Key]] = {
         _one_of("auto", "yes", "no"),
         ("auto", "yes", "no"),
     ),
-    "zoom": Key("size of the cells", _whole(1, 3), ("1", "2", "3")),
+    "zoom": Key("size of the cells: auto, or 1 to 3", _zoom, ("auto", "1", "2", "3")),
     "lines": Key("best lines in the analysis", _whole(1, 10), ("1", "3", "5")),
     "replay": Key("seconds between moves of a replay", _seconds(0.1, 60), ("0.5", "1", "2")),
     "speed": Key("seconds between moves of two engines", _seconds(0, 60), ("0", "0.5", "2")),

@@ -40,6 +40,7 @@ from prompt_toolkit.utils import get_cwidth
 from hnefi.protocol.hosts.text_table import safe
 
 from .drawing import Picture
+from .layout import SIZES
 from .screen import TALK, Screen, compose, reader, talk_rows
 from .theme import colourful, glyphs, plain_style, style
 from .values import LogLine, Reply, View
@@ -369,7 +370,7 @@ class FullScreen:
 
         @keys.add("f4")
         def _(_: KeyPressEvent) -> None:
-            self._send(f"set zoom {self._controller.view.settings.zoom % 3 + 1}")
+            self._send(f"set zoom {(self._controller.view.settings.zoom + 1) % (max(SIZES) + 1) or 'auto'}")
 
         @keys.add("escape", eager=True)
         def _(_: KeyPressEvent) -> None:

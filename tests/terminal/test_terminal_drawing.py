@@ -12,7 +12,7 @@ from terminal_views import board, lines_of, move, played, view, with_settings
 from hnefi.engine.games import everything
 from hnefi.gui_adapter.terminal import theme
 from hnefi.gui_adapter.terminal.drawing import BRACKETS, Picture, draw, legend, picture, plain
-from hnefi.gui_adapter.terminal.layout import FILES, lay_out
+from hnefi.gui_adapter.terminal.layout import AUTO, FILES, SPARE, lay_out
 from hnefi.gui_adapter.terminal.screen import compose
 from hnefi.gui_adapter.terminal.settings import Settings
 from hnefi.gui_adapter.terminal.theme import ASCII, THEMES, UNICODE
@@ -203,6 +203,31 @@ def test_a_part_of_the_board_is_the_part_where_something_happens() -> None:
         assert shown.layout is not None
         visible = {f"{FILES[file]}{rank}" for file in shown.layout.files for rank in shown.layout.ranks}
         assert square in visible
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "rows", "wide"),
+    [("copenhagen", 200, 60, 8), ("copenhagen", 120, 40, 4), ("copenhagen", 80, 24, 2), ("copenhagen", 0, 0, 2),
+     ("brandubh", 80, 24, 2), ("brandubh", 80, 40, 8), ("brandubh", 40, 40, 4)],
+)  # fmt: skip
+def test_cells_are_as_large_as_the_room_allows(name: str, columns: int, rows: int, wide: int) -> None:
+    seen = view(name)
+    assert seen.settings.zoom == AUTO
+    shown = picture(seen, columns, rows, colour=False)
+    assert shown.layout is not None
+    assert (shown.layout.wide, shown.note) == (wide, "")
+    assert len(shown.lines) + SPARE <= rows or wide == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "wide"), [("copenhagen", 24, 2), ("copenhagen", 70, 4), ("brandubh", 70, 8)]
+)
+def test_a_board_at_the_prompt_takes_half_of_the_height(name: str, rows: int, wide: int) -> None:
+    drawn = plain(draw(view(name), 199, rows, colour=False)).splitlines()
+    frames = [line.strip() for line in drawn if "---" in line]
+    cells = {line.index("+", 1) for line in frames}
+    assert cells == ({wide} if wide > 2 else set())
+    assert len(drawn) <= rows // 2 + 3 or wide == 2, "the captions come on top"
 
 
 def test_zoom_gives_way_and_says_so() -> None:

@@ -86,7 +86,7 @@ def test_what_is_not_understood_is_left_out_and_said(tmp_path: Path) -> None:
     made, complaints = settings.load(file)
     assert made == replace(Settings(), level=3, replay=2.0)
     assert len(complaints) == 4
-    assert "zoom '9': expected a whole number from 1 to 3; left out" in complaints[0]
+    assert "zoom '9': expected auto, 1, 2 or 3; left out" in complaints[0]
     assert "no setting 'them' (did you mean theme?)" in complaints[1]
     assert not any("\x1b" in complaint for complaint in complaints)
 
@@ -112,8 +112,8 @@ def test_a_folder_in_its_place_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "text", "said"),
     [
-        ("zoom", "4", "zoom '4': expected a whole number from 1 to 3"),
-        ("zoom", "²", "zoom '²': expected a whole number from 1 to 3"),
+        ("zoom", "4", "zoom '4': expected auto, 1, 2 or 3"),
+        ("zoom", "²", "zoom '²': expected auto, 1, 2 or 3"),
         ("level", "11", "level '11': expected a whole number from 0 to 10"),
         ("side", "white", "side 'white': expected one of a, d, both, none"),
         ("clock", "5", "clock '5': expected off, or minutes and seconds per move such as 5+3"),

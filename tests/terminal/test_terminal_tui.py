@@ -193,7 +193,7 @@ def test_a_flood_of_lines_is_bounded() -> None:
     [
         ("\x1bOP", "help"),
         ("\x1bOR", "flip"),
-        ("\x1bOS", "set zoom 2"),
+        ("\x1bOS", "set zoom 1"),
         ("\x1b[15~", "hint"),
         ("\x1b[17~", "undo"),
         ("\x1b[18~", "redo"),
