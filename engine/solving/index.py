@@ -11,6 +11,7 @@ Squares are numbered densely, a1 b1 ..., and sets of squares are words of bits.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,6 +34,7 @@ from .numbering import (
     MOST_MEN,
     canonical_number,
     image_set,
+    is_canonical,
     number_of,
     place,
     rank,
@@ -142,6 +144,36 @@ class Index:
         king = sets["K"].bit_length() - 1
         return int(number_of_sets(self.record, int(position.side), king, sets["t"], sets["T"]))
 
+    def canonical(self, number: int) -> int:
+        """The least number among the images of the position that has this one."""
+        material = self.of(number)
+        return int(least_number(self.record, material.attackers, material.defenders, number))
+
+    def of(self, number: int) -> Material:
+        """The material of the position that has this number."""
+        return self.materials[bisect_right(self.materials, number, key=lambda material: material.first) - 1]
+
+    def thinned(self, codes: Any, first: int) -> Any:
+        """A copy of the codes of the numbers from `first` on, in which those of images repeat the code before them."""
+        thin = codes.copy()
+        for material, begin, end in self._parts(first, first + len(codes)):
+            keep_canonical(self.record, thin, first, material.attackers, material.defenders, begin, end)
+        return thin
+
+    def restore(self, codes: Any) -> None:
+        """Give each image the code of its canonical position, in place; `codes` are those of all numbers."""
+        for material in self.materials:
+            copy_to_images(
+                self.record, codes, material.attackers, material.defenders, material.first, material.end
+            )
+
+    def _parts(self, first: int, end: int) -> Iterator[tuple[Material, int, int]]:
+        """The numbers of a range by materials."""
+        for material in self.materials:
+            begin, last = max(first, material.first), min(end, material.end)
+            if begin < last:
+                yield material, begin, last
+
     def _stands(self, sq: int, letter: str) -> bool:
         """Whether a piece can stand there in a position that has a number."""
         at = int(self.record["dense"][sq])
@@ -215,6 +247,33 @@ def number_of_sets(ix, side, king, attackers, defenders):
     """The number of a position that is given by sets of squares."""
     g = ix.to_king[king]
     return rank(ix, side, int(ix.image[g, king]), image_set(ix, g, attackers), image_set(ix, g, defenders))
+
+
+@entry
+def least_number(ix, a, d, number):
+    """The least number among the images of the position that has this number."""
+    side, king, attackers, defenders = unrank(ix, a, d, number)
+    return canonical_number(ix, side, king, attackers, defenders)
+
+
+@entry
+def keep_canonical(ix, codes, first, a, d, begin, end):
+    """Set the code of every number of a range that is not canonical to the code before it; `codes` begin at `first`."""
+    last = 0
+    for at in range(begin, end):
+        side, king, attackers, defenders = unrank(ix, a, d, at)
+        if is_canonical(ix, at, side, king, attackers, defenders):
+            last = codes[at - first]
+        else:
+            codes[at - first] = last
+
+
+@entry
+def copy_to_images(ix, codes, a, d, begin, end):
+    """Set every code of a material to that of the canonical image, whose number is no larger."""
+    for at in range(begin, end):
+        side, king, attackers, defenders = unrank(ix, a, d, at)
+        codes[at] = codes[canonical_number(ix, side, king, attackers, defenders)]
 
 
 @entry

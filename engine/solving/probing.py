@@ -18,7 +18,7 @@ from ..compile.jit import inline, kernel
 from ..games.interface import bind, bind_otherwise
 from ..games.tafl.codes import ATTACKERS, DEFENDERS
 from ..games.tafl.state import TAFL
-from .numbering import INDEX, MOST_MEN, rank, sets_of
+from .numbering import INDEX, MOST_MEN, canonical_number, sets_of
 
 NOTHING, WON_BY_ATTACKERS, WON_BY_DEFENDERS, DRAWN, ENDLESS_BY_ATTACKERS, ENDLESS_BY_DEFENDERS = range(6)
 """Kinds of answers: wins in so many plies, draws, and wins by repetition, of which nobody knows the length."""
@@ -69,7 +69,7 @@ def probe(s, tables):
     if ix.king_number[king] < 0 or ((attackers | defenders) & ~ix.men):
         # Set up by somebody: no position of a game has a piece there.
         return NOTHING
-    place = tables.first[a, d] + rank(ix, s.side, king, attackers, defenders) - ix.begin[a, d]
+    place = tables.first[a, d] + canonical_number(ix, s.side, king, attackers, defenders) - ix.begin[a, d]
     code = code_at(tables, place)
     of_root = a == tables.attackers and d == tables.defenders
     if code == 0:

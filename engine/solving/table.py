@@ -6,10 +6,11 @@
     u32       CRC-32 of all that
     u32 u32   for each block: its length in the file, CRC-32 of these bytes
     u32       CRC-32 of that list
-    blocks    zlib, `block` codes each, the last one the rest
+    blocks    LZMA2, `block` codes each, the last one the rest
 
 All numbers are little-endian. A code is 0 where neither side can force an end, the largest number of its bits where the
-board is over before anybody moves, else `1 + 2 * plies + (1 if the defenders win)`.
+board is over before anybody moves, else `1 + 2 * plies + (1 if the defenders win)`. Only the codes of canonical
+positions count (`index.py`); the others repeat the code before them, which costs next to nothing once compressed.
 
 Header and list are checked when a file is opened, with its length; a block when it is first asked for. So a file that
 was cut off or is no table is refused at once, and no code is read from a block that was changed.
@@ -20,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import lzma
 import os
 import struct
 import zlib
@@ -44,15 +46,23 @@ from .readings import ENDLESS, Endless, Reading
 
 if TYPE_CHECKING:
     from ..games.base_position import Position
+    from .index import Index
 
 MAGIC = b"TAFLBASE"
-FORMAT = 1
-BLOCK = 1 << 16
-"""Codes in a block."""
+FORMAT = 2
+BLOCK = 1 << 20
+"""Codes in a block: larger ones are a little smaller in the file, and slower to ask for a single code."""
 LARGEST_HEADER = 1 << 16
-MOST_BLOCKS = 1 << 24
-COMPRESSION = 6
-KEPT = 256
+MOST_BLOCKS = 1 << 20
+FILTERS: list[dict[str, int]] = [
+    {
+        "id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 2 * BLOCK,
+        # Codes are no text: neither the code before nor the place modulo 4 tells more of them.
+        "lc": 0, "lp": 0, "pb": 0,
+    }
+]  # fmt: skip
+"""They are not part of the file, so that no file can ask for more memory than this."""
+KEPT = 16
 """Blocks that are kept unpacked."""
 UNFORCED = 0
 _WORD = struct.Struct("<I")
@@ -133,19 +143,22 @@ def packed(codes: Any, bits: int) -> bytes:
     return data
 
 
+def compressed(data: bytes) -> bytes:
+    """The bytes of a block as they are in the file."""
+    return lzma.compress(data, lzma.FORMAT_RAW, filters=FILTERS)
+
+
 def write(
-    path: Path,
-    reading: Reading,
-    men: tuple[int, int],
-    bits: int,
-    entries: int,
-    codes: Callable[[], Iterator[Any]],
+    path: Path, reading: Reading, index: Index, bits: int, codes: Callable[[], Iterator[Any]]
 ) -> Header:
     """Write a table, whole or not at all. `codes` gives all codes in order, each time anew, `BLOCK` at a time."""
     digest = hashlib.sha256()
     for block in codes():
         digest.update(packed(block, bits))
-    header = Header(reading.variant, *men, entries, bits, reading.endless, digest.hexdigest())
+    entries = index.entries
+    header = Header(
+        reading.variant, index.attackers, index.defenders, entries, bits, reading.endless, digest.hexdigest()
+    )
     data = header.as_json()
     head = MAGIC + _WORD.pack(len(data)) + data
     head += _WORD.pack(zlib.crc32(head))
@@ -157,8 +170,8 @@ def write(
             file.write(head)
             file.write(bytes(_PAIR.size * blocks + _WORD.size))
             listed = []
-            for block in codes():
-                data = zlib.compress(packed(block, bits), COMPRESSION)
+            for which, block in enumerate(codes()):
+                data = compressed(packed(index.thinned(block, which * BLOCK), bits))
                 file.write(data)
                 listed.append(_PAIR.pack(len(data), zlib.crc32(data)))
             directory = b"".join(listed)
@@ -255,6 +268,7 @@ class Table:
 
     def code(self, number: int) -> int:
         """The code of an entry."""
+        number = self.index.canonical(number)
         which = number // BLOCK
         block = self._blocks.get(which)
         if block is None:
@@ -269,7 +283,7 @@ class Table:
             self._packed(which)
 
     def unpack(self, codes: Any) -> None:
-        """Write all codes into an array, which may have wider ones."""
+        """Write all codes into an array, which may have wider ones; only those of canonical positions mean anything."""
         for which in range(self.blocks):
             block = self.block(which)
             part = codes[which * BLOCK : which * BLOCK + len(block)]
@@ -283,16 +297,18 @@ class Table:
         return len(self._sums)
 
     def block(self, which: int) -> Any:
-        """The codes of one block."""
+        """The codes of one block; only those of canonical positions mean anything."""
         data = self._packed(which)
         kind = _BITS[self.header.bits]
         codes = min(BLOCK, self.header.entries - which * BLOCK)
-        unpacker = zlib.decompressobj()
+        size = codes * kind.itemsize
+        unpacker = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=FILTERS)
         try:
-            data = unpacker.decompress(data, codes * kind.itemsize)
-        except zlib.error as error:
+            # One byte more than there should be, so that a block that is too long is noticed.
+            data = unpacker.decompress(data, size + 1)
+        except lzma.LZMAError as error:
             raise self._wrong(f"block {which} of {self.blocks} cannot be unpacked ({error})") from None
-        if len(data) != codes * kind.itemsize or unpacker.unconsumed_tail:
+        if len(data) != size or not unpacker.eof:
             raise self._wrong(f"block {which} of {self.blocks} does not have {codes} codes")
         return np.frombuffer(data, kind)
 
@@ -349,7 +365,11 @@ class Table:
         def whole(low: int, high: int) -> Callable[[Any], bool]:
             return lambda value: type(value) is int and low <= value <= high
 
-        expect("format", str(FORMAT), lambda value: value == FORMAT and type(value) is int)
+        expect(
+            "format",
+            f"{FORMAT} (`hnefi solve` makes the table anew)",
+            lambda value: value == FORMAT and type(value) is int,
+        )
         rows = expect(
             "start", "the rows of a board",
             lambda value: isinstance(value, list) and 0 < len(value) <= LARGEST

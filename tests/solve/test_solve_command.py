@@ -12,6 +12,7 @@ from solved import Solver
 from hnefi.engine import games
 from hnefi.engine.sides import Side
 from hnefi.engine.solving import acyclic
+from hnefi.engine.solving.table import Table, compressed
 from hnefi.engine.squares import move_name
 from hnefi.tools.solve import command
 
@@ -184,11 +185,11 @@ def test_a_wrong_table_fails_its_check(here: Path, capsys: pytest.CaptureFixture
     data = (here / "tiny.taflbase").read_bytes()
     (length,) = struct.unpack_from("<I", data, 8)
     begin = 12 + length + 4
-    packed = data[begin + 12 :]
-    codes = bytearray(zlib.decompress(packed))
-    at = next(i for i, code in enumerate(codes) if code == 5)
+    with Table(here / "tiny.taflbase") as table:
+        codes = table.block(0).copy()
+        at = next(i for i, code in enumerate(codes) if code == 5 and table.index.canonical(i) == i)
     codes[at] = 7
-    block = zlib.compress(bytes(codes))
+    block = compressed(codes.tobytes())
     listed = struct.pack("<II", len(block), zlib.crc32(block))
     (here / "wrong").write_bytes(data[:begin] + listed + struct.pack("<I", zlib.crc32(listed)) + block)
     assert command.main(["verify", "wrong", "--quiet"]) == 1

@@ -41,10 +41,27 @@ def test_every_position_has_one_number_that_its_images_share(switches: dict[str,
         assert (material.attackers, material.defenders) == (men.count("t"), men.count("T"))
         place_number(record[0], index.record, material.attackers, material.defenders, number)
         assert number_from(record[0], index.record) == number
-        by_number.setdefault(int(least_image(record[0], index.record)), set()).add(position.canonical())
+        least = int(least_image(record[0], index.record))
+        assert index.canonical(number) == least <= number
+        by_number.setdefault(least, set()).add(position.canonical())
     assert len(found) == index.positions
     assert all(len(images) == 1 for images in by_number.values())
     assert len(set.union(*by_number.values())) == len(by_number)
+
+
+def test_codes_of_images_are_left_out_and_come_back() -> None:
+    """In pieces that do not end where a material does."""
+    index = Index(tiny(), 2, 1)
+    canonical = [index.canonical(number) for number in range(index.entries)]
+    images = [number for number, least in enumerate(canonical) if least < number]
+    assert len(images) > index.entries / 5
+    codes = np.random.default_rng(1).integers(0, 250, index.entries).astype(np.uint8)[canonical]
+    thin = np.concatenate([index.thinned(codes[at : at + 777], at) for at in range(0, index.entries, 777)])
+    assert [at for at in range(index.entries) if canonical[at] == at and thin[at] != codes[at]] == []
+    borders = {*range(0, index.entries, 777), *(material.first for material in index.materials)}
+    assert all(thin[at] == (0 if at in borders else thin[at - 1]) for at in images)
+    index.restore(thin)
+    assert np.array_equal(thin, codes)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,3 +82,23 @@ def test_the_command_proves_one_position(capsys: pytest.CaptureFixture[str], tmp
 def test_the_command_compares_a_table(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["verify", str(table.path), "--proofs", "50", "--quiet"]) == 0
     assert "wins proven in as many plies as it says" in capsys.readouterr().out
+    assert command.main(["verify", str(table.path), "--proofs", "50", "--df-pn", "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(
+        r": \d\d wins proven, \d+ positions without a win that either side can force, 0 left out", said
+    )
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["verify", str(table.path), "--df-pn"])
+    assert "expected together with --proofs" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_winners_are_proven_by_another_search(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And disproven, where a table says the other side, a draw for a win, or a win for a draw."""
+    found = proofs.compare_winners(table, 300, 3)
+    assert (found.wrong, found.too_deep) == ((), 0)
+    assert found.agreed + found.undecided == 300
+    code = Table.code
+    for change in (lambda code: (code - 1 ^ 1) + 1 if code else 0, lambda _: 0):
+        monkeypatch.setattr(Table, "code", lambda self, at, change=change: change(code(self, at)))
+        assert len(proofs.compare_winners(table, 20, 4).wrong) > 15

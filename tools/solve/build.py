@@ -264,14 +264,13 @@ class Builder:
             plies = part[part & retrograde.DECIDED != 0] & retrograde.PLIES
             longest = max(longest, int(plies.max(initial=0)))
         bits = bits_for(longest)
-        men = (self.index.attackers, self.index.defenders)
 
         def codes() -> Iterator[Any]:
             for part in _parts(words):
                 interrupts.check()
                 yield encode(part, bits)
 
-        return write(self.path, self.reading, men, bits, self.index.entries, codes)
+        return write(self.path, self.reading, self.index, bits, codes)
 
 
 def _always(progress: Progress, _: float) -> Progress:
@@ -316,6 +315,7 @@ def load(table: Table, on_progress: Callable[[float], None] = lambda _: None) ->
         at = which * BLOCK
         words[at : at + BLOCK] = decode(table.block(which), table.header.bits)
         on_progress((which + 1) / table.blocks)
+    table.index.restore(words)
     return words
 
 

@@ -545,8 +545,13 @@ def _verify(argv: list[str]) -> int:
         "solve verify",
         "Reads a whole table and compares every position with the best of what its legal moves lead to. If all agree, "
         "every value in it is right. With --proofs, values of random positions are proven by a search instead, up to "
-        f"{COMPARED_PLIES} plies.",
-        ["mini-four.taflbase", "mini-six.taflbase --jobs 2", "mini-four.taflbase --proofs 10000"],
+        f"{COMPARED_PLIES} plies; with --df-pn as well, by proof-number search: who wins, however long it takes.",
+        [
+            "mini-four.taflbase",
+            "mini-six.taflbase --jobs 2",
+            "mini-four.taflbase --proofs 10000",
+            "mini-four.taflbase --proofs 10000 --df-pn",
+        ],
     )
     parser.add_argument("file", metavar="FILE", help="a table")
     parser.add_argument("--jobs", type=arguments.positive, default=1, metavar="J", help="threads (1)")
@@ -554,11 +559,16 @@ def _verify(argv: list[str]) -> int:
         "--proofs", type=arguments.positive, metavar="N", help="prove so many positions instead"
     )
     parser.add_argument(
+        "--df-pn", action="store_true", help="with --proofs: by proof-number search, winners only"
+    )
+    parser.add_argument(
         "--seed", type=arguments.natural, default=1, metavar="S", help="which positions these are (1)"
     )
     parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
     arguments.add_plain(parser)
     given = parser.parse_args(argv)
+    if given.df_pn and given.proofs is None:
+        parser.error("--df-pn: expected together with --proofs")
     with opened(parser, given.file) as table:
         if given.proofs is not None:
             return _compare(table, given)
@@ -595,7 +605,7 @@ def _verify(argv: list[str]) -> int:
 def _compare(table: Table, given: argparse.Namespace) -> int:
     """Prove random positions of a table; 1 where it is wrong."""
     from .build import Clock
-    from .proofs import compare
+    from .proofs import compare, compare_winners
 
     live = Live(sys.stderr, plain=given.plain or given.quiet)
     clock = Clock()
@@ -606,13 +616,18 @@ def _compare(table: Table, given: argparse.Namespace) -> int:
         live.show(lambda: [f"{done} of {given.proofs} proven{eta}"])
 
     with interrupts.caught(lambda: ["hnefi solve: interrupted"]) as caught:
-        found = compare(table, given.proofs, given.seed, COMPARED_PLIES, shown)
+        if given.df_pn:
+            found = compare_winners(table, given.proofs, given.seed, shown)
+        else:
+            found = compare(table, given.proofs, given.seed, COMPARED_PLIES, shown)
     live.close()
     if caught.ended:
         return INTERRUPTED
+    how = "" if given.df_pn else " in as many plies as it says"
+    within = " that either side can force" if given.df_pn else f" within {COMPARED_PLIES} plies"
     print(
-        f"{table.path}: {found.agreed} wins proven in as many plies as it says, {found.undecided} positions without a "
-        f"win within {COMPARED_PLIES} plies, {found.too_deep} left out as too deep, {len(found.wrong)} wrong"
+        f"{table.path}: {found.agreed} wins proven{how}, {found.undecided} positions without a win{within}, "
+        f"{found.too_deep} left out as too {'hard' if given.df_pn else 'deep'}, {len(found.wrong)} wrong"
     )
     for fen in found.wrong[:10]:
         print(f"  {fen}")

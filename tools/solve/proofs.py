@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from hnefi.engine import games
 from hnefi.engine.sides import Side
+from hnefi.engine.solving import dfpn
 from hnefi.engine.solving.forced import BUCKET, DEEPEST
-from hnefi.engine.solving.proof import OutOfNodesError, Prover
-from hnefi.engine.solving.table import Table
+from hnefi.engine.solving.proof import OutOfNodesError, Prover, memoryless
+from hnefi.engine.solving.table import Table, Value
 
 from ..common import interrupts
 from .report import fen_of, position_of
 
 if TYPE_CHECKING:
+    from hnefi.engine.games.base_position import Position
     from hnefi.engine.games.tafl.variant import Variant
 
 PORTION = 2_000_000
 """Moves between two looks whether an end is asked for."""
+WINNERS_MIB = 64
+"""Of the table of a proof-number search that compares; a power of two."""
 COMPARED_NODES = 3_000_000
 """Moves that a position of a comparison may take."""
 
@@ -79,6 +86,24 @@ class Compared:
     wrong: tuple[str, ...]
 
 
+def _drawn(table: Table, count: int, seed: int) -> Iterator[tuple[Position, Value]]:
+    """Random positions of a table in which the game goes on, with their values."""
+    rng = random.Random(seed)
+    left = count
+    while left:
+        interrupts.check()
+        number = rng.randrange(table.header.entries)
+        value = table.decode(table.code(number))
+        try:
+            position = position_of(table, fen_of(table.index, number))
+        except ValueError:
+            # A man stands where only those of the other side may.
+            continue
+        if value is not None and position.outcome is None:
+            left -= 1
+            yield position, value
+
+
 def compare(
     table: Table,
     positions: int,
@@ -88,24 +113,11 @@ def compare(
 ) -> Compared:
     """Prove the values of random positions: the winner wins in so many plies and in no fewer, and where the table knows
     no win nobody has one within `most` plies."""
-    rng = random.Random(seed)
     with_ = prover(table.variant, 64)
     agreed = undecided = too_deep = 0
     wrong = []
-    done = 0
-    while done < positions:
-        interrupts.check()
-        number = rng.randrange(table.header.entries)
-        value = table.decode(table.code(number))
-        fen = fen_of(table.index, number)
-        try:
-            over = position_of(table, fen).outcome is not None
-        except ValueError:
-            # A man stands where only those of the other side may.
-            continue
-        if value is None or over:
-            continue
-        done += 1
+    for done, (position, value) in enumerate(_drawn(table, positions, seed), 1):
+        fen = position.fen()
         on_progress(done)
         if value.plies is not None and value.plies > most:
             too_deep += 1
@@ -127,3 +139,30 @@ def compare(
         if not right:
             wrong.append(fen)
     return Compared(agreed, undecided, too_deep, tuple(wrong))
+
+
+def compare_winners(
+    table: Table, positions: int, seed: int, on_progress: Callable[[int], None] = lambda _: None
+) -> Compared:
+    """Prove by proof-number search who wins random positions, however long it takes; where the table knows no win,
+    refute that either side can force one. Plies are not compared."""
+    free = memoryless(table.variant)
+    words = np.zeros((WINNERS_MIB << 20) // 8, np.uint64)
+    agreed = undecided = too_hard = 0
+    wrong = []
+    for done, (position, value) in enumerate(_drawn(table, positions, seed), 1):
+        on_progress(done)
+        search = dfpn.ProofSearch(games.from_fen(free, position.fen()), words)
+        won = value.plies is not None
+        # A win is asked for alone: the other side then has none.
+        asked = [value.winner] if won and value.winner is not None else list(Side)
+        answers = {search.ask(side, COMPARED_NODES) for side in asked}
+        expected = dfpn.Answer.PROVEN if won else dfpn.Answer.REFUTED
+        if answers == {expected}:
+            agreed += won
+            undecided += not won
+        elif answers <= {expected, dfpn.Answer.OPEN, dfpn.Answer.TOO_DEEP}:
+            too_hard += 1
+        else:
+            wrong.append(position.fen())
+    return Compared(agreed, undecided, too_hard, tuple(wrong))

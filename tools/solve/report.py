@@ -125,7 +125,7 @@ def digest(words: Any, bits: int) -> str:
 
 def fen_of(index: Index, number: int) -> str:
     """The position that has this number."""
-    material = next(m for m in index.materials if m.first <= number < m.end)
+    material = index.of(number)
     record = new_state(index.variant, "tTK")
     state = record[0]
     place_number(state, index.record, material.attackers, material.defenders, number)
