@@ -108,7 +108,7 @@ TABLE = (
     Option("MoveOverhead", "spin", "10", low=0, high=10_000, setting="move_overhead"),
     Option("Contempt", "spin", "0", low=-MOST_CONTEMPT, high=MOST_CONTEMPT, setting="contempt"),
     Option("Seed", "spin", "1", low=0, high=2**32 - 1, setting="seed"),
-    Option("Wins", "combo", "near", words=("near", "flat"), setting="wins"),
+    Option("Wins", "combo", "near", words=("near", "flat", "unseen"), setting="wins"),
     Option("MCTSLeaf", "combo", "auto", words=("auto", "playout", "evaluator"), setting="mcts_leaf"),
     Option("Exploration", "spin", "100", low=0, high=1000, setting="exploration"),
     Option("SkillLevel", "spin", "10", low=0, high=10, setting="skill"),

@@ -52,7 +52,7 @@ def tafl_gradient(p, s, g):
 def hex_gradient(p, s, g):
     x = loaded.hex_value(p, s)
     if p.architecture == mlp.NUMBER:
-        mlp.slopes(p, g, p["shape"][0] * p["shape"][1], 1.0 if s.side else -1.0)
+        mlp.slopes(p, g, mlp.hex_width(p), 1.0 if s.side else -1.0)
     return x
 
 

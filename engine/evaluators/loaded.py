@@ -21,7 +21,7 @@ from ..score import MAX_EVAL
 from .networks import hingston2007, hingston2007_2862, linear, linear_tablut, linear_threats, mlp, simple
 
 MOST_WEIGHTS = 1 << 15
-MOST_UNITS = 1 << 10
+MOST_UNITS = mlp.MOST_INPUTS
 
 LOADED = np.dtype(
     [

@@ -4,7 +4,8 @@ The evaluator is reached through `value`: what a position is worth for the attac
 minimise. No extensions, no quiescence, no table: it does exactly what the players of the literature do. Alpha-beta
 and the order of moves change the work, never the value of a root move that is best.
 
-A win is worth more than any position, a nearer one more than a later one; with `flat` all wins are worth the same. An
+A win is worth more than any position, a nearer one more than a later one; with `flat` all wins are worth the same; with
+`unseen` a finished position is worth what the evaluator says of it, like any other. An
 end by the rules counts at the leaves too, the lack of a move included, but for the limit on the length of a game,
 which these players do not know.
 """
@@ -45,6 +46,7 @@ THREAD = np.dtype(
         ("stop", "i8"),  # set by other threads: leave as soon as possible
         ("aborted", "i8"),  # set by the search itself: moves that have a value are those finished before
         ("flat", "i8"),  # all wins are worth the same
+        ("unseen", "i8"),  # wins are worth nothing in themselves
         ("full", "i8"),  # every root move gets its exact value, not the best alone
         ("root", "i8"),  # stack index of the root
         ("since", "i8"),  # for `adjudicate`: -1, repetition to the letter
@@ -100,6 +102,14 @@ def leaf_value(params, s):
     elif not x >= -MOST:
         x = -MOST
     return x if s.side == 0 else -x
+
+
+@inline
+def finished_value(td, params, s, outcome, side, ply):
+    """The value for `side`, which has just moved, of the finished game that `s` stands in."""
+    if td.unseen:
+        return -leaf_value(params, s)
+    return terminal_value(td, outcome, side, ply)
 
 
 @inline
@@ -191,7 +201,7 @@ def search(s, td, params, depth, alpha, beta, top):
         if not tick(td):
             if outcome:
                 td.pv_length[ply + 1] = ply + 1
-                x = terminal_value(td, outcome, side, ply + 1)
+                x = finished_value(td, params, s, outcome, side, ply + 1)
             elif s.side == side:
                 x = search(s, td, params, depth - 1, alpha, beta, end)
             else:
@@ -241,7 +251,7 @@ def search_root(s, td, params, depth):
         if not tick(td):
             if outcome:
                 td.pv_length[1] = 1
-                x = terminal_value(td, outcome, side, 1)
+                x = finished_value(td, params, s, outcome, side, 1)
             elif s.side == side:
                 x = search(s, td, params, depth - 1, alpha, np.inf, top)
             else:

@@ -36,6 +36,8 @@ class _MinimaxRun(Run):
         td["nodes"] = 0
         td["killers"] = 0
         td["flat"] = self.flat
+        # Elsewhere a finished position may be none that an evaluator knows: there is a king no more.
+        td["unseen"] = self.settings.wins == "unseen" and context.position.variant.game == "hex"
         td["full"] = self.lines > 1
         td["root_count"] = len(self.moves)
         td["root_moves"][: len(self.moves)] = self.moves

@@ -118,7 +118,8 @@ class Settings:
     """Centipawns by which a draw is worse for the side that alpha-beta thinks for than even play."""
     seed: int = 1
     wins: str = "near"
-    """`near`: a nearer win is better; `flat`: minimax takes all wins for equal."""
+    """`near`: a nearer win is better; `flat`: minimax takes all wins for equal; `unseen`: it asks the evaluator about a
+    finished game of Hex as about any other position (other games: as `near`)."""
     mcts_leaf: str = "auto"
     """What a tree search does at a leaf: `playout`, `evaluator`, or `auto`: mcts plays, puct evaluates."""
     exploration: int = 100

@@ -25,7 +25,7 @@ from ..games.interface import (
 )
 from ..search import minimax
 from ..sides import Reason
-from . import few_plies, hingston2007_incremental, one_ply
+from . import few_plies, hex_one_ply, hingston2007_incremental, one_ply
 
 MOST_PLIES = 4000
 """A longer game is a draw: without a limit in the rules two players may move to and fro forever."""
@@ -52,7 +52,14 @@ GAME = np.dtype(
 )
 
 PLAYER = np.dtype(
-    [("random", "i8"), ("depth", "i8"), ("flat", "i8"), ("params", "i8"), ("accumulator", "i8")]
+    [
+        ("random", "i8"),
+        ("depth", "i8"),
+        ("flat", "i8"),
+        ("unseen", "i8"),
+        ("params", "i8"),
+        ("accumulator", "i8"),
+    ]
 )
 
 
@@ -63,13 +70,17 @@ class Contestant:
     `random`: a uniformly random legal move. `random-coded`: the random player of `games/tafl/random_slide.py`, who may
     pass (other games: as `random`). `minimax`: full width to `depth` plies, values by `params` (one element
     or record of `LOADED`; None: every position is worth nothing, so that only wins and losses are told apart), exact
-    ties broken at random. `flat`: a won game is worth the same near or far.
+    ties broken at random. `flat`: a won game is worth the same near or far. Only in Hex: `unseen`: a won game is worth
+    what `params` say of its position; `learned`: besides, every cell is a candidate, and who chooses one that is taken
+    has lost.
     """
 
     algorithm: Literal["random", "random-coded", "minimax"]
     depth: int = 1
     params: Any = None
     flat: bool = False
+    unseen: bool = False
+    learned: bool = False
 
 
 @kernel
@@ -86,6 +97,7 @@ def choose(s, td, player, params, accumulators):
                 s, td, params[player.params], accumulators[player.accumulator], player.depth
             )
     td.flat = player.flat
+    td.unseen = player.unseen
     mind = params[player.params]
     mind.root_side = s.side + 1
     mind.root_caught = s.caught_top
@@ -154,6 +166,14 @@ def play_games(s, td, players, params, accumulators, games):
         play_game(s, td, players, params, accumulators, games[i])
 
 
+@entry
+def play_hex_games(s, seats, numbers, board, games):
+    """The same between players of `hex_one_ply`."""
+    for i in range(games.size):
+        start_stream(s, games[i].seed)
+        hex_one_ply.play_game(s, seats, numbers, board, games[i], FNV_OFFSET, FNV_PRIME)
+
+
 class Table:
     """Contestants prepared once for any number of games, from the variant's start or from a position; for one thread at
     a time.
@@ -175,16 +195,23 @@ class Table:
             player["random"] = RANDOM[contestant.algorithm]
             player["depth"] = contestant.depth
             player["flat"] = contestant.flat
+            player["unseen"] = contestant.unseen
+            if variant.game != "hex" and (contestant.unseen or contestant.learned):
+                raise ValueError(f"{variant.name}: expected players who see wins and know what is legal")
             if contestant.params is not None and contestant.params.dtype.itemsize != LOADED.itemsize:
                 raise ValueError("parameters of another record: expected a network of `loaded.py`")
             if contestant.algorithm == "minimax" and contestant.params is not None:
                 number, _ = records.setdefault(id(contestant.params), (1 + len(records), contestant.params))
                 player["params"] = number
-        params = np.zeros(len(records) + 1, LOADED)
-        for number, record in records.values():
-            _copy(np.asarray(record).reshape(-1)[0], params[number])
         self.players = players.view(np.recarray)
-        self.params = params.view(np.recarray)
+        self._seats = _seats(variant, contestants) if quick else None
+        if self._seats is None:
+            if any(contestant.learned for contestant in contestants):
+                raise ValueError("learned: expected players one ply deep with a small perceptron")
+            params = np.zeros(len(records) + 1, LOADED)
+            for number, record in records.values():
+                _copy(np.asarray(record).reshape(-1)[0], params[number])
+            self.params = params.view(np.recarray)
         self._accumulators = _follow(self.players, self.params, quick) if variant.game == "tafl" else None
         self._initial = doors.initial(variant)
         self.record = self._initial.new_record()
@@ -202,7 +229,11 @@ class Table:
             raise ValueError(
                 f"contestants {named.min()} to {named.max()}: expected 0 to {len(self.players) - 1}"
             )
-        if self.state["outcome"] == 0:
+        if self.state["outcome"] != 0:
+            return
+        if self._seats is not None:
+            play_hex_games(self.state, *self._seats, games.view(np.recarray))
+        else:
             play_games(
                 self.state,
                 self.td,
@@ -228,6 +259,27 @@ def _copy(record: Any, into: Any) -> None:
     if blocks.size:
         used = BLOCK * (int(blocks[-1]) + 1)
         into["weights"][:used] = weights[:used]
+
+
+def _seats(variant: AnyVariant, contestants: Sequence[Contestant]) -> tuple[Any, Any, Any] | None:
+    """What the kernel for Hex needs, None where it does not know one of the players."""
+    if variant.game != "hex" or getattr(variant, "swap", False):
+        return None
+    players = []
+    for contestant in contestants:
+        params = None
+        if contestant.algorithm == "minimax":
+            params = None if contestant.params is None else np.asarray(contestant.params).reshape(-1)[0]
+            if (
+                params is None
+                or contestant.depth > 1
+                or not contestant.unseen
+                or not hex_one_ply.fits(params)
+            ):
+                return None
+        players.append((params, contestant.learned))
+    seats, numbers = hex_one_ply.seated(players)
+    return seats, numbers, hex_one_ply.board(variant.files)[0]
 
 
 def _follow(players: Any, params: Any, quick: bool) -> Any:

@@ -26,11 +26,15 @@ SIZED = (
     "mlp:6,leaky",
     "mlp:6,relu",
     "mlp:6,softsign",
+    "mlp:4,3,planes",
+    "mlp:4,edges",
+    "mlp:4,planes,edges,transposed",
 )
 
 
 def known(net: network.Network, variant: AnyVariant) -> bool:
-    return variant.game in net.module.GAMES
+    of_hex = net.name == "mlp" and any(net.sizes[word] for word in net.module.READINGS)
+    return variant.game in net.module.GAMES and (variant.game == "hex" or not of_hex)
 
 
 NAMES = [name for name in network.NAMES if name not in ("policy-mlp", "residual", "nnue")]
@@ -59,6 +63,9 @@ def test_hingston_has_as_many_weights_as_the_formula_says(size: int, weights: in
     [
         ("mlp:50", "tablut-herr-7", 2701),
         ("mlp:5", "hex:11", 616),
+        ("mlp:25,5", "hex:11", 122 * 25 + 26 * 5 + 6),
+        ("mlp:5,planes", "hex:11", 5 * 243 + 6),
+        ("mlp:5,planes,edges", "hex:11", 5 * 485 + 6),
         ("mlp:25,5", "hex:5", 26 * 25 + 26 * 5 + 6),
         ("mlp:10", "hexapawn:3x3", 22 * 10 + 11),
         ("linear-tablut", "brandubh", 14),
@@ -145,7 +152,10 @@ def test_architectures_without_weights_are_known_by_name() -> None:
 def test_networks_are_named_with_their_sizes() -> None:
     variant = games.find("copenhagen")
     assert network.parse("hingston2007:hidden=20").count(variant) == 2463 + 10 * (102 + 2)
-    assert network.parse("mlp:64,32").sizes == {"first": 64, "second": 32, "third": 0, "activation": 0}
+    assert network.parse("mlp:64,32").sizes == {
+        **dict.fromkeys(("third", "activation", "planes", "edges", "transposed"), 0), "first": 64, "second": 32,
+    }  # fmt: skip
+    assert network.parse("mlp:transposed,5,planes").text == "mlp:5,planes,transposed"
     for text in (
         "nothing",
         "hingston2007:hidden=0",

@@ -257,7 +257,7 @@ def test_a_player_from_a_file(tmp_path: Path) -> None:
         ("[limits]\nclock = 1", "limits.clock: 1: expected one of depth, "),
         ("[options]\nHash = 0", "options.Hash: 0: expected 1 to 65536"),
         ("[options]\nPlayer = 'x'", "options.Player: 'x': expected one of Algorithm, "),
-        ("[options]\nWins = 'far'", "options.Wins: 'far': expected one of near, flat"),
+        ("[options]\nWins = 'far'", "options.Wins: 'far': expected one of near, flat, unseen"),
         ("game = 'chess'", "game: 'chess': expected one of tafl, hex, hexapawn"),
         ("[rating]\nelo = 5", "rating: {'elo': 5}: expected elo, and as source what was played"),
         ("[rating]\nsource = 'a'", "rating: {'source': 'a'}: expected elo, and as source what was played"),

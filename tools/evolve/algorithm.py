@@ -128,6 +128,7 @@ class Purpose(IntEnum):
     GATE = 42
     TRAIN = 43
     MEASURE = 44
+    RUNG = 50
 
 
 def generator(seed: int, generation: int, purpose: Purpose, number: int = 0) -> np.random.Generator:

@@ -43,6 +43,11 @@ EXAMPLES = {
         "zero --variant hexapawn:4x4 --iterations 20 --set augment=yes --seeds 10 --jobs 2",
         "zero --variant hex:5 --simulations 32 --games 64 --window 8 --batch 64 --epochs 4 --noise 0.25",
     ),
+    options.TORUS: (
+        "torus --variant hex:11 --seed 1 --out hex",
+        "torus --variant hex:5 --selection exponential --seeds 6 --jobs 2",
+        "torus --variant brandubh --network hingston2007 --sigma 0.1 --generations 100",
+    ),
     options.TD: (
         "td --variant tablut-herr-7 --side defenders --opponent random-coded --seed 1 --out white",
         "td --variant brandubh --network linear --opponent self --lambda 0.7 --generations 20",

@@ -33,7 +33,8 @@ PARTS = 8
 class Contestants:
     """The contestants of a schedule in their order: networks (a row of `weights` each), then the `fixed` opponents.
     There are as many rows of all these as `depths`, each row looking so many plies ahead; Random sees wins and losses
-    so far if he is `terminal`."""
+    so far if he is `terminal`. Networks that are `unseen` see no wins, `learned` ones have to learn what is legal
+    (`engine.selfplay.match.Contestant`)."""
 
     variant: AnyVariant
     network: Network
@@ -41,6 +42,8 @@ class Contestants:
     fixed: tuple[Purpose, ...]
     depths: tuple[int, ...] = (1,)
     terminal: bool = False
+    unseen: bool = False
+    learned: bool = False
 
     def __len__(self) -> int:
         return (len(self.weights) + len(self.fixed)) * len(self.depths)
@@ -55,11 +58,18 @@ class Contestants:
         seated = []
         for seat in chosen:
             level, place = divmod(int(seat), row)
-            blind = place >= networks and self.fixed[place - networks] == Purpose.RANDOM and not self.terminal
+            if place >= networks and self.fixed[place - networks] == Purpose.RANDOM and not self.terminal:
+                seated.append(Contestant("random"))
+                continue
+            ours = place < networks
             seated.append(
-                Contestant("random")
-                if blind
-                else Contestant("minimax", depth=self.depths[level], params=params(place))
+                Contestant(
+                    "minimax",
+                    self.depths[level],
+                    params(place),
+                    unseen=self.unseen and ours,
+                    learned=self.learned and ours,
+                )
             )
         return Table(self.variant, seated)
 

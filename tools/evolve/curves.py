@@ -89,6 +89,8 @@ def _title(configs: Sequence[Mapping[str, Any]]) -> list[str]:
         size = f"{first['games']} games an iteration, {first['simulations']} simulations"
     elif first["algorithm"] in options.GRADIENTS:
         size = f"{first['generation_games']} games a generation against {first['opponent']}"
+    elif first["algorithm"] == options.TORUS:
+        size = f"{first['side']} x {first['side']} players"
     else:
         size = f"{first['mu']}+{first['lambda']}" if "mu" in first else f"{first['lambda']} candidates"
     variant = first["variant"]
@@ -136,9 +138,8 @@ def _fields(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
             for log in logs
         ]
         highest = max(max(values) for run in losses for values in run.values())
-        ticks = [(value, f"{value:g}") for value in steps(0, highest or 1, 5)]
         return [
-            ("loss", [*ticks, *([] if ticks[-1][0] >= highest else [(highest, "")])], losses),
+            ("loss", _ticks(highest), losses),
             ("share of the games, per cent", SHARES, [_gates(log) for log in logs]),
             *_measured(logs),
             *_speed(logs),
@@ -146,10 +147,21 @@ def _fields(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
     if "error" in logs[0][0]:
         errors = [{"mean squared error": [entry["error"] for entry in log]} for log in logs]
         highest = max(max(run["mean squared error"]) for run in errors)
-        ticks = [(value, f"{value:g}") for value in steps(0, highest or 1, 5)]
         return [
-            ("mean squared error", [*ticks, *([] if ticks[-1][0] >= highest else [(highest, "")])], errors),
+            ("mean squared error", _ticks(highest), errors),
             ("share of the games, per cent", SHARES, [_results(log) for log in logs]),
+        ]
+    if "first_won" in logs[0][0]:
+        sizes = [
+            {"size of the weights": [entry["weight_size"] for entry in log],
+             "their spread in the population": [entry["weight_spread"] for entry in log]}
+            for log in logs
+        ]  # fmt: skip
+        highest = max(max(values) for run in sizes for values in run.values())
+        return [
+            ("share of the games, per cent", SHARES, [_torus(log) for log in logs]),
+            ("weights", _ticks(highest), sizes),
+            *_speed(logs),
         ]
     fitness = [{name: [entry[name] for entry in log] for name in ("best", "median")} for log in logs]
     return [
@@ -185,8 +197,29 @@ def _speed(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
         return []
     runs = [{"games a second": speeds} for speeds in found if speeds is not None]
     highest = max(max(speeds) for speeds in found if speeds is not None)
-    ticks = [(value, f"{value:g}") for value in steps(0, highest, 5)]
-    return [("games a second", [*ticks, *([] if ticks[-1][0] >= highest else [(highest, "")])], runs)]
+    return [("games a second", _ticks(highest), runs)]
+
+
+def _torus(log: Sequence[Mapping[str, Any]]) -> Values:
+    """Per cent of the games: what was won against Random when it was last measured, and what the best player of a
+    generation and whoever moves first won among neighbours."""
+    found = {
+        "best among neighbours": [100 * entry["best"] for entry in log],
+        "first player, among neighbours": [100 * entry["first_won"] for entry in log],
+    }
+    if all("v_random" in entry for entry in log):
+        measured = [entry["v_random"] for entry in log]
+        found |= {
+            "the population against Random": [100 * one["mean"] for one in measured],
+            "its best player against Random": [100 * one["best"] for one in measured],
+        }
+    return found
+
+
+def _ticks(highest: float) -> list[tuple[float, str]]:
+    """Five or so from 0, and an end at which there is no number."""
+    ticks = [(value, f"{value:g}") for value in steps(0, highest or 1, 5)]
+    return [*ticks, *([] if ticks[-1][0] >= highest else [(highest, "")])]
 
 
 def _gates(log: Sequence[Mapping[str, Any]]) -> Values:

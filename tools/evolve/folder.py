@@ -389,12 +389,13 @@ def save_player(name: str, plan: Plan, champion: Path, generation: int) -> Path:
     search, limit = ("minimax", f"depth = {plan.values.get('depth')}")
     if plan.network.has_policy:
         search, limit = ("puct", f"nodes = {plan.values['simulations']}")
+    unseen = plan.values.get("wins") == "unseen"
     text = (
         f"description = {json.dumps(how)}\n"
         f"algorithm = {json.dumps(search)}\n"
         f"evaluator = {json.dumps(evaluator.name)}\n"
         f"variant = {json.dumps(plan.variant.name)}\n"
-        f"\n[limits]\n{limit}\n"
+        f"\n[limits]\n{limit}\n" + ('\n[options]\nWins = "unseen"\n' if unseen else "")
     )
     durable.put(evaluator, champion.read_bytes())
     durable.put(file, text.encode())

@@ -9,7 +9,7 @@ from typing import Any
 
 from hnefi.engine.wording import nearest, shorten
 
-ES, CMA, ZERO = "es", "cma", "zero"
+ES, CMA, ZERO, TORUS = "es", "cma", "zero", "torus"
 TD, TDLEAF, TREESTRAP = "td", "tdleaf", "treestrap"
 BOTH = (ES, CMA)
 """Algorithms that compare individuals."""
@@ -20,6 +20,7 @@ ALGORITHMS = {
     ES: "the (mu + lambda) evolution strategy of P. Hingston, 2007",
     CMA: "sep-CMA-ES by the package cma (pip install 'hnefi[cma]')",
     ZERO: "AlphaZero: a network learns value and moves from games against itself",
+    TORUS: "evolution on a torus, where neighbours meet and mix, as in McCarver and LeGrand's Hex",
     TD: "temporal differences on the positions a player leaves, as in Herr's Tablut",
     TDLEAF: "TDLeaf: temporal differences on the positions its searches lead to",
     TREESTRAP: "TreeStrap: every position of a search tree learns what the search found there",
@@ -78,6 +79,7 @@ class Option:
 
 ONLY_ES = (ES,)
 ONLY_TD = (TD,)
+ONLY_TORUS = (TORUS,)
 CHAINED = (TD, TDLEAF)
 SEARCHING = (TDLEAF, TREESTRAP)
 YES = ("yes", "no")
@@ -165,6 +167,45 @@ TABLE: tuple[Option, ...] = (
     Option("ply_limit", None, "a game's plies (the variant's own limit; 200 where it has none)", least=1,
            algorithms=(ZERO,)),
     Option("archive_every", 1, "keep the network of every N-th iteration", least=1, algorithms=(ZERO,)),
+    Option("network", "mlp:5", "the architecture with its sizes, as mlp:25,5,tanh", str, algorithms=ONLY_TORUS),
+    Option("symmetric", "none", "share weights over the board's symmetries", str, words=("none", "tied"),
+           algorithms=ONLY_TORUS),
+    Option("generations", 400, "how many", least=1, algorithms=ONLY_TORUS),
+    Option("side", 10, "the torus has this number squared of players", least=3, most=64, algorithms=ONLY_TORUS),
+    Option("neighbourhood", 1, "steps within which players are neighbours (0: all are)", most=31,
+           algorithms=ONLY_TORUS),
+    Option("selection", "wins", "a source is as likely as it won games, or as 2 to the power of that", str,
+           words=("wins", "exponential"), algorithms=ONLY_TORUS),
+    Option("inertia", 0.0, "chance that a weight is kept without a draw", float, most=1, algorithms=ONLY_TORUS),
+    Option("shake_kept", "yes", "kept weights get noise, too", str, words=YES, algorithms=ONLY_TORUS),
+    Option("mutation", "swap", "two weights of a player change places, or one is copied over the other", str,
+           words=("swap", "copy", "none"), algorithms=ONLY_TORUS),
+    Option("again", 0.0, "chance that another pair follows", float, most=0.99, algorithms=ONLY_TORUS),
+    Option("sigma", 1.0, "size of the noise", float, most=1e6, algorithms=ONLY_TORUS),
+    Option("noise", "absolute", "relative: in proportion to each weight", str, words=("absolute", "relative"),
+           algorithms=ONLY_TORUS),
+    Option("noise_floor", 0.1, "weights smaller than this get relative noise as if they were of this size", float,
+           most=1e6, algorithms=ONLY_TORUS),
+    Option("rearrange", 0, "players are sorted over the torus by wins every so many generations (0: never)",
+           algorithms=ONLY_TORUS),
+    Option("wins", None, "whether players see that a game is won (seen; Hex: unseen)", str, words=("seen", "unseen"),
+           algorithms=ONLY_TORUS),
+    Option("legality", "known", "learned: all cells are candidates, and choosing a taken one loses (Hex)", str,
+           words=("known", "learned"), algorithms=ONLY_TORUS),
+    Option("quick_win", "no", "a won game counts 1 less its length by the longest possible", str, words=YES,
+           algorithms=ONLY_TORUS),
+    Option("rungs", "random", "fixed opponents: random, simple, evaluator files, with commas", str,
+           algorithms=ONLY_TORUS),
+    Option("rung_games", 0, "games of each player against each of these", most=10_000, algorithms=ONLY_TORUS),
+    Option("depth", 1, "plies that everybody looks ahead", least=1, most=DEEPEST, algorithms=ONLY_TORUS),
+    Option("ply_limit", None, "a game's plies (the variant's own limit; 200 where it has none)", least=1,
+           algorithms=ONLY_TORUS),
+    Option("measure_every", 10, "generations between measurements against Random (0: none)", algorithms=ONLY_TORUS),
+    Option("measure_games", 20, "games of each player in such a measurement", most=10_000, algorithms=ONLY_TORUS),
+    Option("start", "", "an evaluator file, or default: what first weights are spread around (zeros)", str,
+           algorithms=ONLY_TORUS),
+    Option("init_scale", 1.0, "first weights are N(start, this squared)", float, most=1e6, algorithms=ONLY_TORUS),
+    Option("archive_every", 1, "keep the champion of every N-th generation", least=1, algorithms=ONLY_TORUS),
     Option(
         "network", "mlp:50", "the architecture with its sizes, as mlp:50 or linear-threats", str, algorithms=ONLY_TD
     ),

@@ -64,6 +64,8 @@ class Plan:
         """Whom the players meet besides each other."""
         if self.algorithm in options.GRADIENTS:
             return [str(self.values["opponent"])]
+        if self.algorithm == options.TORUS:
+            return self.values["rungs"].split(",") if self.values["rung_games"] else []
         return [purpose.name.lower() for purpose in self.fixed]
 
     def build(self) -> Learner:
@@ -76,6 +78,10 @@ class Plan:
             from .lessons import Lessons
 
             return Lessons(self)
+        if self.algorithm == options.TORUS:
+            from .torus import Torus
+
+            return Torus(self)
         from .tournament import Tournament
 
         if self.algorithm == options.ES:
@@ -100,8 +106,8 @@ def plan(algorithm: str, variant: AnyVariant, seed: int, said: Mapping[str, Any]
     if variant.game not in network.module.GAMES:
         raise OptionError(f"network: {name!r} with {variant.name}: expected a network for {variant.game}")
     _expect_learnable(algorithm, network)
-    count = network.count(variant)
     try:
+        count = network.count(variant)
         network.record(variant, np.zeros(count))
     except ValueError as error:
         raise OptionError(str(error)) from None
@@ -117,6 +123,10 @@ def plan(algorithm: str, variant: AnyVariant, seed: int, said: Mapping[str, Any]
     start = 0.0
     if values["start"]:
         values["start"], start = encoding.starting_weights(values["start"], network, variant, code)
+    if algorithm == options.TORUS:
+        from . import torus
+
+        values = torus.settled(values, network, variant, code)
     return Plan(
         algorithm, variant, _limited(variant, values["ply_limit"]), network, code, seed, values, start
     )

@@ -6,7 +6,10 @@ What it sees, the top rank first:
                attackers are, pieces of the side to move on the board. "Tablut Game AI with Temporal Difference
                Learning": 2,701 weights for 7 x 7 and `mlp:50`.
     hex        N^2 cells: 1 for a stone of who moved last, -1 for one of who is to move; the value is that of who moved
-               last. M. McCarver, R. LeGrand, "Evolving a Hex-Playing Agent": 616 weights for 11 x 11 and `mlp:5`.
+               moved last. M. McCarver, R. LeGrand, "Evolving a Hex-Playing Agent": 616 weights for 11 x 11 and `mlp:5`.
+               `planes`: their stones in N^2 cells, then those of the other. `edges`: as much again, where stones count
+               that are joined with an edge of their owner. `transposed`: who joins left and right sees the board
+               reflected in the long diagonal, so that both play from top to bottom.
     hexapawn   a cell for each of white's pawns, then of black's, then three times 1 if white is to move: 2mn + 3.
 
 Hidden units of the layers have one activation; the value is the output unit before its sigmoid, for side `a`.
@@ -26,15 +29,34 @@ GAMES = ("tafl", "hex", "hexapawn")
 SCALE = 400 / math.log(10)
 OUTPUT = "logit"
 LAYERS = ("first", "second", "third")
-OPTIONS: Mapping[str, int] = {"first": 50, "second": 0, "third": 0, "activation": 0}
+READINGS = ("planes", "edges", "transposed")
+"""How a Hex board may be read; bits of the last number of the layout, in this order."""
+PLANES, EDGES, TRANSPOSED = 1, 2, 4
+MOST_INPUTS = 1 << 10
+READING = 6
+"""Where these bits stand in the layout."""
+OPTIONS: Mapping[str, int] = {
+    "first": 50, "second": 0, "third": 0, "activation": 0, **dict.fromkeys(READINGS, 0),
+}  # fmt: skip
 ACTIVATIONS = ("sigmoid", "tanh", "relu", "leaky", "softsign", "softplus", "threshold")
-WORDS: Mapping[str, tuple[str, int]] = {word: ("activation", i) for i, word in enumerate(ACTIVATIONS)}
+WORDS: Mapping[str, tuple[str, int]] = {
+    **{word: ("activation", i) for i, word in enumerate(ACTIVATIONS)},
+    **{word: (word, 1) for word in READINGS},
+}
 
 
-def inputs(variant: Any) -> int:
-    """How many numbers it sees."""
+def inputs(variant: Any, options: Mapping[str, int]) -> int:
+    """How many numbers it sees; ValueError for a reading of the board that belongs to another game."""
     cells: int = variant.files * variant.ranks
-    return {"tafl": cells + 3, "hex": cells, "hexapawn": 2 * cells + 3}[variant.game]
+    read = [word for word in READINGS if options[word]]
+    if variant.game == "hex":
+        seen = cells * (1 + options["planes"]) * (1 + options["edges"])
+        if seen > MOST_INPUTS:
+            raise ValueError(f"network mlp: {seen} inputs: expected at most {MOST_INPUTS}")
+        return seen
+    if read:
+        raise ValueError(f"network mlp: {read[0]}: expected a variant of hex, not {variant.game}")
+    return cells + 3 if variant.game == "tafl" else 2 * cells + 3
 
 
 def sizes(options: Mapping[str, int]) -> list[int]:
@@ -44,7 +66,7 @@ def sizes(options: Mapping[str, int]) -> list[int]:
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
-    below = inputs(variant)
+    below = inputs(variant, options)
     for name, units in zip(LAYERS, sizes(options), strict=False):
         found[name] = (units, below)
         found[f"{name}_bias"] = (units,)
@@ -53,13 +75,15 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
-    return (variant.files, variant.ranks, options["activation"], *sizes(options))
+    units = (sizes(options) + [0] * len(LAYERS))[: len(LAYERS)]
+    reading = sum(options[word] << bit for bit, word in enumerate(READINGS))
+    return (variant.files, variant.ranks, options["activation"], *units, reading)
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
     import numpy as np
 
-    x, sign = _naive_inputs(variant, position)
+    x, sign = _naive_inputs(variant, options, position)
     activate = {
         "sigmoid": lambda x: 0.5 + 0.5 * math.tanh(x / 2),
         "tanh": math.tanh,
@@ -76,7 +100,7 @@ def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], p
     return sign * float(arrays["output"] @ x + arrays["output_bias"][0])
 
 
-def _naive_inputs(variant: Any, position: Any) -> tuple[Any, int]:
+def _naive_inputs(variant: Any, options: Mapping[str, int], position: Any) -> tuple[Any, int]:
     """What is seen, and 1 or -1 for whom the output speaks."""
     import numpy as np
 
@@ -91,13 +115,36 @@ def _naive_inputs(variant: Any, position: Any) -> tuple[Any, int]:
     mover = int(position.side)
     if variant.game == "hex":
         sign = 1 if mover == 1 else -1
-        return cells({"x": sign, "o": -sign}), sign
+        whole = cells({"x": sign, "o": -sign}).reshape(variant.ranks, variant.files)
+        seen = [whole, whole * _naive_joined(whole, sign)] if options["edges"] else [whole]
+        if options["transposed"] and mover == 0:
+            seen = [plane.T for plane in seen]
+        if options["planes"]:
+            seen = [part for plane in seen for part in (plane > 0, plane < 0)]
+        return np.array(seen, float).ravel(), sign
     if variant.game == "hexapawn":
         return np.concatenate([cells({"P": 1}), cells({"p": 1}), [1.0 - mover] * 3]), 1
     letters = [letter for _, letter in position.pieces()]
     worth = {letter: -2 if letter == "K" else -1 if letter.isupper() else 1 for letter in letters}
     left = sum(letter.isupper() == bool(mover) for letter in letters)
     return np.concatenate([cells(worth), [mover, 1 - mover, left]]), 1
+
+
+def _naive_joined(board: Any, sign: int) -> Any:
+    """True for stones that are joined with an edge of their owner; `sign` is what stones of x are on this board."""
+    import numpy as np
+
+    n = len(board)
+    joined = np.zeros((n, n), bool)
+    for stone, ends in ((sign, [(r, c) for r in (0, n - 1) for c in range(n)]),
+                        (-sign, [(r, c) for c in (0, n - 1) for r in range(n)])):  # fmt: skip
+        waiting = ends
+        while waiting:
+            r, c = waiting.pop()
+            if 0 <= r < n and 0 <= c < n and board[r, c] == stone and not joined[r, c]:
+                joined[r, c] = True
+                waiting += [(r - 1, c), (r - 1, c + 1), (r, c - 1), (r, c + 1), (r + 1, c - 1), (r + 1, c)]
+    return joined
 
 
 @inline
@@ -175,18 +222,54 @@ def value(p, s):
 
 
 @kernel
-def hex_value(p, s):
-    """The value of a Hex position for side `a`."""
+def hex_inputs(p, s):
+    """Write what is seen of a Hex position; how many numbers."""
     n = p["shape"][0]
+    reading = p["shape"][6]
     sign = 1.0 if s.side else -1.0
+    # The step from a cell to the next one of its row, and from a row to the next.
+    step, row = 1, -21
+    if reading & TRANSPOSED and s.side == 0:
+        step, row = -21, 1
+    cells = n * n
     f = 0
     for r in range(n):
-        base = (n - r) * 21 + 1
-        for c in range(n):
-            owner = int(s.board[base + c]) >> 2 & 3
-            p.inputs[f] = 0.0 if owner == 0 else sign if owner == 1 else -sign
+        sq = n * 21 + 1 + r * row
+        for _ in range(n):
+            cell = int(s.board[sq])
+            owner = cell >> 2 & 3
+            x = 0.0 if owner == 0 else sign if owner == 1 else -sign
+            joined = x if cell & 3 else 0.0
+            if reading & PLANES:
+                p.inputs[f] = max(x, 0.0)
+                p.inputs[f + cells] = max(-x, 0.0)
+                if reading & EDGES:
+                    p.inputs[f + 2 * cells] = max(joined, 0.0)
+                    p.inputs[f + 3 * cells] = max(-joined, 0.0)
+            else:
+                p.inputs[f] = x
+                if reading & EDGES:
+                    p.inputs[f + cells] = joined
+            sq += step
             f += 1
-    return sign * forward(p, f)
+    return hex_width(p)
+
+
+@inline
+def hex_width(p):
+    """How many numbers are seen of a Hex board."""
+    reading = p["shape"][6]
+    f = p["shape"][0] * p["shape"][1]
+    if reading & PLANES:
+        f *= 2
+    return f * 2 if reading & EDGES else f
+
+
+@kernel
+def hex_value(p, s):
+    """The value of a Hex position for side `a`."""
+    sign = 1.0 if s.side else -1.0
+    return sign * forward(p, hex_inputs(p, s))
 
 
 @kernel
