@@ -190,9 +190,9 @@ def test_every_page_is_used(
     for step in (1, 2):
         expect(page.locator(".mode .small").first).to_contain_text(f"Step {step} of")
         on(named("Next"))
-    expect(page.locator("#title")).to_have_text("How men are taken")
-    move("e3c3")
-    status(page, "Right: e3 to c3, captures c4")
+    expect(page.locator("#title")).to_have_text("How pawns take")
+    move("b1c2")
+    status(page, "Right: b1 to c2, captures c2")
     page.evaluate("location.hash = 'puzzles&puzzle=brandubh-026'")
     move("b3c3")
     status(page, "b3c3: right")

@@ -9,6 +9,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const MOVE = /^([a-z]\d+)([a-z]\d+)?$/;
 const SLIDE_MS = 180;
+const SQUARE = 100 / 0.92; // percent of a man that a square is wide
 const SMALL = 30; // pixels: squares that are smaller ask a finger for a second tap
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -91,6 +92,7 @@ export class Board {
     this.cells.clear();
     const letters = Array.from({ length: files }, (_, at) => String.fromCharCode(97 + at));
     if (this.flipped) letters.reverse();
+    this.focus ??= `${letters[0]}${this.flipped ? ranks : 1}`;
     for (let at = 0; at < ranks; at += 1) {
       const rank = this.flipped ? at + 1 : ranks - at;
       const row = document.createElement("div");
@@ -102,23 +104,19 @@ export class Board {
     }
     this.overlay = svg("svg", { class: "arrows", "aria-hidden": "true" });
     element.append(this.overlay);
-    if (!this.cells.has(this.focus)) this.focus = `${letters[0]}${this.flipped ? ranks : 1}`;
     for (const square of this.cells.keys()) this.paint(square);
     this.show();
   }
 
   cell(square, leftmost, lowest) {
     const cell = document.createElement("div");
-    cell.className = "cell";
     cell.setAttribute("role", "gridcell");
     cell.dataset.square = square;
     const kind = this.special[square];
-    if (kind) {
-      cell.classList.add(kind);
-      cell.append(drawing([`ground-${kind}`], "ground"));
-    }
-    const file = square.charCodeAt(0) - 96;
-    if ((file + Number(square.slice(1))) % 2) cell.classList.add("odd");
+    const odd = (square.charCodeAt(0) + Number(square.slice(1))) % 2;
+    cell.ground = `cell ${kind ?? ""}${odd ? " odd" : ""}`; // its own classes
+    cell.tabIndex = square === this.focus ? 0 : -1;
+    if (kind) cell.append(drawing([`ground-${kind}`], "ground"));
     if (leftmost) cell.dataset.rank = square.slice(1);
     if (lowest) cell.dataset.file = square[0];
     this.cells.set(square, cell);
@@ -175,9 +173,8 @@ export class Board {
     const [from, to] = squares;
     const man = this.cells.get(to)?.querySelector(".man");
     if (man && from && !this.dropped) {
-      const a = this.cells.get(from).getBoundingClientRect();
-      const b = this.cells.get(to).getBoundingClientRect();
-      const way = `translate(${a.left - b.left}px, ${a.top - b.top}px)`;
+      const [[a, b], [x, y]] = [this.centre(from), this.centre(to)];
+      const way = `translate(${(a - x) * SQUARE}%, ${(b - y) * SQUARE}%)`;
       man.animate([{ transform: way }, { transform: "none" }], { duration: SLIDE_MS, easing: "ease-out" });
     }
     this.dropped = false;
@@ -190,26 +187,36 @@ export class Board {
     }
   }
 
-  /** Classes, labels and arrows as things are. */
+  /** Classes, labels and arrows as things are. Only what has changed is written: on 361 squares that is what takes time. */
   show() {
+    const { marks, picked, pending, drag } = this;
     const targets = this.targets();
-    const taken = new Set();
-    const over = this.pending ?? (this.drag?.moving ? this.drag.over : null) ?? this.hovered;
-    if (targets.has(over)) for (const square of targets.get(over).x) taken.add(square);
+    const aims = picked !== null || this.placing();
+    const over = pending ?? (drag?.moving ? drag.over : null) ?? this.hovered;
+    const victims = targets.get(over)?.x ?? [];
     for (const [square, cell] of this.cells) {
-      const list = cell.classList;
-      list.toggle("picked", square === this.picked);
-      list.toggle("target", targets.has(square) && (this.picked !== null || this.placing()));
-      list.toggle("takes", (targets.get(square)?.x.length ?? 0) > 0);
-      list.toggle("pending", square === this.pending);
-      list.toggle("victim", taken.has(square));
-      list.toggle("last", this.marks.last.includes(square));
-      list.toggle("taken", this.marks.taken.includes(square));
-      list.toggle("movable", this.legal.has(square));
-      cell.tabIndex = square === this.focus ? 0 : -1;
-      cell.setAttribute("aria-label", this.label(square, targets));
-      if (square === this.picked) cell.setAttribute("aria-selected", "true");
-      else cell.removeAttribute("aria-selected");
+      const target = targets.get(square);
+      const classes = [cell.ground];
+      const list = (name, so) => so && classes.push(name);
+      list("picked", square === picked);
+      list("target", target && aims);
+      list("takes", target?.x.length);
+      list("pending", square === pending);
+      list("victim", victims.includes(square));
+      list("last", marks.last.includes(square));
+      list("taken", marks.taken.includes(square));
+      list("movable", this.legal.has(square));
+      list("dragging", drag?.moving && drag.square === square);
+      const shown = classes.join(" ");
+      if (cell.className !== shown) {
+        cell.className = shown;
+        if (square === picked) cell.setAttribute("aria-selected", "true");
+        else cell.removeAttribute("aria-selected");
+      }
+      const label = this.label(square, targets);
+      if (cell.label === label) continue;
+      cell.label = label;
+      cell.setAttribute("aria-label", label);
     }
     this.draw();
   }
@@ -331,7 +338,6 @@ export class Board {
     if (!drag.moving && Math.hypot(dx, dy) > 7 && this.legal.has(drag.square)) {
       drag.moving = true;
       this.pick(drag.square);
-      this.cells.get(drag.square).classList.add("dragging");
     }
     if (!drag.moving) return;
     const man = this.cells.get(drag.square).querySelector(".man");
@@ -358,11 +364,10 @@ export class Board {
 
   endDrag() {
     if (!this.drag) return;
-    const cell = this.cells.get(this.drag.square);
-    cell?.classList.remove("dragging");
-    const man = cell?.querySelector(".man");
+    const man = this.cells.get(this.drag.square)?.querySelector(".man");
     if (man) man.style.transform = "";
     this.drag = null;
+    this.show();
   }
 
   // Keys
