@@ -20,7 +20,7 @@ import pytest
 from fake_arena import config
 
 from hnefi.protocol.hosts import exit_codes
-from hnefi.tools.arena import clusters, fanout, run
+from hnefi.tools.arena import fanout, run
 from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.arena.store import Store
 from hnefi.tools.arena.values import EngineSpec, SideLimits
@@ -33,7 +33,7 @@ BACKENDS = [
     pytest.param(
         name,
         marks=pytest.mark.skipif(
-            find_spec(clusters.LIBRARIES[name]) is None, reason=f"{name} is not installed"
+            find_spec(fanout.LIBRARIES[name]) is None, reason=f"{name} is not installed"
         ),
     )
     for name in ("loky", "dask", "ray")
@@ -217,11 +217,11 @@ def test_interrupted_nothing_is_left_and_the_run_goes_on(
 
 REFUSED = """
 import sys
-from hnefi.tools.arena import clusters, fanout
+from hnefi.tools.arena import fanout, fanout
 from fake_arena import config
-backend, *files = sys.argv[1:]
+backend*files = sys.argv[1:]
 job = fanout.Job("x", config(), (), (), 1, "/", dict.fromkeys(files, "0" * 64))
-cluster = clusters.open_cluster(backend, "", 1)
+cluster = fanout.open_cluster(backend, "", 1)
 fanout._send([job], cluster, lambda answer: print(answer, flush=True))
 cluster.close()
 """
@@ -250,11 +250,11 @@ def _job(**fields: object) -> fanout.Job:
 
 
 def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(clusters.LIBRARIES, "dask", "no_such_library")
+    monkeypatch.setitem(fanout.LIBRARIES, "dask", "no_such_library")
     with pytest.raises(
         ConfigError, match=r"no_such_library is not installed: expected pip install 'hnefi\[dask\]'"
     ):
-        clusters.open_cluster("dask")
+        fanout.open_cluster("dask")
     with pytest.raises(ConfigError, match=r"run\.cluster 'tcp://x': expected only with backend dask or ray"):
         config(backend="loky", cluster="tcp://x")
 
@@ -263,7 +263,7 @@ def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_address_where_nobody_answers(backend: str) -> None:
     begun = time.monotonic()
     with pytest.raises(ConfigError, match=r"run\.cluster '127\.0\.0\.1:9': .* expected a running cluster"):
-        clusters.open_cluster(backend, "127.0.0.1:9")
+        fanout.open_cluster(backend, "127.0.0.1:9")
     assert time.monotonic() - begun < 100
 
 

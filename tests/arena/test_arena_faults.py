@@ -4,8 +4,10 @@ in time, and nothing is left of the culprit."""
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -230,6 +232,40 @@ parts.collect(parts.pair(), specs, on_event=lambda *_: print("begun", flush=True
         arena.kill()
         arena.wait()
         arena.stdout.close()
+
+
+@pytest.mark.parametrize("backend", ["", "loky"])
+def test_what_engines_have_started_ends_when_the_arena_is_killed(tmp_path: Path, backend: str) -> None:
+    """Processes in sessions of their own, whose engine the system ends with the arena, or with its worker."""
+    engine = spec("leaver", "hang", "at=1")
+    line = f"setsid sleep 3600 & exec {shlex.join(engine.command)}"
+    entry = f"[[engine]]\ncmd = 'sh'\nargs = ['-c', {json.dumps(line)}]\n"
+    (tmp_path / "run.toml").write_text(entry * 2)
+    words = [
+        "--config",
+        str(tmp_path / "run.toml"),
+        "--variant",
+        VARIANT,
+        "--pairs",
+        "1",
+        "--nodes",
+        "9",
+        "--quiet",
+    ]
+    words += ["--move-timeout", "600", *(["--backend", backend] if backend else [])]
+    arena = subprocess.Popen(
+        [sys.executable, "-m", "hnefi.tools.arena.command", *words, "--out", tmp_path / "run"],
+        env={**os.environ, **dict(engine.env)}, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        wait_until(
+            lambda: arena.poll() is not None or sum("b'sleep" in one for one in leftovers([engine])) == 2, 120
+        )
+        assert arena.poll() is None
+    finally:
+        arena.kill()
+        arena.wait()
+    wait_until(lambda: leftovers([engine]) == [])
 
 
 def wait_until(holds: object, seconds: float = PROMPTLY) -> None:

@@ -21,10 +21,9 @@ import pytest
 from arena_results import facts, game, new_run, pairs, summary
 
 from hnefi.protocol.hosts.text_table import width
-from hnefi.tools.arena.live import LiveLog, live_line, live_view
-from hnefi.tools.arena.log import game_line
+from hnefi.tools.arena.logs import LiveLog, game_line
 from hnefi.tools.arena.loop import Loop
-from hnefi.tools.arena.screen import Screen
+from hnefi.tools.arena.screen import Screen, live_line, live_view
 from hnefi.tools.arena.store import Store
 from hnefi.tools.arena.values import Fault, PlyLog
 from hnefi.tools.common.live import REDRAW, Live, duration
@@ -294,7 +293,7 @@ def test_a_run_on_a_terminal(tmp_path: Path) -> None:
     code = f"""
 import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(patience.__file__).parent)!r}]
 import test_arena_live as t, pathlib
-from hnefi.tools.arena.screen import Screen
+from hnefi.tools.arena.screen import Screen, live_line, live_view
 t.play(pathlib.Path({str(tmp_path / "run")!r}), Screen(), pairs=40, engines=3)
 """
     process, terminal = pty.fork()

@@ -11,8 +11,7 @@ import pytest
 
 from hnefi.tools.arena import command, fingerprint, option_reader, options, run, schedule
 from hnefi.tools.arena.option_reader import from_arguments, read_file, to_toml
-from hnefi.tools.arena.option_types import parse_tc
-from hnefi.tools.arena.options import Config, ConfigError
+from hnefi.tools.arena.options import Config, ConfigError, parse_tc
 from hnefi.tools.arena.resolve import named, resolve, specs
 from hnefi.tools.arena.values import SideLimits
 from hnefi.tools.common.sprt import Sprt

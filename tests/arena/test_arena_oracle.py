@@ -11,11 +11,11 @@ import pytest
 from solved import Solver, write
 
 from hnefi.engine import games
-from hnefi.tools.arena import fingerprint, oracle, playing
-from hnefi.tools.arena.log import game_line
+from hnefi.tools.arena import adjudication, fingerprint, run
+from hnefi.tools.arena.adjudication import Adjudication
+from hnefi.tools.arena.logs import game_line
 from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.arena.records import Maker
-from hnefi.tools.arena.referee import Adjudication
 from hnefi.tools.arena.values import from_json, to_json
 
 HEXAPAWN = "hexapawn:3x3"
@@ -23,7 +23,7 @@ HEXAPAWN = "hexapawn:3x3"
 
 def test_every_position_of_a_small_game_has_its_winner(tmp_path: Path) -> None:
     solver = Solver(HEXAPAWN)
-    known = oracle.load(str(write(tmp_path / "solved.jsonl", HEXAPAWN)), (HEXAPAWN,))
+    known = adjudication.load_oracle(str(write(tmp_path / "solved.jsonl", HEXAPAWN)), (HEXAPAWN,))
     solver.lines()
     assert len(known) == len(solver.winners) > 30
     # Whoever moves second wins this game.
@@ -39,20 +39,20 @@ def test_one_image_of_a_position_is_enough(tmp_path: Path) -> None:
     assert corners[0].canonical() == corners[1].canonical() != corners[2].canonical()
     lines = [{"variant": "hex:2", "rules": variant.hash}, [corners[0].fen(), "d"]]
     (tmp_path / "solved.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    known = oracle.load(str(tmp_path / "solved.jsonl"), ("hex:2",))
+    known = adjudication.load_oracle(str(tmp_path / "solved.jsonl"), ("hex:2",))
     assert [known.winner(position) for position in corners] == ["d", "d", None]
 
 
 def test_other_variants_of_a_file_are_passed_over(tmp_path: Path) -> None:
     path = write(tmp_path / "solved.jsonl", "hex:2", HEXAPAWN)
-    both = oracle.load(str(path), ("hex:2", HEXAPAWN))
-    one = oracle.load(str(path), ("hex:2",))
+    both = adjudication.load_oracle(str(path), ("hex:2", HEXAPAWN))
+    one = adjudication.load_oracle(str(path), ("hex:2",))
     assert 0 < len(one) < len(both)
     assert one.winner(games.initial(games.find(HEXAPAWN))) is None
     with pytest.raises(
         ConfigError, match=r"positions of 'hex:2', 'hexapawn:3x3': expected some of 'brandubh'"
     ):
-        oracle.load(str(path), ("brandubh",))
+        adjudication.load_oracle(str(path), ("brandubh",))
 
 
 HEADER = json.dumps({"variant": HEXAPAWN, "rules": games.find(HEXAPAWN).hash})
@@ -80,20 +80,20 @@ START = games.initial(games.find(HEXAPAWN)).fen()
 def test_what_is_no_oracle_is_named_by_its_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "bad.jsonl").write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigError, match=message):
-        oracle.load(str(tmp_path / "bad.jsonl"), (HEXAPAWN,))
+        adjudication.load_oracle(str(tmp_path / "bad.jsonl"), (HEXAPAWN,))
     with pytest.raises(ConfigError, match="No such file"):
-        oracle.load(str(tmp_path / "none.jsonl"), (HEXAPAWN,))
+        adjudication.load_oracle(str(tmp_path / "none.jsonl"), (HEXAPAWN,))
 
 
 def test_a_file_may_not_hold_more_than_memory_has_room_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(oracle, "POSITIONS", 10)
+    monkeypatch.setattr(adjudication, "POSITIONS", 10)
     with pytest.raises(ConfigError, match=":12: expected at most 10 positions"):
-        oracle.load(str(write(tmp_path / "solved.jsonl", HEXAPAWN)), (HEXAPAWN,))
-    monkeypatch.setattr(oracle, "FILE_LIMIT", 100)
+        adjudication.load_oracle(str(write(tmp_path / "solved.jsonl", HEXAPAWN)), (HEXAPAWN,))
+    monkeypatch.setattr(adjudication, "FILE_LIMIT", 100)
     with pytest.raises(ConfigError, match="bytes: expected at most 100"):
-        oracle.load(str(tmp_path / "solved.jsonl"), ("hex:2",))
+        adjudication.load_oracle(str(tmp_path / "solved.jsonl"), ("hex:2",))
 
 
 @pytest.mark.process
@@ -105,7 +105,7 @@ def test_a_game_ends_where_it_is_solved(tmp_path: Path) -> None:
         position = position.play(position.parse_move(move))
     lines = [{"variant": variant.name, "rules": variant.hash}, [position.fen(), "draw"]]
     (tmp_path / "solved.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    known = oracle.load(str(tmp_path / "solved.jsonl"), (variant.name,))
+    known = adjudication.load_oracle(str(tmp_path / "solved.jsonl"), (variant.name,))
     specs = [arena_parts.spec("one"), arena_parts.spec("two")]
     found = arena_parts.collect(arena_parts.pair(), specs, adjudication=Adjudication(oracle=known))
     assert [(one.winner, one.reason, len(one.plies), one.fault) for one in found] == [
@@ -123,18 +123,18 @@ def test_what_an_oracle_says_is_part_of_the_run(tmp_path: Path) -> None:
     for name in ("one.jsonl", "same.jsonl", "other.jsonl"):
         (tmp_path / "other.jsonl").write_bytes(path.read_bytes() + b"\n")
         settings = fake_arena.config(variants=["hex:2"], adjudicate__oracle=str(tmp_path / name))
-        assert playing.adjudication(settings).oracle.winner(games.initial(games.find("hex:2"))) == "a"
+        assert run.adjudication(settings).oracle.winner(games.initial(games.find("hex:2"))) == "a"
         prepared = fake_arena.prepared(settings)
         marks.append(fingerprint.of(settings, prepared.specs, prepared.ids, {})["adjudicate.oracle"])
     assert marks[0] == marks[1] != marks[2]
     settings = fake_arena.config(adjudicate__oracle=str(path))
     with pytest.raises(ConfigError, match="expected some of 'brandubh'"):
-        playing.adjudication(settings)
+        run.adjudication(settings)
 
 
 def test_the_example_of_the_documents_is_an_oracle(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "docs" / "arena.md").read_text()
     example = text.partition("```json\n")[2].partition("```")[0]
     (tmp_path / "solved.jsonl").write_text(example)
-    known = oracle.load(str(tmp_path / "solved.jsonl"), (HEXAPAWN,))
+    known = adjudication.load_oracle(str(tmp_path / "solved.jsonl"), (HEXAPAWN,))
     assert known.winner(games.initial(games.find(HEXAPAWN))) == "d"

@@ -18,8 +18,9 @@ from hnefi.engine import games, squares
 from hnefi.engine.sides import Side
 from hnefi.protocol import process
 from hnefi.protocol.client import own_command
+from hnefi.tools.arena.adjudication import Adjudication, Scores
 from hnefi.tools.arena.engine_slot import EngineSlot, EngineSlots
-from hnefi.tools.arena.referee import Adjudication, Clock, Game, Scores
+from hnefi.tools.arena.referee import Clock, Game
 from hnefi.tools.arena.slots import play
 from hnefi.tools.arena.values import EngineSpec, GameResult, GameTask, Opening, SideLimits, from_json, to_json
 

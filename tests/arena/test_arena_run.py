@@ -25,9 +25,9 @@ from fake_arena import FakePlay, Plain, config, play
 from patience import PROMPTLY
 
 from hnefi.protocol.hosts import exit_codes
-from hnefi.tools.arena import command, option_reader, report_command, run, store, traffic
+from hnefi.tools.arena import command, logs, option_reader, report_command, run, store
 from hnefi.tools.arena.engine_slot import preflight
-from hnefi.tools.arena.log import LOG
+from hnefi.tools.arena.logs import LOG
 from hnefi.tools.arena.loop import Loop
 from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.arena.store import Store
@@ -634,7 +634,7 @@ def test_everything_that_may_be_kept_of_a_run(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(traffic, "PENDING", 12)  # a busy machine is no slow disk
+    monkeypatch.setattr(logs, "PENDING", 12)  # a busy machine is no slow disk
     folder = tmp_path / "run"
     extras = ["--traffic", "--live", "--cross-check", 2, "--log", "info", "--cross-check", "final"]
     assert digest(arena(*small, "--out", folder, *extras)) == undisturbed

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from hnefi.tools.arena.stats_command import main
+from hnefi.tools.arena.report_command import main_stats as main
 from hnefi.tools.common.statistics import elo
 
 
@@ -140,7 +140,7 @@ def test_it_helps(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.process
 def test_nothing_heavy_is_loaded() -> None:
     code = (
-        "import sys; from hnefi.tools.arena.stats_command import main; main(['--wdl', '1,2,3']);"
+        "import sys; from hnefi.tools.arena.report_command import main_stats; main_stats(['--wdl', '1,2,3']);"
         "print({'numpy', 'numba', 'scipy', 'asyncio'} & set(sys.modules))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

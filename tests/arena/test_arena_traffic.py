@@ -16,10 +16,8 @@ import arena_parts
 import pytest
 from arena_results import game
 
-from hnefi.tools.arena import log
-from hnefi.tools.arena.live import LiveLog
-from hnefi.tools.arena.log import LOG, recording
-from hnefi.tools.arena.traffic import Lines, Thinking, Traffic, joined, printable
+from hnefi.tools.arena import logs
+from hnefi.tools.arena.logs import LOG, Lines, LiveLog, Thinking, Traffic, joined, printable, recording
 
 NAMES = ("mine", "simple")
 
@@ -227,7 +225,7 @@ def test_the_log_tells_from_its_level_on(tmp_path: Path) -> None:
         with recording(folder, level, shown.append):
             for word in ("debug", "info", "warning", "error"):
                 getattr(LOG, word)("a %s of %s", word, level)
-        lines = (folder / log.FILE).read_text().splitlines() if (folder / log.FILE).exists() else []
+        lines = (folder / logs.FILE).read_text().splitlines() if (folder / logs.FILE).exists() else []
         assert [line.split()[-3] for line in lines] == {
             "off": [],
             "error": ["error"],
@@ -251,6 +249,6 @@ def test_a_log_that_cannot_be_written_is_said(tmp_path: Path) -> None:
         LOG.warning("still heard")
         end()
     assert shown == [
-        f"warning: {tmp_path / 'nowhere' / log.FILE}: No such file or directory: not written",
+        f"warning: {tmp_path / 'nowhere' / logs.FILE}: No such file or directory: not written",
         "warning: still heard",
     ]

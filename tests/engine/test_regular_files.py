@@ -19,7 +19,7 @@ from hnefi.protocol.hosts import journal
 from hnefi.protocol.hosts.puzzles import suite
 from hnefi.tools import convert
 from hnefi.tools.analyze import store
-from hnefi.tools.arena import fingerprint, openings, option_reader, oracle
+from hnefi.tools.arena import adjudication, fingerprint, openings, option_reader
 from hnefi.tools.evolve import folder
 from hnefi.tools.ladder import ladder
 
@@ -64,7 +64,7 @@ DOORS: dict[str, Callable[[], object]] = {
     "terminal": lambda: saving.load(DEVICE, None, games.find, BRANDUBH),
     "arena configuration": lambda: option_reader.read_file(DEVICE),
     "arena openings": lambda: list(openings.read_file(DEVICE, BRANDUBH, 4)),
-    "arena oracle": lambda: oracle.load(str(DEVICE), ("brandubh",)),
+    "arena oracle": lambda: adjudication.load_oracle(str(DEVICE), ("brandubh",)),
     "tactics": lambda: suite.read(DEVICE),
     "analyze": lambda: store.digest(DEVICE),
     "ladder": lambda: ladder.read(DEVICE),

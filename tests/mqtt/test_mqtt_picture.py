@@ -14,7 +14,7 @@ from live_events import TABLE, end, info, ply, start
 
 from hnefi.protocol.hosts.run_state import ENDED_GAMES, Picture
 from hnefi.protocol.hosts.tail import OPENED, Tail
-from hnefi.tools.arena.live import LiveLog
+from hnefi.tools.arena.logs import LiveLog
 from hnefi.tools.arena.values import PlyLog
 
 

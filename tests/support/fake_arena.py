@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hnefi.tools.arena import loop, schedule
-from hnefi.tools.arena.log import game_line
+from hnefi.tools.arena.logs import game_line
 from hnefi.tools.arena.loop import Loop
 from hnefi.tools.arena.options import Config
 from hnefi.tools.arena.progress import Progress

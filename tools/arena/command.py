@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rate": (f"{PACKAGE}.report_command", "main_rate"),
     "openings": (f"{PACKAGE}.openings", "main"),
     "check": ("hnefi.tools.conformance.command", "main"),
-    "stats": (f"{PACKAGE}.stats_command", "main"),
+    "stats": (f"{PACKAGE}.report_command", "main_stats"),
 }
 """Subcommands; without one a run is played."""
 
@@ -66,8 +66,8 @@ class _State:
 def main(argv: list[str]) -> int:
     """Play a run, or carry out a subcommand; the exit code.
 
-    An interrupt ends the process at once, with all that it has started, but while games are played: then the loop
-    ends them.
+    An interrupt ends the process at once, with everything it has started; while games are played the loop ends them
+    first. Engines, and whatever they have started, end with this process even if it is killed.
     """
     from hnefi.protocol import orphans
     from hnefi.protocol.process import kill_all
@@ -76,7 +76,7 @@ def main(argv: list[str]) -> int:
 
     _State.last = "" if argv and argv[0] in COMMANDS and argv[0] != "resume" else NOTHING
     with (
-        orphans.adopting(),
+        orphans.guarded(),
         interrupts.caught(lambda: [_State.last] if _State.last else [], None) as caught,
         interrupts.told(caught.leave),
         compiling.shown_on_stderr(quiet="--quiet" in argv),
@@ -235,7 +235,7 @@ def _play(prepared: Run, store: Store) -> int:
     import asyncio
 
     from ..common import interrupts
-    from . import log, loop, records, run
+    from . import logs, loop, records, run
     from .screen import Screen
 
     _State.last = f"interrupted; continue with\n{run.resume_command(store)}"
@@ -254,7 +254,7 @@ def _play(prepared: Run, store: Store) -> int:
             os._exit(code)
         return code
 
-    with log.recording(store.folder, output["log"], screen.warn) as end_log, _left_to_the_loop():
+    with logs.recording(store.folder, output["log"], screen.warn) as end_log, _left_to_the_loop():
         code = asyncio.run(everything())
     if screen.unwritten is None:
         return code
@@ -275,9 +275,9 @@ def dry_run(config: Config) -> int:
     plan = schedule.make(config)
     lists, unknown = openings.foresee(config, plan.openings, specs)
     if config["adjudicate.oracle"]:
-        from .oracle import load
+        from .adjudication import load_oracle
 
-        load(config["adjudicate.oracle"], plan.variants)
+        load_oracle(config["adjudicate.oracle"], plan.variants)
     print(f"{plan.games} games in {len(plan)} pairs: {len(plan.meetings)} meetings, {plan.rounds} rounds,")
     print(f"variants {', '.join(plan.variants)}, seed {plan.seed}")
     for spec in specs:

@@ -1,43 +1,47 @@
-"""The slots of a run in other processes, on this machine or on many, through joblib.
+"""The games of a run in other processes, on this machine or on many, through joblib.
 
-A job is some whole pairs; a worker plays them in slots of its own and returns finished games. Only the coordinator
-writes. Jobs go out in waves of bounded length, because not every backend streams results. A worker that is lost costs
-its jobs, which are sent again; what comes twice is stored once.
+A job is a few whole pairs. A worker plays them in its own slots and returns the finished games; only the coordinator
+writes. Jobs go out in waves of bounded length, because not every backend streams its results. Losing a worker costs
+its jobs, which are sent again; a game that arrives twice is stored once.
+
+Workers are processes of this machine (loky) or of a dask or ray cluster. A cluster is opened for one run and closed
+after it: one that we started ends with it, one that was running already is only left.
 """
 
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextlib
-import gc
+import logging
 import os
 import secrets
+import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.wording import shorten
 from hnefi.protocol import orphans
 
-from . import fingerprint, option_types, resolve
-from .clusters import Cluster, leave_interrupts, open_cluster
-from .log import LOG
-from .options import Config, ConfigError
-from .playing import Watch, host_scale, play_with, slots_of
+from ..common.workers import TRACKED, live_with
+from . import fingerprint, resolve
+from .logs import LOG
+from .options import Config, ConfigError, parse_cores
+from .run import Watch, host_scale, play_with, slots_of
 from .slots import LIMIT, in_pairs, places, threads_of, usable_cores
 from .store import StoreError
 from .values import EngineSpec, GameResult, GameTask
 
 if TYPE_CHECKING:
     from .run import Run
+
 
 JOB_SECONDS = 5.0
 """What a job should take at least: starting engines costs some tenths of a second."""
@@ -48,8 +52,6 @@ TRIES = 3
 """A wave that brings nothing is sent again so many times."""
 CHECK = 0.25
 """Seconds between two looks whether the result is still wanted."""
-TRACKED = "ignore:resource_tracker:UserWarning"
-"""joblib's tracker clears up when we end at once; its warning about that is suppressed."""
 ENDING = 5.0
 """Seconds that joblib gets to notice that its workers are gone."""
 
@@ -59,7 +61,7 @@ class Job:
     """Some whole pairs, and all that a worker must know to play them.
 
     `run` is a name of this start of the run, `folder` where its engines are at home, `files` are their files and
-    SHA-256; `parent` is the process without which the worker ends, 0 if it has a life of its own.
+    SHA-256.
     """
 
     run: str
@@ -69,7 +71,6 @@ class Job:
     slots: int
     folder: str
     files: Mapping[str, str]
-    parent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +87,12 @@ class Done:
 
 def carry_out(job: Job) -> Done:
     """Play a job, in a worker."""
-    if job.parent:
-        _live_with(job.parent)
     unlike = _unlike(job.run, tuple(job.files.items()))
     if unlike:
         return Done((), f"{socket.gethostname()}: {', '.join(unlike)}: missing there, or not the same file")
     specs = _at_home(job)
     begun = time.monotonic()
-    with orphans.adopting(), _cores(job.config, specs, job.slots) as cores:
+    with orphans.guarded(), _cores(job.config, specs, job.slots) as cores:
         results = asyncio.run(_play(job, specs, cores))
     return Done(tuple(results), "", time.monotonic() - begun)
 
@@ -149,7 +148,7 @@ def _cores(config: Config, specs: Sequence[EngineSpec], slots: int) -> Iterator[
     affinity = config["run.affinity"]
     usable = usable_cores() if affinity != "off" and sys.platform == "linux" else ()
     if affinity not in ("auto", "off"):
-        usable = tuple(core for core in option_types.parse_cores(affinity) if core in usable)
+        usable = tuple(core for core in parse_cores(affinity) if core in usable)
     threads = threads_of(specs)
     with contextlib.ExitStack() as held:
         free = (core for core in usable if _take(core, held))
@@ -171,19 +170,6 @@ def _take(core: int, held: contextlib.ExitStack) -> bool:
         return False
     held.enter_context(claim)
     return True
-
-
-@lru_cache(maxsize=1)
-def _live_with(parent: int) -> None:
-    """End this process when `parent` has ended, or without looking for garbage."""
-    atexit.register(gc.freeze)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(CHECK)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 # In the coordinator
@@ -215,8 +201,7 @@ async def _play_on(
     name = secrets.token_hex(8)
     files = {file: digest for spec in run.specs for file, digest in fingerprint.files(spec).items()}
     files |= fingerprint.oracle_file(run.config)
-    parent = os.getpid() if cluster.backend == "loky" else 0
-    blank = Job(name, run.config, run.specs, (), slots, str(Path.cwd()), files, parent)
+    blank = Job(name, run.config, run.specs, (), slots, str(Path.cwd()), files)
     pairs = in_pairs(tasks)
     size = slots
     waiting: list[tuple[GameTask, ...]] = []
@@ -372,3 +357,158 @@ def _send(jobs: Sequence[Job], cluster: Cluster, put: Callable[[Answer | None], 
 
 def _numbered(index: int, job: Job) -> tuple[int, Done]:
     return index, carry_out(job)
+
+
+# Where jobs run
+
+
+CONNECT = 10.0
+"""Seconds for a cluster to answer, and to have a worker."""
+CLOSE = 2.0
+
+LIBRARIES = {"loky": "joblib", "dask": "distributed", "ray": "ray"}
+"""What has to be installed for a backend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Workers that carry out jobs: `workers` at a time, each with its own process or thread.
+
+    `settings` and `streams` are for joblib: what else it has to know, and whether results come one by one.
+    `call` has every process of a running cluster call a function; `close` lets go of the workers, without waiting
+    for what they do. Of `local` ones each ends by then.
+    """
+
+    backend: str
+    workers: int
+    close: Callable[[], None]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    streams: bool = True
+    local: bool = True
+    call: Callable[..., object] = lambda *_: None
+
+
+def expect_library(backend: str) -> None:
+    """ConfigError if the backend's library is missing."""
+    from importlib.util import find_spec
+
+    if find_spec(LIBRARIES[backend]) is None:
+        raise ConfigError(
+            f"run.backend {backend!r}: {LIBRARIES[backend]} is not installed: expected pip install 'hnefi[{backend}]'"
+        )
+
+
+def open_cluster(backend: str, address: str = "", jobs: int = 0) -> Cluster:
+    """The cluster at `address`, else the one that the library's own environment variable names, else workers on this
+    machine: `jobs` of them, or as many as there are cores. ConfigError if there is none.
+
+    Blocks for some seconds; the calling thread does not take Ctrl-C any more, nor do processes that it starts.
+    """
+    expect_library(backend)
+    leave_interrupts()
+    try:
+        return OPENERS[backend](address, jobs)
+    except ConfigError:
+        raise
+    except Exception as error:  # noqa: BLE001 - every library has its own ways to say that nobody answers
+        where = f"run.cluster {shorten(address)}" if address else f"run.backend {backend!r}"
+        said = shorten(str(error).split("\n")[0] or type(error).__name__)
+        raise ConfigError(f"{where}: {said}: expected a running cluster with workers") from None
+
+
+def leave_interrupts() -> None:
+    """Leave Ctrl-C to the main thread, which winds everything up. Processes started from this thread inherit that."""
+    if hasattr(signal, "pthread_sigmask"):
+        from multiprocessing import resource_tracker
+
+        # Before Python 3.12 its start unblocks what is blocked here.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
+def _loky(_: str, jobs: int) -> Cluster:
+    def close() -> None:
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+
+    settings = {"initializer": live_with, "initargs": (os.getpid(),)}
+    return Cluster("loky", jobs or len(usable_cores()), close, settings)
+
+
+def _dask(address: str, jobs: int) -> Cluster:
+    import dask
+    from distributed import Client, LocalCluster
+    from distributed.comm import get_address_host
+
+    # What matters comes as exceptions; the rest is noise between our lines.
+    for handler in logging.getLogger("distributed").handlers:
+        handler.setLevel(logging.CRITICAL)
+    address = address or dask.config.get("scheduler-address", "") or ""
+    cluster = None
+    if not address:
+        cluster = LocalCluster(
+            n_workers=jobs or len(usable_cores()),
+            threads_per_worker=1,
+            dashboard_address=None,
+            memory_limit=0,
+            silence_logs=logging.CRITICAL,
+        )
+    else:
+        # A client with an address that it cannot read complains for long.
+        get_address_host(address)
+    client = Client(cluster or address, timeout=CONNECT, set_as_default=False)
+
+    def close() -> None:
+        nannies = [] if cluster is None else list(cluster.workers.values())
+        for nanny in nannies:
+            # Asked to close, a worker would first play its job to the end.
+            nanny.auto_restart = False
+            pid = nanny.pid
+            if pid is not None:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+        for part in (client, cluster):
+            # However the library takes the loss of its workers: the run has still to be reported.
+            with contextlib.suppress(Exception):
+                if part is not None:
+                    part.close(CLOSE)
+
+    try:
+        client.wait_for_workers(1, timeout=CONNECT)
+        threads = sum(client.ncores().values())
+    except BaseException:
+        close()
+        raise
+    workers = min(jobs or threads, threads)
+    return Cluster("dask", workers, close, {"client": client}, local=cluster is not None, call=client.run)
+
+
+def _ray(address: str, jobs: int) -> Cluster:
+    # Before the import: a cluster of ours reports to nobody.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray
+    from ray.util.joblib import register_ray
+
+    address = address or os.environ.get("RAY_ADDRESS", "")
+    quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if address:
+        host, _, port = address.rpartition("://")[2].rpartition(":")
+        if host:
+            # Without an answer ray itself would wait for minutes.
+            socket.create_connection((host, int(port)), CONNECT).close()
+        ray.init(address, **quiet)
+    else:
+        cores = max(2, jobs or len(usable_cores()))
+        ray.init("local", num_cpus=cores, include_dashboard=False, **quiet)
+    register_ray()
+    cpus = int(ray.cluster_resources().get("CPU", 0))
+    if cpus < 2:
+        ray.shutdown()
+        raise ConfigError(f"run.cluster {shorten(address)}: {cpus} cpus: expected at least two")
+    settings = {"ray_remote_args": {"num_cpus": 1, "scheduling_strategy": "SPREAD"}}
+    workers = min(jobs or cpus, cpus)
+    return Cluster("ray", workers, ray.shutdown, settings, streams=False, local=not address)
+
+
+OPENERS: dict[str, Callable[[str, int], Cluster]] = {"loky": _loky, "dask": _dask, "ray": _ray}

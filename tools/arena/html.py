@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from ..common.html_games import Games
 from ..common.html_page import Bar, Markup, Page, Tinted, bullets, intervals, paragraph, table
 from . import records
-from .report import FAULT_HEADS, NONE, SIDES, heading, notes, percent, plain, points, share, signed
-from .stats_command import strength
+from .report import FAULT_HEADS, NONE, SIDES, heading, notes, percent, plain, points, share, signed, strength
 
 if TYPE_CHECKING:
     from ..common.pairs import Record

@@ -24,9 +24,10 @@ from hnefi.engine.session import Session
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import shorten
 
+from .adjudication import NONE, Adjudication, Scores
 from .engine_slot import find_variant
 from .options import ConfigError
-from .referee import NONE, Adjudication, End, Scores, over
+from .referee import End, over
 from .slots import Watch, in_pairs
 from .values import EngineSpec, GameResult, GameTask, PlyLog
 

@@ -23,10 +23,9 @@ from hnefi.protocol.hosts.text_table import safe
 from hnefi.protocol.process import kill_all
 
 from ..common import interrupts
-from .log import LOG, game_line
-from .playing import Watch, elsewhere, play_in_slots
+from .logs import LOG, game_line
 from .progress import Progress
-from .run import Run, resume_command
+from .run import Run, Watch, elsewhere, play_in_slots, resume_command
 from .store import StorageFailed, Store, run_digest
 from .values import LATE, GameResult, GameTask
 

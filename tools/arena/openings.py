@@ -23,8 +23,8 @@ from hnefi.engine.search.types import Limits
 from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
 
-from . import option_reader, option_types, resolve, schedule
-from .options import Config, ConfigError
+from . import option_reader, resolve, schedule
+from .options import Config, ConfigError, parse_plies
 from .values import EngineSpec, Opening
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _random(config: Config, name: str, wanted: int) -> Iterator[Opening]:
     from hnefi.engine.squares import move_name
 
     table = config.tables["openings"]
-    plies = option_types.parse_plies(table["plies"])
+    plies = parse_plies(table["plies"])
     with ExitStack() as stack:
         judge = None
         if table["eval_by"] != "default":
@@ -282,7 +282,7 @@ async def ask(spec: EngineSpec, name: str, wanted: int, config: Config) -> list[
         ) as engine:
             await set_variant(engine, name)
             await engine.is_ready()
-            plies = option_types.parse_plies(config["openings.plies"])
+            plies = parse_plies(config["openings.plies"])
             await engine.send(genfens_line(Genfens(wanted, config["openings.seed"], plies)))
             known, since = 0, time.monotonic()
             while len(proposed) < wanted and engine.failure is None and time.monotonic() - since < spec.ready:

@@ -16,8 +16,20 @@ from hnefi.engine.toml_text import read_toml
 from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol.flags import Help, Parser
 
-from .option_types import FILE, pairs
-from .options import BY_KEY, ENGINE, GROUPS, PREFIXED, TABLE, Config, ConfigError, Document, Option, keys
+from .options import (
+    BY_KEY,
+    ENGINE,
+    FILE,
+    GROUPS,
+    PREFIXED,
+    TABLE,
+    Config,
+    ConfigError,
+    Document,
+    Option,
+    keys,
+    pairs,
+)
 from .resolve import over, resolve
 
 FILE_LIMIT = 1 << 20

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from hnefi.engine import games, squares
 from hnefi.engine.games.base_position import IllegalMove, Position
@@ -36,14 +36,9 @@ from hnefi.protocol.client import (
 from hnefi.protocol.format import go_line
 
 from ..common.pairs import Winner
+from .adjudication import NONE, Adjudication, Scores, won_by
 from .engine_slot import EngineSlot, find_variant
 from .values import LATE, EngineSpec, Fault, GameResult, GameTask, PlyLog, SideLimits
-
-if TYPE_CHECKING:
-    from .oracle import Oracle
-
-DECISIVE = 1_000_000
-"""Centipawns that stand for an announced end; no limit of an adjudication is higher."""
 
 PV_BREATH = 4
 """After so many moves of a line are looked at, clocks of other games may be read."""
@@ -52,77 +47,6 @@ ERROR_TAIL = 4_000
 
 WatchPly = Callable[["Game", PlyLog], None]
 WatchTraffic = Callable[[GameTask, int, float, str, bytes], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Adjudication:
-    """When the arena ends a game by itself; 0 and False switch a rule off. Looked at after every ply.
-
-    Resignation, two-sided: in the last `resign_moves` moves of each side, one side's scores were all at most
-    -`resign_cp` and the other's all at least `resign_cp`. Draw: in the last `draw_moves` moves of each side all
-    scores were within `draw_cp` of 0, `draw_after` plies are played and the last `draw_no_capture` took nothing.
-    `mates`: both sides announce an end, for the same winner. `max_plies`: a longer game is a draw.
-    A move without a score starts the counts anew. `oracle`: where it knows who wins, that is the result.
-    """
-
-    resign_cp: int = 0
-    resign_moves: int = 0
-    draw_cp: int = 0
-    draw_moves: int = 0
-    draw_after: int = 0
-    draw_no_capture: int = 0
-    mates: bool = False
-    max_plies: int = 0
-    oracle: Oracle | None = None
-
-    @property
-    def reads_scores(self) -> bool:
-        return bool(self.resign_moves or self.draw_moves or self.mates)
-
-
-NONE = Adjudication()
-
-
-class Scores:
-    """What the two sides said about their chances, as far as an adjudication asks."""
-
-    def __init__(self, rule: Adjudication) -> None:
-        self._rule = rule
-        self._won = [0, 0]
-        self._lost = [0, 0]
-        self._even = [0, 0]
-        self._mate: list[int | None] = [None, None]
-
-    def add(self, side: int, cp: int | None, mate: int | None) -> None:
-        """`side` has moved and said this; both None if it said nothing."""
-        self._mate[side] = mate
-        if mate is not None:
-            cp = DECISIVE if mate > 0 else -DECISIVE
-        rule = self._rule
-        for counts, holds in (
-            (self._won, cp is not None and cp >= rule.resign_cp),
-            (self._lost, cp is not None and cp <= -rule.resign_cp),
-            (self._even, cp is not None and abs(cp) <= rule.draw_cp),
-        ):
-            counts[side] = counts[side] + 1 if holds else 0
-
-    def verdict(self, plies: int, quiet: int) -> Winner | None:
-        """Who has won by what both sides said, after `plies` of the game, `quiet` since the last capture."""
-        rule = self._rule
-        for winner, loser in ((0, 1), (1, 0)):
-            agreed = min(self._won[winner], self._lost[loser])
-            if rule.resign_moves and agreed >= rule.resign_moves:
-                return _winner(winner)
-            if rule.mates and (self._mate[winner] or 0) > 0 and (self._mate[loser] or 0) < 0:
-                return _winner(winner)
-        if (
-            rule.draw_moves
-            and min(self._even) >= rule.draw_moves
-            and plies >= rule.draw_after
-            and quiet >= rule.draw_no_capture
-        ):
-            return "draw"
-        return None
 
 
 class Clock:
@@ -369,7 +293,7 @@ class Game:
     def _take(self, side: int, answer: Answer, spent: float) -> End | None:
         """Judge the move that was answered, and play it."""
         if answer.move == "resign":
-            return End(_winner(1 - side), Reason.RESIGNATION)
+            return End(won_by(1 - side), Reason.RESIGNATION)
         text = "(none)" if answer.move is None else answer.move
         before = self.position
         try:
@@ -446,7 +370,7 @@ class Game:
 
     def _fault(self, side: int, reason: Reason, text: str) -> End:
         again = reason not in (Reason.TIME, Reason.STALL)
-        return End(_winner(1 - side), reason, Fault(_place(side), reason.value, text, again))
+        return End(won_by(1 - side), reason, Fault(_place(side), reason.value, text, again))
 
     def _result(self, end: End) -> GameResult:
         engines = [slot.engine for slot in self.slots]
@@ -553,13 +477,9 @@ def _plain(text: str) -> int | None:
     return None if origin is None or target is None else squares.move(origin, target)
 
 
-def _winner(side: int) -> Winner:
-    return "a" if side == 0 else "d"
-
-
 def _place(side: int) -> Literal[0, 1]:
     return 0 if side == 0 else 1
 
 
 def _result_of(outcome: Outcome) -> Winner:
-    return "draw" if outcome.winner is None else _winner(outcome.winner)
+    return "draw" if outcome.winner is None else won_by(outcome.winner)

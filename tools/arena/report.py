@@ -6,6 +6,7 @@ call themselves.
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -16,7 +17,8 @@ from hnefi.engine.sides import Reason
 from hnefi.protocol.hosts.text_table import clip, flow, safe, table
 
 from ..common.rating import Fitted, Model
-from .stats_command import progress, strength
+from ..common.sprt import Sprt
+from ..common.statistics import Estimate
 from .summary import (
     Advisory,
     Counts,
@@ -389,7 +391,7 @@ def percent(share: float | None) -> str:
 
 def facts_of(run: Run, folder: Path) -> RunFacts:
     """The facts of a run as its configuration has them."""
-    from .playing import slots_of
+    from .run import slots_of
 
     config = run.config
     anchor = config["rating.anchor"]
@@ -474,3 +476,51 @@ class Stored:
     def games(self) -> Iterator[GameResult]:
         """The games that count, in the order of their ids."""
         return self.store.results(self.progress.counted)
+
+
+# Estimates and tests in words
+
+
+def strength(said: Estimate, unit: str) -> list[tuple[str, str]]:
+    """Score, Elo, nElo and LOS in words, each with its name."""
+    if said.score is None:
+        return [("score", f"undefined: no {unit}")]
+    lines = [("score", f"{100 * said.score:.2f} %" + _error(said.score_error, 100, 2))]
+    if said.elo is None or said.elo_low is None or said.elo_high is None or said.los is None:
+        return [*lines, ("Elo", f"undefined: fewer than two {unit}")]
+    if math.isinf(said.elo):
+        least, bound = ("at least", said.elo_low) if said.elo > 0 else ("at most", said.elo_high)
+        lines.append(("Elo", f"{said.elo:+}, {least} {bound:+.1f} (95 %, one-sided)"))
+    else:
+        lines.append(("Elo", f"{said.elo:+.2f}{_error(said.elo_error, 1, 2)}"))
+    if said.nelo is None:
+        lines.append(("nElo", f"undefined: all {unit} ended alike"))
+    else:
+        lines.append(("nElo", f"{said.nelo:+.2f}{_error(said.nelo_error, 1, 2)}"))
+    return [*lines, ("LOS", f"{100 * said.los:.2f} %")]
+
+
+def progress(
+    test: Sprt, llr: float | None, unit: str, bounds: tuple[float, float] | None = None
+) -> list[tuple[str, str]]:
+    """The test, its ratio between the bounds (the test's own if not given), and how long it should take, each with its
+    name."""
+    lower, upper = bounds or test.bounds
+    lines = [
+        ("test", f"{test.model} [{test.elo0:g}, {test.elo1:g}], alpha {test.alpha:g}, beta {test.beta:g}"),
+    ]
+    if llr is None:
+        lines.append(("LLR", f"undefined; bounds {lower:+.4f} and {upper:+.4f}"))
+    else:
+        hypothesis, share = test.share(llr, bounds)
+        lines.append(
+            ("LLR", f"{llr:+.4f}, {100 * share:.0f} % of {hypothesis}; bounds {lower:+.4f} and {upper:+.4f}")
+        )
+    if test.expected:
+        h0, h1, midway = (f"{math.ceil(number):,}" for number in test.expected)
+        lines.append(("expect", f"{h0} {unit} if H0 is true, {h1} if H1 is, {midway} midway"))
+    return lines
+
+
+def _error(error: float | None, scale: float, digits: int) -> str:
+    return "" if error is None else f" ± {scale * error:.{digits}f}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from hnefi.protocol.hosts.argument_types import whole
 from hnefi.protocol.hosts.exit_codes import code_of, unwritten
 from hnefi.protocol.hosts.text_table import safe
 
+from ..common.arguments import parser
 from ..common.rating import Model
-from .report import Stored, final
+from ..common.sprt import MODELS, Sprt, parse
+from ..common.statistics import check_counts, estimate
+from .report import Stored, final, progress, strength
 from .summary import Counts, ReportError, RunFacts, Summary, document, summarize
 
 
@@ -187,7 +191,7 @@ def _write_html(stored: Stored, summary: Summary, path: Path, *, plain: bool) ->
 def _show_game(stored: Stored, word: str) -> int:
     """One game as a record, with what its loser's process said last."""
     from . import records
-    from .traffic import FOLDER as TRAFFIC
+    from .logs import TRAFFIC
 
     pair, _, game = word.partition(".")
     place = (int(pair), int(game)) if pair.isdecimal() and game in ("1", "2") and len(pair) < 12 else (0, 0)
@@ -219,3 +223,135 @@ def _guarded(command: str, action: Any) -> int:
         print(f"hnefi {command}: {safe(text)}", file=sys.stderr)
         return code_of(error)
     return code
+
+
+# Bare counts
+
+
+PAIRS = "LL,LD,WL+DD,WD,WW"
+WDL = "W,D,L"
+
+
+def main_stats(argv: list[str]) -> int:
+    """Print what the counts say; the exit status is 2 for counts or a test that are none."""
+    options = parser(
+        "arena stats",
+        "Elo, normalized Elo, likelihood of superiority (LOS) and the state of a\n"
+        "sequential test of engine A against engine B, from counts alone: games that A\n"
+        "won, drew and lost, or pairs (two games, sides swapped) by A's two results. The\n"
+        "middle count may be given split: pairs that one side won twice + two draws.",
+        [
+            "--pairs 13,37,50,25,3 --sprt normalized,0,4",
+            "--pairs 13,37,41+9,25,3 --json",
+            "--wdl 136,111,96 --sprt logistic,0,5,0.05,0.05",
+        ],
+    )
+    counts_of = options.add_mutually_exclusive_group(required=True)
+    counts_of.add_argument("--pairs", metavar=PAIRS, help="pairs, from two losses of A to two wins")
+    counts_of.add_argument("--wdl", metavar=WDL, help="single games of A")
+    options.add_argument(
+        "--sprt",
+        metavar="MODEL,ELO0,ELO1[,ALPHA,BETA]",
+        help="a sequential test of ELO0 (H0) against ELO1 (H1), error rates 0.05 if not given; MODEL is "
+        f"{', '.join(MODELS)} (the bayesian ones for --wdl only)",
+    )
+    options.add_argument(
+        "--json", action="store_true", help="the same as one JSON object, undefined numbers null"
+    )
+    arguments = options.parse_args(argv)
+    try:
+        if arguments.pairs is not None:
+            counts, split = parse_pairs(arguments.pairs)
+        else:
+            counts, split = parse_wdl(arguments.wdl), None
+        test = parse(arguments.sprt, "pair" if len(counts) == 5 else "game") if arguments.sprt else None
+    except ValueError as error:
+        options.error(str(error))
+    if arguments.json:
+        print(json.dumps(as_json(counts, split, test), indent=2))
+    else:
+        print("\n".join(stats_block(counts, split, test)))
+    return 0
+
+
+def parse_pairs(text: str) -> tuple[tuple[int, ...], tuple[int, int] | None]:
+    """The five counts, and the middle one's two parts if it was given split; ValueError says what is wrong."""
+    parts = text.split(",")
+    if len(parts) != 5:
+        raise ValueError(f"{shorten(text)}: expected five counts {PAIRS}")
+    middle = [_count(part) for part in parts[2].split("+", 2)]
+    if len(middle) > 2:
+        raise ValueError(f"{shorten(parts[2])}: expected one count, or two joined by +")
+    counts = (_count(parts[0]), _count(parts[1]), sum(middle), _count(parts[3]), _count(parts[4]))
+    check_counts(counts)
+    return counts, (middle[0], middle[1]) if len(middle) == 2 else None
+
+
+def parse_wdl(text: str) -> tuple[int, ...]:
+    """Losses, draws and wins from `W,D,L`; ValueError says what is wrong."""
+    parts = text.split(",")
+    if len(parts) != 3:
+        raise ValueError(f"{shorten(text)}: expected three counts {WDL}")
+    counts = tuple(_count(part) for part in reversed(parts))
+    check_counts(counts)
+    return counts
+
+
+def _count(text: str) -> int:
+    text = text.strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= 10):
+        raise ValueError(f"{shorten(text)}: expected a whole number from 0 on")
+    return int(text)
+
+
+def stats_block(counts: tuple[int, ...], split: tuple[int, int] | None, test: Sprt | None) -> list[str]:
+    """The lines for people: counts, score, Elo, nElo and LOS, then the test with its verdict."""
+    pairs = len(counts) == 5
+    unit = "pairs" if pairs else "games"
+    said = estimate(counts)
+    lines = [f"{unit:<8}{said.n:,}: {_counts(counts)}"]
+    if split:
+        lines.append(f"{'':<8}in the middle: same side won twice {split[0]:,}, two draws {split[1]:,}")
+    lines += [f"{name:<8}{text}" for name, text in strength(said, unit)]
+    if test:
+        lines += [f"{name:<8}{text}" for name, text in progress(test, test.llr(counts), unit)]
+        lines.append(test.sentence(test.llr(counts), "A", "B", f"{said.n:,} {unit}"))
+    return lines
+
+
+def as_json(counts: tuple[int, ...], split: tuple[int, int] | None, test: Sprt | None) -> dict[str, Any]:
+    """The same for programs: counts first, undefined (and infinite) numbers None."""
+    pairs = len(counts) == 5
+    document: dict[str, Any] = {
+        "pairs": list(counts) if pairs else None,
+        "middle": {"same_side_twice": split[0], "two_draws": split[1]} if split else None,
+        "wdl": None if pairs else list(reversed(counts)),
+        **{name: _finite(value) for name, value in asdict(estimate(counts)).items()},
+        "sprt": None,
+    }
+    if test:
+        llr = test.llr(counts)
+        lower, upper = test.bounds
+        document["sprt"] = {
+            **asdict(test),
+            "lower": lower,
+            "upper": upper,
+            "llr": llr,
+            "accepted": test.accepts(llr),
+            "expected": dict(zip(("h0", "h1", "midway"), test.expected, strict=True))
+            if test.expected
+            else None,
+        }
+    return document
+
+
+def _counts(counts: tuple[int, ...]) -> str:
+    if len(counts) == 5:
+        return "  ".join(f"{name} {count:,}" for name, count in zip(PAIRS.split(","), counts, strict=True))
+    return "  ".join(
+        f"{name} {count:,}" for name, count in zip(("W", "D", "L"), reversed(counts), strict=True)
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.wording import nearest, shorten
 
-from .option_types import LIMITS, parse_tc
-from .options import ENGINE, GROUPS, MARGIN, NODES, Config, ConfigError, Document, keys
+from .options import ENGINE, GROUPS, LIMITS, MARGIN, NODES, Config, ConfigError, Document, keys, parse_tc
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_variant import AnyVariant

@@ -1,20 +1,25 @@
-"""A run before it is played: made from a configuration, or found in its folder again."""
+"""A run before its first game, made from a configuration or found again in its folder, and how its games are played."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hnefi.engine.wording import shorten
 
 from ..common.sprt import Sprt
 from . import fingerprint, openings, option_reader, resolve, schedule
-from .options import Config, ConfigError, Document
-from .playing import adjudication, elsewhere, host_scale, slots_of
+from .adjudication import adjudication
+from .logs import LOG, TRAFFIC, Thinking, Traffic, joined
+from .options import Config, ConfigError, Document, parse_cores
 from .progress import Progress
 from .schedule import Schedule
 from .store import (
@@ -28,7 +33,7 @@ from .store import (
     within,
     write_file,
 )
-from .values import EngineSpec, Opening
+from .values import EngineSpec, GameResult, GameTask, Opening
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,3 +225,126 @@ def renew(store: Store, run: Run, *, force: bool = False) -> Run:
 def resume_command(store: Store) -> str:
     """What goes on with an interrupted run, as it is typed."""
     return f"hnefi arena resume {shlex.quote(str(store.folder))}"
+
+
+Watch = Callable[[str, dict[str, Any]], None]
+"""Hears events of games: their kind and what they say."""
+
+
+def host_scale(config: Config) -> float:
+    """By what times are multiplied on this machine."""
+    reference = float(config["run.scale_tc"])
+    if not reference:
+        return 1.0
+    from hnefi.engine.bench import bench
+
+    bench(2)
+    nodes, seconds, _ = bench(4)
+    return reference * seconds / nodes
+
+
+def slots_of(config: Config, specs: Sequence[EngineSpec]) -> tuple[int, list[tuple[int, ...]]]:
+    """How many games run at a time, and the cores of each slot (none: any). ConfigError if there are too few."""
+    from .slots import places, slots_for, threads_of, usable_cores
+
+    cores = usable_cores()
+    affinity = config["run.affinity"]
+    if affinity not in ("auto", "off"):
+        cores = parse_cores(affinity)
+    threads = threads_of(specs)
+    concurrency = slots_for(config["run.concurrency"], len(cores), threads)
+    if affinity == "off":
+        return concurrency, []
+    try:
+        return concurrency, places(cores, concurrency, threads)
+    except ValueError as error:
+        if affinity != "auto":
+            raise ConfigError(f"run.affinity {shorten(affinity)}: {error}") from None
+        return concurrency, []
+
+
+def elsewhere(config: Config, specs: Sequence[EngineSpec]) -> bool:
+    """Whether other processes play the games."""
+    from .slots import LIMIT
+
+    return bool(config["run.backend"]) or slots_of(config, specs)[0] > LIMIT
+
+
+def play_with(
+    tasks: Iterable[GameTask],
+    config: Config,
+    specs: Sequence[EngineSpec],
+    concurrency: int,
+    cores: Sequence[tuple[int, ...]],
+    *,
+    abort: asyncio.Event,
+    on_event: Watch | None = None,
+    on_traffic: Any = None,
+) -> AsyncGenerator[GameResult, None]:
+    """`slots.play` in the manner of a configuration."""
+    if config["run.inside"]:
+        from . import in_process
+
+        return in_process.play(
+            tasks,
+            specs,
+            concurrency=concurrency,
+            adjudication=adjudication(config),
+            on_event=on_event,
+            abort=abort,
+        )
+    from .cross_check import compare
+    from .slots import play
+
+    wanted = config["control.cross_check"]
+    every = 0 if wanted in (None, "final") else int(wanted)
+    keep = config["output.keep_lines"]
+    games = play(
+        tasks,
+        specs,
+        concurrency=concurrency,
+        cores=cores,
+        adjudication=adjudication(config),
+        wait=config["run.wait"],
+        keep=re.compile(keep) if keep else None,
+        on_event=on_event,
+        on_traffic=on_traffic,
+        after=partial(compare, every=every) if wanted is not None else None,
+        abort=abort,
+    )
+    assert isinstance(games, AsyncGenerator)
+    return games
+
+
+async def play_in_slots(
+    tasks: Iterable[GameTask],
+    run: Run,
+    *,
+    abort: asyncio.Event,
+    on_event: Watch | None = None,
+    folder: Path | None = None,
+) -> AsyncGenerator[GameResult, None]:
+    """Play in this process, on this machine. With a run's `folder`, lines are kept there if the run wants that."""
+    concurrency, cores = slots_of(run.config, run.specs)
+    thinking = Thinking(on_event) if on_event is not None else None
+    traffic = None
+    if folder is not None and run.config["output.traffic"]:
+        traffic = Traffic(folder / TRAFFIC, run.config.names, LOG.warning)
+    told = [watcher for watcher in (thinking, traffic) if watcher is not None]
+    games = play_with(
+        tasks,
+        run.config,
+        run.specs,
+        concurrency,
+        cores,
+        abort=abort,
+        on_event=joined(on_event, *(watcher.on_event for watcher in told)),
+        on_traffic=joined(*(watcher.on_traffic for watcher in told)),
+    )
+    try:
+        async with contextlib.aclosing(games):
+            async for result in games:
+                yield result
+    finally:
+        if traffic is not None:
+            await asyncio.to_thread(traffic.close)

@@ -17,12 +17,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from hnefi.protocol.hosts.text_table import encodable, safe
+from hnefi.protocol.hosts.text_table import WIDTH, clip, encodable, safe, width
 
-from ..common.live import REDRAW, Live, is_terminal
-from .live import LiveLog, live_view
-from .log import game_line
-from .report import block, count_rows, facts_of, final, state_of
+from ..common.live import REDRAW, TALLEST, Live, duration, is_terminal
+from .logs import LiveLog, game_line
+from .report import block, count_rows, facts_of, final, signed, standings, state_of
 from .summary import Counts, ReportError, RunFacts, SprtLine, Summary, document, sprt_line, summarize
 
 if TYPE_CHECKING:
@@ -237,3 +236,70 @@ class Screen:
         except ReportError as error:
             said.append(str(error))
         return said
+
+
+# The live part
+
+
+def live_view(summary: Summary, elapsed: float, played: int, columns: int = WIDTH) -> list[str]:
+    """What a terminal shows of a run that has played `played` games in `elapsed` seconds: one line for two engines,
+    a compact table for more."""
+    line = live_line(summary, elapsed, played, columns)
+    if summary.facts.duel:
+        return [line]
+    rows = standings(summary.engines[: TALLEST - 3], columns - 1)
+    hidden = len(summary.engines) - (TALLEST - 3)
+    return [*rows, *([f"… and {hidden} more"] if hidden > 0 else []), line]
+
+
+def live_line(summary: Summary, elapsed: float, played: int, columns: int = WIDTH) -> str:
+    """`pairs 128/400 · A 141 B 87 =28 · Elo +74.4 ±26.1 · …`; what matters least is left out until it fits."""
+    facts = summary.facts
+    parts: list[tuple[int, str]] = []
+    if facts.swap:
+        parts.append((0, f"pairs {summary.pairs}/{facts.pairs}"))
+    else:
+        parts.append((0, f"games {summary.games}/{facts.games}"))
+    if facts.duel:
+        parts += _duel_parts(summary)
+    parts += _run_parts(summary, elapsed, played)
+    chosen: list[int] = []
+    for index in sorted(range(len(parts)), key=lambda index: parts[index][0]):
+        if not chosen or width(_joined(parts, [*chosen, index])) < columns:
+            chosen.append(index)
+    return clip(_joined(parts, chosen), columns)
+
+
+def _joined(parts: Sequence[tuple[int, str]], chosen: Sequence[int]) -> str:
+    return " · ".join(parts[index][1] for index in sorted(chosen))
+
+
+def _duel_parts(summary: Summary) -> list[tuple[int, str]]:
+    """The parts about two engines, each with its rank: 0 matters most."""
+    one, two = (summary.engine(name) for name in summary.facts.engines)
+    record, strength = one.record, one.strength
+    names = [clip(line.name, 16) for line in (one, two)]
+    parts = [(1, f"{names[0]} {record.wins} {names[1]} {record.losses} ={record.draws}")]
+    if strength.elo_error is not None:
+        parts.append((3, f"Elo {signed(strength.elo)} ±{strength.elo_error:.1f}"))
+    elif strength.elo is not None:
+        parts.append((3, f"Elo {strength.elo:+}"))
+    test = summary.test
+    if test is not None and test.share is not None:
+        parts.append((2, f"LLR {test.llr:.2f} ({100 * test.share:.0f} % of {test.leaning})"))
+    return parts
+
+
+def _run_parts(summary: Summary, elapsed: float, played: int) -> list[tuple[int, str]]:
+    parts = []
+    score = summary.total.attackers.score
+    if score is not None:
+        parts.append((6, f"attackers {100 * score:.0f} %"))
+    if played and elapsed > 0:
+        pace = played / elapsed
+        parts.append((7, f"{60 * pace:.0f} games/min"))
+        left = max(0, summary.facts.games - summary.games) / pace
+        # A test may end before all its pairs are played.
+        parts.append((4, f"ETA {'≤ ' if summary.test is not None else ''}{duration(left)}"))
+    parts.append((1 if summary.faults else 5, f"faults {summary.faults}"))
+    return parts

@@ -19,8 +19,9 @@ from typing import Any
 
 from hnefi.engine.sides import Reason
 
+from .adjudication import NONE, Adjudication
 from .engine_slot import EngineSlots
-from .referee import NONE, Adjudication, Game, WatchTraffic
+from .referee import Game, WatchTraffic
 from .values import EngineSpec, GameResult, GameTask, PlyLog
 
 LIMIT = 16

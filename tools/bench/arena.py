@@ -139,7 +139,7 @@ def main(argv: list[str]) -> int:
 async def measure(variant: str, games: int, slots: int, max_plies: int = 0) -> tuple[Run, list[GameResult]]:
     """Play so many games, each to its end or to `max_plies`; BenchError if an engine did something wrong."""
     from ..arena import slots as arena
-    from ..arena.referee import Adjudication
+    from ..arena.adjudication import Adjudication
 
     cpu, wall = time.process_time(), time.perf_counter()
     plies, lateness = 0, 0.0

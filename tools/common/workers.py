@@ -110,7 +110,7 @@ def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None
             sys.warnoptions.append(TRACKED)
         # ray's backend cannot hand results out one by one.
         streaming = {} if backend == "ray" else {"return_as": "generator_unordered"}
-        beginning = {"initializer": _live_with, "initargs": (os.getpid(),)} if backend == "loky" else {}
+        beginning = {"initializer": _begin, "initargs": (os.getpid(),)} if backend == "loky" else {}
         with parallel_config(backend=backend, n_jobs=workers, **beginning):
             parallel = Parallel(batch_size=1, pre_dispatch="all", **streaming)
             for number, value in parallel(delayed(_carry_out)(i, job) for i, job in enumerate(jobs)):
@@ -129,16 +129,21 @@ def _carry_out(number: int, job: Job) -> tuple[int, Any]:
     return number, job()
 
 
-def _live_with(parent: int) -> None:
-    """Let this worker end when `parent` has ended; the parent handles signals."""
+def _begin(parent: int) -> None:
+    """A worker ends with `parent`, which handles signals."""
+    if os.getpid() != parent and threading.current_thread() is threading.main_thread():
+        for number in interrupts.NUMBERS:
+            signal.signal(number, signal.SIG_IGN)
+    live_with(parent)
+
+
+def live_with(parent: int) -> None:
+    """Let this worker end when `parent` has ended, busy or idle."""
     if os.getpid() == parent:
         return
     # Imports make no garbage, so there is none to collect at the end.
     gc.set_threshold(50_000)
     atexit.register(gc.freeze)
-    if threading.current_thread() is threading.main_thread():
-        for number in interrupts.NUMBERS:
-            signal.signal(number, signal.SIG_IGN)
 
     def watch() -> None:
         with suppress(AttributeError, OSError):

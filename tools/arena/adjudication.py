@@ -1,12 +1,12 @@
-"""Solved positions that end games: what both sides would play out is looked up in a file of data.
+"""When the arena ends a game itself: by what the engines say about their chances, and by a file of solved positions.
 
-A file is JSON lines. A header begins the positions of one variant, and is known by its rules hash:
+A file of solved positions is JSON lines. A header, which is known by its rules hash, begins the positions of a variant:
 
     {"variant": "hexapawn:3x3", "rules": "5f0c..."}
     ["ppp/3/PPP a 0 1", "d"]
 
-A position is a FEN and who wins (`a`, `d` or `draw`) with best play. It stands for all its images under the symmetries
-of the board that keep the game, and for all ways that lead to it: repetitions and counters are not looked at.
+A position is a FEN and who wins with best play (`a`, `d` or `draw`). It stands for all its images under the symmetries
+of the board that keep the game, however it was reached: repetitions and counters are not looked at.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -22,8 +23,9 @@ from hnefi.engine.regular import open_regular
 from hnefi.engine.wording import shorten
 
 from ..common.pairs import Winner
-from .openings import find_variant
-from .options import ConfigError
+from . import schedule
+from .engine_slot import find_variant
+from .options import Config, ConfigError
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
@@ -36,6 +38,86 @@ POSITIONS = 300_000
 KEY = 16
 
 WINNERS = get_args(Winner)
+
+
+DECISIVE = 1_000_000
+"""Centipawns that stand for an announced end; no limit of an adjudication is higher."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adjudication:
+    """When the arena ends a game by itself; 0 and False switch a rule off. Looked at after every ply.
+
+    Resignation, two-sided: in the last `resign_moves` moves of each side, one side's scores were all at most
+    -`resign_cp` and the other's all at least `resign_cp`. Draw: in the last `draw_moves` moves of each side all
+    scores were within `draw_cp` of 0, `draw_after` plies are played and the last `draw_no_capture` took nothing.
+    `mates`: both sides announce an end, for the same winner. `max_plies`: a longer game is a draw.
+    A move without a score starts the counts anew. `oracle`: where it knows who wins, that is the result.
+    """
+
+    resign_cp: int = 0
+    resign_moves: int = 0
+    draw_cp: int = 0
+    draw_moves: int = 0
+    draw_after: int = 0
+    draw_no_capture: int = 0
+    mates: bool = False
+    max_plies: int = 0
+    oracle: Oracle | None = None
+
+    @property
+    def reads_scores(self) -> bool:
+        return bool(self.resign_moves or self.draw_moves or self.mates)
+
+
+NONE = Adjudication()
+
+
+def won_by(side: int) -> Winner:
+    """The result of a game that a side has won."""
+    return "a" if side == 0 else "d"
+
+
+class Scores:
+    """What the two sides said about their chances, as far as an adjudication asks."""
+
+    def __init__(self, rule: Adjudication) -> None:
+        self._rule = rule
+        self._won = [0, 0]
+        self._lost = [0, 0]
+        self._even = [0, 0]
+        self._mate: list[int | None] = [None, None]
+
+    def add(self, side: int, cp: int | None, mate: int | None) -> None:
+        """`side` has moved and said this; both None if it said nothing."""
+        self._mate[side] = mate
+        if mate is not None:
+            cp = DECISIVE if mate > 0 else -DECISIVE
+        rule = self._rule
+        for counts, holds in (
+            (self._won, cp is not None and cp >= rule.resign_cp),
+            (self._lost, cp is not None and cp <= -rule.resign_cp),
+            (self._even, cp is not None and abs(cp) <= rule.draw_cp),
+        ):
+            counts[side] = counts[side] + 1 if holds else 0
+
+    def verdict(self, plies: int, quiet: int) -> Winner | None:
+        """Who has won by what both sides said, after `plies` of the game, `quiet` since the last capture."""
+        rule = self._rule
+        for winner, loser in ((0, 1), (1, 0)):
+            agreed = min(self._won[winner], self._lost[loser])
+            if rule.resign_moves and agreed >= rule.resign_moves:
+                return won_by(winner)
+            if rule.mates and (self._mate[winner] or 0) > 0 and (self._mate[loser] or 0) < 0:
+                return won_by(winner)
+        if (
+            rule.draw_moves
+            and min(self._even) >= rule.draw_moves
+            and plies >= rule.draw_after
+            and quiet >= rule.draw_no_capture
+        ):
+            return "draw"
+        return None
 
 
 class Oracle:
@@ -63,7 +145,7 @@ def _key(position: Position) -> bytes:
 
 
 @lru_cache(maxsize=2)
-def load(path: str, variants: tuple[str, ...]) -> Oracle:
+def load_oracle(path: str, variants: tuple[str, ...]) -> Oracle:
     """What a file says about these variants; ConfigError names the line that cannot be used."""
     from hnefi.engine import games
 
@@ -146,3 +228,20 @@ def _position(where: str, entry: Any) -> tuple[str, Winner]:
         winner: Winner = entry[1]  # type: ignore[assignment]
         return entry[0], winner
     raise ConfigError(f"{where}: {shorten(entry)}: expected [FEN, WINNER], a winner of {', '.join(WINNERS)}")
+
+
+def adjudication(config: Config) -> Adjudication:
+    """When the arena ends games by itself, as the referee takes it; ConfigError for an oracle that cannot be used."""
+    table = config.tables["adjudicate"]
+    resign, draw = table["resign"], table["draw"]
+    return Adjudication(
+        resign_cp=resign.get("cp", 0),
+        resign_moves=resign.get("moves", 0),
+        draw_cp=draw.get("cp", 0),
+        draw_moves=draw.get("moves", 0),
+        draw_after=draw.get("after", 0),
+        draw_no_capture=draw.get("no_capture", 0),
+        mates=table["mates"],
+        max_plies=table["max_plies"],
+        oracle=load_oracle(table["oracle"], schedule.variants(config)) if table["oracle"] else None,
+    )
