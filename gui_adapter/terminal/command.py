@@ -379,7 +379,7 @@ def _tell_of_compiling(controller: Controller) -> None:
 async def _full_screen(controller: Controller, first: str | None) -> int:
     from . import tui
     from .commands.files import goodbye
-    from .completion import WordCompleter
+    from .repl import WordCompleter
 
     async def begin() -> None:
         """Behind the first screen, which needs the processor for itself."""

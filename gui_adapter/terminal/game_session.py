@@ -18,13 +18,11 @@ from hnefi.engine.search.types import Limits
 from hnefi.engine.sides import Reason
 from hnefi.protocol.client import Answer, EngineError
 
-from . import answers
+from . import questions
 from .clock import GameClock, Pace, spell
 from .events import Events
-from .game import Game, Node
-from .opponents import Opponent, Question, Spec
-from .players import PERSON, Players
-from .positions import Facts, facts_of, special_squares
+from .game import Facts, Game, Node, facts_of, special_squares
+from .opponents import PERSON, Opponent, Players, Question, Spec
 from .questions import Questions
 from .review import Review
 from .rules_process import IllegalPosition, RulesProcess, Traffic
@@ -554,15 +552,15 @@ class GameSession:
 
     async def _answered(self, question: Question, answer: Answer) -> None:
         if question.purpose == "hint":
-            answers.tell_hint(self, answer)
+            questions.tell_hint(self, answer)
             if self.analysing:
                 self._analyse()
         elif question.purpose == "move":
-            await answers.take(self, question, answer)
+            await questions.take(self, question, answer)
         self._changed()
 
     async def _failed(self, question: Question, error: EngineError) -> None:
-        await answers.fail(self, question, error)
+        await questions.fail(self, question, error)
         self._changed()
 
     # Time that passes

@@ -21,7 +21,7 @@ from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, SuiteError, read
 from hnefi.protocol.hosts.text_table import encodable, safe
 
 from . import drawing, theme
-from .positions import board_of, facts_of, special_squares
+from .game import board_of, facts_of, special_squares
 from .settings import Settings, load
 from .values import View
 

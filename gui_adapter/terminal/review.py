@@ -28,9 +28,8 @@ from hnefi.protocol.hosts.assessment.values import (
 )
 from hnefi.protocol.hosts.assessment.verdicts import Played, Thresholds, assessed, better_lines
 
-from .game import Node, next_side
+from .game import Facts, Node, move_number, next_side
 from .opponents import Question
-from .positions import Facts, move_number
 from .rules_process import IllegalPosition
 
 if TYPE_CHECKING:

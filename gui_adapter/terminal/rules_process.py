@@ -20,7 +20,7 @@ from hnefi.engine.records.rule_sets import carried
 from hnefi.engine.regular import home_folder
 from hnefi.protocol.client import Engine, EngineError, Timeouts, own_command
 
-from .positions import Facts, facts_of, read_legal
+from .game import Facts, facts_of, read_legal
 
 Traffic = Callable[[float, str, bytes], None]
 

@@ -25,8 +25,7 @@ from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts import journal
 
-from .game import Game, Node, next_side
-from .positions import facts_of, move_number
+from .game import Game, Node, facts_of, move_number, next_side
 from .values import End
 
 SUFFIX: Final = ".tafl"

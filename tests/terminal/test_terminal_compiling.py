@@ -20,8 +20,8 @@ from terminal_screen import CONTROL_C, CONTROL_D, PATIENCE, Terminal, play
 from hnefi.engine.compile import jit
 from hnefi.engine.compile.progress import Progress
 from hnefi.engine.games.base_variant import AnyVariant
+from hnefi.gui_adapter.terminal.game import Facts
 from hnefi.gui_adapter.terminal.panes import compiling_text
-from hnefi.gui_adapter.terminal.positions import Facts
 from hnefi.gui_adapter.terminal.rules_process import RulesProcess
 from hnefi.protocol.client import EngineCrashed, EngineError, Exit, Timeouts
 from hnefi.tools.common import interrupts

@@ -14,7 +14,7 @@ from terminal_parts import FAKE, GAME, PATIENCE, SHUFFLE, House, Person, moves_o
 
 from hnefi.engine.games.tafl.variant import load as load_variant
 from hnefi.engine.search.types import Limits
-from hnefi.gui_adapter.terminal import answers, controller, opponents
+from hnefi.gui_adapter.terminal import controller, opponents, questions
 from hnefi.gui_adapter.terminal import settings as preferences
 from hnefi.gui_adapter.terminal.commands.files import goodbye
 from hnefi.gui_adapter.terminal.opponents import Opponent, Spec, at_level
@@ -509,9 +509,9 @@ def test_a_weaker_level_says_where_it_leaves_its_best_line() -> None:
 
     weak, strong = Opponent(at_level("2")), Opponent(Spec())
     best = "info string note a weaker level leaves its best line c4b4 d1c1 a2a3"
-    assert answers._instead(weak, answer("info string note of another kind")) == ""
-    assert answers._instead(weak, answer(best)).startswith(" (its best line was c4b4 d1c1: ")
-    assert answers._instead(strong, answer(best)) == ""
+    assert questions._instead(weak, answer("info string note of another kind")) == ""
+    assert questions._instead(weak, answer(best)).startswith(" (its best line was c4b4 d1c1: ")
+    assert questions._instead(strong, answer(best)) == ""
 
 
 # Other games

@@ -16,8 +16,8 @@ from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.sides import Reason
 from hnefi.gui_adapter.terminal import command
 from hnefi.gui_adapter.terminal.controller import Controller
+from hnefi.gui_adapter.terminal.game import Facts, facts_of
 from hnefi.gui_adapter.terminal.opponents import Opponent
-from hnefi.gui_adapter.terminal.positions import Facts, facts_of
 from hnefi.gui_adapter.terminal.rules_process import RulesProcess
 from hnefi.gui_adapter.terminal.settings import Settings
 from hnefi.gui_adapter.terminal.standing import FIRST, RATINGS, SUREST, Ladder, StandingError, nearest, rated

@@ -18,8 +18,7 @@ from hnefi.engine.search.types import Limits, Score
 from hnefi.engine.squares import move, square
 from hnefi.gui_adapter.terminal import clock, command_table, opponents, saving
 from hnefi.gui_adapter.terminal.commands import HANDLERS
-from hnefi.gui_adapter.terminal.game import Game, Node, next_side
-from hnefi.gui_adapter.terminal.positions import facts_of, special_squares, typed_move
+from hnefi.gui_adapter.terminal.game import Game, Node, facts_of, next_side, special_squares, typed_move
 from hnefi.gui_adapter.terminal.questions import as_line
 from hnefi.protocol.answers import InfoLine
 from hnefi.protocol.hosts import journal

@@ -20,9 +20,8 @@ from terminal_parts import GAME, PATIENCE, House, Person, parrot
 
 from hnefi.engine.search.types import Limits
 from hnefi.gui_adapter.terminal import opponents
-from hnefi.gui_adapter.terminal.completion import WordCompleter
 from hnefi.gui_adapter.terminal.opponents import at_level
-from hnefi.gui_adapter.terminal.repl import Repl
+from hnefi.gui_adapter.terminal.repl import Repl, WordCompleter
 
 pytestmark = pytest.mark.process
 

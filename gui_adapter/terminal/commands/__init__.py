@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ..values import Reply
-from . import files, play, reviewing, view
+from . import files, play, view
 
 if TYPE_CHECKING:
     from ..controller import Controller
@@ -44,7 +44,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "variation": view.variation,
     "annotate": view.annotate,
     "replay": view.replay,
-    "review": reviewing.review,
+    "review": view.review,
     "pause": view.pause,
     "step": view.step,
     "speed": view.speed,

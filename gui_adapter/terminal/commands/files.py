@@ -15,9 +15,9 @@ from .. import clock as clocks
 from .. import command_table, opponents, saving
 from .. import settings as preferences
 from ..command_table import WordError, nothing_behind
+from ..game import typed_move
 from ..game_session import PLAYER_TAGS
 from ..opponents import Spec
-from ..positions import typed_move
 from ..values import Reply
 
 if TYPE_CHECKING:

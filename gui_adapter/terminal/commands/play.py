@@ -10,8 +10,8 @@ from hnefi.engine.games.base_variant import VariantError
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import shorten
 
-from .. import answers, opponents
 from .. import clock as clocks
+from .. import opponents, questions
 from ..command_table import WordError, nothing_behind, side_first, whole
 from ..game import Node
 from ..opponents import Spec
@@ -338,7 +338,7 @@ async def draw(c: Controller, rest: str) -> Reply:
         session.offered = session.side
         offer = f"The {session.side_word(session.side)} offer a draw: after their move the {session.side_word(other)} "
         return Reply((f"{offer}accept with `draw`, or move on.",))
-    if answers.accepts_draw(session, other):
+    if questions.accepts_draw(session, other):
         await session.declare("draw", Reason.AGREED_DRAW)
         return Reply()
     return Reply((f"{session.players[other].name} declines.",))
