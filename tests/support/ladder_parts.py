@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hnefi.tools.arena.values import Winner
 from hnefi.tools.ladder import frozen
-from hnefi.tools.ladder.ladder import CURRENT, Contestant, Ladder, load
+from hnefi.tools.ladder.ladder import CURRENT, Ladder, LimitedPlayer, load
 from hnefi.tools.ladder.pool import Game, Pool, Source
 
 TINY = """
@@ -66,5 +66,5 @@ def made_up(results: Iterable[tuple[str, str, Winner, int]], variant: str = "bra
                         ("a1a2",),
                     )
                 )
-    players = {name: Contestant(name, "random-blind", 1) for name in sorted(names)}
+    players = {name: LimitedPlayer(name, "random-blind", 1) for name in sorted(names)}
     return Pool("tiny", (Source("tiny seed 1", 1, "00", True),), players, tuple(games))

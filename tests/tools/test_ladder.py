@@ -19,7 +19,7 @@ from ladder_parts import OPENINGS, ladder, made_up, tiny
 from hnefi.tools.common.rating import Model, rate
 from hnefi.tools.common.statistics import wilson
 from hnefi.tools.ladder import charts, fitting, frozen, playing, pool, published, report
-from hnefi.tools.ladder.ladder import CURRENT, Contestant, LadderError, contestant, load, playable
+from hnefi.tools.ladder.ladder import CURRENT, LadderError, LimitedPlayer, load, parse_player, playable
 
 # Ladders and contestants
 
@@ -108,15 +108,15 @@ def test_ladders_that_are_not_there() -> None:
 
 def test_words_for_contestants() -> None:
     found = load()
-    assert contestant("default-400", found) is found.rung("default-400")
-    assert contestant("uct-100", found) == Contestant("uct-100", "uct-100", 100)
-    assert contestant("simple-d2", found) == Contestant("simple-d2", "simple-d2", None, 2)
-    assert contestant("default:1000", found) == Contestant("default:1000", "default", 1000)
-    borrowed = contestant("default+simple:400", found)
+    assert parse_player("default-400", found) is found.rung("default-400")
+    assert parse_player("uct-100", found) == LimitedPlayer("uct-100", "uct-100", 100)
+    assert parse_player("simple-d2", found) == LimitedPlayer("simple-d2", "simple-d2", None, 2)
+    assert parse_player("default:1000", found) == LimitedPlayer("default:1000", "default", 1000)
+    borrowed = parse_player("default+simple:400", found)
     assert (borrowed.nodes, borrowed.options) == (400, {"Evaluator": "simple"})
-    level = contestant("level-3", found)
+    level = parse_player("level-3", found)
     assert (level.player, level.options) == ("default", {"SkillLevel": "3"})
-    assert contestant("elo-1500", found).options == {"UCI_LimitStrength": "true", "UCI_Elo": "1500"}
+    assert parse_player("elo-1500", found).options == {"UCI_LimitStrength": "true", "UCI_Elo": "1500"}
 
 
 @pytest.mark.parametrize(
@@ -131,15 +131,15 @@ def test_words_for_contestants() -> None:
 )
 def test_words_for_nobody(word: str, said: str) -> None:
     with pytest.raises(LadderError, match=said):
-        contestant(word, load())
+        parse_player(word, load())
 
 
 def test_players_of_one_variant_play_it_alone() -> None:
     found = load()
-    assert playable(contestant("evolved-brandubh", found), found) == ("brandubh",)
-    assert playable(contestant("default+evolved-copenhagen:100", found), found) == ("copenhagen",)
+    assert playable(parse_player("evolved-brandubh", found), found) == ("brandubh",)
+    assert playable(parse_player("default+evolved-copenhagen:100", found), found) == ("copenhagen",)
     with pytest.raises(LadderError, match=r"plays hingston-alternative only.*expected a player of brandubh"):
-        playable(contestant("evolved-hingston-alternative", found), found)
+        playable(parse_player("evolved-hingston-alternative", found), found)
 
 
 # Frozen
@@ -181,12 +181,12 @@ def test_other_answers_are_noticed_and_another_source_is_mentioned(tmp_path: Pat
 def test_a_definition_is_the_bytes_of_its_files(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('algorithm = "minimax"\nevaluator = "simple"\n[limits]\ndepth = 1\n')
-    one = Contestant("mine", str(file), None, 1)
+    one = LimitedPlayer("mine", str(file), None, 1)
     before = frozen.definition(one)
     assert frozen.definition(one) == before
     file.write_text(file.read_text() + "# a comment\n")
     assert frozen.definition(one) != before
-    assert frozen.definition(Contestant("mine", str(file), None, 2)) != frozen.definition(one)
+    assert frozen.definition(LimitedPlayer("mine", str(file), None, 2)) != frozen.definition(one)
 
 
 def test_a_ladder_that_was_never_frozen(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_pools_are_joined_and_names_stand_for_one_player() -> None:
     assert len(both.games) == 10
     assert both.tally().engines == ["A", "B", "C"]
     assert sum(both.tally().pairs.values()) == 5
-    other = pool.Pool("tiny", (), {"B": Contestant("B", "simple", None, 1)}, ())
+    other = pool.Pool("tiny", (), {"B": LimitedPlayer("B", "simple", None, 1)}, ())
     with pytest.raises(LadderError, match=r"B: .* in one run, .* in another"):
         one.joined(other)
 
@@ -553,7 +553,7 @@ def test_players_bound_to_a_set_are_one_kind_by_nodes() -> None:
     games = made_up([("A", "B", "a", 6), ("A", "B", "d", 2)])
     bound = {"Evaluator": "default-2026.1", "Features": "default-2026.1", "Hash": "4"}
     players = {
-        name: Contestant(name, "default", nodes, None, bound) for name, nodes in (("A", 100), ("B", 400))
+        name: LimitedPlayer(name, "default", nodes, None, bound) for name, nodes in (("A", 100), ("B", 400))
     }
     games = replace(games, players=players)
     fit = fitting.fit(games, Model(anchor=("B", 1000.0)), bootstrap=20)

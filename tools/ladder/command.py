@@ -15,7 +15,7 @@ from hnefi.protocol.flags import Parser
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, USAGE, code_of
 
 from ..common import arguments, interrupts
-from .ladder import CURRENT, Contestant, Ladder, LadderError, contestant, load, playable
+from .ladder import CURRENT, Ladder, LadderError, LimitedPlayer, load, parse_player, playable
 
 if TYPE_CHECKING:
     from .fitting import Fit
@@ -225,7 +225,7 @@ def _place(given: Any) -> int:
     ladder = load(given.ladder)
     everybody = [word for word in shipped() if word not in ladder.names]
     words = [word for one in given.who for word in (everybody if one == "shipped" else [one])]
-    found = [contestant(word, ladder) for word in dict.fromkeys(words)]
+    found = [parse_player(word, ladder) for word in dict.fromkeys(words)]
     for one in found:
         if one in ladder.rungs:
             raise LadderError(f"{one.name}: a rung of {ladder.name}: expected a player that is not on it")
@@ -259,7 +259,7 @@ def _place(given: Any) -> int:
 
 def _place_one(
     ladder: Ladder,
-    one: Contestant,
+    one: LimitedPlayer,
     variants: Sequence[str],
     pool: Pool,
     given: Any,
@@ -274,7 +274,7 @@ def _place_one(
     lists = frozen.openings(ladder)
     place = out / _folder_name(one.name)
 
-    def play(part: str, against: Sequence[Contestant], pairs: int, after: int = 0) -> int:
+    def play(part: str, against: Sequence[LimitedPlayer], pairs: int, after: int = 0) -> int:
         config = playing.gauntlet(ladder, one, against, variants, pairs, given.seed, _jobs(given), after)
         screen = playing.Screen(live, f"{title}, {part}")
         return playing.play(config, lists, place / part, screen, force=given.force)

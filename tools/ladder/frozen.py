@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from .ladder import Contestant, Ladder, LadderError
+from .ladder import Ladder, LadderError, LimitedPlayer
 
 ASKED = 4
 """So many openings of every variant are put to every rung."""
@@ -119,7 +119,7 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[st
     return unlike, harmless
 
 
-def definition(one: Contestant) -> str:
+def definition(one: LimitedPlayer) -> str:
     """SHA-256 over how a contestant is defined: names, limits, options, and the bytes of its files."""
     from hnefi import players
 
@@ -134,7 +134,7 @@ def definition(one: Contestant) -> str:
     return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
-def answers(one: Contestant, ladder: Ladder, lists: Mapping[str, Any]) -> str:
+def answers(one: LimitedPlayer, ladder: Ladder, lists: Mapping[str, Any]) -> str:
     """SHA-256 over the moves that a contestant chooses in the first openings of every variant."""
     from hnefi.engine import squares
 

@@ -55,7 +55,7 @@ class LadderError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Contestant:
+class LimitedPlayer:
     """A player under a name, with its limits (nodes or depth) and options."""
 
     name: str
@@ -77,7 +77,7 @@ class Ladder:
 
     name: str
     variants: tuple[str, ...]
-    rungs: tuple[Contestant, ...]
+    rungs: tuple[LimitedPlayer, ...]
     pairs: int
     others: int
     max_plies: int
@@ -90,7 +90,7 @@ class Ladder:
     def names(self) -> tuple[str, ...]:
         return tuple(rung.name for rung in self.rungs)
 
-    def rung(self, name: str) -> Contestant | None:
+    def rung(self, name: str) -> LimitedPlayer | None:
         """The rung of that name."""
         return next((rung for rung in self.rungs if rung.name == name), None)
 
@@ -201,7 +201,7 @@ def _tables(file: Path, value: Any) -> list[Mapping[str, Any]]:
     return value
 
 
-def _rung(file: Path, number: int, table: Mapping[str, Any]) -> Contestant:
+def _rung(file: Path, number: int, table: Mapping[str, Any]) -> LimitedPlayer:
     where = f"{file}: rung {number}"
     _expect_keys(Path(where), table, _RUNG)
     options = table.get("options", {})
@@ -222,7 +222,7 @@ def _word(value: Any) -> str:
 
 def limited(
     name: str, player: str, limits: Mapping[str, int | None], options: Mapping[str, str]
-) -> Contestant:
+) -> LimitedPlayer:
     """A contestant all of whose moves end by nodes or depth; LadderError if nothing would end them."""
     from hnefi import players
 
@@ -245,10 +245,10 @@ def limited(
             )
     if own.movetime is not None:
         raise LadderError(f"player {player}: movetime {own.movetime}: expected fixed nodes or depth")
-    return Contestant(name, player, nodes, depth, dict(options))
+    return LimitedPlayer(name, player, nodes, depth, dict(options))
 
 
-def contestant(word: str, ladder: Ladder) -> Contestant:
+def parse_player(word: str, ladder: Ladder) -> LimitedPlayer:
     """The player meant by a word: a rung, `PLAYER`, `PLAYER:NODES`, `PLAYER+EVALUATOR:NODES`, `level-N`, `elo-N`.
 
     LadderError for a player that does not exist, or whose moves nothing would end.
@@ -272,7 +272,7 @@ def contestant(word: str, ladder: Ladder) -> Contestant:
     return limited(name, player, {"nodes": int(nodes)} if nodes else {}, options)
 
 
-def playable(one: Contestant, ladder: Ladder) -> tuple[str, ...]:
+def playable(one: LimitedPlayer, ladder: Ladder) -> tuple[str, ...]:
     """The variants of the ladder that a contestant plays; LadderError if there are none."""
     from hnefi import players
     from hnefi.engine.evaluators import misfit

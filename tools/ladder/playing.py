@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..arena.options import Config
 from ..common import interrupts
 from ..common.live import Live, duration, is_terminal
-from .ladder import Contestant, Ladder, LadderError
+from .ladder import Ladder, LadderError, LimitedPlayer
 
 if TYPE_CHECKING:
     from ..arena.progress import Progress
@@ -48,8 +48,8 @@ def rungs(ladder: Ladder, seed: int, jobs: int) -> Config:
 
 def gauntlet(
     ladder: Ladder,
-    one: Contestant,
-    against: Sequence[Contestant],
+    one: LimitedPlayer,
+    against: Sequence[LimitedPlayer],
     variants: Sequence[str],
     pairs: int,
     seed: int,
@@ -68,7 +68,7 @@ def gauntlet(
 
 def _config(
     ladder: Ladder,
-    contestants: Sequence[Contestant],
+    contestants: Sequence[LimitedPlayer],
     variants: Sequence[str],
     seed: int,
     told: Mapping[str, Any],
@@ -161,7 +161,7 @@ def _loop(prepared: Run, store: Store, screen: Screen) -> int:
     return code
 
 
-def near(ladder: Ladder, ratings: Mapping[str, float], name: str) -> tuple[Contestant, ...]:
+def near(ladder: Ladder, ratings: Mapping[str, float], name: str) -> tuple[LimitedPlayer, ...]:
     """The `NEAR` rungs whose ratings are nearest to that of `name`, in the ladder's order."""
     here = ratings[name]
     chosen = sorted(ladder.rungs, key=lambda rung: abs(ratings[rung.name] - here))[:NEAR]

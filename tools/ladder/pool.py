@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arena.values import Opening
 from ..common.pairs import Ending, Played, Tally
-from .ladder import Contestant, Ladder, LadderError
+from .ladder import Ladder, LadderError, LimitedPlayer
 
 if TYPE_CHECKING:
     from hnefi.engine.records.record import GameRecord
@@ -70,7 +70,7 @@ class Pool:
 
     ladder: str
     runs: tuple[Source, ...]
-    players: Mapping[str, Contestant]
+    players: Mapping[str, LimitedPlayer]
     games: tuple[Game, ...]
 
     def tally(self, variant: str | None = None) -> Tally:
@@ -153,7 +153,7 @@ def _of_run(ladder: Ladder, stored: Stored, numbers: Mapping[str, Mapping[Openin
     if ladder.name not in name:
         raise LadderError(f"{stored.store.folder}: the run {name!r:.80}: expected one of {ladder.name}")
     players = {
-        engine["name"]: Contestant(
+        engine["name"]: LimitedPlayer(
             engine["name"],
             engine["player"],
             engine.get("nodes"),
@@ -237,7 +237,7 @@ def write(pool: Pool, path: Path) -> None:
         stream.write(("\n".join(lines) + "\n").encode())
 
 
-def _player(one: Contestant) -> dict[str, Any]:
+def _player(one: LimitedPlayer) -> dict[str, Any]:
     return {
         "name": one.name,
         "player": one.player,
@@ -259,7 +259,7 @@ def read(path: Path) -> Pool:
         if head["format"] != FORMAT:
             raise LadderError(f"{path}: format {head['format']!r:.20}: expected {FORMAT}")
         players = [
-            Contestant(one["name"], one["player"], one["nodes"], one["depth"], dict(one["options"]))
+            LimitedPlayer(one["name"], one["player"], one["nodes"], one["depth"], dict(one["options"]))
             for one in head["players"]
         ]
         runs = tuple(
@@ -284,7 +284,7 @@ def read(path: Path) -> Pool:
     return Pool(head["ladder"], runs, {one.name: one for one in players}, games)
 
 
-def _game(head: Mapping[str, Any], players: Sequence[Contestant], line: str) -> Game:
+def _game(head: Mapping[str, Any], players: Sequence[LimitedPlayer], line: str) -> Game:
     run, pair, game, variant, opening, attackers, defenders, winner, reason, one, two, moves = json.loads(
         line
     )

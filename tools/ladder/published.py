@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .ladder import CURRENT, FOLDER, Contestant, Ladder, LadderError
+from .ladder import CURRENT, FOLDER, Ladder, LadderError, LimitedPlayer
 
 __all__ = ["CURRENT", "document", "measured", "pool_file", "ratings", "ratings_file"]
 
@@ -94,7 +94,7 @@ def document(ladder: Ladder, pool: Any, fit: Any) -> dict[str, Any]:
     }
 
 
-def _definition(one: Contestant) -> dict[str, Any]:
+def _definition(one: LimitedPlayer) -> dict[str, Any]:
     return {"player": one.player, "nodes": one.nodes, "depth": one.depth, "options": dict(one.options)}
 
 
