@@ -17,6 +17,7 @@ from hnefi.engine.records.record import BY_RULES, GameRecord
 from hnefi.engine.search.types import Limits
 from hnefi.engine.sides import Reason
 from hnefi.protocol.client import Answer, EngineError
+from hnefi.protocol.hosts.standing import Ladder, Standing, StandingError
 
 from . import questions
 from .clock import GameClock, Pace, spell
@@ -27,7 +28,6 @@ from .questions import Questions
 from .review import Review
 from .rules_process import IllegalPosition, RulesProcess, Traffic
 from .saving import Files, game_of, record_of
-from .standing import Ladder, Standing, StandingError
 from .values import End, Mode, Move, Purpose, SideLetter
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from hnefi import players
 from hnefi.engine.catalogue import GAMES
 from hnefi.engine.games import everything, find
 from hnefi.engine.games.base_variant import AnyVariant
-from hnefi.engine.games.tafl.explain import explain
+from hnefi.engine.games.tafl.explain import chapters, explain
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.search.skill import weakness
 
@@ -59,6 +59,7 @@ def described(variant: AnyVariant, known: list[players.Player]) -> dict[str, Any
         "source": variant.source,
         "sides": list(game.sides),
         "letters": list(game.letters),
+        "aim": chapters(variant)["aim"][:2] if isinstance(variant, Variant) else [],
         "rules": explain(variant) if isinstance(variant, Variant) else [],
         "players": [player.name for player in known if player.misfit(variant) is None],
     }

@@ -18,7 +18,7 @@ LARGE: Final = ("import", "export", "judge")
 KINDS: Final = (
     *("hello", "open", "close", "line"),
     *("import", "export", "judge"),
-    *("puzzles", "puzzle", "lesson", "workshop", "rules", "fair"),
+    *("puzzles", "puzzle", "lesson", "workshop", "rules", "fair", "level"),
     *("table", "run"),
 )
 RATE: Final = 20.0

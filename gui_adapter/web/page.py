@@ -11,7 +11,7 @@ from typing import Any
 from hnefi.engine import about
 from hnefi.protocol.hosts.sessions.engine_process import RequestError, Wanted
 
-from . import catalogue, fairness, frames, judging, lessons, puzzles, records, workshop
+from . import catalogue, fairness, frames, judging, lessons, levels, puzzles, records, workshop
 from .frames import FrameError
 from .outbox import Outbox
 from .site import Site
@@ -38,7 +38,9 @@ class Page:
         self._guest = Guest(tables, self.box, address)
         self._viewer = Viewer(site.runs, site.matches, self.box)
         settings = site.settings
-        self._puzzles = puzzles.Desk(site.helper, kept=settings.journal is not None and not settings.token)
+        kept = settings.journal is not None and not settings.token
+        self._puzzles = puzzles.Desk(site.helper, kept)
+        self._levels = levels.Levels(kept)
         self._waiting: set[asyncio.Task[None]] = set()
         self._study = fairness.Study(
             site.studies,
@@ -141,6 +143,8 @@ class Page:
                 self.box.put(await asyncio.to_thread(workshop.made, frame))
             case "fair":
                 self._study.begin(frame)
+            case "level":
+                self.box.put(await asyncio.to_thread(self._levels.take, frame))
             case "lesson":
                 self._later(lessons.taught(frame, self._site.helper), frame)
             case "puzzle":

@@ -20,7 +20,7 @@ from hnefi.gui_adapter.terminal.game import Facts, facts_of
 from hnefi.gui_adapter.terminal.opponents import Opponent
 from hnefi.gui_adapter.terminal.rules_process import RulesProcess
 from hnefi.gui_adapter.terminal.settings import Settings
-from hnefi.gui_adapter.terminal.standing import FIRST, RATINGS, SUREST, Ladder, StandingError, nearest, rated
+from hnefi.protocol.hosts.standing import FIRST, RATINGS, SUREST, Ladder, StandingError, nearest, rated
 
 FEN = "4K2/7/7/7/t6/7/7 a 0 30"
 

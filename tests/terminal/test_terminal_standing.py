@@ -12,7 +12,7 @@ import pytest
 
 from hnefi.engine import options
 from hnefi.gui_adapter.terminal import opponents
-from hnefi.gui_adapter.terminal.standing import FEWEST, RATINGS, Standing
+from hnefi.protocol.hosts.standing import FEWEST, RATINGS, Standing
 
 
 def suggested(games: Sequence[tuple[int, float]]) -> int | None:

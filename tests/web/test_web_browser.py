@@ -100,6 +100,10 @@ def test_captures_reasons_labels_take_back_and_a_variation(house: House) -> None
 def test_against_the_engine_with_its_thoughts(house: House) -> None:
     page = house.page("", viewport={"width": 1024, "height": 768})
     status(page, "Your move: attackers")
+    # Whoever never played is told what it is about.
+    expect(page.locator("#aim")).to_have_text(
+        re.compile(r"Defenders win when the king reaches a corner square\. Attackers win")
+    )
     square(page, "d6").click()
     square(page, "b6").click()
     expect(page.locator("#moves button")).to_have_count(2)
@@ -114,6 +118,22 @@ def test_against_the_engine_with_its_thoughts(house: House) -> None:
     page.locator("#analyse").uncheck()
     page.locator("#resign").click()
     status(page, "Defenders win: resignation")
+    # The level follows: one lost game at the level that a stranger begins with, which is counted once.
+    note = page.locator("#note")
+    expect(note).to_have_text(re.compile(r"^Level \d( again)? for the next game: you won 0 of 1 at level 1"))
+    page.locator("#back").click()
+    expect(page.locator("#over")).to_be_hidden()
+    page.locator("#last").click()
+    page.get_by_role("button", name="Play again").click()
+    status(page, "Your move: attackers")
+    expect(page.locator("#seat-top .who")).to_have_text(
+        re.compile(r"Defenders: engine, level \d \(follows you\)")
+    )
+    page.locator("#resign").click()
+    expect(note).to_have_text(re.compile("you won 0 of [12] at level"))
+    page.get_by_role("button", name="Play the other side").click()
+    expect(page.locator("#seat-bottom .who")).to_have_text("Defenders: you")
+    status(page, "Your move: defenders")
 
 
 @pytest.mark.parametrize("link", ["v=hex:5", "v=hexapawn:3x3"])

@@ -8,13 +8,14 @@ import { Editor } from "./editor.js";
 import { Game, other } from "./game.js";
 import * as records from "./records.js";
 import { Session } from "./session.js";
-import { themes } from "./settings.js";
+import { recall, remember, themes } from "./settings.js";
 import { note, say, showClocks, showGame, showRules, speak } from "./view.js";
 import { Wire } from "./wire.js";
 import * as words from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const FIRST = "brandubh"; // small: a first game is soon over
+const FALLBACK = 3; // the level where no rating can be read
 const HINT_NODES = 300000;
 const MODES = {
   learn: () => import("./learn.js"),
@@ -91,7 +92,7 @@ class App {
     if (found) return found;
     const name = offer.default.variant || FIRST;
     const variant = offer.variants.find((known) => known.name === name) ?? offer.variants[0];
-    return new Game(variant, ["human", offer.default.player ? `player:${offer.default.player}` : "level:3"]);
+    return new Game(variant, ["human", offer.default.player ? `player:${offer.default.player}` : "level:auto"]);
   }
 
   connected(up) {
@@ -178,7 +179,7 @@ class App {
     this.analysis.clear();
     this.editor.close();
     if (!name) {
-      if (!(await this.follow())) this.take(this.game);
+      if (!(await this.linked())) this.take(this.game);
       return;
     }
     const { mode } = await MODES[name]();
@@ -208,7 +209,7 @@ class App {
   }
 
   /** The game that the address holds; whether it holds one. */
-  async follow() {
+  async linked() {
     const { hash } = location;
     try {
       await records.prepared(this.wire, this.offer, hash);
@@ -329,6 +330,7 @@ class App {
     if (live.state.outcome) {
       clock?.stop();
       speak(words.ending(live.state.outcome, this.game.variant.sides));
+      this.count();
     } else if (!result) clock?.start(live.state.side);
   }
 
@@ -336,17 +338,52 @@ class App {
   step() {
     const { game } = this;
     if (!this.session.sid || !game.state || this.away) return;
-    if (game.thinker) {
+    if (game.follows && game.level === null) this.follow("");
+    else if (game.thinker) {
       if (this.search?.purpose !== "move") this.go("move", game.thinker);
     } else if (this.analysis.on && !game.state.outcome) {
       if (!this.search) this.go("analysis", "level:10");
     } else if (this.search && this.search.purpose !== "hint") this.halt();
   }
 
+  /** The level that follows a person: for this game, or after its result for the next one. */
+  async follow(result) {
+    const { game } = this;
+    if (this.following === game) return;
+    this.following = game;
+    try {
+      const answer = await this.wire.ask({ t: "level", game: game.variant.game, level: game.level ?? 0, result, ratings: recall("levels") ?? "" });
+      if (answer.ratings) remember("levels", answer.ratings);
+      if (!result) game.level = answer.level;
+      if (this.game === game && !this.away) note(answer.text);
+    } catch (error) {
+      game.level ??= FALLBACK;
+      note(words.capital(error.message));
+    }
+    this.following = null;
+    if (this.game !== game || result) return;
+    this.render();
+    this.step();
+  }
+
+  /** The game is over: it counts once. */
+  count() {
+    const { game } = this;
+    if (!game.follows || !game.rated || game.level === null) return;
+    game.rated = false;
+    this.follow(game.score);
+  }
+
+  /** The same again, or with the sides changed. */
+  rematch(players) {
+    const { variant, start, think, timing } = this.game;
+    this.take(new Game(variant, players, { start, think, clock: timing }));
+  }
+
   go(purpose, who) {
     this.halt();
     const { game } = this;
-    this.session.choose(who, purpose === "analysis" ? $("lines").value : 1);
+    this.session.choose(who === "level:auto" ? `level:${game.level}` : who, purpose === "analysis" ? $("lines").value : 1);
     this.position(game.current);
     let limits = "infinite";
     if (purpose === "hint") limits = `nodes ${HINT_NODES}`;
@@ -413,6 +450,7 @@ class App {
     this.game.clock?.stop();
     speak(words.ending(this.game.result, this.game.variant.sides));
     this.show(this.game.current);
+    this.count();
   }
 
   takeBack() {
@@ -482,6 +520,12 @@ class App {
       this.show(this.game.current);
     });
     on("share", () => this.share());
+    on("again", () => this.rematch(this.game.players));
+    on("other", () => this.rematch([...this.game.players].reverse()));
+    on("study", () => {
+      $("review").click();
+      $("analysis-card").scrollIntoView({ block: "nearest" });
+    });
     on("review", () =>
       this.analysis.toggleReview(this.wire, this.game, () => this.render()),
     );
@@ -503,7 +547,7 @@ class App {
         this.enter();
         return;
       }
-      if (this.offer) this.follow();
+      if (this.offer) this.linked();
     });
     addEventListener("keydown", (event) => this.key(event));
     loading(async (text) => this.take(await records.read(this.wire, this.offer, this.game.variant, text)));

@@ -19,7 +19,8 @@ function fill(select, variant, offer, chosen) {
   const players = offer.players
     .filter((player) => player.name !== "default" && variant.players.includes(player.name))
     .map((player) => option(`player:${player.name}`, player.elo ? `${player.name} (${player.elo})` : player.name));
-  select.replaceChildren(option("human", "You, or a friend"), ...levels, ...players);
+  const auto = option("level:auto", "Engine, as strong as you are");
+  select.replaceChildren(option("human", "You, or a friend"), auto, ...levels, ...players);
   select.value = chosen;
   if (!select.value) select.value = "level:3";
 }
@@ -108,9 +109,12 @@ export class NewGame {
 
   done() {
     const clock = /^(\d+)\+(\d+)$/.exec($("clock").value);
+    const players = [$("who-a").value, $("who-d").value];
+    // Whose results would it follow?
+    if (!players.includes("human")) players.forEach((who, at) => who === "level:auto" && (players[at] = "level:3"));
     this.begin({
       variant: this.variant,
-      players: [$("who-a").value, $("who-d").value],
+      players,
       think: Number($("think").value),
       clock: clock && { seconds: Number(clock[1]), increment: Number(clock[2]) },
     });

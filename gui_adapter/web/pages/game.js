@@ -5,13 +5,16 @@ import { Node } from "./tree.js";
 
 export class Game {
   /** `moves` from `start` (a FEN, null for the usual one); comments by ply. */
-  constructor(variant, players, { start = null, moves = [], comments = {}, think = 1000, clock = null } = {}) {
+  constructor(variant, players, { start = null, moves = [], comments = {}, think = 1000, clock = null, rated = !start && !moves.length, level = null } = {}) {
     this.variant = variant;
     this.players = players; // "human", "level:3", "player:NAME"; of both sides
     this.think = think;
     this.start = start;
     this.result = null; // {result, reason} of a game that the rules have not ended
     this.paused = false;
+    this.timing = clock;
+    this.rated = rated; // whether it counts for the level `auto`
+    this.level = level; // the level that `auto` is here
     this.clock = clock && new Clock(clock.seconds * 1000, clock.increment * 1000);
     this.root = this.current = this.live = new Node();
     moves.forEach((m, at) => {
@@ -40,6 +43,17 @@ export class Game {
 
   get atEnd() {
     return this.current === this.live;
+  }
+
+  /** Whether somebody's level follows the results of the one person here. */
+  get follows() {
+    return this.alone && this.players.includes("level:auto");
+  }
+
+  /** How it ended for that person. */
+  get score() {
+    const mine = "ad"[this.players.indexOf("human")];
+    return { [mine]: "won", [other(mine)]: "lost", draw: "drawn" }[this.over.result];
   }
 
   get alone() {

@@ -67,17 +67,17 @@ export function write(wire, game, format) {
 }
 
 /** The game of a fragment, null if it names none that is offered. */
-export function linked(offer, hash, players = PEOPLE, think = 1000) {
+export function linked(offer, hash, players = PEOPLE, more = {}) {
   const link = readFragment(hash);
   const variant = link && offer.variants.find((known) => known.name === link.variant);
-  return variant ? new Game(variant, players, { ...link, think }) : null;
+  return variant ? new Game(variant, players, { ...link, ...more }) : null;
 }
 
 /** The game that this tab had before it was loaded anew. */
 export function kept(offer) {
   try {
-    const { link, players, think } = JSON.parse(sessionStorage.getItem(KEPT));
-    return linked(offer, link, players, think);
+    const { link, players, ...more } = JSON.parse(sessionStorage.getItem(KEPT));
+    return linked(offer, link, players, more);
   } catch {
     return null; // nothing, or a browser that keeps nothing
   }
@@ -85,7 +85,7 @@ export function kept(offer) {
 
 export function keep(game) {
   try {
-    sessionStorage.setItem(KEPT, JSON.stringify({ link: game.fragment(game.live), players: game.players, think: game.think }));
+    sessionStorage.setItem(KEPT, JSON.stringify({ link: game.fragment(game.live), players: game.players, think: game.think, rated: game.rated, level: game.level }));
   } catch {
     // As above.
   }

@@ -27,7 +27,8 @@ export function named(game, side) {
   const who = game.engineOf(side);
   if (!who) return game.alone ? "you" : "a person";
   const [kind, name] = who.split(/:(.*)/);
-  return kind === "level" ? `engine, level ${name}` : name;
+  if (kind !== "level") return name;
+  return name === "auto" && game.level !== null ? `engine, level ${game.level} (follows you)` : `engine, level ${name}`;
 }
 
 export function showClocks(game, turned) {
@@ -58,6 +59,10 @@ export function showGame(game, turned, choose) {
   $("swap").hidden = !state?.legal.some((move) => move.m === "swap") || !game.mine;
   $("pause").hidden = game.players.includes("human") && !game.paused;
   $("pause").textContent = game.paused ? "Go on" : "Pause";
+  $("over").hidden = !game.over || !game.atEnd;
+  $("other").hidden = !game.alone;
+  $("aim").hidden = Boolean(current.parent) || current.children.length > 0 || !game.alone;
+  $("aim").firstElementChild.textContent = variant.aim.join(" ") || variant.description;
   showMoves($("moves"), game.root, current, choose);
 }
 

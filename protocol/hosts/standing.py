@@ -90,6 +90,20 @@ class Ladder:
         """Results of this sitting in one game, since its level became `_level`."""
         self._game = ""
 
+    @classmethod
+    def brought(cls, text: str) -> Ladder:
+        """A ladder whose ratings somebody else keeps, as `text` wrote them; none where they cannot be read."""
+        ladder = cls(keep=False)
+        try:
+            ladder._known = _read(text.encode())
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            ladder._known = {}
+        return ladder
+
+    def text(self) -> str:
+        """The ratings, for `brought`."""
+        return _text(self.known)
+
     @property
     def known(self) -> dict[str, Rating]:
         """The person's rating in each game; StandingError if the file cannot be read."""
