@@ -7,17 +7,11 @@ import sys
 import time
 from typing import Any
 
+from hnefi.engine.games.hex.variant import WINNING_OPENINGS
 from hnefi.protocol.hosts.argument_types import whole
 
 from ..common.arguments import let_interrupt_end_us, parser, positive
 
-KNOWN = {
-    2: ".W/W.",
-    3: "..W/WWW/W..",
-    4: "...W/..W./.W../W...",
-    5: "....W/.WWWW/.WWW./WWWW./W....",
-}
-"""Winning first moves (`W`), rows from the top; the first player joins top and bottom."""
 LARGEST = 6
 board_size = whole(2, LARGEST)
 
@@ -61,7 +55,7 @@ def main(argv: list[str]) -> int:
                         flush=True,
                     )
     whole = "/".join("".join(row) for row in table)
-    known = KNOWN.get(size)
+    known = WINNING_OPENINGS.get(size)
     nodes, seconds = sum(row["nodes"] for row in openings), sum(row["seconds"] for row in openings)
     if arguments.json:
         json.dump({"size": size, "openings": openings, "table": whole, "known": known}, sys.stdout, indent=2)

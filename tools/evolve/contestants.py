@@ -50,7 +50,13 @@ class Contestants:
 
     def table(self, chosen: Iterable[int]) -> Any:
         """A `contest.Table` with the contestants in the places `chosen`."""
-        from hnefi.engine.selfplay.match import Contestant, Table
+        from hnefi.engine.selfplay.match import Table
+
+        return Table(self.variant, self.seated(chosen))
+
+    def seated(self, chosen: Iterable[int]) -> list[Any]:
+        """The contestants in the places `chosen`, each a `match.Contestant`."""
+        from hnefi.engine.selfplay.match import Contestant
 
         networks = len(self.weights)
         row = networks + len(self.fixed)
@@ -71,7 +77,7 @@ class Contestants:
                     learned=self.learned and ours,
                 )
             )
-        return Table(self.variant, seated)
+        return seated
 
     def _params(self, place: int) -> Any:
         """The parameters of the player in a place of the first row."""

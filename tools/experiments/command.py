@@ -17,6 +17,7 @@ from ..common import arguments, interrupts
 from ..common.live import PAUSE, Live, duration
 from . import (
     distribution_report,
+    hex_report,
     hexapawn,
     hexapawn_report,
     hingston,
@@ -27,6 +28,7 @@ from . import (
     tablut,
     tablut_report,
 )
+from . import hex as torus
 from .hingston import Plan
 from .measuring import ExperimentError
 from .studies import Study
@@ -40,10 +42,13 @@ EXAMPLES = (
     "scaling --jobs 8 --out scaling",
     "hexapawn --out hexapawn",
     "tablut --quick --out quick",
+    "hex --out hex",
+    "resume hex --report",
     "resume hingston",
 )
 OWN: Mapping[str, tuple[Any, Any]] = {
     hexapawn.NAME: (hexapawn, hexapawn_report),
+    torus.NAME: (torus, hex_report),
     tablut.NAME: (tablut, tablut_report),
 }
 """Experiments with runs, tests and a report of their own kind, each in two files."""
@@ -54,6 +59,7 @@ NAMES = {
     "scaling": "populations of 10 to 500 individuals",
     hexapawn.NAME: "HexapawnZero: AlphaZero on hexapawn, against the exact solution",
     tablut.NAME: "Tablut Game AI with Temporal Difference Learning",
+    torus.NAME: "Evolving a Hex-Playing Agent",
     "resume": "continue what is in a folder",
 }
 
@@ -73,10 +79,16 @@ def main(argv: list[str]) -> int:
         "--seeds",
         type=arguments.positive,
         metavar="K",
-        help="runs of each kind (5; scaling: 3; hexapawn, tablut: 10; distribution: 100, 30 of all readings but one)",
+        help="runs of each kind (5; scaling: 3; hex: 6; hexapawn, tablut: 10; distribution: 100, all readings but one "
+        "30)",
     )
     parser.add_argument(
         "--quick", action="store_true", help="a small version of the whole chain, in about a minute"
+    )
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="with resume: no more runs, a report on those that are finished (hex)",
     )
     parser.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
     arguments.add_png(parser)
@@ -86,19 +98,24 @@ def main(argv: list[str]) -> int:
         parser.error("expected: resume DIR, or the name of an experiment [--out DIR]")
     if given.name == "resume" and (given.quick or given.seeds or given.out):
         parser.error("resume: expected no --quick, --seeds or --out: the folder says what is run")
+    if given.report and given.name != "resume":
+        parser.error("--report: expected with resume DIR")
     if given.seeds == 1:
         parser.error("--seeds 1: expected at least 2, one run says nothing of the spread")
     try:
         if given.folder is not None:
             folder = Path(given.folder)
             plan = _read(folder)
+            if given.report and not isinstance(plan, torus.Plan):
+                parser.error(f"--report: {folder}: expected the folder of an experiment hex")
         else:
             plan = _plan(given.name, given.quick)
             if given.seeds:
                 plan = replace(plan, seeds=tuple(range(plan.seeds[0], plan.seeds[0] + given.seeds)))
             folder = Path(given.out or (f"{given.name}-quick" if given.quick else given.name))
             measuring.prepare(folder, plan)
-        return _conduct(folder, plan, given.jobs or len(os.sched_getaffinity(0)), given.plain, png=given.png)
+        jobs = given.jobs or len(os.sched_getaffinity(0))
+        return _conduct(folder, plan, jobs, given.plain, png=given.png, runs=not given.report)
     except ExperimentError as error:
         print(f"hnefi experiments: {error}", file=sys.stderr)
         return code_of(error)
@@ -111,7 +128,7 @@ def main(argv: list[str]) -> int:
         return USAGE
 
 
-AnyPlan = Plan | Study | hexapawn.Plan | tablut.Plan
+AnyPlan = Plan | Study | torus.Plan | hexapawn.Plan | tablut.Plan
 
 
 def _plan(name: str, quick: bool) -> AnyPlan:
@@ -134,8 +151,8 @@ def _read(folder: Path) -> AnyPlan:
     return studies.read_study(folder) if "study" in said else hingston.read_plan(folder)
 
 
-def _conduct(folder: Path, plan: AnyPlan, jobs: int, plain: bool, *, png: bool) -> int:
-    """Everything that is missing, then the report."""
+def _conduct(folder: Path, plan: AnyPlan, jobs: int, plain: bool, *, png: bool, runs: bool) -> int:
+    """Everything that is missing, without `runs` only what is measured, then the report."""
     own = next((name for name, (module, _) in OWN.items() if isinstance(plan, module.Plan)), "")
     resume = f"hnefi experiments resume {shlex.quote(str(folder))}"
     live = Live(sys.stdout, plain=plain)
@@ -145,7 +162,9 @@ def _conduct(folder: Path, plan: AnyPlan, jobs: int, plain: bool, *, png: bool) 
         return ["interrupted: whatever was finished is kept; to continue:", f"  {resume}"]
 
     with interrupts.caught(words) as caught:
-        if own:
+        if not runs:
+            code = 0
+        elif own:
             code = int(OWN[own][0].evolve(folder, plan, jobs, plain=plain))
         elif isinstance(plan, Study):
             code = studies.evolve(folder, plan, jobs, plain=plain)

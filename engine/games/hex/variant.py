@@ -13,6 +13,13 @@ from ..base_variant import VariantError, rules_hash
 
 MIN_SIZE = 2
 USUAL = 11
+WINNING_OPENINGS = {
+    2: ".W/W.",
+    3: "..W/WWW/W..",
+    4: "...W/..W./.W../W...",
+    5: "....W/.WWWW/.WWW./WWWW./W....",
+}
+"""By size: first moves that win with best play (`W`), rows from the top."""
 _SIZE = re.compile("[1-9][0-9]?", re.ASCII)
 
 
