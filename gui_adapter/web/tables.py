@@ -47,8 +47,9 @@ class Clock:
     running: str = ""
     since: float = 0.0
 
-    def left_of(self, side: str) -> float:
-        gone = time.monotonic() - self.since if side == self.running else 0.0
+    def left_of(self, side: str, at: float | None = None) -> float:
+        """What `side` has left, or had at that moment (`time.monotonic()`)."""
+        gone = (time.monotonic() if at is None else at) - self.since if side == self.running else 0.0
         return max(0.0, self.left[side] - gone)
 
     def stop(self) -> None:
@@ -56,11 +57,10 @@ class Clock:
             self.left[self.running] = self.left_of(self.running)
             self.running = ""
 
-    def moved(self, side: str) -> None:
-        """`side` has moved; the other one's time runs."""
+    def moved(self, side: str, at: float) -> None:
+        """`side` has moved, at that moment; the other one's time runs from now on, when the move is seen."""
         if self.running == side:
-            self.stop()
-            self.left[side] += self.increment
+            self.left[side] = self.left_of(side, at) + self.increment
         self.running, self.since = other(side), time.monotonic()
 
     def shown(self) -> dict[str, Any]:
@@ -69,12 +69,13 @@ class Clock:
 
 @dataclass(slots=True)
 class Asked:
-    """A move whose answer is awaited."""
+    """A move whose answer is awaited; `at` is when it came (`time.monotonic()`)."""
 
     box: Outbox
     ident: object
     side: str
     plies: int
+    at: float
 
 
 @dataclass(slots=True, eq=False)
@@ -113,6 +114,7 @@ class Table:
                 asked, self._asked = self._asked, None
                 text = str(frame["text"]).removeprefix(COMPLAINT)
                 asked.box.put({"t": "error", "id": asked.ident, "code": "illegal", "text": text})
+                self._set_flag()
             case "line" if str(frame["text"]).startswith(NO_START):
                 self.failed(str(frame["text"]).removeprefix("info string error "))
             case "closed":
@@ -126,7 +128,8 @@ class Table:
             # An offer stands until the one who was offered has moved.
             self.offers.discard(other(asked.side))
             if self.clock is not None:
-                self.clock.moved(asked.side)
+                # What the engine needs to look at a move, or to be started again, is on nobody's clock.
+                self.clock.moved(asked.side, asked.at)
             asked.box.put({"t": "done", "id": asked.ident})
         if self.finished and self.clock is not None:
             self.clock.stop()
@@ -174,7 +177,7 @@ class Table:
             raise RequestError("bad_frame", f"move {text[:20]}: expected a move such as d1d3")
         if self._asked is not None or self.state.get("side") != side:
             raise RequestError("not_your_turn", "it is not your turn")
-        self._asked = Asked(box, ident, side, len(self.state["moves"]))
+        self._asked = Asked(box, ident, side, len(self.state["moves"]), time.monotonic())
         self.session.receive(f"play {text}".encode())
 
     def resign(self, side: str) -> None:
@@ -218,6 +221,8 @@ class Table:
             self._flag = asyncio.get_running_loop().call_later(left, self._time_is_over, clock.running)
 
     def _time_is_over(self, side: str) -> None:
+        if self._asked is not None:
+            return  # moved in time, if the rules allow the move
         if self.clock is not None and self.clock.running == side and not self.finished:
             self._end(other(side), Reason.TIME)
 

@@ -6,12 +6,14 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from web_parts import WAIT, Tab, serving, tab
 
 from hnefi.gui_adapter.web import tables as tables_module
+from hnefi.gui_adapter.web.outbox import Outbox
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
 
@@ -145,6 +147,48 @@ def test_a_clock_is_kept_by_the_server() -> None:
             await do(host, "move", seats["a"], move="a4a2")
             await sees(host, "a4a2", over={"result": "a", "reason": "time"})
             assert host.frames[-1]["clock"]["d"] == 0
+
+    play(scene)
+
+
+def test_what_the_engine_needs_is_on_nobodys_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when its host dies: a move counts from the moment in which it came."""
+
+    async def scene() -> None:
+        now = 100.0
+        monkeypatch.setattr(tables_module.time, "monotonic", lambda: now)
+        box = Outbox(lambda: None)
+        session = SimpleNamespace(receive=lambda _line: None, left=None)
+        table = tables_module.Table({}, session, tables_module.Clock({"a": 60.0, "d": 60.0}, 2.0))
+        common = dict.fromkeys(
+            ["variant", "files", "ranks", "start", "fen", "special", "captures", "outcome"]
+        )
+
+        def stands(*moves: str) -> None:
+            side = "ad"[len(moves) % 2]
+            table.put({"t": "state", **common, "moves": [*moves], "side": side, "legal": []})
+
+        stands()
+        table.move(box, "a", "a4a2", 1)
+        stands("a4a2")
+        now += 50.0
+        table.move(box, "d", "d3c3", 2)
+        now += 30.0
+        table._time_is_over("d")
+        assert table.over is None, "the move is being looked at"
+        stands("a4a2", "d3c3")
+        assert table.clock.shown() == {"a": 60_000, "d": 12_000, "running": "a"}
+        now += 10.0
+        assert table.clock.shown()["a"] == 50_000
+        # A move that the rules do not allow is none.
+        table.move(box, "a", "a1a2", 3)
+        now += 55.0
+        table._time_is_over("a")
+        assert table.over is None
+        table.put({"t": "line", "text": "info string error play a1a2: no man there"})
+        while table.over is None:
+            await asyncio.sleep(0)
+        assert table.over == {"result": "d", "reason": "time"}
 
     play(scene)
 

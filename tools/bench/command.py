@@ -21,6 +21,8 @@ MEASUREMENTS = {
     "mcts": "hnefi.tools.bench.mcts",
     "terminal": "hnefi.tools.bench.terminal",
     "sessions": "hnefi.tools.bench.sessions",
+    "web": "hnefi.tools.bench.web",
+    "queue": "hnefi.tools.bench.queue",
 }
 
 
@@ -51,6 +53,8 @@ def main(argv: list[str]) -> int:
         "  hnefi bench mcts       simulations of the tree search against random games in C, by CPU time\n"
         "  hnefi bench terminal   first board and key presses of `hnefi play`\n"
         "  hnefi bench sessions   what an engine session costs a server: start, memory\n"
+        "  hnefi bench web        what the web server adds, with many pages and with one that does not read\n"
+        "  hnefi bench queue      how many hosts so many players need, by simulation\n"
         "  hnefi bench tactics    proven wins and losses: how many the engine solves",
         ["", "6", "speed --help", "latency --json"],
     )
