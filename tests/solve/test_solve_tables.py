@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import random
 import struct
+import tracemalloc
 import zlib
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from solve_parts import ROWS, build, key_of, positions, tiny, twin
 
@@ -194,6 +197,37 @@ def test_the_beginning_of_another_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.part/words").write_bytes(b"")
     Builder(reading(tiny()), (2, 1), path).run()
     assert path.exists()
+
+
+def test_what_is_solved_is_in_files_and_not_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a table may be larger than memory: the arrays that numpy holds itself do not grow with it."""
+    variant = Variant.build("five", ("2t2", "2T2", "t1K1t", "5", "5"), {"king_sides": 2})
+    arrays = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
+    monkeypatch.setattr(building, "RANGE", 1 << 13)
+
+    def solved(men: tuple[int, int]) -> tuple[int, int]:
+        """Bytes of the words of a table, and most bytes of arrays while it was solved."""
+        held = []
+        calls = count()
+
+        def on_progress(_: object) -> None:
+            if next(calls) % 32 == 16:
+                traces = tracemalloc.take_snapshot().filter_traces([arrays]).traces
+                held.append(sum(trace.size for trace in traces))
+
+        tracemalloc.start()
+        try:
+            Builder(reading(variant), men, tmp_path / f"{men}", on_progress=on_progress).run()
+        finally:
+            tracemalloc.stop()
+        with Table(tmp_path / f"{men}") as table:
+            return 2 * table.header.entries, max(held)
+
+    (small, held), (large, held_too) = solved((1, 1)), solved((3, 1))
+    assert large - small > 400_000
+    assert abs(held_too - held) < 50_000
 
 
 # Files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from itertools import combinations
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from hnefi.engine.solving.table import Table
 from hnefi.engine.solving.tables import SHIPPED
 from hnefi.engine.squares import squares
 from hnefi.protocol.hosts.puzzles import suite
+from hnefi.tools.arena.clusters import LIBRARIES
 from hnefi.tools.solve import agreement, command, layouts
 
 FOUR = str(SHIPPED / "mini-four.taflbase")
@@ -114,6 +116,48 @@ def test_the_value_of_every_symmetric_start(tmp_path: Path, capsys: pytest.Captu
     said = capsys.readouterr()
     assert "escape=edge               0              1        0     0        1" in said.out
     assert "solved in" not in said.err
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["loky", "dask", "ray"])
+def test_rule_sets_side_by_side_come_to_the_same(
+    backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if backend != "loky":
+        if not os.environ.get("HNEFI_CLUSTERS"):
+            pytest.skip("make test-clusters runs it")
+        pytest.importorskip(LIBRARIES[backend])
+    board = tmp_path / "nine.toml"
+    board.write_text(NINE)
+    words = ["layouts", str(board), "--switch", "escape=edge", "--switch", "king_sides=4", "--quiet"]
+    assert command.main([*words, "--out", str(tmp_path / "one")]) == 0
+    said = capsys.readouterr().out
+    assert command.main([*words, "--out", str(tmp_path / "two"), "--backend", backend, "--jobs", "2"]) == 0
+    assert capsys.readouterr().out == said
+    one, two = (
+        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("one", "two")
+    )
+    assert len(one) == 6
+    assert one == two
+    # What a worker finds wrong is said here.
+    (tmp_path / "two/king_sides-4.json").unlink()
+    (tmp_path / "two/king_sides-4.taflbase").write_bytes(one["escape-edge.taflbase"])
+    assert command.main([*words, "--out", str(tmp_path / "two"), "--backend", backend]) == 2
+    assert "king_sides-4.taflbase: is of other rules" in capsys.readouterr().err
+
+
+def test_a_backend_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layouts, "find_spec", lambda _: None)
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["layouts", "mini-four", "--backend", "dask", "--out", str(tmp_path / "out"), "--yes"])
+    assert (
+        "--backend dask: distributed is not installed: expected pip install 'hnefi[dask]'"
+        in capsys.readouterr().err
+    )
+    assert not (tmp_path / "out").exists()
 
 
 def test_layouts_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,16 +11,19 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, USAGE
 
+from ..arena.clusters import LIBRARIES
 from ..common import arguments, interrupts
 from ..common.live import Live, duration
+from ..common.workers import WorkerFailed, through_joblib
 
 if TYPE_CHECKING:
     import argparse
@@ -50,6 +53,10 @@ of the board that leaves the layout as it is. Each start is counted once, not wi
 move. It tells which change makes another side win.
 
 Tables and values are kept in the folder --out. The same command continues what was interrupted, also after kill -9.
+
+--jobs are threads that solve one rule set after the other. With --backend they are processes, each of which solves a
+rule set: of this machine (loky), or of the dask or ray cluster that DASK_SCHEDULER_ADDRESS or RAY_ADDRESS names, where
+all machines must see the folder. Tables and values are the same.
 """
 
 Square = tuple[int, int]
@@ -178,6 +185,7 @@ def main(argv: list[str]) -> int:
         DESCRIPTION,
         [
             "mini-six --out layouts --jobs 2 --yes",
+            "mini-six --out layouts --jobs 9 --backend loky --yes",
             "mini-four --out layouts --switch king_sides=4 --switch escape=edge corners=none --yes",
         ],
     )
@@ -195,7 +203,16 @@ def main(argv: list[str]) -> int:
         + "; ".join(" ".join(words) for words in SWITCHES)
         + ")",
     )
-    parser.add_argument("--jobs", type=arguments.positive, default=1, metavar="J", help="threads (1)")
+    parser.add_argument(
+        "--jobs",
+        type=arguments.positive,
+        default=1,
+        metavar="J",
+        help="threads, or rule sets at a time (1)",
+    )
+    parser.add_argument(
+        "--backend", choices=("loky", "dask", "ray"), help="solve rule sets side by side in processes"
+    )
     parser.add_argument("--yes", action="store_true", help="begin without asking")
     parser.add_argument("--list", action="store_true", help="also print every start that has both mirrors")
     parser.add_argument("--json", action="store_true", help="all values as JSON")
@@ -207,6 +224,13 @@ def main(argv: list[str]) -> int:
     if variant.size % 2 == 0:
         parser.error(f"{variant.name}: expected a board with a square in the middle")
     cases = _cases(parser, variant, given.switch or SWITCHES)
+    if given.backend and find_spec(LIBRARIES[given.backend]) is None:
+        parser.error(
+            f"--backend {given.backend}: {LIBRARIES[given.backend]} is not installed: "
+            f"expected pip install 'hnefi[{given.backend}]'"
+        )
+    from .build import BuildError
+
     folder = Path(given.out)
     live = Live(sys.stderr, plain=given.plain)
     refusal = _refusal(given, cases, folder, live)
@@ -215,16 +239,18 @@ def main(argv: list[str]) -> int:
         return USAGE
     folder.mkdir(parents=True, exist_ok=True)
     starts = layouts(variant.size, variant.attackers, variant.defenders)
-    found: dict[str, list[list[str]]] = {}
     last_words = [
         f"hnefi solve layouts: interrupted: what was done is in {folder}; the same command continues"
     ]
     with interrupts.caught(lambda: last_words) as caught:
         try:
-            for number, case in enumerate(cases, 1):
-                found[case.label] = _values(
-                    case, starts, folder, given, live, f"{number}/{len(cases)} {case.label}"
-                )
+            if given.backend:
+                found = _side_by_side(cases, starts, folder, given, live)
+            else:
+                found = _in_turn(cases, starts, folder, given, live)
+        except (BuildError, WorkerFailed) as error:
+            print(f"hnefi solve layouts: {error}", file=sys.stderr)
+            return USAGE
         finally:
             live.close()
     if caught.ended:
@@ -234,6 +260,43 @@ def main(argv: list[str]) -> int:
     else:
         _print(starts, found, listed=given.list)
     return 0
+
+
+def _in_turn(
+    cases: Sequence[Case], starts: Sequence[Layout], folder: Path, given: argparse.Namespace, live: Live
+) -> dict[str, list[list[str]]]:
+    """The values of all rule sets, one after the other, each in threads."""
+    found = {}
+    for number, case in enumerate(cases, 1):
+        title = f"{number}/{len(cases)} {case.label}"
+
+        def shown(state: str, title: str = title) -> None:
+            live.show(partial(list, (f"{title}: {state}",)))
+
+        begun = time.monotonic()
+        fresh = not _file(folder, case, "taflbase").exists() and not _file(folder, case, "json").exists()
+        found[case.label] = _values(case, starts, folder, given.jobs, _silent if given.quiet else shown)
+        if fresh and not given.quiet:
+            live.report([f"{title}: solved in {duration(time.monotonic() - begun)}"])
+    return found
+
+
+def _side_by_side(
+    cases: Sequence[Case], starts: Sequence[Layout], folder: Path, given: argparse.Namespace, live: Live
+) -> dict[str, list[list[str]]]:
+    """The same in processes, each of which solves one rule set at a time."""
+    place = folder.absolute()
+    work = [partial(_values, case, starts, place, 1, _silent) for case in cases]
+    found: dict[int, list[list[str]]] = {}
+    for number, values in through_joblib(work, given.backend, given.jobs):
+        found[number] = values
+        if not given.quiet:
+            live.report([f"{len(found)}/{len(cases)} {cases[number].label}: done"])
+    return {case.label: found[number] for number, case in enumerate(cases)}
+
+
+def _silent(_: str) -> None:
+    """Progress that nobody sees."""
 
 
 def _cases(
@@ -291,11 +354,13 @@ def _file(folder: Path, case: Case, kind: str) -> Path:
 
 
 def _values(
-    case: Case, starts: Sequence[Layout], folder: Path, given: argparse.Namespace, live: Live, title: str
+    case: Case, starts: Sequence[Layout], folder: Path, threads: int, shown: Callable[[str], None]
 ) -> list[list[str]]:
     """The value of every start with the attackers and with the defenders to move: read, or worked out and kept."""
     from hnefi.engine import durable
     from hnefi.engine.solving.table import Table
+
+    from .build import BuildError
 
     path = _file(folder, case, "json")
     head = {"rules": case.variant.hash, "starts": len(starts)}
@@ -307,38 +372,36 @@ def _values(
         pass
     table = _file(folder, case, "taflbase")
     if not table.exists():
-        _build(case, table, given, live, title)
+        _build(case, table, threads, shown)
     with Table(table) as opened:
         if opened.variant.hash != case.variant.hash:
-            raise ValueError(f"{table}: is of other rules; expected {case.variant.hash[:16]}…")
+            raise BuildError(
+                f"{table}: is of other rules; expected {case.variant.hash[:16]}…; remove it to make it again"
+            )
         values = []
         for number, start in enumerate(starts):
             interrupts.check()
             values.append([value_of(opened, start, side) for side in "ad"])
-            if number % 100 == 0 and not given.quiet:
-                live.show(partial(list, (f"{title}: {number} of {len(starts)} starts",)))
+            if number % 100 == 0:
+                shown(f"{number} of {len(starts)} starts")
     durable.put(path, json.dumps({**head, "values": values}).encode())
     return values
 
 
-def _build(case: Case, path: Path, given: argparse.Namespace, live: Live, title: str) -> None:
+def _build(case: Case, path: Path, threads: int, shown: Callable[[str], None]) -> None:
     from hnefi.engine.solving.readings import reading
 
     from .build import Builder, Clock, Progress
 
     clock = Clock()
 
-    def shown(progress: Progress) -> None:
+    def on_progress(progress: Progress) -> None:
         left = clock.left(progress.share)
         eta = f", ETA {duration(left)}" if left is not None else ""
-        if not given.quiet:
-            live.show(lambda: [f"{title}: {100 * progress.share:.0f} %{eta}"])
+        shown(f"{100 * progress.share:.0f} %{eta}")
 
-    begun = time.monotonic()
     men = case.variant.attackers, case.variant.defenders
-    Builder(reading(case.variant), men, path, threads=given.jobs, on_progress=shown).run()
-    if not given.quiet:
-        live.report([f"{title}: solved in {duration(time.monotonic() - begun)}"])
+    Builder(reading(case.variant), men, path, threads=threads, on_progress=on_progress).run()
 
 
 def _print(starts: Sequence[Layout], found: dict[str, list[list[str]]], *, listed: bool) -> None:
