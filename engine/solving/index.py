@@ -112,7 +112,7 @@ class Index:
     def _of_king(self, r: int, a: int, d: int) -> int:
         """Positions of one side to move with this king."""
         free = self.squares - (int(self.record["men"]) >> int(self.record["king_squares"][r]) & 1)
-        return comb(free, d) * comb(free - d, a)
+        return comb(free, d) * comb(free - d, a) if d <= free else 0
 
     @cached_property
     def positions(self) -> int:

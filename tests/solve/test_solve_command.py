@@ -194,3 +194,19 @@ def test_a_wrong_table_fails_its_check(here: Path, capsys: pytest.CaptureFixture
     (here / "wrong").write_bytes(data[:begin] + listed + struct.pack("<I", zlib.crc32(listed)) + block)
     assert command.main(["verify", "wrong", "--quiet"]) == 1
     assert "positions disagree with their moves, one is" in capsys.readouterr().out
+
+
+def test_what_solving_costs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["bench", "tiny.toml", "--runs", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["men"] == [2, 1]
+    for run in found["runs"]:
+        # A look at all moves is at least one, and solving is at least a first look at half of the entries.
+        assert 0 < run["move"] < run["swept"]
+        assert run["solved"] > run["looked at"] / 2 > 0
+        assert run["taken back"] > run["numbered"] > 0
+    assert command.main(["bench", "tiny.toml", "--attackers", "1", "--runs", "1"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("tiny, at most 1 v 1: nanoseconds")
+    assert "a decided position from which all quiet moves are taken back" in said
+    assert [file.name for file in here.iterdir()] == ["tiny.toml"]

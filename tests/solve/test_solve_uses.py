@@ -19,7 +19,7 @@ from hnefi.engine.solving.table import Table
 from hnefi.engine.solving.tables import SHIPPED
 from hnefi.engine.squares import squares
 from hnefi.protocol.hosts.puzzles import suite
-from hnefi.tools.arena.clusters import LIBRARIES
+from hnefi.tools.arena.fanout import LIBRARIES
 from hnefi.tools.solve import agreement, command, layouts
 
 FOUR = str(SHIPPED / "mini-four.taflbase")

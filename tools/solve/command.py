@@ -39,7 +39,7 @@ COMPARED_PLIES = 9
 """Distances that are proven in a comparison: longer ones take too many moves."""
 PAUSE = 10.0
 """Seconds between two plain lines, at least."""
-ELSEWHERE = ("agreement", "layouts", "prove", "puzzles")
+ELSEWHERE = ("agreement", "bench", "layouts", "prove", "puzzles")
 """Actions that are modules of their own."""
 EXAMPLES = (
     "mini-four --yes",
@@ -71,6 +71,7 @@ Hex and hexapawn are solved from the start, which prints who wins and the first 
   hnefi solve layouts VARIANT      the value of every symmetric start, and which change of the rules flips it
   hnefi solve agreement FILE       how often players find moves that keep the exact value
   hnefi solve puzzles FILE         positions with one winning move, as puzzles
+  hnefi solve bench VARIANT        what solving costs: nanoseconds for a position, for a move
 """
 
 

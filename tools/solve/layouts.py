@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, USAGE
 
-from ..arena.clusters import LIBRARIES
 from ..common import arguments, interrupts
 from ..common.live import Live, duration
 from ..common.workers import WorkerFailed, through_joblib
@@ -224,11 +223,8 @@ def main(argv: list[str]) -> int:
     if variant.size % 2 == 0:
         parser.error(f"{variant.name}: expected a board with a square in the middle")
     cases = _cases(parser, variant, given.switch or SWITCHES)
-    if given.backend and find_spec(LIBRARIES[given.backend]) is None:
-        parser.error(
-            f"--backend {given.backend}: {LIBRARIES[given.backend]} is not installed: "
-            f"expected pip install 'hnefi[{given.backend}]'"
-        )
+    if given.backend:
+        _expect_library(parser, given.backend)
     from .build import BuildError
 
     folder = Path(given.out)
@@ -260,6 +256,15 @@ def main(argv: list[str]) -> int:
     else:
         _print(starts, found, listed=given.list)
     return 0
+
+
+def _expect_library(parser: argparse.ArgumentParser, backend: str) -> None:
+    from ..arena.fanout import LIBRARIES
+
+    if find_spec(LIBRARIES[backend]) is None:
+        parser.error(
+            f"--backend {backend}: {LIBRARIES[backend]} is not installed: expected pip install 'hnefi[{backend}]'"
+        )
 
 
 def _in_turn(
