@@ -217,9 +217,9 @@ def test_interrupted_nothing_is_left_and_the_run_goes_on(
 
 REFUSED = """
 import sys
-from hnefi.tools.arena import fanout, fanout
+from hnefi.tools.arena import fanout
 from fake_arena import config
-backend*files = sys.argv[1:]
+backend, *files = sys.argv[1:]
 job = fanout.Job("x", config(), (), (), 1, "/", dict.fromkeys(files, "0" * 64))
 cluster = fanout.open_cluster(backend, "", 1)
 fanout._send([job], cluster, lambda answer: print(answer, flush=True))
