@@ -69,6 +69,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "the engine as an account on the public server hnefatafl.org",
     ),
     "evolve": ("hnefi.tools.evolve.command", "evaluators that learn by playing against each other"),
+    "train": (
+        "hnefi.tools.train.command",
+        "a network that learns from games of the engine with itself, round by round",
+    ),
     "tune": (
         "hnefi.tools.tune.command",
         "weights of the hand-written evaluator, fitted to games with itself",

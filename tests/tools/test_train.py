@@ -1,0 +1,444 @@
+"""`hnefi train`: games, shards, what the net sees and learns, tests against the best, and that nothing is lost."""
+
+from __future__ import annotations
+
+import io
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from random_games import positions
+
+from hnefi.engine import durable, games
+from hnefi.engine.evaluators import files, network
+from hnefi.engine.games import interface as verbs
+from hnefi.engine.games.tafl.codes import PIECE
+from hnefi.engine.score import WON
+from hnefi.engine.squares import squares
+from hnefi.tools.common.live import Live
+from hnefi.tools.train import command, gate, inputs, learner, plots, run, shards
+from hnefi.tools.train.games import Series, play, row_type
+
+SMALL = {"network": "nnue:32", "rounds": 2, "games": 12, "nodes": [20, 40], "epochs": 3, "gate_pairs": 2}
+
+
+def rows_of(name: str, number: int) -> Any:
+    """Positions of random games as rows, every one with another score and result."""
+    variant = games.find(name)
+    cells = np.array(list(squares(variant.files)))
+    rows = np.zeros(number, row_type(variant.files))
+    for i, position in enumerate(positions(variant, number)):
+        rows[i]["game"] = i // 4
+        rows[i]["side"] = int(position.side)
+        rows[i]["result"] = i % 3
+        rows[i]["score"] = 37 * i % 900 - 450
+        rows[i]["board"] = position.new_record()[0]["board"][cells] & PIECE
+    return rows
+
+
+def encoding_of(name: str, text: str = "nnue:32") -> inputs.Encoding:
+    return inputs.Encoding(network.parse(text), games.find(name))  # type: ignore[arg-type]
+
+
+def random_weights(encoding: inputs.Encoding) -> learner.Weights:
+    weights = learner.begin(encoding, "test")
+    draw = np.random.default_rng(4)
+    for name in ("own", "output_bias", "king"):
+        weights[name] = weights[name] + draw.normal(0, 0.1, weights[name].shape).astype(np.float32)
+    return weights
+
+
+# Games and shards
+
+
+@pytest.fixture(scope="module")
+def played() -> Any:
+    series = Series(games.find("brandubh"), "default", b"", (20, 60), "1 round 1")  # type: ignore[arg-type]
+    return np.load(io.BytesIO(play(series, 3, 5)), allow_pickle=False)
+
+
+def test_games_follow_from_their_numbers(played: Any) -> None:
+    series = Series(games.find("brandubh"), "default", b"", (20, 60), "1 round 1")  # type: ignore[arg-type]
+    alone = np.load(io.BytesIO(play(series, 5, 1)), allow_pickle=False)
+    assert np.array_equal(played[played["game"] == 5], alone)
+    assert set(played["game"].tolist()) <= {3, 4, 5, 6, 7}
+    assert len(set(played["game"].tolist())) >= 4
+
+
+def test_a_row_says_what_the_game_was(played: Any) -> None:
+    variant: Any = games.find("brandubh")
+    assert {0, 2} <= set(played["result"].tolist())
+    for number in set(played["game"].tolist()):
+        rows = played[played["game"] == number]
+        assert len(set(rows["result"].tolist())) == 1
+        assert len(set((rows["ply"] + rows["left"]).tolist())) == 1
+        assert (np.diff(rows["ply"]) > 0).all()
+        # Who wins by force has won.
+        proven = rows[np.abs(rows["score"].astype(int)) > WON]
+        assert ((proven["score"] > 0) == (proven["result"] == 2)).all()
+        for row in rows[:3]:
+            position = run.position_of(row, variant)
+            assert int(position.side) == row["side"]
+            cells = np.array(list(squares(7)))
+            assert np.array_equal(position.new_record()[0]["board"][cells] & PIECE, row["board"])
+
+
+def test_shards_are_checked(tmp_path: Path, played: Any) -> None:
+    made = io.BytesIO()
+    np.save(made, played, allow_pickle=False)
+    entry = shards.keep(tmp_path, 0, 5, made.getvalue())
+    assert entry["attackers"] + entry["draws"] + entry["defenders"] == len(set(played["game"].tolist()))
+    assert np.array_equal(shards.read(tmp_path, 7), played)
+    with pytest.raises(shards.ShardError, match="expected positions on 9 x 9"):
+        shards.read(tmp_path, 9)
+    whole = (tmp_path / shards.LIST).read_bytes()
+    (tmp_path / shards.LIST).write_bytes(whole + b'{"file": "games-0000')
+    assert list(shards.listed(tmp_path)) == ["games-000000.npy"]
+    assert (tmp_path / shards.LIST).read_bytes() == whole
+    data = bytearray((tmp_path / "games-000000.npy").read_bytes())
+    data[-1] ^= 1
+    (tmp_path / "games-000000.npy").write_bytes(data)
+    with pytest.raises(shards.ShardError, match="altered"):
+        shards.read(tmp_path, 7)
+    (tmp_path / "games-000000.npy").unlink()
+    with pytest.raises(shards.ShardError, match="expected the positions that"):
+        shards.read(tmp_path, 7)
+    (tmp_path / shards.LIST).write_bytes(b'{"file": "../x", "sha256": "", "games": 1}\n')
+    with pytest.raises(shards.ShardError, match="line 1"):
+        shards.read(tmp_path, 7)
+
+
+# What the net sees
+
+
+@pytest.mark.parametrize(("name", "text"), [("brandubh", "nnue:32"), ("berserk", "nnue:32,rings=3")])
+def test_lessons_see_what_the_kernel_sees(name: str, text: str) -> None:
+    encoding, rows = encoding_of(name, text), rows_of(name, 40)
+    variant: Any = encoding.variant
+    arrays = learner.quantised(random_weights(encoding), encoding)
+    examples = encoding.examples(rows, np.zeros(len(rows)))
+    said = learner.whole_logits(arrays, examples, encoding)
+    evaluator = files.Evaluator(encoding.network, variant.name, variant.hash, variant.game, arrays)
+    params = files.record(evaluator, variant)[0]
+    for position, value in zip(positions(variant, 40), said, strict=True):
+        assert verbs.value(params, position.new_record()[0]) == value
+        assert encoding.network.naive(variant, arrays, position) == value
+    assert len(set(said.tolist())) > 10
+    real = learner.logits(random_weights(encoding), examples, encoding)
+    assert np.abs(real - said).max() < 0.2
+    assert np.abs(real - said).max() > 0
+
+
+def test_a_drawn_view_is_that_of_an_image() -> None:
+    encoding = encoding_of("brandubh")
+    size, free = 7, np.random.default_rng(3)
+    row = np.zeros(1, row_type(size))
+    # The king stands in the middle: all eight images bring him there.
+    board = row["board"][0].reshape(size, size)
+    board[3, 3], board[0, 2], board[5, 6] = 14, 1, 9
+    examples = encoding.examples(row, np.zeros(1))
+    images = set()
+    for turned in (board, board.T):
+        for flipped in (turned, turned[::-1], turned[:, ::-1], turned[::-1, ::-1]):
+            images.add(encoding.codes[flipped.ravel()].tobytes())
+    drawn = {encoding.turn(examples, free)[0][0].astype(np.int8).tobytes() for _ in range(200)}
+    assert drawn == images
+    # Off the axes only one view will do, and it is the net's own.
+    board[3, 3], board[4, 6] = 0, 14
+    examples = encoding.examples(row, np.zeros(1))
+    own = encoding.turn(examples)
+    for _ in range(20):
+        assert all(map(np.array_equal, encoding.turn(examples, free), own))
+
+
+def test_targets_blend_scores_and_results() -> None:
+    rows = np.zeros(4, row_type(7))
+    rows["score"] = [0, 174, 29_500, -29_500]
+    rows["result"] = [2, 1, 2, 0]
+    assert inputs.targets_of(rows, 1.0, (1.0, 0.0))[:2] == pytest.approx(
+        [0.5, 1 / (1 + np.exp(-1.0016))], abs=1e-3
+    )
+    assert inputs.targets_of(rows, 0.0, (1.0, 0.0))[:2] == pytest.approx([1.0, 0.5])
+    assert inputs.targets_of(rows, 0.5, (1.0, 0.0)).tolist()[2:] == [1.0, 0.0]
+
+
+def test_the_scale_of_scores_is_found() -> None:
+    draw = np.random.default_rng(1)
+    scores = draw.integers(-800, 800, 20_000)
+    chance = 1 / (1 + np.exp(-(0.6 * scores / inputs.LOGIT - 1.2)))
+    slope, level = inputs.scale_of(scores, (draw.random(20_000) < chance).astype(float))
+    assert slope == pytest.approx(0.6, abs=0.05)
+    assert level == pytest.approx(-1.2, abs=0.08)
+
+
+# Lessons
+
+
+def test_gradients_are_those_of_finite_differences() -> None:
+    encoding, rows = encoding_of("brandubh"), rows_of("brandubh", 30)
+    examples = encoding.examples(rows, np.linspace(0, 1, 30))
+    weights = {name: array.astype(np.float64) for name, array in random_weights(encoding).items()}
+    turned = encoding.turn(examples)
+    targets = examples.targets.astype(np.float64)
+    _, slopes = learner.gradients(weights, turned, examples.heads, targets, encoding)
+    draw = np.random.default_rng(9)
+    step, checked = 1e-6, 0
+    for name, slope in slopes.items():
+        known = np.argwhere(slope != 0)
+        for at in map(tuple, draw.permutation(known)[:12]):
+            ends = []
+            for sign in (1, -1):
+                moved = {**weights, name: weights[name].copy()}
+                moved[name][at] += sign * step
+                ends.append(learner.gradients(moved, turned, examples.heads, targets, encoding)[0])
+            assert slope[at] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-3, abs=1e-8), name
+            checked += 1
+    assert checked > 40
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+def test_torch_finds_the_same_gradients() -> None:
+    encoding, rows = encoding_of("brandubh"), rows_of("brandubh", 50)
+    examples = encoding.examples(rows, np.linspace(0, 1, 50))
+    weights = random_weights(encoding)
+    given = (weights, encoding.turn(examples), examples.heads, examples.targets, encoding)
+    loss, slopes = learner.gradients(*given)
+    other_loss, others = learner.torch_gradients(*given)
+    assert loss == pytest.approx(other_loss, abs=1e-6)
+    for name, slope in slopes.items():
+        assert np.allclose(slope, others[name], atol=1e-7), name
+
+
+def test_a_net_learns_what_can_be_known() -> None:
+    """Who has more men left, in positions of random games."""
+    encoding, rows = encoding_of("brandubh"), rows_of("brandubh", 600)
+    men = (rows["board"] == 1).sum(axis=1) - 2 * (rows["board"] == 9).sum(axis=1)
+    examples = encoding.examples(rows, (men > 0).astype(float))
+    taught = learner.Learner(encoding, "1 1", 60)
+    before = inputs.loss(learner.logits(taught.weights, examples, encoding), examples.targets)
+    while taught.epoch < taught.epochs:
+        losses = list(taught.learn(examples))
+    after = inputs.loss(learner.logits(taught.weights, examples, encoding), examples.targets)
+    share = examples.targets.mean()
+    nothing = -(share * np.log(share) + (1 - share) * np.log(1 - share))
+    assert after < 0.75 * nothing < before
+    assert losses[0] == pytest.approx(after, rel=0.3)
+
+
+def test_lessons_continue_where_they_were_left(tmp_path: Path) -> None:
+    encoding = encoding_of("brandubh")
+    examples = encoding.examples(rows_of("brandubh", 60), np.linspace(0, 1, 60))
+    through = learner.Learner(encoding, "1 1", 3)
+    for _ in range(3):
+        list(through.learn(examples))
+    first = learner.Learner(encoding, "1 1", 3)
+    list(first.learn(examples))
+    first.save(tmp_path / "c.safetensors")
+    second = learner.Learner(encoding, "1 1", 3)
+    second.load(tmp_path / "c.safetensors")
+    for _ in range(2):
+        list(second.learn(examples))
+    assert second.steps == through.steps == 3
+    for name, array in through.weights.items():
+        assert np.array_equal(array, second.weights[name]), name
+    with pytest.raises(learner.CheckpointError):
+        learner.Learner(encoding, "2 1", 3).load(tmp_path / "c.safetensors")
+    data = bytearray((tmp_path / "c.safetensors").read_bytes())
+    data[-5] ^= 64
+    (tmp_path / "c.safetensors").write_bytes(data)
+    with pytest.raises(learner.CheckpointError):
+        second.load(tmp_path / "c.safetensors")
+
+
+def test_what_does_not_fit_is_cut_off() -> None:
+    encoding = encoding_of("mini-four")
+    weights = random_weights(encoding)
+    weights["output"][0, 0], weights["king"][0, 0] = 5.0, 1000.0
+    arrays = learner.quantised(weights, encoding)
+    assert arrays["output"][0, 0] == 127
+    assert arrays["king"][0, 0] == 32767
+
+
+# The test against the best
+
+
+def test_a_gate_tells_who_is_stronger(tmp_path: Path) -> None:
+    values = {"gate_pairs": 30, "gate_nodes": 60, "elo0": 0.0, "elo1": 60.0}
+    said = io.StringIO()
+    given = ("brandubh", "default", "zero", values, 1, ("", 1), Live(said, plain=True))
+    verdict = gate.play(tmp_path / "gate", *given)
+    assert verdict.accepted
+    assert verdict.llr > 2.9
+    assert verdict.attacking.games == verdict.defending.games >= verdict.pairs
+    assert verdict.defending.won > verdict.defending.lost
+    # A finished run is only read.
+    assert gate.play(tmp_path / "gate", *given) == verdict
+    assert "as attackers +" in verdict.lines()[1]
+    assert gate.Side(**verdict.as_json()["attacking"]) == verdict.attacking
+
+
+# The whole loop
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Tests without games: the first candidate is taken, the second is not. Who met whom."""
+    met: list[tuple[str, str]] = []
+
+    def decide(folder: Path, variant: str, candidate: str, best: str, *_: Any) -> gate.Verdict:
+        assert variant == "mini-four"
+        met.append((candidate, best))
+        (word,) = ("H1",) if folder.parent.name == "round-001" else ("H0",)
+        return gate.Verdict(word, 3.0, 2, gate.Side(1, 0, 1), gate.Side(2, 0, 0))
+
+    monkeypatch.setattr(gate, "play", decide)
+    monkeypatch.setattr(run, "SHARD_GAMES", 6)
+    return met
+
+
+def trained(folder: Path, live: Live | None = None) -> run.Training:
+    variant: Any = games.find("mini-four")
+    live = live or Live(io.StringIO(), plain=True)
+    training = run.Training(folder, variant, "mini-four", SMALL | {"games": 30}, live)
+    training.go_on(run.Hands(), lambda: None)
+    return training
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    found = {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+    lines = [json.loads(line) for line in found.pop(run.LOG).splitlines()]
+    for line in lines:
+        del line["cpu_here"]
+    return {**found, run.LOG: json.dumps(lines).encode()}
+
+
+@pytest.mark.slow
+def test_a_training_survives_every_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: list[tuple[str, str]]
+) -> None:
+    """It ends at every seventh write, in the middle of a line or just behind it, and goes on: in the end the folder is
+    the same, byte for byte."""
+    said = io.StringIO()
+    training = trained(tmp_path / "whole", Live(said, plain=True))
+    first = str(tmp_path / "whole" / "round-001" / run.NET)
+    assert quick == [(first, "default"), (str(tmp_path / "whole" / "round-002" / run.NET), first)]
+    assert training.best == first
+    assert (tmp_path / "whole" / run.BEST).read_bytes() == Path(first).read_bytes()
+    assert "round 2 of 2, games by the net of round-001" in said.getvalue()
+    evaluator = files.load(first, games.find("mini-four"))
+    assert evaluator.document["trainer"]["games"] == 30
+    assert evaluator.network.text == "nnue:32"
+
+    put, append = durable.put, durable.append_line
+    writes = 0
+    at = 10**9
+
+    def counted(write: Any, path: Path, data: bytes, **named: Any) -> None:
+        nonlocal writes
+        writes += 1
+        if writes % at == 0 and writes // at % 2:
+            if write is append:
+                with path.open("ab") as file:
+                    file.write(data[: len(data) // 2])
+            raise Crash
+        write(path, data, **named)
+        if writes % at == 0:
+            raise Crash
+
+    monkeypatch.setattr(durable, "put", lambda *a, **k: counted(put, *a, **k))
+    monkeypatch.setattr(durable, "append_line", lambda *a, **k: counted(append, *a, **k))
+    at, crashes = 7, 0
+    while True:
+        try:
+            trained(tmp_path / "crashed")
+            break
+        except Crash:
+            crashes += 1
+    assert crashes > 4
+    whole, crashed = content(tmp_path / "whole"), content(tmp_path / "crashed")
+    assert whole.keys() == crashed.keys()
+    assert [name for name in whole if whole[name] != crashed[name]] == []
+
+
+@pytest.fixture
+def two_rounds(tmp_path: Path, quick: list[tuple[str, str]]) -> Path:  # noqa: ARG001 - for what it replaces
+    trained(tmp_path / "t")
+    return tmp_path / "t"
+
+
+@pytest.mark.slow
+def test_a_folder_is_of_one_training(two_rounds: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = [
+        f"--{name.replace('_', '-')}={value}"
+        for name, value in SMALL.items()
+        if name not in ("nodes", "games")
+    ]
+    small += ["--nodes=20,40", "--games=30", "--plain"]
+    assert command.main(["mini-four", "--out", str(two_rounds), *small]) == 0
+    assert command.main(["--resume", str(two_rounds), "--plain"]) == 0
+    assert "best: " in capsys.readouterr().out
+    assert command.main(["mini-four", "--out", str(two_rounds), *small, "--seed", "2"]) == 2
+    assert "the folder of another training: seed was 1, is 2" in capsys.readouterr().err
+    with run.alone(two_rounds):
+        assert command.main(["--resume", str(two_rounds)]) == 2
+    assert "another process trains in it" in capsys.readouterr().err
+    assert command.main(["--plots", str(two_rounds)]) == 0
+    for name in (plots.LOSSES, plots.STRENGTH):
+        text = (two_rounds / name).read_text("utf-8")
+        assert text.startswith("<svg")
+        assert "mini-four" in text
+    log = (two_rounds / run.LOG).read_text()
+    (two_rounds / run.LOG).write_text(log.splitlines()[1] + "\n")
+    assert command.main(["--resume", str(two_rounds)]) == 2
+    assert "expected the rounds from 1 on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "expected a VARIANT and --out, or --resume FOLDER"),
+        (["brandubh", "--resume", "x"], "expected a VARIANT and --out, or --resume FOLDER"),
+        (["hex:4"], "hex:4"),
+        (["brandubh", "--network", "mlp:5"], "--network mlp:5: expected nnue:UNITS"),
+        (["brandubh", "--network", "nnue:40"], "expected a multiple of 32"),
+        (["copenhagen", "--network", "nnue:256"], "524288 at most"),
+        (["brandubh", "--teacher", "nobody"], "--teacher: evaluator 'nobody'"),
+        (["brandubh", "--elo0", "20", "--elo1", "10"], "--elo0: expected less than --elo1"),
+        (["brandubh", "--nodes", "10,x"], "--nodes"),
+        (["brandubh", "--blend", "2"], "--blend"),
+        (["--resume", "x", "--games", "3"], "--resume with --games: expected --rounds only"),
+        (["--resume", "x"], "x/config.toml: No such file or directory: expected the folder of a training"),
+        (["--plots", "x"], "x/config.toml: No such file or directory: expected the folder of a training"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(
+    words: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        status = command.main(words)
+    except SystemExit as end:
+        status = int(end.code or 0)
+    assert status == 2
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
+def test_torch_is_asked_for_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["brandubh", "--with", "torch"])
+    assert "expected pip install 'hnefi[train]'" in capsys.readouterr().err

@@ -1,0 +1,268 @@
+"""`hnefi train`: teach a network from games of the engine with itself, round by round."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hnefi.protocol.hosts.argument_types import number
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, USAGE
+
+from ..common import arguments, interrupts
+from ..common.live import Live
+
+if TYPE_CHECKING:
+    from hnefi.engine.games.tafl.variant import Variant
+
+EXAMPLES = (
+    "brandubh --out brandubh-net",
+    "copenhagen --out net --network nnue:128 --games 20000 --nodes 1000,3000 --backend loky",
+    "--resume brandubh-net --rounds 6",
+    "tablut-linnaeus --out from-zero --teacher zero --blend 0 --rounds 10",
+    "--plots brandubh-net",
+)
+
+
+def main(argv: list[str]) -> int:
+    """Train; 0 when all rounds are done, 1 when interrupted."""
+    options = _parser()
+    given = options.parse_args(argv)
+    if given.plots:
+        return _plots(options, Path(given.plots))
+    if bool(given.resume) == bool(given.variant):
+        options.error("expected a VARIANT and --out, or --resume FOLDER")
+    from .run import TrainError
+
+    try:
+        return _train(options, given)
+    except TrainError as error:
+        print(f"hnefi train: {error}", file=sys.stderr)
+        return USAGE
+
+
+def _parser() -> Any:
+    from .run import DEFAULTS
+
+    options = arguments.parser(
+        "train",
+        "Teaches an efficiently updatable network (docs/train.md). Each round plays games of the best evaluator with "
+        "itself, teaches a new net from them, measures it on games that were held out, and tests it against the best "
+        "in the arena; if it is stronger, it plays the games of the next round. Everything is kept in a folder: the "
+        "same command, or --resume, continues after any end, kill -9 included.",
+        EXAMPLES,
+    )
+    options.add_argument("variant", metavar="VARIANT", nargs="?", help="a tafl variant")
+    options.takes_variant()
+    arguments.add_out(options, "FOLDER", "where the training is kept (default: train-VARIANT)")
+    options.add_argument(
+        "--resume",
+        metavar="FOLDER",
+        help="continue a training; only --rounds may be given, and who does the work",
+    )
+    options.add_argument(
+        "--plots", metavar="FOLDER", help="draw losses.svg and strength.svg of a training again"
+    )
+    how = options.add_argument_group("the training")
+
+    def add(name: str, kind: Any, metavar: str, what: str) -> None:
+        usual = DEFAULTS[name]
+        shown = ",".join(map(str, usual)) if isinstance(usual, list) else usual
+        how.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=kind,
+            metavar=metavar,
+            dest=name,
+            help=f"{what} (default {shown})" if shown != "" else what,
+        )
+
+    add("network", str, "NET", "architecture: nnue:UNITS, nnue:UNITS,rings=N")
+    add("rounds", arguments.positive, "N", "rounds in all")
+    add("games", arguments.positive, "N", "games a round")
+    add("nodes", _numbers, "N,N", "nodes a move, drawn for each side of each game")
+    add("teacher", str, "E", "the evaluator of the first round, a name or a file; `zero` begins from nothing")
+    add(
+        "tables",
+        str,
+        "PATH",
+        "solved tables that end games, as the option TablePath (`shipped`; default none)",
+    )
+    add("blend", number(0, 1), "B", "how much of the target is the search's score; the rest is the result")
+    add("epochs", arguments.positive, "N", "passes through the positions")
+    add("window", arguments.positive, "N", "rounds whose games are learned from")
+    add("gate_pairs", arguments.positive, "N", "pairs of games of a test at most")
+    add("gate_nodes", arguments.positive, "N", "nodes a move in it")
+    add("elo0", number(-100, 100), "X", "the test's H0")
+    add("elo1", number(-100, 200), "X", "its H1; a net is taken if H1 is accepted")
+    add("seed", arguments.positive, "S", "of everything that is drawn")
+    hands = options.add_argument_group("who does the work")
+    hands.add_argument(
+        "--jobs", type=arguments.positive, metavar="J", help="threads or processes (as many as cores)"
+    )
+    hands.add_argument(
+        "--backend",
+        choices=("loky", "dask", "ray"),
+        help="how joblib fans games out; DASK_SCHEDULER_ADDRESS and RAY_ADDRESS name a cluster",
+    )
+    hands.add_argument(
+        "--with",
+        dest="library",
+        choices=("auto", "numpy", "torch"),
+        default="auto",
+        help="what computes gradients (auto: torch where it is installed, extra `train`)",
+    )
+    arguments.add_plain(options)
+    arguments.add_variant_path(options)
+    return options
+
+
+def _numbers(text: str) -> list[int]:
+    return [arguments.positive(word) for word in text.split(",")]
+
+
+def _train(options: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    from hnefi.engine.warmup import prepare
+
+    from ..arena.options import ConfigError
+    from ..arena.store import StorageFailed, StoreError
+    from ..common.compiling import shown_on_stderr
+    from ..common.workers import WorkerFailed, cores
+    from . import plots
+    from .run import DEFAULTS, GROWS, Hands, Training, alone, read_config
+
+    torch = _torch(options, given.library)
+    said = {name: value for name in DEFAULTS if (value := getattr(given, name)) is not None}
+    if given.resume:
+        folder = Path(given.resume)
+        if unlike := [name for name in said if name not in GROWS]:
+            options.error(f"--resume with --{unlike[0].replace('_', '-')}: expected --rounds only")
+        if given.out:
+            options.error("--resume with --out: expected one of them")
+        stored = read_config(folder)
+        variant = _variant(options, stored["variant"])
+        said = {**{name: stored[name] for name in DEFAULTS}, **said}
+        word = stored["variant"]
+    else:
+        variant = arguments.find_tafl_variant(options, given.variant, given.path)
+        word = _word(options, given, variant)
+        folder = Path(given.out or f"train-{variant.name}")
+    _expect_fit(options, said, variant)
+    live = Live(sys.stdout, plain=given.plain)
+    training: Training | None = None
+
+    def words() -> list[str]:
+        done = 0 if training is None else len(training.log)
+        rounds = f"{done} of {training.values['rounds']} rounds are done" if training else "nothing is lost"
+        return [f"interrupted: {rounds}; to continue:", f"  hnefi train --resume {shlex.quote(str(folder))}"]
+
+    hands = Hands(given.backend or "", given.jobs or cores(), torch)
+    with interrupts.caught(words) as caught:
+        try:
+            with shown_on_stderr(), alone(folder):
+                training = Training(folder, variant, word, said, live)
+                prepare(variant, _settings(training.best))
+
+                def draw() -> None:
+                    assert training is not None
+                    plots.write(folder, variant.name, training.log)
+
+                training.go_on(hands, draw)
+        except (ConfigError, StoreError, WorkerFailed) as error:
+            if caught.asked.is_set():
+                raise
+            print(f"hnefi train: {error}", file=sys.stderr)
+            return STORAGE if isinstance(error, StorageFailed) else USAGE
+        except OSError as error:
+            print(f"hnefi train: {folder}: {error.strerror or error}", file=sys.stderr)
+            return STORAGE
+    if caught.ended:
+        return INTERRUPTED
+    assert training is not None
+    live.report([f"best: {training.best}", f"curves: {folder / plots.LOSSES}, {folder / plots.STRENGTH}"])
+    return 0
+
+
+def _settings(evaluator: str) -> Any:
+    from hnefi.engine.search.types import Settings
+
+    return Settings(evaluator=evaluator)
+
+
+def _torch(options: argparse.ArgumentParser, library: str) -> bool:
+    """Whether torch computes gradients; an error where it is asked for and missing."""
+    if library == "numpy":
+        return False
+    from importlib.util import find_spec
+
+    if find_spec("torch") is not None:
+        return True
+    if library == "torch":
+        options.error("--with torch: the package is missing: expected pip install 'hnefi[train]'")
+    return False
+
+
+def _variant(options: argparse.ArgumentParser, word: str) -> Variant:
+    return arguments.find_tafl_variant(options, word, None)
+
+
+def _word(options: argparse.ArgumentParser, given: argparse.Namespace, variant: Variant) -> str:
+    """How the arena and a later call find the variant: by its name, or by the file it stands in."""
+    if given.variant.endswith(".toml"):
+        return str(Path(given.variant).absolute())
+    if given.path:
+        options.error("--path: expected the variant's own file, as in `hnefi train mine.toml`")
+    return variant.name
+
+
+def _expect_fit(options: argparse.ArgumentParser, said: dict[str, Any], variant: Variant) -> None:
+    """An error for a network or a teacher that cannot be used for the variant, before anything is played."""
+    import numpy as np
+
+    from hnefi.engine import evaluators
+    from hnefi.engine.evaluators import network
+
+    from .run import DEFAULTS
+
+    try:
+        net = network.parse(said.get("network", DEFAULTS["network"]))
+        if net.record_kind != "nnue":
+            options.error(f"--network {net.text}: expected nnue:UNITS; `hnefi evolve` teaches other networks")
+        net.record(variant, np.zeros(net.count(variant)))
+    except ValueError as error:
+        options.error(f"--network: {error}")
+    teacher = said.get("teacher", DEFAULTS["teacher"])
+    if evaluators.is_file(teacher):
+        said["teacher"] = teacher = str(Path(teacher).absolute())
+    if reason := evaluators.misfit(teacher, variant):
+        options.error(f"--teacher: {reason}")
+    if said.get("elo0", DEFAULTS["elo0"]) >= said.get("elo1", DEFAULTS["elo1"]):
+        options.error("--elo0: expected less than --elo1")
+    if tables := said.get("tables"):
+        from hnefi.engine.solving.tables import find
+
+        try:
+            find(tables)
+        except (ValueError, OSError) as error:
+            options.error(f"--tables: {error}")
+
+
+def _plots(options: argparse.ArgumentParser, folder: Path) -> int:
+    """Draw the curves of a training again."""
+    from . import plots
+    from .run import TrainError, read_config, read_log
+
+    try:
+        config, log = read_config(folder), read_log(folder)
+        if not log:
+            options.error(f"--plots {folder}: expected at least one finished round")
+        made = plots.write(folder, Path(config["variant"]).stem, log)
+    except TrainError as error:
+        print(f"hnefi train: {error}", file=sys.stderr)
+        return USAGE
+    except OSError as error:
+        print(f"hnefi train: {folder}: {error.strerror or error}", file=sys.stderr)
+        return STORAGE
+    print("\n".join(map(str, made)))
+    return 0

@@ -1,0 +1,173 @@
+"""Games of the engine with itself, and every position in them with what a net can learn from it.
+
+A game begins with some random moves. Each side then thinks with a number of nodes of its own, drawn for the game, so
+that both sides win some, and now and then a move is random. A game ends as the rules say, or as soon as a search has
+proved who wins, or a table of solved positions has said so; after `MOST_PLIES` it is a draw.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import tempfile
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hnefi.engine.games.tafl.codes import PIECE
+from hnefi.engine.score import MATE
+from hnefi.engine.squares import squares
+
+if TYPE_CHECKING:
+    from hnefi.engine.games.base_position import Position
+    from hnefi.engine.games.tafl.variant import Variant
+    from hnefi.engine.search.searcher import Searcher
+
+MOST_PLIES = 300
+"""A game still undecided after so many plies is a draw."""
+RANDOM_GAMES, RANDOM_MOVES = 3, 25
+"""In every third game one move in 25 is random."""
+OPENING_PLIES = (4, 10)
+LEVEL = 700
+"""An opening that the first search values higher, for either side, is not played: it teaches little."""
+HASH_MIB = 2
+TRIES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What decides the games of a round: they follow from it and from their numbers alone.
+
+    `evaluator` is a name or the path of a file, of which `file` is the content; `tables` names solved positions, as the
+    option TablePath does.
+    """
+
+    variant: Variant
+    evaluator: str
+    file: bytes
+    nodes: tuple[int, ...]
+    seed: str
+    tables: str = ""
+
+
+def row_type(size: int) -> Any:
+    """A position: its game, the ply there and how many more there were; who won (2 attackers, 1 nobody, 0 defenders);
+    the side to move; what the search said, in centipawns for the attackers, near MATE for a forced end; whether the
+    best move captures; the piece code on every square, a1 b1 ... up to the top right."""
+    return np.dtype(
+        [
+            ("game", "i4"),
+            ("ply", "i2"),
+            ("left", "i2"),
+            ("result", "i1"),
+            ("side", "i1"),
+            ("score", "i2"),
+            ("noisy", "i1"),
+            ("board", "i1", (size * size,)),
+        ]
+    )
+
+
+def play(series: Series, first: int, games: int) -> bytes:
+    """The positions of games `first` and on, as an `.npy` file of `row_type`. A job for any process or machine."""
+    from hnefi.engine import evaluators
+    from hnefi.engine.search.searcher import Searcher
+    from hnefi.engine.search.types import Settings
+
+    with tempfile.TemporaryDirectory(prefix="hnefi-train-") as place:
+        evaluator = series.evaluator
+        if evaluators.is_file(evaluator):
+            evaluator = str(Path(place) / Path(evaluator).name)
+            Path(evaluator).write_bytes(series.file)
+            evaluators.read(evaluator, series.variant)
+        searcher = Searcher(Settings(hash_mib=HASH_MIB, evaluator=evaluator, tables=_tables(series)))
+        rows: list[Any] = []
+        for number in range(first, first + games):
+            rows += _game(series, searcher, number)
+    made = io.BytesIO()
+    np.save(made, np.array(rows, row_type(series.variant.size)), allow_pickle=False)
+    return made.getvalue()
+
+
+def _tables(series: Series) -> Any:
+    if not series.tables:
+        return None
+    from hnefi.engine.solving.tables import find, opened
+
+    tables = opened(find(series.tables))
+    tables.load(series.variant)
+    return tables
+
+
+def _game(series: Series, searcher: Searcher, number: int) -> list[Any]:
+    # A game draws from a stream of its own: a round that is cut short and taken up again is the same round.
+    draw = random.Random(f"train {series.variant.hash} {series.seed} {number}")
+    budgets = (draw.choice(series.nodes), draw.choice(series.nodes))
+    careless = draw.randrange(RANDOM_GAMES) == 0
+    think = partial(_think, searcher)
+    for _ in range(TRIES):
+        searcher.clear()
+        position = _opening(series.variant, draw)
+        if position is not None and abs(think(position, budgets[position.side])[1]) <= LEVEL:
+            break
+    else:
+        return []
+    cells = np.array(list(squares(series.variant.size)))
+    record = position.new_record()
+    found: list[Any] = []
+    begun = position.ply
+    winner = None
+    while (outcome := position.outcome) is None and position.ply - begun < MOST_PLIES:
+        if not position.legal_moves():
+            break
+        if careless and draw.randrange(RANDOM_MOVES) == 0:
+            position = position.play(draw.choice(position.legal_moves()))
+            continue
+        move, score = think(position, budgets[position.side])
+        after = position.play(move)
+        noisy = after.taken != position.taken or after.outcome is not None
+        board = position.load(record)["board"][cells] & PIECE
+        found.append((position.ply, int(position.side), score, noisy, board))
+        if abs(score) >= MATE // 2:
+            winner = 0 if score > 0 else 1
+            break
+        position = after
+    if outcome is not None:
+        winner = outcome.winner
+    result = 1 if winner is None else 2 - 2 * int(winner)
+    end = position.ply
+    return [
+        (number, ply, end - ply, result, side, score, noisy, board)
+        for ply, side, score, noisy, board in found
+    ]
+
+
+def _opening(variant: Variant, draw: random.Random) -> Position | None:
+    """A position after some random moves, None where the game is over before."""
+    from hnefi.engine import games
+
+    position: Position = games.initial(variant)
+    for _ in range(draw.randint(*OPENING_PLIES)):
+        moves = position.legal_moves()
+        if not moves:
+            return None
+        position = position.play(draw.choice(moves))
+        if position.outcome is not None:
+            return None
+    return position if position.legal_moves() else None
+
+
+def _think(searcher: Searcher, position: Position, nodes: int) -> tuple[int, int]:
+    """The move that a search finds, and its score in centipawns for the attackers."""
+    from hnefi.engine.search.types import Info, Limits
+
+    infos: list[Info] = []
+    searcher.begin()
+    move = searcher.search(position, Limits(nodes=nodes), infos.append).move
+    assert move is not None  # there is a legal one
+    score = infos[-1].score
+    value = score.cp if score.cp is not None else MATE if (score.mate or 0) > 0 else -MATE
+    return move, value if position.side == 0 else -value

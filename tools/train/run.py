@@ -1,0 +1,455 @@
+"""A training, round by round: games, lessons, a test against the best so far.
+
+    config.toml                 all that the results follow from
+    log.jsonl                   one line for each finished round
+    best.safetensors            the strongest net so far, once one has passed its test
+    losses.svg, strength.svg    how it went
+    round-001/
+        games-000000.npy …      positions, listed in shards.jsonl with their SHA-256
+        epochs.jsonl            losses after each epoch
+        checkpoint.safetensors  where the lessons stand
+        net.safetensors         the candidate
+        gate/                   its run in the arena
+
+Each of these is written whole or not at all, and says by being there what is done: a training goes on wherever it was
+ended. A log line makes its round count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hnefi.engine import durable
+from hnefi.engine.evaluators import files
+from hnefi.engine.evaluators import network as networks
+from hnefi.engine.toml_text import read_toml
+
+from ..common import interrupts
+from ..common.live import PAUSE, Live, duration
+from . import gate, inputs, shards
+from .games import Series, play
+from .learner import Learner, logits, quantised, whole_logits
+
+if TYPE_CHECKING:
+    from hnefi.engine.games.tafl.variant import Variant
+
+    from .inputs import Examples
+
+CONFIG, LOG, BEST = "config.toml", "log.jsonl", "best.safetensors"
+EPOCHS, CHECKPOINT, NET, GATE = "epochs.jsonl", "checkpoint.safetensors", "net.safetensors", "gate"
+FORMAT = 1
+SHARD_GAMES = 50
+EVALUATED = 4000
+"""Held-out positions that the first evaluator is asked about, too."""
+
+DEFAULTS: Mapping[str, Any] = {
+    "network": "nnue:64",
+    "rounds": 3,
+    "games": 5000,
+    "nodes": [500, 1000, 2000],
+    "teacher": "default",
+    "tables": "",
+    "blend": 0.7,
+    "epochs": 30,
+    "window": 3,
+    "gate_pairs": 400,
+    "gate_nodes": 2000,
+    "elo0": 0.0,
+    "elo1": 20.0,
+    "seed": 1,
+}
+"""What a training follows from, besides the variant."""
+GROWS = ("rounds",)
+"""What may be more when a training goes on."""
+
+
+class TrainError(Exception):
+    """A training that cannot be begun or continued: one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """Who does the work: a backend of joblib, or none, and how many threads or processes; torch for the gradients."""
+
+    backend: str = ""
+    jobs: int = 1
+    torch: bool = False
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Only one process at a time trains in a folder, where the system has such locks; TrainError for a second one."""
+    try:
+        durable.make_folder(folder)
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise TrainError(f"{folder}: {error.strerror or error}: expected a folder to write to") from None
+    try:
+        with suppress(ImportError):
+            import fcntl
+
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise TrainError(f"{folder}: another process trains in it") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class Training:
+    """A training in its folder; TrainError unless the folder is new, or that of the same training."""
+
+    def __init__(
+        self, folder: Path, variant: Variant, word: str, values: Mapping[str, Any], live: Live
+    ) -> None:
+        self.folder, self.variant, self.word, self.live = folder, variant, word, live
+        config = {"format": FORMAT, "variant": word, "rules_hash": variant.hash, **DEFAULTS, **values}
+        path = folder / CONFIG
+        try:
+            durable.make_folder(folder)
+            if path.exists():
+                stored = read_config(folder)
+                for name in GROWS:
+                    config[name] = max(config[name], stored.get(name, 0))
+                unlike = [
+                    f"{name} was {stored.get(name)!r}, is {config[name]!r}"
+                    for name in config
+                    if name not in GROWS and stored.get(name) != config[name]
+                ]
+                if unlike:
+                    raise TrainError(f"{folder}: the folder of another training: {'; '.join(unlike)}")
+            durable.put(path, config_text(config).encode())
+        except OSError as error:
+            raise TrainError(f"{folder}: {error.strerror or error}: expected a folder to write to") from None
+        self.values: Mapping[str, Any] = config
+        self.network = networks.parse(config["network"])
+        self.encoding = inputs.Encoding(self.network, variant)
+        self.log = read_log(folder)
+
+    @property
+    def best(self) -> str:
+        """The evaluator that plays the games of the next round: the net that passed its test last, else the teacher."""
+        for entry in reversed(self.log):
+            if entry["gate"]["verdict"] == gate.STRONGER:
+                return str((self.place(entry["round"]) / NET).absolute())
+        return str(self.values["teacher"])
+
+    def go_on(self, hands: Hands, drawn: Callable[[], None]) -> None:
+        """Play, teach and test what is left of all rounds; `drawn` is called after each."""
+        while len(self.log) < self.values["rounds"]:
+            self._round(len(self.log) + 1, hands)
+            drawn()
+
+    def place(self, number: int) -> Path:
+        """The folder of a round."""
+        return self.folder / f"round-{number:03}"
+
+    def _round(self, number: int, hands: Hands) -> None:
+        folder = self.place(number)
+        durable.make_folder(folder)
+        by = Path(self.best)
+        by_name = f"the net of {by.parent.name}" if by.name == NET else by.name
+        self.live.heading(f"round {number} of {self.values['rounds']}, games by {by_name}")
+        begun = time.process_time()
+        self._games(number, folder, hands)
+        found = self._lessons(number, folder, hands)
+        # What was done by an earlier call is not counted.
+        taught = round(time.process_time() - begun, 1)
+        seed = int(self.values["seed"]) * 1000 + number
+        verdict = gate.play(
+            (folder / GATE).absolute(),
+            self.word,
+            str((folder / NET).absolute()),
+            self.best,
+            self.values,
+            seed,
+            (hands.backend, hands.jobs),
+            self.live,
+        )
+        self.live.report(verdict.lines())
+        if verdict.accepted:
+            durable.put(self.folder / BEST, (folder / NET).read_bytes())
+        entry = {"round": number, **found, "cpu_here": taught, "gate": verdict.as_json()}
+        durable.append_line(self.folder / LOG, json.dumps(entry).encode())
+        self.log.append(entry)
+
+    # Games
+
+    def _games(self, number: int, folder: Path, hands: Hands) -> None:
+        from ..common.workers import in_threads, through_joblib
+
+        best = Path(self.best)
+        series = Series(
+            self.variant,
+            self.best,
+            best.read_bytes() if best.suffix == ".safetensors" else b"",
+            tuple(self.values["nodes"]),
+            f"{self.values['seed']} round {number}",
+            self.values["tables"],
+        )
+        known = shards.listed(folder)
+        total = int(self.values["games"])
+        todo = [first for first in range(0, total, SHARD_GAMES) if shards.name_of(first) not in known]
+        if not todo:
+            return
+        sizes = [min(SHARD_GAMES, total - first) for first in todo]
+        work = [partial(play, series, first, size) for first, size in zip(todo, sizes, strict=True)]
+        results = (
+            through_joblib(work, hands.backend, hands.jobs) if hands.backend else in_threads(work, hands.jobs)
+        )
+        progress = _Progress(self.live, "games", sum(sizes))
+        for at, data in results:
+            entry = shards.keep(folder, todo[at], sizes[at], data)
+            progress.add(sizes[at], f"{entry['positions']} positions in the last {sizes[at]}")
+        ends = list(shards.listed(folder).values())
+        said = {
+            key: sum(entry[key] for entry in ends) for key in ("attackers", "draws", "defenders", "positions")
+        }
+        line = f"games: {total}, {said['positions']:,} positions; attackers won {said['attackers']}, "
+        self.live.report([f"{line}defenders {said['defenders']}, draws {said['draws']}"])
+
+    # Lessons
+
+    def _lessons(self, number: int, folder: Path, hands: Hands) -> dict[str, Any]:
+        """Teach the candidate of a round; what is said about it."""
+        first = max(1, number - int(self.values["window"]) + 1)
+        rows = [self._rows(i) for i in range(first, number + 1)]
+        # Games of different rounds share numbers; the same ones are held out in each.
+        everything = np.concatenate(rows)
+        slope, level = inputs.scale_of(everything["score"], everything["result"] / 2)
+        kept = everything[inputs.quiet(everything)]
+        examples = self.encoding.examples(kept, inputs.targets_of(kept, self.values["blend"], (slope, level)))
+        held = inputs.held_out(kept)
+        lessons, exam = examples.take(~held), examples.take(held)
+        if not len(lessons) or not len(exam):
+            raise TrainError(
+                f"{folder}: {len(lessons)} positions to learn from, {len(exam)} held out: expected more games"
+            )
+        learner = self._learn(number, folder, lessons, exam, hands)
+        arrays = quantised(learner.weights, self.encoding)
+        found = self._examined(kept[held], exam, learner, arrays, (slope, level))
+        found |= {
+            "positions": len(lessons),
+            "held_out": len(exam),
+            "scale": [round(slope, 4), round(level, 4)],
+        }
+        if not (folder / NET).exists():
+            self._save(folder / NET, number, arrays, slope, found)
+        losses = found["results"]
+        self.live.report(
+            [
+                f"lessons: {len(lessons):,} positions learned from, {len(exam):,} held out",
+                f"  loss of their results: net {losses['net']:.4f}, in whole numbers {losses['whole']:.4f}",
+                f"  {self.values['teacher']} {losses['teacher']:.4f}, nothing known {losses['none']:.4f}",
+            ]
+        )
+        return found
+
+    def _rows(self, number: int) -> Any:
+        try:
+            return shards.read(self.place(number), self.variant.size)
+        except shards.ShardError as error:
+            raise TrainError(str(error)) from None
+
+    def _learn(self, number: int, folder: Path, lessons: Examples, exam: Examples, hands: Hands) -> Learner:
+        from .learner import CheckpointError
+
+        epochs = int(self.values["epochs"])
+        learner = Learner(self.encoding, f"{self.values['seed']} {number}", epochs, torch=hands.torch)
+        path = folder / CHECKPOINT
+        if path.exists():
+            try:
+                learner.load(path)
+            except CheckpointError as error:
+                raise TrainError(str(error)) from None
+        known = read_lines(folder / EPOCHS)[: learner.epoch]
+        durable.put(folder / EPOCHS, b"".join(json.dumps(line).encode() + b"\n" for line in known))
+        progress = _Progress(self.live, "lessons", epochs - learner.epoch)
+        while learner.epoch < epochs:
+            losses = []
+            for loss in learner.learn(lessons):
+                interrupts.check()
+                losses.append(loss)
+            said = {
+                "epoch": learner.epoch,
+                "learned": float(np.mean(losses)),
+                "held_out": inputs.loss(logits(learner.weights, exam, self.encoding), exam.targets),
+            }
+            durable.append_line(folder / EPOCHS, json.dumps(said).encode())
+            learner.save(path)
+            progress.add(1, f"loss {said['learned']:.4f}, held out {said['held_out']:.4f}")
+        return learner
+
+    def _examined(
+        self, rows: Any, exam: Examples, learner: Learner, arrays: Any, scale: tuple[float, float]
+    ) -> dict[str, Any]:
+        """Losses on held-out games: of the targets and of the results, by the side to move too; of the net, of the net
+        in whole numbers, of the first evaluator (its values fitted to the results), and of knowing nothing."""
+        real = logits(learner.weights, exam, self.encoding)
+        whole = whole_logits(arrays, exam, self.encoding)
+        teacher, those = self._taught(rows)
+        share = float(np.clip(exam.results.mean(), 1e-3, 1 - 1e-3))
+        nothing = np.full(len(exam), np.log(share / (1 - share)))
+        search = scale[0] * np.clip(rows["score"], -inputs.CLIP, inputs.CLIP) / inputs.LOGIT + scale[1]
+        of_results = {
+            "net": inputs.loss(real, exam.results),
+            "whole": inputs.loss(whole, exam.results),
+            "teacher": inputs.loss(teacher, exam.results[those]),
+            "search": inputs.loss(search, exam.results),
+            "none": inputs.loss(nothing, exam.results),
+        }
+        sides = {
+            name: inputs.loss(whole[exam.sides == side], exam.results[exam.sides == side])
+            for side, name in enumerate(("attackers_to_move", "defenders_to_move"))
+            if (exam.sides == side).any()
+        }
+        return {
+            "results": {name: round(value, 5) for name, value in (of_results | sides).items()},
+            "targets": {
+                "net": round(inputs.loss(real, exam.targets), 5),
+                "whole": round(inputs.loss(whole, exam.targets), 5),
+            },
+        }
+
+    def _taught(self, rows: Any) -> tuple[Any, Any]:
+        """What the first evaluator says of held-out positions, as logits through the line that fits the results best,
+        and which positions these are."""
+        from hnefi.engine import evaluators
+        from hnefi.engine.games import interface as verbs
+
+        those = np.arange(len(rows))[:: max(1, len(rows) // EVALUATED)]
+        name = self.values["teacher"]
+        params = evaluators.parameters(name, self.variant)[0]
+        said = np.zeros(len(those))
+        for i, number in enumerate(those):
+            row = rows[number]
+            state = position_of(row, self.variant).new_record()[0]
+            value = int(verbs.evaluate(params, state))
+            said[i] = value if row["side"] == 0 else -value
+        slope, level = inputs.scale_of(said, rows["result"][those] / 2)
+        return slope * np.clip(said, -inputs.CLIP, inputs.CLIP) / inputs.LOGIT + level, those
+
+    def _save(self, path: Path, number: int, arrays: Any, slope: float, found: Mapping[str, Any]) -> None:
+        document = {
+            # Centipawns that are worth as much as those of the searches learned from.
+            "output": {**self.network.output, "scale": inputs.LOGIT / slope},
+            "trainer": {
+                "name": "train",
+                **{name: value for name, value in self.values.items() if name in DEFAULTS},
+            },
+            "seed": int(self.values["seed"]),
+            "generation": number,
+            "opponents": [self.values["teacher"], *(f"round {entry['round']}" for entry in self.log)],
+            "results": {"held_out": found["results"], "positions": found["positions"]},
+        }
+        evaluator = files.Evaluator(
+            self.network, self.variant.name, self.variant.hash, self.variant.game, arrays, document
+        )
+        try:
+            files.save(path, evaluator)
+        except files.EvaluatorError as error:
+            raise TrainError(str(error)) from None
+
+
+def position_of(row: Any, variant: Variant) -> Any:
+    """A stored position as one of the game."""
+    from hnefi.engine.games import from_fen
+    from hnefi.engine.games.tafl.codes import LETTERS
+
+    size = variant.size
+    board = row["board"].reshape(size, size)[::-1]
+    ranks = []
+    for rank in board:
+        text, empty = "", 0
+        for code in rank.tolist():
+            if code == 0:
+                empty += 1
+                continue
+            text += (str(empty) if empty else "") + LETTERS[code]
+            empty = 0
+        ranks.append(text + (str(empty) if empty else ""))
+    return from_fen(variant, f"{'/'.join(ranks)} {'ad'[int(row['side'])]} 0 1")
+
+
+class _Progress:
+    """Tells how far a part of a round is: a live line on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, live: Live, what: str, total: int) -> None:
+        self._live, self._what, self._total = live, what, total
+        self._begun = self._shown = time.monotonic()
+        self._done = 0
+
+    def add(self, done: int, said: str) -> None:
+        """So much more is done."""
+        self._done += done
+        now = time.monotonic()
+        left = (now - self._begun) / self._done * (self._total - self._done)
+        line = f"{self._what}: {self._done} of {self._total}, ETA {duration(left)}; {said}"
+        if self._live.terminal:
+            self._live.show(lambda: [line])
+        elif now - self._shown >= 5 * PAUSE or self._done == self._total:
+            self._shown = now
+            self._live.report([line])
+
+
+# Files
+
+
+def config_text(config: Mapping[str, Any]) -> str:
+    """A configuration as TOML."""
+    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in config.items())
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The configuration in a folder; TrainError if there is none that can be read."""
+    path = folder / CONFIG
+    try:
+        config = read_toml(path.read_text("utf-8"))
+    except OSError as error:
+        raise TrainError(f"{path}: {error.strerror}: expected the folder of a training") from None
+    except ValueError as error:
+        raise TrainError(f"{path}: {error}: expected the configuration of a training") from None
+    kinds = {"format": int, "variant": str, "rules_hash": str}
+    kinds |= {name: type(value) for name, value in DEFAULTS.items()}
+    if config.get("format") != FORMAT:
+        raise TrainError(f"{path}: format {config.get('format')!r}: expected {FORMAT}")
+    for name, kind in kinds.items():
+        if type(config.get(name)) is not kind:
+            raise TrainError(f"{path}: {name} = {config.get(name)!r}: expected {kind.__name__}")
+    return config
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log, one JSON object each; a last one that a crash has torn does not count."""
+    if not path.exists():
+        return []
+    data = path.read_bytes()
+    try:
+        found = [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+    except ValueError as error:
+        raise TrainError(f"{path}: {error}: expected a JSON object in each line") from None
+    if not all(isinstance(line, dict) for line in found):
+        raise TrainError(f"{path}: expected a JSON object in each line")
+    return found
+
+
+def read_log(folder: Path) -> list[dict[str, Any]]:
+    """The finished rounds; what a crash has torn off the end of the log is taken off the disk."""
+    path = folder / LOG
+    found = read_lines(path)
+    if path.exists() and not path.read_bytes().endswith(b"\n"):
+        durable.put(path, b"".join(json.dumps(line).encode() + b"\n" for line in found))
+    if [line.get("round") for line in found] != list(range(1, len(found) + 1)):
+        raise TrainError(f"{path}: expected the rounds from 1 on, one in each line")
+    return found

@@ -1,0 +1,98 @@
+"""The games of a round on disk: files of positions, and a list that says which of them are whole.
+
+    games-00000.npy     the positions of some games (`games.row_type`)
+    shards.jsonl        one line for each such file: its SHA-256, games, positions and results
+
+A file counts once the list says so; what was written before that is played again, and comes out the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hnefi.engine import durable
+
+from .games import row_type
+
+LIST = "shards.jsonl"
+
+
+class ShardError(Exception):
+    """Positions on disk that are not what was written: names the file and says what was expected."""
+
+
+def name_of(first: int) -> str:
+    """The file that begins with game `first`."""
+    return f"games-{first:06}.npy"
+
+
+def listed(folder: Path) -> dict[str, dict[str, Any]]:
+    """What the list of a round says of each file; a last line that a crash has torn is taken off the disk."""
+    path = folder / LIST
+    if not path.exists():
+        return {}
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if whole != data:
+        durable.put(path, whole)
+    found: dict[str, dict[str, Any]] = {}
+    for number, line in enumerate(whole.splitlines(), 1):
+        try:
+            entry = json.loads(line)
+            name, digest = entry["file"], entry["sha256"]
+            if not (
+                isinstance(name, str)
+                and name == Path(name).name
+                and isinstance(digest, str)
+                and entry["games"]
+            ):
+                raise ValueError
+        except (ValueError, TypeError, KeyError):
+            raise ShardError(f"{path}: line {number}: expected a file of positions and its SHA-256") from None
+        found[name] = entry
+    return found
+
+
+def keep(folder: Path, first: int, games: int, data: bytes) -> dict[str, Any]:
+    """Write a file of positions and list it; its line in the list."""
+    rows = np.load(io.BytesIO(data), allow_pickle=False)
+    name = name_of(first)
+    durable.put(folder / name, data)
+    ends = {int(row["game"]): int(row["result"]) for row in rows}
+    results = list(ends.values())
+    entry = {
+        "file": name,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "games": games,
+        "positions": len(rows),
+        "attackers": results.count(2),
+        "draws": results.count(1),
+        "defenders": results.count(0),
+    }
+    durable.append_line(folder / LIST, json.dumps(entry).encode())
+    return entry
+
+
+def read(folder: Path, size: int) -> Any:
+    """All positions of a round; ShardError where one of its files is missing or altered."""
+    kind = row_type(size)
+    parts = [np.zeros(0, kind)]
+    for name, entry in sorted(listed(folder).items()):
+        path = folder / name
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise ShardError(f"{path}: {error.strerror}: expected the positions that {LIST} lists") from None
+        if hashlib.sha256(data).hexdigest() != entry["sha256"]:
+            raise ShardError(f"{path}: altered: expected SHA-256 {entry['sha256']}")
+        rows = np.load(io.BytesIO(data), allow_pickle=False)
+        if rows.dtype != kind:
+            raise ShardError(f"{path}: expected positions on {size} x {size} squares, of this version")
+        parts.append(rows)
+    return np.concatenate(parts)
