@@ -251,13 +251,14 @@ async def _learned(service: Service) -> bool:
 def example(address: Address, eid: str) -> list[str]:
     """How to try the service from a shell: lines to be pasted as they are."""
     at = f"-h {address.host} -p {address.port}"
-    replies, out = topics.reply(GUEST, "#"), topics.session(GUEST, topics.ANY, "out")
+    root = f"{address.prefix}/" if address.prefix else ""
+    replies, out = root + topics.reply(GUEST, "#"), root + topics.session(GUEST, topics.ANY, "out")
     asked = '{"id":"1","op":"open","variant":"brandubh","sid":"demo1"}'
     return [
         "to try it, in one terminal, and then in another, the last line once the one before is answered:",
         f"  mosquitto_sub {at} -t '{replies}' -t '{out}'",
-        f"  mosquitto_pub {at} -q 1 -t {topics.requests(eid, GUEST)} -m '{asked}'",
-        f"  mosquitto_pub {at} -q 1 -t {topics.session(GUEST, 'demo1', 'in')} -m 'go movetime 500'",
+        f"  mosquitto_pub {at} -q 1 -t {root}{topics.requests(eid, GUEST)} -m '{asked}'",
+        f"  mosquitto_pub {at} -q 1 -t {root}{topics.session(GUEST, 'demo1', 'in')} -m 'go movetime 500'",
     ]
 
 

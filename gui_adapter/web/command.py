@@ -112,7 +112,7 @@ def _parser() -> Parser:
     options.add_argument("--max-threads", type=positive, default=1, help="threads it may have (default 1)")
     options.add_argument("--engines", metavar="URL",
                          help="run the games on engine hosts behind an MQTT broker, each started with "
-                         "`hnefi mqtt serve --pool`: mqtt://HOST, mqtts://HOST, ws://HOST, wss://HOST")  # fmt: skip
+                         "`hnefi mqtt serve --pool`: mqtt://HOST[/PREFIX], mqtts://…, ws://HOST, wss://…")  # fmt: skip
     add_connection(options, "with --engines: how to get into the broker")
     playing = options.add_argument_group("playing")
     playing.add_argument("--variant", default="", metavar="V", help="the game that a page begins with")

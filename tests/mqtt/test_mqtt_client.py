@@ -44,6 +44,7 @@ def way(broker: TestBroker, user: str = "", secret: str | None = None, protocol:
         ("wss://host/a/b", "wss://host:443/a/b"),
         ("mqtt://[::1]:7", "mqtt://[::1]:7"),
         ("mqtt://host/", "mqtt://host:1883"),
+        ("mqtts://host/club.example/a/", "mqtts://host:8883/club.example/a"),
     ],
 )
 def test_addresses_are_read(text: str, shown: str) -> None:
@@ -54,7 +55,14 @@ def test_addresses_are_read(text: str, shown: str) -> None:
     "text",
     [
         *("", "host", "http://host", "mqtt://", "mqtt://host:0", "mqtt://host:99999", "mqtt://host:x"),
-        *("mqtt://host/path", "mqtt://host?x=1", "tcp://host", "mqtt://[::1"),
+        *(
+            "mqtt://host/a//b",
+            "mqtt://host/+/x",
+            "mqtt://host/Club",
+            "mqtt://host?x=1",
+            "tcp://host",
+            "mqtt://[::1",
+        ),
     ],
 )
 def test_what_is_no_address_is_said(text: str) -> None:
@@ -301,3 +309,43 @@ import hnefi.protocol.hosts.broker.remote
 assert not {"amqtt", "numpy", "numba", "aiohttp", "prompt_toolkit"} & set(sys.modules), sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=WAIT)
+
+
+def test_a_prefix_stands_before_all_topics_and_is_seen_by_nobody_inside(broker: TestBroker) -> None:
+    async def play() -> None:
+        heard: dict[str, list[str]] = {"inside": [], "outside": [], "shared": []}
+
+        def note(where: str) -> client.Handler:
+            return lambda message: heard[where].append(f"{message.topic} {message.reply_to}".strip())
+
+        shared = topics.shared("t/pool/+")
+        will = client.Will("t/will", b"gone")
+        there = f"{broker.url}/club/a"
+        async with (
+            Link(Access(parse_url(there)), "in", admit=lambda topic, _size: topic != "t/unwanted") as inside,
+            Link(Access(parse_url(broker.url)), "out") as outside,
+        ):
+            await inside.subscribe("t/one", note("inside"))
+            await inside.subscribe("t/unwanted", note("inside"))
+            await outside.subscribe("#", note("outside"))
+            if broker.kind == "mosquitto":
+                await inside.subscribe(shared, note("shared"))
+            dying = Link(Access(parse_url(there)), "dies", will=will)
+            await dying.open()
+            await dying.close(goodbye=False)
+            await inside.publish("t/unwanted", b"")
+            await inside.publish("t/pool/x", b"")
+            await inside.publish("t/one", b"", reply_to="t/reply")
+            await outside.publish("t/one", b"not for them")
+            await until(lambda: heard["inside"] and "club/a/t/will" in heard["outside"], str(heard))
+            await inside.unsubscribe("t/one")
+            await inside.publish("t/one", b"")
+            await until(lambda: len(heard["outside"]) == 6, str(heard))
+            five = inside.version == 5
+        assert heard["inside"] == ["t/one t/reply" if five else "t/one"]
+        assert heard["shared"] == (["t/pool/x"] if broker.kind == "mosquitto" else [])
+        reply = " club/a/t/reply" if five else ""
+        said = ["club/a/t/unwanted", "club/a/t/pool/x", f"club/a/t/one{reply}", "t/one", "club/a/t/one"]
+        assert sorted(heard["outside"]) == sorted([*said, "club/a/t/will"])
+
+    asyncio.run(asyncio.wait_for(play(), WAIT))

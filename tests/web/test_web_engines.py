@@ -40,11 +40,11 @@ def play(scene: Callable[[TestBroker], Awaitable[None]], folder: Path, **how: An
 
 
 @contextlib.asynccontextmanager
-async def site(broker: TestBroker, **settings: Any) -> AsyncIterator[tuple[Pool, str]]:
+async def site(broker: TestBroker, prefix: str = "", **settings: Any) -> AsyncIterator[tuple[Pool, str]]:
     """A web server whose engines are those of the hosts at a broker."""
     login = {"user": "alice", "password": password("alice")} if broker.club else {}
     async with (
-        Pool(Access(parse_url(broker.url), **login)) as pool,
+        Pool(Access(parse_url(broker.url + prefix), **login)) as pool,
         serving(policy=policy(settings.pop("command", None)), engines=pool, **settings) as (_, url),
     ):
         yield pool, url
@@ -188,9 +188,15 @@ def test_a_broker_that_is_away_is_named_and_comes_back(
 
 def test_full_and_leaving_hosts_pass_their_games_on(tmp_path: Path) -> None:
     async def scene(broker: TestBroker) -> None:
-        async with site(broker, command=fake(), per_page=9) as (pool, url), tab(url) as page:
-            small = host(broker.url, fake(), eid="small", **IN_POOL, sessions=1)
-            large = host(broker.url, fake(), eid="large", **IN_POOL, sessions=3)
+        async with (
+            # Another club at the same broker, which has room for all.
+            host(broker.url, fake(), eid="elsewhere", **IN_POOL),
+            site(broker, "/club/a", command=fake(), per_page=9) as (pool, url),
+            tab(url) as page,
+        ):
+            there = f"{broker.url}/club/a"
+            small = host(there, fake(), eid="small", **IN_POOL, sessions=1)
+            large = host(there, fake(), eid="large", **IN_POOL, sessions=3)
             async with large:
                 async with small:
                     await until(lambda: len(pool.ready) == 2, "both hosts")

@@ -229,12 +229,14 @@ class Link:
             if expiry is not None:
                 properties.MessageExpiryInterval = expiry
             if reply_to:
-                properties.ResponseTopic = reply_to
+                properties.ResponseTopic = self._outside(reply_to)
             if correlation:
                 properties.CorrelationData = correlation
         if self._trace is not None:
             self._trace(time.monotonic(), ">", traced(topic, payload, qos, retain))
-        await self._call(client.publish(topic, payload, qos, retain, properties, timeout=math.inf))
+        await self._call(
+            client.publish(self._outside(topic), payload, qos, retain, properties, timeout=math.inf)
+        )
 
     async def subscribe(self, topic_filter: str, handler: Handler, qos: int = 1) -> None:
         """Hand all messages of `topic_filter` to `handler`, in this connection (it is acknowledged when this returns)
@@ -254,16 +256,32 @@ class Link:
         self._wildcards.pop(topic_filter, None)
         if self._client is not None:
             with contextlib.suppress(Offline):
-                await self._call(self._client.unsubscribe(topic_filter, timeout=TIMEOUT))
+                await self._call(self._client.unsubscribe(self._outside(topic_filter), timeout=TIMEOUT))
 
     async def _subscribe(self, client: aiomqtt.Client, wanted: list[tuple[str, int]]) -> None:
         if not wanted:
             return
+        wanted = [(self._outside(name), qos) for name, qos in wanted]
         if self.version == 5:
             options = [(name, SubscribeOptions(qos=qos)) for name, qos in wanted]
             await self._call(client.subscribe(options, timeout=TIMEOUT))
         else:
             await self._call(client.subscribe(wanted, timeout=TIMEOUT))
+
+    def _outside(self, topic: str) -> str:
+        """A topic or filter of ours as the broker knows it."""
+        prefix = self.access.address.prefix
+        if not prefix:
+            return topic
+        if topic.startswith("$share/"):
+            share, group, ours = topic.split("/", 2)
+            return f"{share}/{group}/{prefix}/{ours}"
+        return f"{prefix}/{topic}"
+
+    def _inside(self, topic: str) -> str:
+        """A topic of the broker as we know it."""
+        prefix = self.access.address.prefix
+        return topic.removeprefix(f"{prefix}/") if prefix else topic
 
     def _connected(self) -> aiomqtt.Client:
         if self._client is None:
@@ -290,7 +308,7 @@ class Link:
             raise error
 
     def _hand_on(self, message: aiomqtt.Message) -> None:
-        topic = message.topic.value
+        topic = self._inside(message.topic.value)
         entry = self._handlers.get(topic)
         handlers = [entry[0]] if entry else []
         handlers += [handler for wanted, handler in self._wildcards.items() if topics.matches(wanted, topic)]
@@ -303,7 +321,7 @@ class Link:
             payload,
             message.qos,
             message.retain,
-            getattr(properties, "ResponseTopic", ""),
+            self._inside(getattr(properties, "ResponseTopic", "")),
             getattr(properties, "CorrelationData", b""),
         )
         if self._trace is not None:
@@ -473,7 +491,7 @@ class Link:
                 properties.SessionExpiryInterval = 2 * WILL_DELAY
                 delay = Properties(PacketTypes.WILLMESSAGE)  # type: ignore[no-untyped-call]
                 delay.WillDelayInterval = WILL_DELAY
-            will = aiomqtt.Will(self._will.topic, self._will.payload, 1, True, delay)
+            will = aiomqtt.Will(self._outside(self._will.topic), self._will.payload, 1, True, delay)
         client = aiomqtt.Client(
             address.host,
             address.port,
@@ -499,7 +517,8 @@ class Link:
         client.pending_calls_threshold = 1_000_000
         mend_writing(client)
         if self._admit is not None:
-            choose(client, self._admit)
+            admit = self._admit
+            choose(client, lambda topic, size: admit(self._inside(topic), size))
         return client
 
     def _fresh_identifier(self) -> str:

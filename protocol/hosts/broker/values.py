@@ -9,19 +9,22 @@ from urllib.parse import unquote, urlsplit
 
 from hnefi.engine.wording import shorten
 
+from . import topics
+
 PORTS = {"mqtt": 1883, "mqtts": 8883, "ws": 80, "wss": 443}
 Protocol = Literal["auto", "3", "5"]
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a broker is. As text it is a URL, never with a password."""
+    """Where a broker is, and the `prefix` of all our topics there. As text it is a URL, never with a password."""
 
     scheme: str
     host: str
     port: int
     path: str = ""
     user: str = ""
+    prefix: str = ""
 
     @property
     def secure(self) -> bool:
@@ -34,15 +37,16 @@ class Address:
     def __str__(self) -> str:
         user = f"{self.user}@" if self.user else ""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{user}{host}:{self.port}{self.path}"
+        return f"{self.scheme}://{user}{host}:{self.port}{self.path or (self.prefix and f'/{self.prefix}')}"
 
 
 def parse_url(text: str) -> Address:
-    """`mqtt://`, `mqtts://`, `ws://` or `wss://`, a host, and where wanted `user@`, a port and (websockets) a path.
+    """`mqtt://`, `mqtts://`, `ws://` or `wss://`, a host, and where wanted `user@`, a port and a path: that of the
+    WebSocket, otherwise a prefix of all topics.
 
     ValueError with a sentence, which never repeats a password.
     """
-    expected = "expected mqtt://HOST[:PORT], mqtts://…, ws://HOST[:PORT][/PATH] or wss://…"
+    expected = "expected mqtt://HOST[:PORT][/PREFIX], mqtts://…, ws://HOST[:PORT][/PATH] or wss://…"
     shown = shorten(text if "@" not in text else text.rpartition("@")[2])
     try:
         parts = urlsplit(text)
@@ -55,11 +59,17 @@ def parse_url(text: str) -> Address:
         )
     if parts.scheme not in PORTS or not parts.hostname or port == 0:
         raise ValueError(f"broker {shown}: {expected}")
-    if parts.query or parts.fragment or (parts.path.strip("/") and parts.scheme not in ("ws", "wss")):
+    if parts.query or parts.fragment:
         raise ValueError(f"broker {shown}: {expected}")
-    path = (parts.path or "/mqtt") if parts.scheme in ("ws", "wss") else ""
+    path, prefix = parts.path or "/mqtt", ""
+    if parts.scheme not in ("ws", "wss"):
+        path, prefix = "", parts.path.strip("/")
+        if prefix and not all(map(topics.is_level, prefix.split("/"))):
+            raise ValueError(
+                f"broker {shown}: prefix {shorten(prefix)}: expected mqtt://HOST/PREFIX of a-z, 0-9, '.', '-' and '/'"
+            )
     return Address(
-        parts.scheme, parts.hostname, port or PORTS[parts.scheme], path, unquote(parts.username or "")
+        parts.scheme, parts.hostname, port or PORTS[parts.scheme], path, unquote(parts.username or ""), prefix
     )
 
 
