@@ -20,6 +20,7 @@ from hnefi.tools.balance import correlation, entrants, people, report, searching
 from hnefi.tools.balance.entrants import Entrant
 from hnefi.tools.balance.folder import Key, Openings, Plan, Results
 from hnefi.tools.balance.measures import Measures, balance, balance_interval, measure, shift
+from hnefi.tools.balance.outcome import summarize
 from hnefi.tools.balance.playing import Game
 from hnefi.tools.balance.searching import Terms
 from hnefi.tools.common.paper_hingston import TABLES
@@ -353,7 +354,7 @@ def test_the_report_puts_people_beside_us(tmp_path: Path) -> None:
         for k, entrant in enumerate(plan.entrants)
         if entrant.label != "fetlar"
     }
-    outcome = report.outcome(plan, results(plan, scores), Openings(tmp_path), None, ["v1", "v2"], "run")
+    outcome = summarize(plan, results(plan, scores), Openings(tmp_path), None, ["v1", "v2"], "run")
     text = "\n".join(report.markdown(outcome, []))
     assert "| Copenhagen 11x11 | 1,752 | 44.0 | copenhagen | 0.0 | 0.0 |" in text
     assert "| championship of 2012 | not played in this run |" in text
@@ -375,7 +376,7 @@ def test_the_report_names_rule_sets_that_are_judged_by_weights_of_others(tmp_pat
         (("simple", "default@50"), {"copenhagen+shieldwall=off": "copenhagen", "fetlar": "copenhagen"}),
     ):
         plan = Plan("table", rules, players, 2, 2)
-        outcome = report.outcome(plan, results(plan, scores), Openings(tmp_path), None, ["v1"], "run")
+        outcome = summarize(plan, results(plan, scores), Openings(tmp_path), None, ["v1"], "run")
         assert report.as_json(outcome)["borrowed_weights"] == borrowed
         text = "\n".join(report.markdown(outcome, []))
         assert ("- those of copenhagen: copenhagen+shieldwall=off, fetlar" in text) == bool(borrowed)
@@ -385,9 +386,7 @@ def test_the_report_names_rule_sets_that_are_judged_by_weights_of_others(tmp_pat
 def test_the_report_puts_the_paper_beside_us(tmp_path: Path) -> None:
     plan = Plan("table", (BRANDUBH, *entrants.points()[:1]), ("simple", "default@50"), 10, 10)
     scores = {"brandubh": "ad", "hingston-original": "aadddddddd"}
-    rows = report.paper_rows(
-        report.outcome(plan, results(plan, scores), Openings(tmp_path), None, ["v1"], "run")
-    )
+    rows = report.paper_rows(summarize(plan, results(plan, scores), Openings(tmp_path), None, ["v1"], "run"))
     assert rows[1][:5] == ["hingston-original", "simple", "200", "23 / 152 / 25", "17.8"]
     assert rows[1][6:9] == ["10", "20.0 / 80.0 / 0.0", "20.0"]
     assert rows[2][:3] == ["hingston-original", "default@50", "-"]
@@ -398,7 +397,7 @@ def test_the_report_tells_short_openings_from_long_ones(tmp_path: Path) -> None:
     plan = Plan("table", (BRANDUBH,), ("simple",), 7, 7)
     openings = Openings(tmp_path)
     openings.put("brandubh", 0, 7, [("a4a2",) * plies for plies in (2, 4, 5, 3, 8)])
-    outcome = report.outcome(plan, results(plan, {"brandubh": "adaadda"}), openings, None, ["v1"], "run")
+    outcome = summarize(plan, results(plan, {"brandubh": "adaadda"}), openings, None, ["v1"], "run")
     (head, row) = report.opening_rows(outcome)
     # Games 5 and 6 begin like 0 and 1: short ones are 0, 1, 3, 5 and 6, won by a, d, a, d and a.
     assert row[:3] == ["brandubh", "5", "60.0"]
@@ -419,7 +418,7 @@ def test_figures_are_drawn_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     plan = Plan("table", tuple(people.entrants()), ("simple", "default@50"), 10, 10)
     scores = {entrant.label: "a" * k + "d" * (10 - k) for k, entrant in enumerate(plan.entrants)}
-    outcome = report.outcome(plan, results(plan, scores), Openings(tmp_path), None, ["v1"], "run")
+    outcome = summarize(plan, results(plan, scores), Openings(tmp_path), None, ["v1"], "run")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     made = plots.draw(outcome, tmp_path)
     assert {path.name for path in made} == {"strength.svg", "people.svg"}
@@ -433,7 +432,7 @@ def test_a_figure_has_room_for_every_name(tmp_path: Path) -> None:
     long = ("evolved-hingston-alternative", "simple", "simple-d2", "simple-d3", "random-terminal", "uct-1k")
     plan = Plan("table", (entrants.parse("hingston-alternative+king_sides=4+move_limit=200"),), long, 10, 10)
     scores = {entrant.label: "a" * 4 + "d" * 6 for entrant in plan.entrants}
-    outcome = report.outcome(plan, results(plan, scores), Openings(tmp_path), None, ["v1"], "run")
+    outcome = summarize(plan, results(plan, scores), Openings(tmp_path), None, ["v1"], "run")
     plots.draw(outcome, tmp_path)
     root = ET.parse(tmp_path / "strength.svg").getroot()
     words = [element for element in root.iter() if element.tag.endswith("text")]

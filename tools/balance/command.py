@@ -276,10 +276,9 @@ def _tell(folder: Path, plan: Plan, runner: Runner, found: Found | None, given: 
     """Write the report and print it."""
     from . import plots, report
     from .entrants import BalanceError
+    from .outcome import summarize
 
-    outcome = report.outcome(
-        plan, runner.results, runner.openings, found, sorted(runner.versions), folder.name
-    )
+    outcome = summarize(plan, runner.results, runner.openings, found, sorted(runner.versions), folder.name)
     try:
         drawn = plots.draw(outcome, folder / "figures", png=given.png)
         path = report.write(folder, outcome, drawn)

@@ -24,7 +24,7 @@ from ..common.svg_chart import (
 )
 from . import people
 from .measures import Interval
-from .report import Outcome
+from .outcome import Outcome
 
 ACROSS = 4
 WIDE, HIGH, GAP = 212, 150, 16

@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-import shlex
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +19,16 @@ from ..common.html_page import Page, chart, from_markdown
 from ..common.paper_hingston import TABLES
 from . import people, searching
 from .entrants import Entrant, differences
-from .folder import Key, Openings, Plan, Results, games_in
-from .measures import Interval, Measures, Shift, measure, shift
+from .measures import Interval, Measures, Shift
+from .outcome import SHORT, Outcome
 from .searching import Found
 
 if TYPE_CHECKING:
     from ..common.svg_chart import Sheet
 
 REPORT, DATA, CELLS = "report.md", "report.json", "cells.csv"
-SHORT = 4
-"""Plies of a short opening at most."""
 BAR = 20
-"""Signs of a bar from 0 to 100 %."""
+"""Characters of a bar from 0 to 100 %."""
 LUCK = (
     "Being chosen as the nearest of many makes a rule set look more even than it is; the scores are of fresh games "
     "that had no part in the choice."
@@ -41,144 +38,6 @@ BORROWED = (
     "rules may be the error of the judge."
 )
 PLAIN_SIGNS = {"─": "-", "│": "|", "●": "o"}
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One rule set played by one player."""
-
-    entrant: Entrant
-    player: str
-    measures: Measures
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Everything that a run has found so far. `misfits` say which player cannot play what, and what nobody could play,
-    `borrowed` which rule sets are judged by weights that were fitted for others: rule set -> variant."""
-
-    plan: Plan
-    cells: tuple[Cell, ...]
-    halves: tuple[tuple[str, Measures | None, Measures | None], ...]
-    """Rule sets with the last player's games after short and after long openings."""
-    shifts: tuple[tuple[Entrant, str, Shift], ...]
-    found: Found | None
-    misfits: tuple[str, ...]
-    borrowed: Mapping[str, str]
-    versions: tuple[str, ...]
-    command: str
-
-    def of(self, player: str) -> dict[str, Measures]:
-        """The measures of one player, by rule set."""
-        return {cell.entrant.label: cell.measures for cell in self.cells if cell.player == player}
-
-    def at(self, label: str, player: str) -> Measures | None:
-        return self.of(player).get(label)
-
-
-def outcome(
-    plan: Plan,
-    results: Results,
-    openings: Openings,
-    found: Found | None,
-    versions: Sequence[str],
-    folder: str,
-) -> Outcome:
-    """What the games of a folder say; rule sets and players that have none are left out."""
-    cells, shifts = [], []
-    misfits = [
-        f"{entrant.label}: a few random plies decide every game: no opening is left to begin from"
-        for entrant in plan.entrants
-        if openings.get(entrant.label, searching.SELECTION, 1) == []
-    ]
-    borrowed: dict[str, str] = {}
-    for player in plan.strengths():
-        count = plan.games_of(player.label)
-        for entrant in plan.entrants:
-            reason = player.misfit(entrant.variant)
-            if reason is not None:
-                misfits.append(f"{entrant.label}: {reason}")
-            games = games_in(results, Key(entrant.label, player.label, searching.SELECTION), count)
-            measures = measure(games)
-            if measures is None or plan.kind == "search":
-                continue
-            cells.append(Cell(entrant, player.label, measures))
-            source = player.borrows(entrant.variant)
-            if source is not None:
-                borrowed[entrant.label] = source
-            base = games_in(results, Key(entrant.base, player.label, searching.SELECTION), count)
-            gap = shift(base, games)
-            if gap is not None:
-                shifts.append((entrant, player.label, gap))
-    order = [entrant.label for entrant in plan.entrants]
-    shifts.sort(key=lambda found: order.index(found[0].label))
-    return Outcome(
-        plan,
-        tuple(cells),
-        tuple(_halves(plan, results, openings)) if plan.kind == "table" else (),
-        tuple(shifts),
-        found,
-        tuple(misfits),
-        borrowed,
-        tuple(sorted(versions)),
-        command_of(plan, folder),
-    )
-
-
-def _halves(
-    plan: Plan, results: Results, openings: Openings
-) -> Iterator[tuple[str, Measures | None, Measures | None]]:
-    """The last player's games by the length of their openings: at most `SHORT` plies, and more."""
-    player = plan.players[-1]
-    count = plan.games_of(player)
-    for entrant in plan.entrants:
-        begun = openings.get(entrant.label, searching.SELECTION, count)
-        games = games_in(results, Key(entrant.label, player, searching.SELECTION), count)
-        if begun and games:
-            short = [game for game in games if len(begun[game.number % len(begun)]) <= SHORT]
-            long = [game for game in games if len(begun[game.number % len(begun)]) > SHORT]
-            yield entrant.label, measure(short), measure(long)
-
-
-def command_of(plan: Plan, folder: str) -> str:
-    """The command that plays a plan again."""
-    words = ["hnefi", "balance"]
-    labels = [entrant.label for entrant in plan.entrants]
-    if plan.kind == "search":
-        words += ["--search", labels[0]]
-    elif plan.kind == "diff":
-        words += ["--diff", labels[0], *(_word(entrant) for entrant in plan.entrants[1:])]
-    else:
-        words += _sets(plan.entrants)
-    words += ["--players", ",".join(plan.players)]
-    if plan.kind != "search":
-        words += ["--games", str(plan.games)]
-    if plan.strongest != plan.games:
-        words += ["--strongest", str(plan.strongest)]
-    words += ["--seed", str(plan.seed), "--plies", str(plan.most_plies)]
-    for name, value in plan.search.items():
-        words += [f"--{name.replace('_', '-')}", str(value)]
-    return shlex.join([*words, "--out", folder])
-
-
-def _word(entrant: Entrant) -> str:
-    """How a comparison names a rule set: its switches if it is its base with some changed."""
-    change = entrant.label.removeprefix(entrant.base)
-    return change.removeprefix("+") if change != entrant.label else entrant.label
-
-
-def _sets(entrants: Sequence[Entrant]) -> list[str]:
-    """Labels, with the points of the paper by the name of their set: they have no other."""
-    from .entrants import points
-
-    named = {entrant.label for entrant in points()}
-    words: list[str] = []
-    for entrant in entrants:
-        ours = entrant.label in named and (bool(entrant.base) or any(other.base for other in entrants))
-        word = "points" if ours else entrant.label
-        if word not in words:
-            words.append(word)
-    return words
 
 
 # Words and numbers
