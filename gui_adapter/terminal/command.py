@@ -1,4 +1,4 @@
-"""`hnefi play`: the command line, and which face of the game it opens."""
+"""`hnefi play`: the command line, and which front end it opens."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def _overridden(
 def _source(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> IO[bytes] | None:
     """Where a script's lines come from; None where a person sits at a terminal.
 
-    It stays open: whoever closes a file while a thread reads it waits for the next line.
+    It stays open: closing a file while a thread reads it would wait for the next line.
     """
     if arguments.script not in (None, "-"):
         try:
@@ -240,7 +240,7 @@ def _controller(
     )
     session = controller.session
     session.players.seed = seed
-    # The book is for variety, which whoever names a seed does not want.
+    # The book is for variety; a seed asks for the opposite.
     session.players.book = arguments.seed is None and not scripted
     session.players.rival = rivals[-1]
     for letter, spec in zip("ad", (rivals[0], rivals[-1]), strict=True):

@@ -95,7 +95,7 @@ class Controller:
             self.session.limits_of_analysis = opponents.ANALYSIS
         self.waiting = files.autosave.unfinished() if files.autosaves else None
 
-    # For faces
+    # For front ends
 
     @property
     def view(self) -> View:
@@ -105,7 +105,7 @@ class Controller:
                 self._view = self.fresh_view()
                 self.events.dirty = False
         elif self.events.log or self._view.compiling or self.session.compiling:
-            # The game is in the middle of something; what is said and waited for meanwhile is seen all the same.
+            # The game is in the middle of an event; messages and progress are shown all the same.
             self._view = replace(self._view, log=tuple(self.events.log), compiling=compiling_of(self.session))
         return self._view
 
@@ -207,7 +207,7 @@ class Controller:
         return await self.events.call(work, "")
 
     async def settled(self) -> None:
-        """Returns when nothing goes on any more that would end by itself."""
+        """Wait until nothing is running that would end by itself."""
         while True:
             self.events.news.clear()
             if await self.events.call(self._is_settled, True):
@@ -217,7 +217,7 @@ class Controller:
             news.cancel()
 
     async def close(self) -> None:
-        """Save an unfinished game and end every engine, in the middle of whatever goes on; in a second at most."""
+        """Save an unfinished game and end every engine, whatever is running; takes a second at most."""
         if self.closed:
             return
         self.closed = True
@@ -277,7 +277,7 @@ class Controller:
         return None
 
     async def _is_settled(self) -> bool:
-        """Whether nothing goes on, asked behind everything that is in the queue now."""
+        """Whether nothing is running once everything in the queue has been dealt with."""
         quiet = self.session.ready and not self.session.busy and not self._held
         return quiet or self.closed or self._broken is not None
 
@@ -454,7 +454,7 @@ def view_of(
 
 
 def compiling_of(session: GameSession) -> str:
-    """What an engine compiles before it can work, if one does."""
+    """What an engine is compiling, if one is."""
     progress = session.compiling
     return "" if progress is None else compiling_text(progress)
 
@@ -466,7 +466,7 @@ def _kind(session: GameSession, side: SideLetter) -> SeatKind:
 
 
 def _prompt(session: GameSession, question: str | None) -> str:
-    """What stands before the `>`: who is to move, or what else goes on."""
+    """What stands before the `>`: who is to move, or what is running instead."""
     side = session.side_word(session.side)
     if question is not None:
         return "yes or no"

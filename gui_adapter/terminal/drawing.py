@@ -43,7 +43,7 @@ class Picture:
 
 
 class _Canvas:
-    """Cells of a screen, each a sign and its style."""
+    """Cells of a screen, each a character and its style."""
 
     def __init__(self, columns: int, rows: int) -> None:
         self._signs = [[" "] * columns for _ in range(rows)]
@@ -232,7 +232,7 @@ def _draw_labels(canvas: _Canvas, layout: Layout) -> None:
 
 
 def _draw_goals(canvas: _Canvas, layout: Layout, signs: Glyphs) -> None:
-    """Hex: each side's sign along the two edges that it joins."""
+    """Hex: each side's symbol along the two edges that it joins."""
     step = layout.shift // layout.high
     for file in range(len(layout.files)):
         column, _ = layout.middle(file, 0)
@@ -263,7 +263,7 @@ def _draw_frame(canvas: _Canvas, layout: Layout, signs: Glyphs) -> None:
 
 
 def legend(view: View, *, colour: bool, signs: Glyphs) -> list[str]:
-    """What the signs mean, for those that are on this board: the men and squares, and the brackets without colours."""
+    """What the symbols on this board mean: men and squares, and without colours the brackets."""
     made = [signs.between.join(meanings(view, signs))]
     if not colour:
         made.append(
@@ -273,7 +273,7 @@ def legend(view: View, *, colour: bool, signs: Glyphs) -> list[str]:
 
 
 def meanings(view: View, signs: Glyphs) -> list[str]:
-    """The signs of the men and special squares on this board, each with its meaning."""
+    """The symbols of the men and special squares on this board, each with its meaning."""
     board = view.board
     attackers, defenders = view.sides
     letters = sorted({letter for row in board.rows for letter in row if letter != "."}, key=_rank_of_letter)

@@ -1,4 +1,4 @@
-"""What happens, one thing after the other, in the one task that owns the game; what is said, and who is told.
+"""The queue of events of the task that owns the game; the log of messages, and the listeners.
 
 Typed lines, what engines say and the ticking of the clock all reach the game through this queue.
 """
@@ -26,7 +26,7 @@ class Events:
         self.news = asyncio.Event()
         """Set by every change."""
         self.dirty = True
-        """Whether something has changed that nobody has looked at."""
+        """Whether something has changed that no listener was told of."""
         self.running = False
         """Whether the game is in the middle of an event."""
         self._said = 0
@@ -76,7 +76,7 @@ class Events:
         return otherwise
 
     def say(self, text: str, kind: LineKind = "news") -> None:
-        """Tell the person something; `news` is what nobody has asked for."""
+        """Show the person a message; `news` is one that was not asked for."""
         for line in text.split("\n"):
             self._said += 1
             self.log.append(LogLine(self._said, "".join(s if s.isprintable() else " " for s in line), kind))
@@ -87,14 +87,14 @@ class Events:
         self._listeners.append(callback)
 
     def changed(self) -> None:
-        """Something can be seen now; whoever listens is told when the event that did it is over."""
+        """Something visible has changed; listeners are told when the current event is over."""
         self.dirty = True
         self.news.set()
         if not self.running and self._queue.empty():
             self.post(_nothing)
 
     def tell(self) -> None:
-        """Whoever listens is told at once."""
+        """Tell the listeners at once."""
         self.dirty = True
         for listener in self._listeners:
             listener()
@@ -114,4 +114,4 @@ class Events:
 
 
 async def _nothing() -> None:
-    """An event that only lets faces see what has changed."""
+    """An event that does nothing, so that listeners are told of a change."""

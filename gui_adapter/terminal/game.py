@@ -100,7 +100,7 @@ def read_move(text: str, captures: tuple[str, ...]) -> Move:
 
 
 def move_number(text: str) -> int:
-    """A bare move as the number records use; MoveTextError if it is none."""
+    """A bare move as the number that records use; MoveTextError for anything else."""
     return parse_move_word(text, squares.MAX_SIZE)[0]
 
 
@@ -120,7 +120,7 @@ def owner(game: str, letter: str) -> SideLetter:
 
 def typed_move(line: str) -> str | None:
     """The move that a person has typed (`d1d3`, `D1-D3`, `d1 d3`, `f6`, `swap`), as the engine writes it; None where
-    the line is no move at all."""
+    the line is not a move."""
     word = "".join(line.split()).lower()
     named = _TWO_SQUARES.fullmatch(word)
     if named is not None:
@@ -178,7 +178,7 @@ class Node:
         return nodes
 
     def tip(self) -> Node:
-        """The end of the main line that goes on from here."""
+        """The end of the main line from here."""
         node = self
         while node.children:
             node = node.children[0]
@@ -226,7 +226,7 @@ class Game:
             node.parent.children.insert(0, node)
 
     def remove(self, node: Node) -> None:
-        """Take away `node` and all that follows it; whoever looks at it stands before it then."""
+        """Remove `node` and everything after it; if the shown position was there, the one before is shown."""
         assert node.parent is not None
         if node in self.at.line():
             self.at = node.parent

@@ -168,7 +168,7 @@ class GameSession:
 
     @property
     def busy(self) -> bool:
-        """Whether something goes on that will end by itself."""
+        """Whether something is running that will end by itself."""
         if self.reviewing:
             return True
         asked = self.questions.asked
@@ -195,7 +195,7 @@ class GameSession:
 
     @property
     def reviewing(self) -> bool:
-        """Whether a review goes on."""
+        """Whether a review is running."""
         return self.review is not None and self.review.running
 
     def legal(self, text: str) -> Move | None:
@@ -215,7 +215,7 @@ class GameSession:
     # Beginning a game
 
     def _take(self, game: Game) -> None:
-        """`game` is played from now on; nothing of the one before goes on."""
+        """Play `game` from now on; everything about the previous one ends."""
         self.game = game
         if self.review is not None:
             self.review.drop()
@@ -244,7 +244,7 @@ class GameSession:
         moves: tuple[str, ...] = (),
         watcher: Watcher | None = None,
     ) -> None:
-        """A new game; IllegalPosition if there is no such start, and then the old one stays.
+        """Begin a new game; on an IllegalPosition the old one stays.
 
         With `watcher` it is played elsewhere: nobody here moves, and nothing is written down.
         """
@@ -393,7 +393,7 @@ class GameSession:
                 node.captures = known[node.text].captures if node.text in known else None
 
     async def _arrive(self, *, news: bool = True) -> None:
-        """A place was come to, or something about it has changed: the game goes on here, or it is over."""
+        """A position was reached, or something about it has changed: the game continues here, or it is over."""
         await self._look()
         self.place += 1
         if self.end is None:
@@ -442,7 +442,7 @@ class GameSession:
         self.say(self.ladder.news(self.variant.game))
 
     async def move_on(self) -> None:
-        """Whoever is to move here is asked to, unless something holds the game."""
+        """Ask the side to move for its move, unless the game is held up."""
         self.pace.rest()
         if not self.ready or self.end is not None:
             return
@@ -501,7 +501,7 @@ class GameSession:
         return self.review
 
     async def analyse(self, lines: int) -> None:
-        """Let our engine think about every place that is come to, with so many lines; 0 ends it.
+        """Have our engine analyse every position that is shown, with `lines` lines; 0 ends it.
 
         The game goes on where the analysis has come to; an engine that is to move there waits for its `go`.
         """
@@ -538,7 +538,7 @@ class GameSession:
         self.pace.think(self.side, begun=self.game.at.ply > 0)
 
     async def _look_at_clock(self) -> None:
-        """Ten times a second: whoever has no time left has lost."""
+        """Ten times a second: a side without time has lost."""
         flagged = self.pace.flagged()
         if flagged is not None and self.end is None:
             await self.declare("d" if flagged == "a" else "a", Reason.TIME)

@@ -252,7 +252,7 @@ class Opponent:
         if self._engine is not None and self._engine.failure is not None:
             await self._drop()
         if self._engine is None:
-            # Whoever closes while it starts finds nothing to end: the flag is looked at again behind the start.
+            # `close` during the start finds no process to end, so the flag is checked again after it.
             command: Sequence[str] = self.spec.command or own_command()
             proto = "uti" if self.spec.own else "auto"
             self._engine = await Engine.start(
@@ -262,7 +262,7 @@ class Opponent:
                 await self._drop()
                 raise EngineError(f"{self.spec.name} is not wanted any more")
             self._prepared = self._set_up_as = None
-        # Whoever closes meanwhile takes the process away: what is asked of it then is an EngineError.
+        # `close` may take the process away meanwhile: asking it anything is an EngineError then.
         engine = self._engine
         other = self._prepared is None or self._prepared[0] is not variant
         if other and self.spec.own:
@@ -339,7 +339,7 @@ class Opponent:
         return await self._search
 
     async def halt(self) -> None:
-        """End the running search; its answer comes to whoever asked. Never fails."""
+        """End the running search; its answer goes to its asker. Never fails."""
         search = self._search
         if search is not None and not search.done:
             with contextlib.suppress(EngineError):
@@ -457,11 +457,11 @@ class Players:
 
     @property
     def follows(self) -> bool:
-        """Whether anybody's level follows the person's results."""
+        """Whether an opponent's level follows the person's results."""
         return self.rival.auto or any(opponent.spec.auto for opponent in self.engines)
 
     def follow(self, level: int) -> None:
-        """Whoever's level follows the person's results plays at this one from now on."""
+        """Opponents whose level follows the person's results play at this one from now on."""
         if self.rival.auto:
             self.rival = replace(self.rival, level=level)
         for opponent in self.engines:
@@ -483,7 +483,7 @@ class Players:
                 player.opponent = None
 
     def warm_up(self, variant: AnyVariant, game: int) -> None:
-        """Start the engines before they are asked; what goes wrong is told when they are."""
+        """Start the engines before they are needed; a failure is reported when they are."""
 
         async def prepare(side: SideLetter, opponent: Opponent) -> None:
             try:

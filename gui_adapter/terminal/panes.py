@@ -25,7 +25,7 @@ Row = tuple[Fragment, ...]
 
 
 def captions(view: View, columns: int, signs: Glyphs = ASCII) -> list[Row]:
-    """What is said below a board: who is to move or how it ended, captures, last move, clocks."""
+    """The lines below a board: who is to move or how it ended, captures, last move, clocks."""
     rows: list[Row] = [(("class:title", clip(headline(view), columns, signs.more)),)]
     board = view.board
     facts = []

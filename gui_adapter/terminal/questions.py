@@ -56,7 +56,7 @@ class Questions:
         self._spawn(self._run(question, self._ticket))
 
     def withdraw(self) -> None:
-        """Nobody wants the answer any more."""
+        """The answer is not wanted any more."""
         self._ticket += 1
         if self.asked is not None:
             self._spawn(self.asked.opponent.halt())
@@ -68,7 +68,7 @@ class Questions:
             self._spawn(self.asked.opponent.halt())
 
     def forget(self, purpose: Purpose | None = None) -> None:
-        """What the last search has found is of no interest any more; with `purpose`, if it was made for that."""
+        """Drop what the last search found; with `purpose`, only if it was made for that."""
         if self.asked is None and self.thinking is not None and purpose in (None, self.thinking.purpose):
             self.thinking = None
 
@@ -177,9 +177,9 @@ def as_line(info: InfoLine, side: SideLetter, before: Line | None = None) -> Lin
 
 
 DRAW_SCORE: Final = 20
-"""An engine takes a draw where it sees no more than so many centipawns for itself."""
+"""Centipawns for itself up to which an engine accepts a draw."""
 DRAW_PLY: Final = 20
-"""An engine takes no draw before this ply."""
+"""Ply before which no engine accepts a draw."""
 FORCED: Final = 100_000
 """A forced win, in centipawns."""
 
@@ -215,7 +215,7 @@ async def take(session: GameSession, question: Question, answer: Answer) -> None
 
 
 def _instead(opponent: Opponent, answer: Answer) -> str:
-    """That a weaker level has chosen another move than its best line begins with, the one that is shown."""
+    """A note where a weaker level has not played the first move of its best line, which is the one on show."""
     if opponent.spec.level is None:
         return ""
     for line in reversed(answer.strings):
@@ -227,7 +227,7 @@ def _instead(opponent: Opponent, answer: Answer) -> str:
 
 async def _why_not(session: GameSession, text: str) -> str:
     if not (text.isascii() and text.isalnum()):
-        return "that is no move"
+        return "not a move"
     return (
         await session.rules.why_not(session.variant, session.game.start, session.game.moves, text)
         or "not legal here"
@@ -246,7 +246,7 @@ def tell_hint(session: GameSession, answer: Answer) -> None:
 
 
 async def fail(session: GameSession, question: Question, error: EngineError) -> None:
-    """An engine has failed: it is started anew once, with the whole game; then the game goes on without it."""
+    """An engine has failed: it is restarted once, with the whole game; after that the game continues without it."""
     opponent = question.opponent
     opponent.failures += 2 if isinstance(error, EngineStartError) else 1
     session.pace.rest()

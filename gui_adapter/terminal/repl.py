@@ -284,7 +284,7 @@ def _worth_showing(view: View) -> bool:
 
 
 def _signs(view: View) -> list[str]:
-    """What the signs on the board mean."""
+    """What the symbols on the board mean."""
     return drawing.legend(view, colour=theme.colourful(view.settings), signs=theme.glyphs(view.settings))
 
 

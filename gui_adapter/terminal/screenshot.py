@@ -28,7 +28,7 @@ _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U001
 _FONTS: Final = "'DejaVu Sans Mono',Menlo,Consolas,'Liberation Mono',monospace"
 """The first is the one that most renderers without a browser look at, and find."""
 _DRAWN: Final = "●○♚◇╳▶█░▒"
-"""Signs that are drawn, because fonts have them in all sizes or not at all."""
+"""Characters that are drawn as shapes: fonts have them in different sizes or not at all."""
 _SHADES: Final = {"█": 1.0, "▒": 0.55, "░": 0.25}
 _CROWN: Final = ((-0.8, 0.75), (-1.0, -0.5), (-0.5, 0.1), (0.0, -0.85), (0.5, 0.1), (1.0, -0.5), (0.8, 0.75))
 _DIAMOND: Final = ((0.0, -0.9), (0.9, 0.0), (0.0, 0.9), (-0.9, 0.0))

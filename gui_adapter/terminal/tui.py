@@ -69,7 +69,7 @@ LINES: Final[Mapping[str, str]] = {
     "f8": "pause",
     "f9": "step",
 }
-"""Keys that are as good as a word."""
+"""Keys that stand for a command."""
 STEPS: Final[Mapping[str, str]] = {
     "left": "goto back",
     "right": "goto next",
@@ -396,7 +396,7 @@ class FullScreen:
         return keys
 
     def _bind(self, keys: KeyBindings, key: str, line: str, only: FilterOrBool = True) -> None:
-        """A key that is as good as a typed line."""
+        """A key that stands for a typed line."""
 
         @keys.add(key, filter=only)
         def _(_: KeyPressEvent) -> None:

@@ -193,7 +193,7 @@ class View:
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The answer to one line: what to show, and whether the line failed, `unwritten` because a file could not be
-    written. `quit` asks the face to leave; `show` asks for the board to be drawn even though it has not changed."""
+    written. `quit` ends the front end; `show` asks for the board to be drawn even though it has not changed."""
 
     lines: tuple[str, ...] = ()
     failed: bool = False

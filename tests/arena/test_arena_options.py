@@ -308,7 +308,7 @@ def test_errors_name_key_value_and_what_is_meant(words: list[str], message: str)
         ("engine = {}", "engine {}: expected a list of tables"),
         ("each = { options = { Hash = [1] } }", r"each.options .*Hash \[1\]: expected text, a number"),
         ("sprt = { alpha = nan }", "sprt.alpha nan: expected a number"),
-        ("each = { name = 'x' }", "each.name 'x': expected a name for each engine of its own"),
+        ("each = { name = 'x' }", "each.name 'x': expected a name in each engine's own table"),
         ("run = {", "not TOML"),
         ("a = " + "[" * 5000, "not TOML"),
     ],

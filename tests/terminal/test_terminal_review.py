@@ -118,7 +118,7 @@ def test_stopped_it_keeps_what_is_known(house: House) -> None:
     async def story(person: Person) -> None:
         await whole_game(person)
         await person.types(ENDLESS)
-        assert "one goes on (review 0 of 9)" in await person.fails("review")
+        assert "one is running (review 0 of 9)" in await person.fails("review")
         view = await person.sees(lambda view: view.reviewing)
         assert "review 0 of 9" in plain(panes.status(view, 80))
         assert "stop" in view.words

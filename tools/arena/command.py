@@ -1,4 +1,4 @@
-"""`hnefi arena`: what it is told to do, from a table of module names; each is imported when chosen."""
+"""`hnefi arena`: plays a run, or hands over to a subcommand, whose module is imported only when chosen."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ CHANGEABLE = {
     ),
     "sprt": ("max_pairs",),
 }
-"""What of these groups may be different when a run goes on."""
+"""Options of these groups that may change when a run is resumed."""
 NEW_ONLY = ("-o", "--out", "--dry-run", "--no-dry-run")
-"""Flags of a new run that say nothing to one that goes on."""
+"""Flags of a new run that have no meaning for a resumed one."""
 
 
 NOTHING = "hnefi arena: interrupted before the first game: nothing was played"
 
 
 class _State:
-    """The interrupts of this command, and what is said last where one ends the process at once."""
+    """The interrupts of this command, and its last words where one ends the process at once."""
 
     caught: Caught | None = None
     last = NOTHING
@@ -118,7 +118,7 @@ def _main(argv: list[str]) -> int:
 
 
 def _read(argv: list[str]) -> Config:
-    """The configuration that a command line asks for; ConfigError also for a subcommand that is written wrongly."""
+    """The configuration that a command line asks for; a misspelt subcommand is a ConfigError, too."""
     hint = nearest(argv[0], COMMANDS)
     try:
         return option_reader.from_arguments(argv)
@@ -129,7 +129,7 @@ def _read(argv: list[str]) -> Config:
 
 
 def main_resume(argv: list[str]) -> int:
-    """`hnefi arena resume`: go on with a run."""
+    """`hnefi arena resume`: continue a run."""
     made = Parser(
         prog="hnefi arena resume",
         description="Continue a run exactly where it stopped. Flags may raise --pairs or --sprt-max-pairs, and"
@@ -156,12 +156,12 @@ def main_resume(argv: list[str]) -> int:
 
 
 def changeable(option: Option) -> bool:
-    """Whether a run that goes on may have another value of this option, unforced."""
+    """Whether a resumed run may have another value of this option without --force."""
     return option.flag not in NEW_ONLY and option.key in CHANGEABLE.get(option.group, (option.key,))
 
 
 def _leaving() -> bool:
-    """Whether an interrupt is ending the process: engines that are gone then are not at fault."""
+    """Whether an interrupt is ending the process: engines that die then are not at fault."""
     caught = _State.caught
     if caught is None or not caught.asked.is_set():
         return False
@@ -205,7 +205,7 @@ def play(config: Config) -> int:
 
 
 def go_on(folder: Path, flags: Document) -> int:
-    """Go on with the run in `folder`; a complete one is only reported."""
+    """Continue the run in `folder`; a complete one is only reported."""
     from . import run
     from .store import Store
 
@@ -267,7 +267,7 @@ def _play(prepared: Run, store: Store) -> int:
 
 
 def dry_run(config: Config) -> int:
-    """Start nothing; say what would be played, and what cannot be known before an engine was asked."""
+    """Start nothing; list what would be played, and what only an engine could tell."""
     from ..common.live import duration
     from . import openings, schedule
 

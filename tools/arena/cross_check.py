@@ -33,8 +33,8 @@ SHOWN = 300
 async def compare(game: Game, result: GameResult, every: int = 0) -> GameResult:
     """The result with an advisory for every kind of difference and engine.
 
-    Compared is the final position, and, if `every` is given, each that so many plies lead to. It does not matter
-    whose fault ended the game.
+    The final position is compared and, with `every`, each position after that many plies, whoever was at fault for
+    the end of the game.
     """
     sides = [side for side in (0, 1) if result.fault is None or side != result.fault.side]
     positions = list(_positions(game, every))
@@ -57,7 +57,7 @@ def _positions(game: Game, every: int) -> Iterator[Position]:
 
 
 async def _ask(slot: EngineSlot, positions: list[Position]) -> dict[str, str]:
-    """What this engine says otherwise, by kind."""
+    """Where this engine disagrees, by kind."""
     engine = slot.engine
     if engine is None or engine.failure is not None or engine.proto == "uci":
         return {}
@@ -146,7 +146,7 @@ def _same(kind: str, position: Position, ours: str, theirs: str, letters: str) -
 
 
 def _read(position: Position, fen: str) -> str:
-    """A FEN in any dialect as we write it; empty if it is none."""
+    """A FEN in any dialect, as we write it; empty if it cannot be read."""
     try:
         return games.from_fen(position.variant, fen).fen()
     except ValueError:

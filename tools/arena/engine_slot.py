@@ -31,17 +31,17 @@ from ..common import compiling
 from .values import EngineSpec
 
 STOP = 0.5
-"""How long a process may take to obey, in seconds, where nothing else is said."""
+"""Seconds that a process may take to obey by default."""
 
 COMPILING = 900.0
-"""How long our own engine may be silent before it is ready for the first time, in seconds."""
+"""Seconds that our own engine may be silent before it is ready for the first time."""
 
 WRITE = 10.0
-"""How long a process may leave a command of ours unread."""
+"""Seconds that a process may leave a command unread."""
 
 
 class StartFailure(EngineStartError):
-    """An engine cannot be started, through no move of its own: no game can be played."""
+    """An engine cannot be started, so no game can be played."""
 
 
 @lru_cache(maxsize=64)

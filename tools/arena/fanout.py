@@ -47,11 +47,11 @@ JOB_SECONDS = 5.0
 """What a job should take at least: starting engines costs some tenths of a second."""
 JOB_PAIRS = 256
 WAVE = 3
-"""Jobs of a wave for every worker."""
+"""Jobs per worker in a wave."""
 TRIES = 3
-"""A wave that brings nothing is sent again so many times."""
+"""How often a wave that brings no results is sent again."""
 CHECK = 0.25
-"""Seconds between two looks whether the result is still wanted."""
+"""Seconds between two checks whether the result is still wanted."""
 ENDING = 5.0
 """Seconds that joblib gets to notice that its workers are gone."""
 
@@ -139,7 +139,7 @@ def _at_home(job: Job) -> tuple[EngineSpec, ...]:
 
 
 _scales: dict[float, float] = {}
-"""The factor for times on this host, for every reference speed."""
+"""By reference speed: what times are multiplied by on this host."""
 
 
 @contextlib.contextmanager
@@ -279,7 +279,7 @@ def _size(size: int, job: Job, answer: Done) -> int:
 
 
 Answer = tuple[int, Done | str]
-"""The number of a job and what became of it; or any number, and why no more answers come."""
+"""A job's number and its outcome; or any number, and why no more answers will come."""
 
 
 async def _wave(jobs: Sequence[Job], cluster: Cluster, abort: asyncio.Event) -> AsyncGenerator[Answer, None]:

@@ -57,8 +57,8 @@ class _Show(logging.Handler):
 
 @contextmanager
 def recording(folder: Path, level: str, show: Callable[[str], object]) -> Iterator[Callable[[], None]]:
-    """Write what is said from `level` on (`off`: nothing) to the folder's log; `show` gets the warnings and errors
-    among it, in another thread. What is given ends it at once, all that was said being written."""
+    """Write messages from `level` up (`off`: none) to the folder's log; `show` gets warnings and errors, in another
+    thread. The function that is yielded ends the log at once, after writing everything."""
     if level == "off":
         yield lambda: None
         return
@@ -280,9 +280,9 @@ def _without(facts: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 HALF = 2 << 20
-"""So many bytes from a game's beginning and from its end are kept; what lies between is cut."""
+"""Bytes kept from the beginning and from the end of a game; what lies between is cut."""
 ENTRY = 150
-"""What keeping a line takes besides its bytes."""
+"""Bytes of memory that a line costs beyond its own."""
 PENDING = 8
 """Games that wait for a slow disk; the lines of more are dropped."""
 BATCH = 256

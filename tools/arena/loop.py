@@ -47,10 +47,10 @@ class Screen(Protocol):
     on_event: Watch | None
 
     def begin(self, run: Run, store: Store, progress: Progress) -> None:
-        """The run begins, or goes on."""
+        """The run begins, or is resumed."""
 
     def game(self, result: GameResult) -> None:
-        """A game was stored and is walked over as far as can be."""
+        """A game was stored; `progress` has counted all that it can."""
 
     def say(self, text: str) -> None:
         """Report an event in a line."""
@@ -174,7 +174,7 @@ class Loop:
         return said
 
     def _note_oddities(self, result: GameResult) -> None:
-        """Store the first oddity of every kind and engine."""
+        """Store the first advisory of each kind and engine."""
         for text in result.advisories:
             engine = next((name for name in result.names if text.startswith(f"{name}: ")), "")
             kind = _kind(text.removeprefix(f"{engine}: "))
@@ -307,12 +307,12 @@ class Loop:
 
 
 def _kind(oddity: str) -> str:
-    """Of what kind an oddity is: the word with which it begins."""
+    """The kind of an advisory: its first word."""
     return oddity.partition(" ")[0].rstrip(":")
 
 
 def player_of(run: Run, folder: Path | None = None) -> Play:
-    """Who plays a run in `folder`: slots of this process, or more processes where these do not suffice."""
+    """What plays a run in `folder`: slots of this process, or other processes where one is not enough."""
     if elsewhere(run.config, run.specs):
         from .fanout import play
 

@@ -66,7 +66,7 @@ def _too_few(config: Config, name: str, found: int, needed: int) -> ConfigError:
 
 
 FORESEEN = 500
-"""So many random openings, of all variants together, are made for a look ahead."""
+"""Random openings that a dry run makes, over all variants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ def _read_games(path: Path, variant: AnyVariant, cut: int) -> Iterator[Line]:
     from hnefi.engine.squares import move_name
 
     find = finder()
-    # Whether a site went by repetitions and limits is no question of how its games began.
+    # Only beginnings are read: how a site ended games by repetition or limits does not matter.
     how = Reading(find, variant, adjudicate=True)
     try:
         with open_regular(path) as stream:
@@ -300,7 +300,7 @@ async def ask(spec: EngineSpec, name: str, wanted: int, config: Config) -> list[
 
 
 def position(variant: AnyVariant, opening: Opening) -> Position:
-    """The position of an opening, played from its start; ValueError if it is none."""
+    """The position that an opening leads to; ValueError if it cannot be played."""
     from hnefi.engine import games
 
     reached = games.initial(variant) if opening.start is None else games.from_fen(variant, opening.start)
@@ -310,7 +310,7 @@ def position(variant: AnyVariant, opening: Opening) -> Position:
 
 
 def _distinct(variant: AnyVariant, lines: Iterable[Line]) -> Iterator[Opening]:
-    """The openings that can be played and are no images of earlier ones; ConfigError for what is no opening."""
+    """The openings without those that are images of earlier ones; ConfigError for one that cannot be played."""
     seen: set[tuple[object, ...]] = set()
     for where, opening in lines:
         try:

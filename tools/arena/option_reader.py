@@ -330,7 +330,7 @@ def _is_registered(word: str) -> bool:
 
 
 def unknown_flag(flag: str, made: argparse.ArgumentParser) -> str:
-    """The complaint about a flag that does not exist."""
+    """The error message for a flag that does not exist."""
     word = flag.partition("=")[0]
     known = [text for action in made._actions for text in action.option_strings]
     group, _, key = word.removeprefix("--").partition("-")

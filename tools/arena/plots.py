@@ -31,7 +31,7 @@ SIGNS_PER_INCH = 13
 LINE_INCHES = 0.15
 """The height of its lines; a longer heading makes the figure higher."""
 HEADING = 6
-"""So many lines has what is said of a run at most, such as the limits of fifty engines."""
+"""Lines of a caption at most: the limits of fifty engines would need more."""
 FORMATS = ("png", "svg")
 STYLES = ("-", "--", "-.", ":")
 MARKS = ("o", "s", "^", "v", "D", "P", "X", "*")
@@ -122,7 +122,7 @@ def _name(line: str) -> str:
 
 
 def _tick_names(axis: Any, names: Sequence[str], **how: Any) -> None:
-    """Names at the ticks 0, 1, …; a dollar sign in them is one."""
+    """Names at the ticks 0, 1, …; a dollar sign in a name is printed as such."""
     axis.set_ticks(range(len(names)), labels=[_name(name) for name in names], **how)
     for label in axis.get_ticklabels():
         label.set_parse_math(False)

@@ -20,8 +20,9 @@ FAULTS = 3
 
 
 class Progress:
-    """The walk. `withdrawn` maps engines to the id of the game that was the last straw, `duplicates` pairs to the
-    earlier pair that they repeat, `counted` are the games walked over that count, `test` the sequential test."""
+    """The games of a run, counted in the order of the schedule. `withdrawn` maps each withdrawn engine to the game that
+    decided it, `duplicates` each repeated pair to the earlier one; `counted` are the games that count so far, `test`
+    is the sequential test."""
 
     def __init__(self, schedule: Schedule, names: Sequence[str], test: Sprt | None = None) -> None:
         self.schedule = schedule
@@ -31,7 +32,7 @@ class Progress:
         self.duplicates: dict[int, int] = {}
         self.counted: list[Row] = []
         self.pairs = 0
-        """Pairs walked over, skipped ones included."""
+        """Pairs dealt with, skipped ones included."""
         self._games = 2 if schedule.swap else 1
         self._rows: Mapping[tuple[int, int], Row] = {}
         self._next = (1, 1)

@@ -41,7 +41,7 @@ from .engine_slot import EngineSlot, find_variant
 from .values import LATE, EngineSpec, Fault, GameResult, GameTask, PlyLog, SideLimits
 
 PV_BREATH = 4
-"""After so many moves of a line are looked at, clocks of other games may be read."""
+"""Moves of a line that are checked before the event loop gets a turn: other games have clocks, too."""
 
 ERROR_TAIL = 4_000
 
@@ -150,7 +150,7 @@ class Game:
         on_ply: WatchPly | None = None,
         on_traffic: WatchTraffic | None = None,
     ) -> None:
-        """`keep` chooses the `info string` lines that are stored with their ply. ValueError if the opening is none."""
+        """`keep` selects `info string` lines to store with their ply. ValueError if the opening cannot be played."""
         self.task = task
         self.slots = slots
         self.variant = find_variant(task.variant)
@@ -404,7 +404,7 @@ class Game:
             extra=extra,
         )
 
-    # Oddities that cost nothing
+    # Advisories: mistakes that cost nothing
 
     def _advise(self, side: int, before: Position, move: str, info: InfoLine) -> None:
         pv = info.pv
@@ -440,7 +440,7 @@ class Game:
                 yield
 
     def _oddity(self, side: int, kind: str, text: str) -> None:
-        """Report an oddity, once per kind and side."""
+        """Report an advisory, once per kind and side."""
         if (side, kind) not in self._advisories:
             name = self.slots[side].spec.name
             self._advisories[side, kind] = f"{name}: {text} (ply {self.length})"

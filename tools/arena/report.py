@@ -57,7 +57,7 @@ __all__ = ["Counts", "RunFacts", "State", "Summary", "block", "document", "facts
 
 
 def block(summary: Summary) -> list[str]:
-    """The report of a run that goes on: of two engines the first one's strength, of more a compact table."""
+    """The report during a run: the first engine's strength if there are two, else a compact table."""
     lines = [*heading(summary), *_standing(summary)]
     if summary.facts.duel:
         return lines + _labelled(_duel(summary))

@@ -233,7 +233,7 @@ WDL = "W,D,L"
 
 
 def main_stats(argv: list[str]) -> int:
-    """Print what the counts say; the exit status is 2 for counts or a test that are none."""
+    """Print what the counts say; the exit status is 2 for counts or a test that make no sense."""
     options = parser(
         "arena stats",
         "Elo, normalized Elo, likelihood of superiority (LOS) and the state of a\n"

@@ -1,4 +1,4 @@
-"""One configuration of all that was said, and the engines that it means.
+"""One configuration from files, flags and defaults, and the engines that it describes.
 
 What holds for an engine is, in this order: a flag, what `--engine` or `[[engine]]` says, `--each` or `[each]`,
 `[limits]` and `[margins]` of the file, the default.
@@ -42,7 +42,7 @@ def resolve(base: Document, flags: Document) -> Config:
     each = over(general, base.get("each", {}))
     flagged = over(over(flags.get("engine", {}), flags.get("limits", {})), flags.get("margins", {}))
     if "name" in each:
-        raise ConfigError(f"each.name {shorten(each['name'])}: expected a name for each engine of its own")
+        raise ConfigError(f"each.name {shorten(each['name'])}: expected a name in each engine's own table")
     given = [over(over(each, engine), flagged) for engine in base.get("engine", [])]
     registered = [_registered(engine) for engine in given]
     engines = [_engine(_as_command(engine, by)) for engine, by in zip(given, registered, strict=True)]
@@ -181,7 +181,7 @@ def _judge_command(engine: Mapping[str, Any]) -> None:
 
 
 def _name(engines: list[dict[str, Any]], registered: Sequence[RegisteredEngine | None]) -> None:
-    """Give every engine a name of its own; those that chose one keep it."""
+    """Give every engine a unique name; those that chose one keep it."""
     chosen = [engine["name"] for engine in engines if engine.get("name")]
     for name in chosen:
         if chosen.count(name) > 1:

@@ -53,7 +53,7 @@ class Run:
         return Sprt(**{key: self.config["sprt." + key] for key in keys}) if self.config.testing else None
 
     def progress(self) -> Progress:
-        """A walk over this run at its start."""
+        """The progress of this run before its first game."""
         return Progress(self.schedule, self.config.names, self.test)
 
 
@@ -223,7 +223,7 @@ def renew(store: Store, run: Run, *, force: bool = False) -> Run:
 
 
 def resume_command(store: Store) -> str:
-    """What goes on with an interrupted run, as it is typed."""
+    """The command that continues an interrupted run."""
     return f"hnefi arena resume {shlex.quote(str(store.folder))}"
 
 
@@ -232,7 +232,7 @@ Watch = Callable[[str, dict[str, Any]], None]
 
 
 def host_scale(config: Config) -> float:
-    """By what times are multiplied on this machine."""
+    """The factor for all times on this machine."""
     reference = float(config["run.scale_tc"])
     if not reference:
         return 1.0

@@ -80,7 +80,7 @@ class Screen:
     # Called by the run's loop
 
     def begin(self, run: Run, store: Store, progress: Progress) -> None:
-        """The run begins, or goes on."""
+        """The run begins, or is resumed."""
         self._run, self._store, self._progress = run, store, progress
         self._facts = facts_of(run, store.folder)
         self._folder = shlex.quote(str(store.folder))
@@ -95,7 +95,7 @@ class Screen:
         self._take()
 
     def game(self, result: GameResult) -> None:
-        """A game was stored and is walked over as far as can be."""
+        """A game was stored; `progress` has counted all that it can."""
         line, fault = game_line(result), result.fault is not None
         self._take(played=True)
         every = self._run.config["rating.every"]

@@ -128,7 +128,7 @@ class _Slot:
         self._begun = False
 
     async def next_game(self) -> GameResult | None:
-        """The next game; None if there is none for this slot."""
+        """The next game for this slot, if any."""
         if self._begun and self._manner.wait:
             await asyncio.wait({self._aborted}, timeout=self._manner.wait / 1000)
         self._begun = True

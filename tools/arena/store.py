@@ -256,7 +256,7 @@ class Store:
 
     @classmethod
     def read(cls, folder: Path) -> Store:
-        """A run for looking, also while another process plays it; nothing is changed."""
+        """A run opened for reading, even while another process plays it; nothing is changed."""
         _expect_run(folder)
         store = cls(folder)
         try:
@@ -446,7 +446,7 @@ class Store:
         return b"".join(games), b"".join(lines), {name: b"".join(parts) for name, parts in exported.items()}
 
     def note(self, word: str, data: Any) -> None:
-        """Add something that is no game to the log, once; StorageFailed if it cannot be written."""
+        """Add an entry that is not a game to the log, once; StorageFailed if it cannot be written."""
         if (word, data) in self.notes:
             return
         line = _seal(["note", word, data])
@@ -583,7 +583,7 @@ def within(folder: Path, path: Path) -> str:
 
 
 def differences(stored: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """What two fingerprints do not agree in, one sentence for each item."""
+    """Where two fingerprints disagree, a sentence for each item."""
     return [
         f"{item}: was {shorten(stored.get(item, 'not there'))}, is {shorten(now.get(item, 'not there'))}"
         for item in {**stored, **now}

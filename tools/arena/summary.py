@@ -39,7 +39,7 @@ class RunFacts:
 
     `engines` and `variants` are names in the order of the run (the tests speak about the first engine), `limits` and
     `openings` words, `pairs` those that are planned, `swap` whether pairs have two games, `model` how ratings are
-    fitted, `command` what goes on with the run.
+    fitted, `command` continues the run.
     """
 
     name: str
@@ -69,7 +69,7 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class Advisory:
-    """An oddity of an engine that cost nothing: the first of its kind, and the game in which it was seen."""
+    """A mistake of an engine that cost nothing: the first of its kind, and the game in which it was seen."""
 
     engine: str
     kind: str
@@ -81,8 +81,8 @@ class Advisory:
 class State:
     """Where a run stands. `ending`: `running`, `incomplete` (not being played), or why it ended:
     `complete`, `interrupted`, `faults`, `storage`; `withdrawn` are
-    engines with the game that was the last straw; `surplus` games are stored but do not count; `forced` are the
-    differences to its beginning that somebody went on in spite of; `advisories` one oddity of each kind and engine."""
+    engines with the game that decided it; `surplus` games are stored but do not count; `forced` are the differences to
+    the run's beginning that --force overrode; `advisories` has one advisory of each kind and engine."""
 
     ending: str = "running"
     digest: str = ""
@@ -347,7 +347,7 @@ def _variant_line(tally: Tally, name: str | None, side: Fitted | None) -> Varian
 
 
 def _meetings(tally: Tally, names: Sequence[str], swap: bool) -> tuple[Meeting, ...]:
-    """Every engine against every one that it met, in one walk over the counts."""
+    """Every engine against every one that it met, in one pass over the counts."""
     records: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for (_, attackers, defenders, winner), count in tally.games.items():
         records[attackers, defenders][DOUBLED[winner][0]] += count

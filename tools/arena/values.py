@@ -18,7 +18,7 @@ from hnefi.engine.squares import FILES
 from ..common.pairs import Ending, Played, Winner
 
 LATE = 5.0
-"""From so many ms on, the arena's own lateness is reported."""
+"""Milliseconds from which on the arena's own lateness is reported."""
 _SQUARE = re.compile(r"([a-s])([1-9][0-9]?)")
 
 
@@ -183,7 +183,7 @@ def _plain(value: Any) -> Any:
 
 
 def from_json(document: dict[str, Any]) -> GameResult:
-    """The result that `to_json` wrote; ValueError or KeyError if it is none."""
+    """The result that `to_json` wrote; ValueError or KeyError for anything else."""
     task = dict(document["task"])
     opening = task.get("opening", {})
     fault = document.get("fault")
@@ -215,7 +215,7 @@ def _ply(ply: dict[str, Any]) -> PlyLog:
 
 
 def played(result: GameResult) -> Played | None:
-    """What a tally needs of a result; None if it is no result (interrupted, failed to start)."""
+    """What a tally needs of a result; None for a game without one (interrupted, failed to start)."""
     if result.winner is None:
         return None
     return Played(

@@ -469,7 +469,7 @@ def opening_rows(outcome: Outcome) -> list[list[str]]:
 
 
 def shift_rows(outcome: Outcome) -> list[list[str]]:
-    """The difference of every rule set to its base, a column for each player; in bold where nought is left out."""
+    """The difference of every rule set to its base, a column for each player; bold where the interval excludes 0."""
     players = outcome.plan.players
     rows = [["rules", "what differs", *players]]
     gaps: Mapping[tuple[str, str], Shift] = {

@@ -1,4 +1,4 @@
-"""The words that may be typed: from every word to what it does."""
+"""The commands that may be typed, each with the function that carries it out."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ async def take_up(c: Controller, loaded: saving.Loaded, said: str) -> Reply:
 
 
 def _players(c: Controller, loaded: saving.Loaded) -> list[str]:
-    """Seat whom the record names; a command in a file is never run by itself."""
+    """Assign the players that the record names; a command in a file is never run by itself."""
     lines = []
     for tag, letter in PLAYER_TAGS:
         text = loaded.record.tag(tag)
@@ -251,7 +251,9 @@ async def settings(c: Controller, rest: str) -> Reply:
     """What is preferred, and where it is kept."""
     nothing_behind("settings", rest)
     file = preferences.path()
-    where = f"Kept in {file}." if file.exists() else f"{file} keeps what you set; there is no such file yet."
+    where = (
+        f"Kept in {file}." if file.exists() else f"{file} keeps what you set; the file does not exist yet."
+    )
     return Reply((*preferences.describe(c.settings), where))
 
 
@@ -286,7 +288,7 @@ async def help_with(_c: Controller, rest: str) -> Reply:
 
 
 async def leave(_c: Controller, rest: str) -> Reply:
-    """Leave; the game is saved by the controller, and the face says so behind its screen."""
+    """Leave; the controller saves the game, and the front end says so after closing its screen."""
     nothing_behind("quit", rest)
     return Reply(quit=True)
 

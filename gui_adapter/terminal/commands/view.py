@@ -344,7 +344,7 @@ async def review(c: Controller, rest: str) -> Reply:
         raise WordError("review: this game is played elsewhere: `stop` leaves it")
     known = session.review
     if known is not None and known.running:
-        raise WordError(f"review: one goes on ({known.progress}): `stop` ends it")
+        raise WordError(f"review: one is running ({known.progress}): `stop` ends it")
     if known is not None and known.result is not None and known.current and not rest:
         return Reply(tuple(_review_report(c, known)))
     begun = session.begin_review(
