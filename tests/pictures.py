@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from browser_parts import CHROMIUM, PATIENT, chromium, square, status, web  # noqa: E402
+from browser_parts import CHROMIUM, PATIENT, chromium, halves, square, status, web  # noqa: E402
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 COPENHAGEN = "v=copenhagen&moves=d1d3.f8i8.g11g9.h6h10.k8j8.e7e10.h1h3"
 FETLAR = "v=fetlar&moves=d1d3.f8i8.g11g9.h6h10"
+HEX = "v=hex:11&moves=f6.e5.g5.d7.e7.f5"
 ALEA = "v=alea-evangelii"
 
 
@@ -87,6 +88,38 @@ def pages(browser: Browser, url: str, folder: Path) -> None:
     page.locator(".workshop p[role=status]").scroll_into_view_if_needed()
     taken(page, "workshop.png")
 
+    page = opened("table", (1024, 640), "Play together")
+    page.get_by_label("Rules", exact=True).select_option("brandubh")
+    page.get_by_label("Clock", exact=True).select_option("600+5")
+    page.get_by_label("Your name").fill("Anna")
+    page.get_by_role("button", name="Make a table").click()
+    status(page, "Your move")
+    seat = page.get_by_label("Link: Defenders’ seat").input_value()
+    other = browser.new_page()
+    other.goto(seat)
+    status(other, "Attackers to move")
+    other.get_by_label("Your name").fill("Bjarni")
+    other.get_by_label("Your name").press("Enter")
+    for one, move in ((page, "a4a2"), (other, "d3a3"), (page, "d6b6")):
+        status(one, "Your move")
+        for name in halves(move):
+            square(one, name).click()
+    expect(page.locator(".people")).to_contain_text("Bjarni")
+    status(page, "Defenders to move")
+    taken(page, "together.png")
+    other.close()
+
+    page = opened("watch", (1200, 820), "Watch")
+    page.get_by_label("Rules", exact=True).select_option("tablut-saami")
+    page.get_by_label("One player").select_option("level:2")
+    page.get_by_label("The other").select_option("level:4")
+    page.get_by_label("Pairs").select_option("5")
+    page.get_by_label("Positions a move").select_option("500")
+    page.get_by_role("button", name="Begin the match").click()
+    expect(page.locator("#mode-card")).to_contain_text(re.compile(r"[4-9] games are over"), timeout=PATIENT)
+    page.locator("summary", has_text="Cross table").click()
+    taken(page, "watch.png")
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="The pictures of docs/web.md.")
@@ -100,15 +133,16 @@ def main() -> int:
         if not arguments.all:
             picture(browser, url, arguments.out / "analysis.png", COPENHAGEN, (1024, 768), think=True)
             picture(browser, url, arguments.out / "phone.png", FETLAR, (360, 640))
-            picture(browser, url, arguments.out / "stone.png", FETLAR, (800, 680), theme="stone", dark=True)
+            picture(browser, url, arguments.out / "hex.png", HEX, (800, 560))
+            picture(browser, url, arguments.out / "stone.png", FETLAR, (1024, 790), theme="stone", dark=True)
             pages(browser, url, arguments.out)
             return 0
-        for width, height in ((360, 740), (1024, 768), (1920, 1080)):
+        for width, height in ((360, 740), (1024, 768), (3840, 2160)):
             for theme, link in (
                 ("wood", COPENHAGEN),
                 ("stone", ALEA),
                 ("contrast", FETLAR),
-                ("wood", "v=hex:11&moves=f6.e5.g5"),
+                ("wood", HEX),
                 ("wood", "v=hexapawn:3x3"),
             ):
                 name = re.sub(r"\W+", "-", link.split("&", maxsplit=1)[0][2:])

@@ -126,9 +126,7 @@ def test_against_the_engine_with_its_thoughts(house: House) -> None:
     page.locator("#last").click()
     page.get_by_role("button", name="Play again").click()
     status(page, "Your move: attackers")
-    expect(page.locator("#seat-top .who")).to_have_text(
-        re.compile(r"Defenders: engine, level \d \(follows you\)")
-    )
+    expect(page.locator("#seat-top .who")).to_have_text(re.compile(r"Defenders: engine, level \d \(auto\)"))
     page.locator("#resign").click()
     expect(note).to_have_text(re.compile("you won 0 of [12] at level"))
     page.get_by_role("button", name="Play the other side").click()

@@ -478,7 +478,6 @@ class App {
     if (!state || this.away) return;
     this.board.setPosition(words.rowsOf(state.fen), moved);
     this.board.setLegal(mine ? state.legal : []);
-    $("board").classList.toggle("placing", this.board.placing());
     const last = current.m ? squaresOf(current.m) : null;
     this.board.mark({ last: (last ?? []).filter(Boolean), taken: current.x ?? [], arrows: [] });
   }

@@ -10,6 +10,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const MOVE = /^([a-z]\d+)([a-z]\d+)?$/;
 const SLIDE_MS = 180;
 const SQUARE = 100 / 0.92; // percent of a man that a square is wide
+const HIGH = 0.866; // from one row of hexagons to the next, in widths of one
 const SMALL = 30; // pixels: squares that are smaller ask a finger for a second tap
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -247,7 +248,7 @@ export class Board {
     const { overlay, files, ranks } = this;
     overlay.replaceChildren();
     const across = this.slant ? files + (ranks - 1) / 2 : files;
-    overlay.setAttribute("viewBox", `0 0 ${across} ${ranks}`);
+    overlay.setAttribute("viewBox", `0 0 ${across} ${this.slant ? ranks * HIGH + 0.289 : ranks}`);
     this.marks.arrows.forEach(({ m, weight }, at) => {
       const squares = squaresOf(m);
       if (!squares || !this.cells.has(squares[1])) return;
@@ -272,7 +273,7 @@ export class Board {
     const rank = Number(square.slice(1)) - 1;
     const column = this.flipped ? this.files - 1 - file : file;
     const row = this.flipped ? rank : this.ranks - 1 - rank;
-    return [column + 0.5 + (this.slant ? row / 2 : 0), row + 0.5];
+    return this.slant ? [column + 0.5 + row / 2, row * HIGH + 0.577] : [column + 0.5, row + 0.5];
   }
 
   // Choosing

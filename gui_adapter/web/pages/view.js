@@ -28,7 +28,7 @@ export function named(game, side) {
   if (!who) return game.alone ? "you" : "a person";
   const [kind, name] = who.split(/:(.*)/);
   if (kind !== "level") return name;
-  return name === "auto" && game.level !== null ? `engine, level ${game.level} (follows you)` : `engine, level ${name}`;
+  return name === "auto" && game.level !== null ? `engine, level ${game.level} (auto)` : `engine, level ${name}`;
 }
 
 export function showClocks(game, turned) {
