@@ -18,6 +18,7 @@ from hnefi.engine.games import interface as verbs
 from hnefi.engine.games.tafl.codes import PIECE
 from hnefi.engine.score import WON
 from hnefi.engine.squares import squares
+from hnefi.tools.common import calibration
 from hnefi.tools.common.live import Live
 from hnefi.tools.train import command, gate, inputs, learner, plots, run, shards
 from hnefi.tools.train.games import Series, play, row_type
@@ -168,8 +169,8 @@ def test_targets_blend_scores_and_results() -> None:
 def test_the_scale_of_scores_is_found() -> None:
     draw = np.random.default_rng(1)
     scores = draw.integers(-800, 800, 20_000)
-    chance = 1 / (1 + np.exp(-(0.6 * scores / inputs.LOGIT - 1.2)))
-    slope, level = inputs.scale_of(scores, (draw.random(20_000) < chance).astype(float))
+    chance = 1 / (1 + np.exp(-(0.6 * scores / calibration.LOGIT - 1.2)))
+    slope, level = calibration.scale_of(scores, (draw.random(20_000) < chance).astype(float))
     assert slope == pytest.approx(0.6, abs=0.05)
     assert level == pytest.approx(-1.2, abs=0.08)
 
@@ -218,10 +219,10 @@ def test_a_net_learns_what_can_be_known() -> None:
     men = (rows["board"] == 1).sum(axis=1) - 2 * (rows["board"] == 9).sum(axis=1)
     examples = encoding.examples(rows, (men > 0).astype(float))
     taught = learner.Learner(encoding, "1 1", 60)
-    before = inputs.loss(learner.logits(taught.weights, examples, encoding), examples.targets)
+    before = calibration.loss(learner.logits(taught.weights, examples, encoding), examples.targets)
     while taught.epoch < taught.epochs:
         losses = list(taught.learn(examples))
-    after = inputs.loss(learner.logits(taught.weights, examples, encoding), examples.targets)
+    after = calibration.loss(learner.logits(taught.weights, examples, encoding), examples.targets)
     share = examples.targets.mean()
     nothing = -(share * np.log(share) + (1 - share) * np.log(1 - share))
     assert after < 0.75 * nothing < before

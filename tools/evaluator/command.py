@@ -1,4 +1,4 @@
-"""`hnefi evaluator show|verify|diff|match`: files of evaluators, looked at, checked, compared, played."""
+"""`hnefi evaluator show|verify|diff|match|loss`: files of evaluators, looked at, checked, compared, played, asked."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ SINGLE_TOLERANCE = 1e-4
 
 def main(argv: list[str]) -> int:
     """Run one of the subcommands."""
-    commands = {"show": show, "verify": verify, "diff": diff, "match": match}
+    commands = {"show": show, "verify": verify, "diff": diff, "match": match, "loss": loss}
     if argv and argv[0] in commands:
         return commands[argv[0]](argv[1:])
     options = parser(
         "evaluator",
         "Evaluators are files: arrays of weights in the .safetensors format, with a document that says what they are. "
         "show prints what is in them, verify checks them and compares the kernel with the slow form of the same "
-        "network, diff compares two, match lets two play each other.",
+        "network, diff compares two, match lets two play each other, loss asks how well they tell the results of "
+        "recorded games.",
         [
             "show best.safetensors",
             "show best.safetensors --picture",
             "verify *.safetensors --positions 2000",
             "diff gen-0000.safetensors gen-0300.safetensors",
             "match best.safetensors simple --depths 1,2,3 --pairs 200",
+            "loss games.csv default best.safetensors --variant brandubh",
         ],
     )
     options.add_argument("what", choices=commands, help="what to do; each has its own --help")
@@ -51,6 +53,12 @@ def match(argv: list[str]) -> int:
     from .match import main as play
 
     return play(argv)
+
+
+def loss(argv: list[str]) -> int:
+    from .loss import main as measure
+
+    return measure(argv)
 
 
 # show

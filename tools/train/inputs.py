@@ -16,17 +16,14 @@ from hnefi.engine.games.tafl.codes import KING, PIECE_CODES
 from hnefi.engine.score import WON
 from hnefi.engine.squares import squares
 
+from ..common.calibration import LOGIT
+
 if TYPE_CHECKING:
     from hnefi.engine.evaluators.network import Network
     from hnefi.engine.games.tafl.variant import Variant
 
-LOGIT = 400 / np.log(10)
-"""Centipawns of a logit, before they are stretched."""
 HELD_OUT = 10
 """One game in so many is not learned from, but asked how well the net does."""
-CLIP = 1500
-"""Scores beyond so many centipawns tell nothing about their scale."""
-STEPS, RIDGE, LEAST_SLOPE = 12, 1.0, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,26 +108,6 @@ class Encoding:
         views = self.fits[kings, choice]
         boards = np.take_along_axis(examples.boards, self.sources[views], axis=1)
         return boards, self.home[kings], self.bucket[kings]
-
-
-def scale_of(scores: Any, results: Any) -> tuple[float, float]:
-    """Slope and level of the line through scores in logits that tells results best, by least logistic loss. The level
-    is that of a score of 0: where one side wins more games, even play is not an even chance."""
-    near = np.abs(scores.astype(np.int64)) <= CLIP
-    x = np.stack([scores[near] / LOGIT, np.ones(int(near.sum()))], axis=1)
-    theta = np.array([1.0, 0.0])
-    for _ in range(STEPS):
-        p = 1 / (1 + np.exp(-np.clip(x @ theta, -30, 30)))
-        slope = x.T @ (p - results[near]) + RIDGE * (theta - [1.0, 0.0])
-        curve = (x.T * (p * (1 - p))) @ x + RIDGE * np.eye(2)
-        theta = theta - np.clip(np.linalg.solve(curve, slope), -1, 1)
-    return max(float(theta[0]), LEAST_SLOPE), float(theta[1])
-
-
-def loss(logits: Any, targets: Any) -> float:
-    """Mean logistic loss."""
-    z = np.asarray(logits, np.float64)
-    return float((np.logaddexp(0, z) - targets * z).mean())
 
 
 def targets_of(rows: Any, blend: float, scale: tuple[float, float]) -> Any:

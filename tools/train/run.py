@@ -35,6 +35,7 @@ from hnefi.engine.evaluators import network as networks
 from hnefi.engine.toml_text import read_toml
 
 from ..common import interrupts
+from ..common.calibration import LOGIT, expected, loss, scale_of
 from ..common.live import PAUSE, Live, duration
 from . import gate, inputs, shards
 from .games import Series, play
@@ -227,7 +228,7 @@ class Training:
         rows = [self._rows(i) for i in range(first, number + 1)]
         # Games of different rounds share numbers; the same ones are held out in each.
         everything = np.concatenate(rows)
-        slope, level = inputs.scale_of(everything["score"], everything["result"] / 2)
+        slope, level = scale_of(everything["score"], everything["result"] / 2)
         kept = everything[inputs.quiet(everything)]
         examples = self.encoding.examples(kept, inputs.targets_of(kept, self.values["blend"], (slope, level)))
         held = inputs.held_out(kept)
@@ -278,13 +279,13 @@ class Training:
         progress = _Progress(self.live, "lessons", epochs - learner.epoch)
         while learner.epoch < epochs:
             losses = []
-            for loss in learner.learn(lessons):
+            for found in learner.learn(lessons):
                 interrupts.check()
-                losses.append(loss)
+                losses.append(found)
             said = {
                 "epoch": learner.epoch,
                 "learned": float(np.mean(losses)),
-                "held_out": inputs.loss(logits(learner.weights, exam, self.encoding), exam.targets),
+                "held_out": loss(logits(learner.weights, exam, self.encoding), exam.targets),
             }
             durable.append_line(folder / EPOCHS, json.dumps(said).encode())
             learner.save(path)
@@ -301,24 +302,24 @@ class Training:
         teacher, those = self._taught(rows)
         share = float(np.clip(exam.results.mean(), 1e-3, 1 - 1e-3))
         nothing = np.full(len(exam), np.log(share / (1 - share)))
-        search = scale[0] * np.clip(rows["score"], -inputs.CLIP, inputs.CLIP) / inputs.LOGIT + scale[1]
+        search = expected(rows["score"], scale)
         of_results = {
-            "net": inputs.loss(real, exam.results),
-            "whole": inputs.loss(whole, exam.results),
-            "teacher": inputs.loss(teacher, exam.results[those]),
-            "search": inputs.loss(search, exam.results),
-            "none": inputs.loss(nothing, exam.results),
+            "net": loss(real, exam.results),
+            "whole": loss(whole, exam.results),
+            "teacher": loss(teacher, exam.results[those]),
+            "search": loss(search, exam.results),
+            "none": loss(nothing, exam.results),
         }
         sides = {
-            name: inputs.loss(whole[exam.sides == side], exam.results[exam.sides == side])
+            name: loss(whole[exam.sides == side], exam.results[exam.sides == side])
             for side, name in enumerate(("attackers_to_move", "defenders_to_move"))
             if (exam.sides == side).any()
         }
         return {
             "results": {name: round(value, 5) for name, value in (of_results | sides).items()},
             "targets": {
-                "net": round(inputs.loss(real, exam.targets), 5),
-                "whole": round(inputs.loss(whole, exam.targets), 5),
+                "net": round(loss(real, exam.targets), 5),
+                "whole": round(loss(whole, exam.targets), 5),
             },
         }
 
@@ -337,13 +338,12 @@ class Training:
             state = position_of(row, self.variant).new_record()[0]
             value = int(verbs.evaluate(params, state))
             said[i] = value if row["side"] == 0 else -value
-        slope, level = inputs.scale_of(said, rows["result"][those] / 2)
-        return slope * np.clip(said, -inputs.CLIP, inputs.CLIP) / inputs.LOGIT + level, those
+        return expected(said, scale_of(said, rows["result"][those] / 2)), those
 
     def _save(self, path: Path, number: int, arrays: Any, slope: float, found: Mapping[str, Any]) -> None:
         document = {
             # Centipawns that are worth as much as those of the searches learned from.
-            "output": {**self.network.output, "scale": inputs.LOGIT / slope},
+            "output": {**self.network.output, "scale": LOGIT / slope},
             "trainer": {
                 "name": "train",
                 **{name: value for name, value in self.values.items() if name in DEFAULTS},
