@@ -111,3 +111,25 @@ def test_the_command_says_how_many_hosts(
     # Where sessions need much memory, that decides.
     assert bench.main([*words, "--session-mib", "2500"]) == 0
     assert json.loads(capsys.readouterr().out)["crowds"][1]["hosts"] > many["hosts"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--players", "10,x"], "--players 10,x: expected numbers"),
+        (["--full", "60", "--analysis", "50"], "at most 100 %"),
+        (["--memory", "0.3"], "--memory 0.3: expected room for 300 MiB and a session of 25 MiB"),
+        (
+            ["--players", "3", "--seconds", "5", "--cores", "1", "--chart", "/none/x.svg"],
+            "--chart /none/x.svg: No such",
+        ),
+    ],
+)
+def test_what_cannot_be_simulated_is_said(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "let_interrupt_end_us", lambda: None)
+    with pytest.raises(SystemExit) as ended:
+        bench.main(["queue", *words])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err

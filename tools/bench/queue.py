@@ -49,7 +49,7 @@ class Host:
     @property
     def room(self) -> int:
         """Sessions that its memory has room for."""
-        return max(1, int((1024 * self.memory - SHARED_MIB) / self.session))
+        return int((1024 * self.memory - SHARED_MIB) / self.session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +153,11 @@ def main(argv: list[str]) -> int:
         options.error("--full and --analysis: expected at most 100 % together")
     kinds = kinds_of(arguments)
     host = Host(arguments.cores, arguments.memory, arguments.session_mib, arguments.wait / 1000)
+    if host.room < 1:
+        options.error(
+            f"--memory {arguments.memory:g}: expected room for {SHARED_MIB} MiB and a session of "
+            f"{arguments.session_mib:g} MiB"
+        )
     if not arguments.json:
         print(_head(arguments), flush=True)
     crowds = []
@@ -169,7 +174,10 @@ def main(argv: list[str]) -> int:
             print(_row(crowd, arguments, time.monotonic() - began), flush=True)
     if arguments.chart:
         curve = _curve(kinds, host, arguments)
-        Path(arguments.chart).write_text(_chart(crowds, curve, arguments), "utf-8")
+        try:
+            Path(arguments.chart).write_text(_chart(crowds, curve, arguments), "utf-8")
+        except OSError as error:
+            options.error(f"--chart {arguments.chart}: {error.strerror or error}")
     if arguments.json:
         print(json.dumps({"crowds": [_document(crowd) for crowd in crowds]}))
     return 0
