@@ -29,6 +29,8 @@ from .sessions import cpu, memory
 if TYPE_CHECKING:
     import aiohttp
 
+OPENINGS: Final = 5
+"""Games that are opened after the first one, which may have to wait for the fork server."""
 PATIENCE: Final = 600.0
 """Seconds for what may have to be compiled first."""
 VARIANT: Final = "brandubh"
@@ -157,7 +159,12 @@ async def echoes(visitor: Visitor, tries: int, server: Server | None = None) -> 
     pace = 0.05
     """Seconds between two: the server takes 20 frames a second from a page."""
     async with visitor.page() as page:
-        yield row("a game opens", [await page.open()])
+        yield row("the first game opens", [await page.open()])
+        opened = []
+        for _ in range(OPENINGS):
+            async with visitor.page() as other:
+                opened.append(await other.open())
+        yield row("a further game opens", opened)
         async with await Engine.start(own_command(), "uti") as engine:
             await engine.set_variant(VARIANT)
             piped, through = [], []
