@@ -11,6 +11,7 @@ from hnefi.engine.games import everything, find
 from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.games.tafl.explain import chapters, explain
 from hnefi.engine.games.tafl.variant import Variant
+from hnefi.engine.options import SHIPPED_TABLES
 from hnefi.engine.search.skill import weakness
 
 SIZES: Final = {
@@ -43,6 +44,19 @@ def _other_sizes() -> list[AnyVariant]:
     return [find(f"{family}:{size}") for family, sizes in SIZES.items() for size in sizes]
 
 
+@cache
+def _solved() -> frozenset[str]:
+    """The rules of which a table ships, by their hash."""
+    from hnefi.engine.solving.table import Table
+    from hnefi.engine.solving.tables import find as tables
+
+    found = set()
+    for path in tables(SHIPPED_TABLES):
+        with Table(path) as table:
+            found.add(table.variant.hash)
+    return frozenset(found)
+
+
 def described(variant: AnyVariant, known: list[players.Player]) -> dict[str, Any]:
     """A variant as the page has to know it; `known` are the players that may be offered for it."""
     game = GAMES[variant.game]
@@ -61,5 +75,6 @@ def described(variant: AnyVariant, known: list[players.Player]) -> dict[str, Any
         "letters": list(game.letters),
         "aim": chapters(variant)["aim"][:2] if isinstance(variant, Variant) else [],
         "rules": explain(variant) if isinstance(variant, Variant) else [],
+        "solved": variant.hash in _solved(),
         "players": [player.name for player in known if player.misfit(variant) is None],
     }

@@ -18,10 +18,12 @@ from ..commands import TABLE
 FORBIDDEN_COMMANDS = frozenset({"quit", "debug"})
 HEAVY_COMMANDS = frozenset({"bench", "perft", "genfens"})
 """They cannot be stopped; `allow_heavy` opens them."""
-FORBIDDEN_OPTIONS = frozenset({"BookFile", "DebugLogFile", "TablePath", "VariantPath"})
+FORBIDDEN_OPTIONS = frozenset({"BookFile", "DebugLogFile", "VariantPath"})
 NAME_OPTIONS = frozenset({"Evaluator", "Player"})
 """Their values could be paths: only plain names pass."""
 _NAME_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+_TABLES = frozenset({"", options.SHIPPED_TABLES})
+"""What `TablePath` may be: no file that a stranger names is read."""
 REASON = "not allowed here"
 
 
@@ -70,6 +72,8 @@ class Filter:
         value = message.value or ""
         if option.name in FORBIDDEN_OPTIONS:
             return False
+        if option.name == "TablePath":
+            return value in _TABLES
         if option.name in NAME_OPTIONS:
             return set(value) <= _NAME_SIGNS
         if option.name in ("Hash", "Threads"):

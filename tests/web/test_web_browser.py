@@ -148,6 +148,27 @@ def test_other_games_have_the_same_board(house: House, link: str) -> None:
         expect(page.locator("#moves button")).to_have_text("a1–a2")
 
 
+def test_every_move_of_a_solved_board_has_its_value(house: House) -> None:
+    page = house.page("v=mini-four", viewport={"width": 1024, "height": 768})
+    my_turn(page, "c1")
+    rows = page.locator("#exact-moves li")
+    page.get_by_label("Exact value of every move").check()
+    expect(page.locator("#exact-text")).to_have_text("Defenders win in 8.", timeout=PATIENT)
+    expect(rows).to_have_count(10)
+    assert rows.first.text_content() == "loss in 8c1–b1, best"
+    assert page.locator("#exact-moves .best").count() == 4
+    square(page, "e3").click()
+    square(page, "e4").click()
+    expect(page.locator("#exact-text")).to_have_text("Defenders win in 3.", timeout=PATIENT)
+    expect(rows).to_have_count(10)
+    assert page.locator("#exact-moves .keeps").count() == 9
+    assert (rows.first.text_content() or "").startswith("win in 3")
+    page.get_by_label("Exact value of every move").uncheck()
+    expect(rows).to_have_count(0)
+    # A board without tables offers none.
+    house.page("v=copenhagen").locator("#exact-pick").wait_for(state="hidden")
+
+
 def test_what_others_wrote_is_text(house: House) -> None:
     page = house.page("v=brandubh", viewport={"width": 1024, "height": 768})
     status(page, "to move")

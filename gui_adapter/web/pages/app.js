@@ -488,6 +488,8 @@ class App {
     $("board").classList.toggle("busy", this.search?.purpose === "move");
     this.analysis.showCurve(this.game, (node) => this.show(node));
     this.showAnalysis();
+    $("exact-pick").hidden = !this.game.variant.solved;
+    this.exact?.show(this.game);
   }
 
   showAnalysis() {
@@ -534,6 +536,11 @@ class App {
       this.board.mark({ arrows: [] });
       this.render();
       this.step();
+    });
+    $("exact").addEventListener("change", async () => {
+      const { Exact } = await import("./exact.js");
+      this.exact ??= new Exact(this.wire);
+      this.render();
     });
     $("lines").addEventListener("change", () => {
       if (this.search?.purpose !== "analysis") return;

@@ -2,7 +2,7 @@
 
 /** Its search answers with the number that `go` returned; an answer with another is of a search that was left. */
 export class Session {
-  /** `on` = {opened, state, reports, bestmove, compiling, complaint, closed}, each where it is wanted. */
+  /** `on` = {opened, state, reports, bestmove, compiling, solved, complaint, closed}, each where it is wanted. */
   constructor(wire, on) {
     this.wire = wire;
     this.on = on;
@@ -50,6 +50,7 @@ export class Session {
   line(text, answers) {
     if (text.startsWith("bestmove ")) this.on.bestmove?.(text.split(" ")[1], answers);
     else if (text.startsWith("info string compiling ")) this.on.compiling?.(text.slice(22));
+    else if (text.startsWith("info string tb ")) this.on.solved?.(text.slice(15));
     else if (text.startsWith("info string error ")) this.on.complaint?.(text.slice(18));
     else if (text.startsWith("info ") && !text.startsWith("info string ")) this.on.reports?.([text]);
   }
