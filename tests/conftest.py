@@ -8,6 +8,7 @@ runs without the mark for ten of them.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import random
@@ -33,6 +34,9 @@ TEN = frozenset({
 USUAL = {"process": 0.6, "broker": 0.4, "slow": 2.5}
 """Seconds that a kind of test adds; the order of files is made of it, and nothing else."""
 STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
+
+WORTH_WARMING = 3
+"""So many tests that start processes make it worth while to keep a warm one (`warm_engines.py`)."""
 
 _started = 0
 _fixtures_that_start: set[tuple[str, str]] = set()
@@ -60,7 +64,30 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.loadscopereorder = False  # pytest-xdist would sort the files by their number of tests
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
+    _keep_machine_code()
+    if sum(any(item.iter_markers("process")) for item in session.items) >= WORTH_WARMING:
+        import warm_engines
+
+        warmth = contextlib.ExitStack()
+        warmth.enter_context(warm_engines.serving())
+        session.config.add_cleanup(warmth.close)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """What is about the start of engines gets ordinary ones, in its fixtures too."""
+    socket = os.environ.get("HNEFI_WARM")
+    if socket is None or item.get_closest_marker("cold") is None:
+        return (yield)
+    del os.environ["HNEFI_WARM"]
+    try:
+        return (yield)
+    finally:
+        os.environ["HNEFI_WARM"] = socket
+
+
+def _keep_machine_code() -> None:
     """Keep the machine code of what only tests call from Python: each process would make it anew, seconds for each.
 
     And thousands of tests and all modules stay to the end: whoever looks for garbage need not look there.

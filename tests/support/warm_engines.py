@@ -1,0 +1,134 @@
+"""Engines that tests start are forks of one process that has loaded everything, one for each worker of pytest.
+
+Starting an engine costs 0.4 s of the processor's time, nearly all of it the loading of numba, and tests start
+thousands. `serving()` starts a fork server as the product has it and names its socket in the environment; whatever
+then starts `python -m hnefi.protocol`, at whatever depth, gets a fork (`warm/sitecustomize.py` says how). What a fork
+cannot be like is started in the ordinary way: engines at a terminal, with another cache, other limits or other
+variables of numba and Python, and those of tests marked `cold`, which are about the start.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import gc
+import json
+import os
+import resource
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from hnefi.protocol import flags as protocol_flags
+from hnefi.protocol import fork_client, fork_server
+
+WARM = "HNEFI_WARM"
+HOOK = Path(__file__).with_name("warm")
+PASSED_ON = frozenset({"HNEFI_ENGINE", "HNEFI_KILL_TEST", "HNEFI_BROKER", "HNEFI_PASSWORD"})
+"""Variables of ours that say nothing about the start."""
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[None]:
+    """In the block engines start warm, where this system can fork them."""
+    if not fork_client.possible():
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="hnefi-warm-") as folder, socket.socket(socket.AF_UNIX) as door:
+        path = f"{folder}/socket"
+        door.bind(path)
+        door.listen(64)
+        before = {name: os.environ.get(name) for name in (WARM, "PYTHONPATH")}
+        os.environ[WARM] = path
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HOOK), before["PYTHONPATH"])))
+        with subprocess.Popen(
+            [sys.executable, __file__, str(door.fileno())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            pass_fds=(door.fileno(),),
+            env={**os.environ, **fork_client.ONE_THREAD},
+            start_new_session=True,
+        ) as server:
+            door.close()  # a start that finds nobody there is an ordinary one
+            try:
+                yield
+            finally:
+                assert server.stdin is not None
+                server.stdin.close()
+                for name, word in before.items():
+                    os.environ.pop(name, None)
+                    if word is not None:
+                        os.environ[name] = word
+
+
+def about_the_start(environment: Mapping[str, str]) -> dict[str, str]:
+    """What of an environment makes a start another one."""
+    ours = ("HNEFI_", "NUMBA_", "PYTHON", "LD_")
+    kept = {name: word for name, word in environment.items() if name.startswith(ours) and name not in PASSED_ON}
+    return kept | {"": environment.get("XDG_CACHE_HOME") or environment.get("HOME", "")}
+
+
+class Server(fork_server.ForkServer):
+    """A fork server for whoever connects to `door`, rather than for one client."""
+
+    def __init__(self, door: socket.socket, news: tuple[int, int]) -> None:
+        self.door = door
+        self.requests, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        super().__init__(control, news)
+        self.waiting.register(self.door, selectors.EVENT_READ, self._asked)
+        self.waiting.register(sys.stdin, selectors.EVENT_READ, lambda: False)  # pytest has ended
+
+    def _asked(self) -> None:
+        lifeline, _ = self.door.accept()
+        with lifeline:
+            request, streams, _, _ = socket.recv_fds(lifeline, fork_server.REQUEST_LIMIT, 3)
+            if len(streams) == 3:
+                _, _, environment, *_ = ast.literal_eval(request.decode())
+                if about_the_start(environment) == about_the_start(os.environ):
+                    message = json.dumps([request.decode()]).encode()
+                    socket.send_fds(self.requests, [message], [*streams, lifeline.fileno()])
+            for stream in streams:
+                os.close(stream)
+
+    def _become(self, flags: Sequence[str], pipes: Sequence[int], parent: int) -> NoReturn:
+        words, folder, environment, ignored, cores, limits = ast.literal_eval(flags[0])
+        try:
+            os.chdir(folder)
+            os.environ.clear()
+            os.environ.update(environment)
+            os.sched_setaffinity(0, cores)
+            for number, limit in limits:
+                resource.setrlimit(number, limit)
+            for number in ignored:
+                signal.signal(number, signal.SIG_IGN)
+            for target, pipe in enumerate(pipes):
+                os.dup2(pipe, target)
+            protocol_flags.parse(words)
+        except OSError:
+            os._exit(fork_server.FAILED)
+        except SystemExit as usage:  # the product's forks get no flags that are wrong
+            sys.stdout.flush()
+            os._exit(int(usage.code or 0))
+        super()._become(words, pipes, parent)
+
+
+def main(door: int) -> None:
+    gc.disable()
+    if fork_server.load():
+        fork_server.rehearse()
+        fork_server.keep()
+    news = os.pipe()
+    for end in news:
+        os.set_blocking(end, False)
+    Server(socket.socket(fileno=door), news).serve()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
