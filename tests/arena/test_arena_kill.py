@@ -25,7 +25,7 @@ from hnefi.tools.arena.store import Store
 KILLS = int(os.environ.get("HNEFI_KILLS", "3"))
 PAIRS = 4 * KILLS
 ARENA = [sys.executable, "-m", "hnefi.tools.arena.command"]
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+pytestmark = [pytest.mark.cold, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
 
 
 def new_run(folder: Path, mark: str, wait: int = 0) -> list[str]:

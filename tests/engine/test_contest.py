@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from random_variants import random_variant
+from thoroughness import THOROUGH, sampled
 
 from hnefi.engine import games
 from hnefi.engine.compile import simd_f64
@@ -177,9 +178,12 @@ def test_strangers_are_refused() -> None:
 def test_fast_games_are_the_slow_ones(name: str, spread: float | None) -> None:
     variant = games.find(name)
     players = evolved(variant, spread, 5), evolved(variant, spread, 6)
-    assert played(variant, *players, 3).tobytes() == played(variant, *players, 3, quick=False).tobytes()
-    assert played(variant, players[0], RANDOM, 3).tobytes() == (
-        played(variant, players[0], RANDOM, 3, quick=False).tobytes()
+    count = 3 * THOROUGH if variant.files < 11 else THOROUGH
+    assert (
+        played(variant, *players, count).tobytes() == played(variant, *players, count, quick=False).tobytes()
+    )
+    assert played(variant, players[0], RANDOM, count).tobytes() == (
+        played(variant, players[0], RANDOM, count, quick=False).tobytes()
     )
 
 
@@ -208,12 +212,15 @@ def test_fast_games_some_plies_deep_are_the_slow_ones(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("depth", "plies", "count"), [(2, 16, 2), (3, 3, 1)])
-def test_fast_networks_some_plies_deep_move_as_the_search_does(depth: int, plies: int, count: int) -> None:
-    """Every rule set, random ones too; equal moves, which transpositions make common, are drawn alike."""
+@pytest.mark.parametrize(("depth", "plies", "count", "step"), [(2, 16, 2, 2), (3, 3, 1, 5)])
+def test_fast_networks_some_plies_deep_move_as_the_search_does(
+    depth: int, plies: int, count: int, step: int
+) -> None:
+    """Rule sets of every kind, random ones too; equal moves, which transpositions make common, are drawn alike."""
     draw_rules = random.Random(43)
     small = [variant for variant in TAFL if variant.files <= 11]
-    for number, variant in enumerate([*small, *(random_variant(draw_rules, 7) for _ in range(10))]):
+    random_ones = [random_variant(draw_rules, 7) for _ in range(10)]
+    for number, variant in sampled([*enumerate([*small, *random_ones])], step):
         net = network.parse("hingston2007")
         genome = np.random.default_rng(number).normal(0, 0.2, net.count(variant))
         if number % 3 == 0:

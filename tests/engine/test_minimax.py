@@ -14,6 +14,7 @@ import pytest
 from legal_moves import generate
 from patience import PROMPTLY
 from search_parts import wander
+from thoroughness import THOROUGH
 
 from hnefi.engine import evaluators, games
 from hnefi.engine.evaluators import network
@@ -431,11 +432,11 @@ def played(name: str, depth: int, number: int, *, flat: bool = False) -> tuple[l
 
 REFERENCE = [
     # rules, depth, flat, our games, attackers / defenders / draw %, mean plies, games behind these
-    ("hingston-original", 2, False, 60, (0.1, 18.6, 81.3), 91.8, 2000),
-    ("hingston-alternative", 2, False, 60, (3.5, 8.2, 88.3), 95.6, 1000),
-    ("hingston-original", 3, False, 30, (1.6, 87.8, 10.6), 45, 1200),
-    ("hingston-alternative", 3, False, 30, (54.3, 31.4, 14.3), 59, 1000),
-    ("hingston-original", 3, True, 15, (1, 51, 48), 80, 500),
+    ("hingston-original", 2, False, 30, (0.1, 18.6, 81.3), 91.8, 2000),
+    ("hingston-alternative", 2, False, 30, (3.5, 8.2, 88.3), 95.6, 1000),
+    ("hingston-original", 3, False, 15, (1.6, 87.8, 10.6), 45, 1200),
+    ("hingston-alternative", 3, False, 15, (54.3, 31.4, 14.3), 59, 1000),
+    ("hingston-original", 3, True, 8, (1, 51, 48), 80, 500),
 ]
 
 
@@ -444,6 +445,7 @@ REFERENCE = [
 def test_simple_against_itself_deeper(
     name: str, depth: int, flat: bool, number: int, shares: tuple[float, ...], plies: float, known: int
 ) -> None:
+    number *= THOROUGH
     outcomes, mean = played(name, depth, number, flat=flat)
     for found, per_cent in zip(outcomes, shares, strict=True):
         assert standard_errors(found, number, per_cent, known) < 3, (outcomes, mean)
@@ -456,10 +458,10 @@ def test_simple_against_itself_deeper(
     [("hingston-original", (10.1, 89.9, 0.0), 25.5), ("hingston-alternative", (88.5, 11.5, 0.0), 22.8)],
 )
 def test_simple_against_itself_in_the_engine(name: str, shares: tuple[float, ...], plies: float) -> None:
-    """300 games through the searcher, a seed each: within three standard errors of what 20,000 games showed."""
+    """Games through the searcher, a seed each: within three standard errors of what 20,000 games showed."""
     searchers = Searcher(), Searcher()
-    outcomes, total = [0, 0, 0], 0
-    for game in range(300):
+    outcomes, total, number = [0, 0, 0], 0, 150 * THOROUGH
+    for game in range(number):
         for side, searcher in enumerate(searchers):
             searcher.configure(
                 Settings(algorithm="minimax", evaluator="simple", hash_mib=1, seed=2 * game + side)
@@ -473,5 +475,5 @@ def test_simple_against_itself_in_the_engine(name: str, shares: tuple[float, ...
         outcomes[2 if winner is None else winner] += 1
         total += position.ply
     for found, per_cent in zip(outcomes, shares, strict=True):
-        assert standard_errors(found, 300, per_cent, 20_000) < 3, (outcomes, total / 300)
-    assert abs(total / 300 - plies) < 2.5, (outcomes, total / 300)
+        assert standard_errors(found, number, per_cent, 20_000) < 3, (outcomes, total / number)
+    assert abs(total / number - plies) < 2.5, (outcomes, total / number)

@@ -7,13 +7,13 @@ do, which is what makes it worth comparing the kernels with.
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from thoroughness import THOROUGH
 from twin import Twin
 
 from hnefi.engine.games.tafl import variant as variants
@@ -137,8 +137,7 @@ def test_recorded_games_are_played_as_recorded(name: str, corpora: Path) -> None
     games = list((read_csv if file.endswith(".csv") else read_jsonl)(corpora / file))
     assert len(games) == games_in_file
     assert sum(len(game.plies) for game in games) == plies_in_file
-    thorough = int(os.environ.get("HNEFI_THOROUGH", "1"))
-    sample = games[: GAMES_BY_DEFAULT * thorough]
+    sample = games[: GAMES_BY_DEFAULT * THOROUGH]
     variant = variants.find(name)
     wrong, ends, refused = tally(sample, Twin(as_recorded(variant.rules, file), variant.start))
     assert not wrong, "\n".join(wrong[:20])

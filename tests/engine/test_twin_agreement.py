@@ -6,7 +6,6 @@ and how the position is written. `HNEFI_THOROUGH=20` looks at twenty times as ma
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 from collections import Counter
@@ -17,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from numba.core.registry import CPUDispatcher as Dispatcher
 from random_variants import nearly, random_setup, random_variant
+from thoroughness import THOROUGH
 from twin import Twin
 
 from hnefi.engine.games.tafl import make, setup
@@ -32,7 +32,6 @@ from hnefi.engine.search.types import Limits, Settings
 from hnefi.engine.sides import Outcome, Reason
 from hnefi.engine.squares import NO_MOVE, move, move_name, name, squares
 
-THOROUGH = int(os.environ.get("HNEFI_THOROUGH", "1"))
 OF_LISTS = TAFL.fields["pieces"][1] - CORE.start  # type: ignore[index]
 """Where the piece lists begin among the bytes of a position; they are its last part."""
 
@@ -155,7 +154,7 @@ def test_draw_fort_counts_nothing_of_other_lines() -> None:
         assert position.outcome is twin.outcome is None, text
 
 
-POSITIONS = 10_000
+POSITIONS = 6_000
 SIZES = range(5, 20)
 SEEN: Counter[int] = Counter()
 ENDS: Counter[Reason] = Counter()
@@ -170,7 +169,7 @@ def test_random_rules(size: int) -> None:
     """
 
     @settings(
-        max_examples=(64 if size <= 9 else 16 if size <= 13 else 6) * THOROUGH,
+        max_examples=(40 if size <= 9 else 10 if size <= 13 else 4) * THOROUGH,
         derandomize=THOROUGH == 1,
         database=None,
         deadline=None,

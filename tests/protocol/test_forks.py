@@ -24,6 +24,7 @@ from hnefi.protocol.fork_server import NEWS
 from hnefi.protocol.process import Exit, Listener, Process
 
 pytestmark = [
+    pytest.mark.cold,
     pytest.mark.process,
     pytest.mark.skipif(not fork_client.possible(), reason="needs Linux with descriptors for processes"),
 ]

@@ -29,6 +29,12 @@ from hnefi.protocol import flags as protocol_flags
 from hnefi.protocol import fork_client, fork_server
 
 WARM = "HNEFI_WARM"
+COLD = "HNEFI_COLD"
+"""Set to anything, it keeps every start an ordinary one."""
+ENGINE = "hnefi.protocol"
+STREAMS = 4
+"""What a request comes with: three standard streams, and the socket that a fork server serves."""
+CONTROL = 3
 HOOK = Path(__file__).with_name("warm")
 PASSED_ON = frozenset({"HNEFI_ENGINE", "HNEFI_KILL_TEST", "HNEFI_BROKER", "HNEFI_PASSWORD"})
 """Variables of ours that say nothing about the start."""
@@ -37,7 +43,7 @@ PASSED_ON = frozenset({"HNEFI_ENGINE", "HNEFI_KILL_TEST", "HNEFI_BROKER", "HNEFI
 @contextlib.contextmanager
 def serving() -> Iterator[None]:
     """In the block engines start warm, where this system can fork them."""
-    if not fork_client.possible():
+    if os.environ.get(COLD) or not fork_client.possible():
         yield
         return
     with tempfile.TemporaryDirectory(prefix="hnefi-warm-") as folder, socket.socket(socket.AF_UNIX) as door:
@@ -70,7 +76,9 @@ def serving() -> Iterator[None]:
 def about_the_start(environment: Mapping[str, str]) -> dict[str, str]:
     """What of an environment makes a start another one."""
     ours = ("HNEFI_", "NUMBA_", "PYTHON", "LD_")
-    kept = {name: word for name, word in environment.items() if name.startswith(ours) and name not in PASSED_ON}
+    kept = {
+        name: word for name, word in environment.items() if name.startswith(ours) and name not in PASSED_ON
+    }
     return kept | {"": environment.get("XDG_CACHE_HOME") or environment.get("HOME", "")}
 
 
@@ -87,8 +95,8 @@ class Server(fork_server.ForkServer):
     def _asked(self) -> None:
         lifeline, _ = self.door.accept()
         with lifeline:
-            request, streams, _, _ = socket.recv_fds(lifeline, fork_server.REQUEST_LIMIT, 3)
-            if len(streams) == 3:
+            request, streams, _, _ = socket.recv_fds(lifeline, fork_server.REQUEST_LIMIT, STREAMS)
+            if len(streams) == STREAMS:
                 _, _, environment, *_ = ast.literal_eval(request.decode())
                 if about_the_start(environment) == about_the_start(os.environ):
                     message = json.dumps([request.decode()]).encode()
@@ -97,7 +105,21 @@ class Server(fork_server.ForkServer):
                 os.close(stream)
 
     def _become(self, flags: Sequence[str], pipes: Sequence[int], parent: int) -> NoReturn:
-        words, folder, environment, ignored, cores, limits = ast.literal_eval(flags[0])
+        module, *words = self._take_over(flags[0], pipes)
+        if module == ENGINE:
+            super()._become(words, pipes[:3], parent)
+        try:
+            os.setsid()
+            os.dup2(pipes[3], CONTROL)
+            os.closerange(CONTROL + 1, os.sysconf("SC_OPEN_MAX"))
+            fork_server.main([str(CONTROL)])
+        finally:
+            os._exit(fork_server.FAILED)
+
+    @staticmethod
+    def _take_over(request: str, pipes: Sequence[int]) -> list[str]:
+        """Become like the process that asked; what it runs, and with which words."""
+        words, folder, environment, ignored, cores, limits = ast.literal_eval(request)
         try:
             os.chdir(folder)
             os.environ.clear()
@@ -107,15 +129,16 @@ class Server(fork_server.ForkServer):
                 resource.setrlimit(number, limit)
             for number in ignored:
                 signal.signal(number, signal.SIG_IGN)
-            for target, pipe in enumerate(pipes):
+            for target, pipe in enumerate(pipes[:3]):
                 os.dup2(pipe, target)
-            protocol_flags.parse(words)
+            if words[0] == ENGINE:
+                protocol_flags.parse(words[1:])  # the product's own forks get no wrong ones
         except OSError:
             os._exit(fork_server.FAILED)
-        except SystemExit as usage:  # the product's forks get no flags that are wrong
+        except SystemExit as usage:
             sys.stdout.flush()
             os._exit(int(usage.code or 0))
-        super()._become(words, pipes, parent)
+        return list(words)
 
 
 def main(door: int) -> None:
@@ -123,6 +146,7 @@ def main(door: int) -> None:
     if fork_server.load():
         fork_server.rehearse()
         fork_server.keep()
+    setattr(fork_server, "DESCRIPTORS", STREAMS + 1)  # noqa: B010 - a constant elsewhere
     news = os.pipe()
     for end in news:
         os.set_blocking(end, False)

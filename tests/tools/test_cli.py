@@ -232,6 +232,7 @@ def test_warmup(capsys: pytest.CaptureFixture[str]) -> None:
     assert "everything is compiled" in call(capsys, "warmup")[1]
 
 
+@pytest.mark.cold
 @pytest.mark.process
 def test_latency_is_measured() -> None:
     measured = hnefi("bench", "latency", "--json", "--tries", "2", "--starts", "1")
@@ -241,6 +242,7 @@ def test_latency_is_measured() -> None:
     assert all(line["median"] > 0 for line in lines)
 
 
+@pytest.mark.cold
 @pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.skipif(not fork_client.possible(), reason="needs Linux with descriptors for processes")

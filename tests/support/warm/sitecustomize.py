@@ -1,9 +1,9 @@
-"""Engines that tests start begin as forks of a process that has loaded everything (`warm_engines.py`).
+"""Engines and fork servers that tests start are forks of a process that has loaded everything (`warm_engines.py`).
 
 Python imports this before anything else where its folder is in PYTHONPATH. `python -m hnefi.protocol` then hands its
-standard streams, arguments, environment and folder to a fork, and stays as its shadow: who started it waits for it,
-signals it or kills it, and so does to the fork. Whatever else Python runs goes its way, as does an engine whose
-environment says that it is about the start itself, or that it needs another start than the fork's parent had.
+standard streams, arguments, environment and folder to a fork and stays as its shadow: whoever waits for it, signals it
+or kills it does so to the fork. `python -m hnefi.protocol.fork_server 7` hands over its descriptor 7 as well. Whatever
+else Python runs is left alone.
 """
 
 import os
@@ -13,7 +13,7 @@ WARM = "HNEFI_WARM"
 """The socket of the fork server; an engine without it in its environment starts in the ordinary way."""
 
 
-def hand_over(path: str) -> None:
+def hand_over(path: str, descriptors: tuple[int, ...]) -> None:
     """Does not return if there is a fork; this process then ends as it did."""
     import _signal as signal
     import _socket as socket
@@ -24,15 +24,17 @@ def hand_over(path: str) -> None:
     changed = {name: word for name, word in os.environ.items() if not name.startswith("PYTEST_")}
     forwarded = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
     ignored = [int(number) for number in forwarded if signal.getsignal(number) is signal.SIG_IGN]
-    limits = [(number, resource.getrlimit(number)) for number in (resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)]
+    limits = [
+        (number, resource.getrlimit(number)) for number in (resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
+    ]
     cores = sorted(os.sched_getaffinity(0))
-    request = repr((sys.orig_argv[3:], os.getcwd(), changed, ignored, cores, limits)).encode()
+    request = repr((sys.orig_argv[2:], os.getcwd(), changed, ignored, cores, limits)).encode()
     lifeline = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if any(os.isatty(descriptor) for descriptor in range(3)):
             return
         lifeline.connect(path)
-        lifeline.sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", range(3)))])
+        lifeline.sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", descriptors))])
         word, _, rest = lifeline.recv(4096).partition(b" ")
     except OSError:
         word = b""
@@ -44,7 +46,7 @@ def hand_over(path: str) -> None:
         if number not in ignored:
             signal.signal(number, lambda number, _: os.kill(fork, number))
     nothing = os.open(os.devnull, os.O_RDWR)
-    for descriptor in range(3):
+    for descriptor in {*descriptors}:
         os.dup2(nothing, descriptor)  # whoever is at the other end sees when the fork closes its own
     ended = poll()
     ended.register(os.pidfd_open(fork), POLLIN)
@@ -58,5 +60,8 @@ def hand_over(path: str) -> None:
     os._exit(status)
 
 
-if sys.orig_argv[1:3] == ["-m", "hnefi.protocol"] and WARM in os.environ:
-    hand_over(os.environ[WARM])
+if WARM in os.environ and sys.orig_argv[1:2] == ["-m"]:
+    if sys.orig_argv[2] == "hnefi.protocol":
+        hand_over(os.environ[WARM], (0, 1, 2, 2))
+    elif sys.orig_argv[2] == "hnefi.protocol.fork_server":
+        hand_over(os.environ[WARM], (0, 1, 2, int(sys.orig_argv[3])))
