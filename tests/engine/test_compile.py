@@ -164,7 +164,7 @@ print(jit.LINKED)
 @pytest.mark.process
 @pytest.mark.slow
 def test_the_games_are_the_same_whoever_compiles(tmp_path: Path) -> None:
-    """Real kernels of the smallest game, compiled our way and numba's (either maybe long ago): moves, counting, search."""
+    """Real kernels of the smallest game, compiled our way and numba's, maybe long ago: moves, counting, search."""
     script = tmp_path / "both.py"
     script.write_text(BOTH)
     said = []

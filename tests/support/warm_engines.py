@@ -1,4 +1,4 @@
-"""Engines that tests start are forks of one process that has loaded everything, one for each worker of pytest.
+"""Engines and adapters of tests are forks of a process that has loaded everything, one for each worker of pytest.
 
 Starting an engine costs 0.4 s of the processor's time, nearly all of it the loading of numba, and tests start
 thousands. `serving()` starts a fork server as the product has it and names its socket in the environment; whatever
@@ -10,28 +10,37 @@ variables of numba and Python, and those of tests marked `cold`, which are about
 from __future__ import annotations
 
 import ast
+import atexit
 import contextlib
 import gc
+import importlib
 import json
 import os
 import resource
+import runpy
 import selectors
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from hnefi.protocol import flags as protocol_flags
 from hnefi.protocol import fork_client, fork_server
+from hnefi.tools import cli
 
 WARM = "HNEFI_WARM"
 COLD = "HNEFI_COLD"
 """Set to anything, it keeps every start an ordinary one."""
 ENGINE = "hnefi.protocol"
+FORK_SERVER = "hnefi.protocol.fork_server"
+ADAPTERS = [cli.COMMANDS[name][0] for name in cli.ADAPTERS[-4:]]
+"""What the commands whose tests use `engine_pool` import."""
 STREAMS = 4
 """What a request comes with: three standard streams, and the socket that a fork server serves."""
 CONTROL = 3
@@ -112,7 +121,11 @@ class Server(fork_server.ForkServer):
             os.setsid()
             os.dup2(pipes[3], CONTROL)
             os.closerange(CONTROL + 1, os.sysconf("SC_OPEN_MAX"))
-            fork_server.main([str(CONTROL)])
+            if module == FORK_SERVER:
+                fork_server.main([str(CONTROL)])
+            os.close(CONTROL)
+            gc.enable()
+            os._exit(run_script(module, words))
         finally:
             os._exit(fork_server.FAILED)
 
@@ -141,8 +154,29 @@ class Server(fork_server.ForkServer):
         return list(words)
 
 
+def run_script(path: str, words: Sequence[str]) -> int:
+    """Its exit status, after all that Python does at the end of a process."""
+    sys.argv = [path, *words]
+    status = 0
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
+    except BaseException:  # noqa: BLE001 - as Python does
+        traceback.print_exc()
+        status = 1
+    getattr(threading, "_shutdown")()  # noqa: B009
+    getattr(atexit, "_run_exitfuncs")()  # noqa: B009
+    sys.stdout.flush()
+    return status
+
+
 def main(door: int) -> None:
     gc.disable()
+    for module in ADAPTERS:
+        importlib.import_module(module)
     if fork_server.load():
         fork_server.rehearse()
         fork_server.keep()

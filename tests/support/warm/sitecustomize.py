@@ -2,8 +2,8 @@
 
 Python imports this before anything else where its folder is in PYTHONPATH. `python -m hnefi.protocol` then hands its
 standard streams, arguments, environment and folder to a fork and stays as its shadow: whoever waits for it, signals it
-or kills it does so to the fork. `python -m hnefi.protocol.fork_server 7` hands over its descriptor 7 as well. Whatever
-else Python runs is left alone.
+or kills it does so to the fork. `python -m hnefi.protocol.fork_server 7` hands over its descriptor 7 as well, and an
+adapter that uses `engine_pool` begins in the same way. Whatever else Python runs is left alone.
 """
 
 import os
@@ -28,7 +28,8 @@ def hand_over(path: str, descriptors: tuple[int, ...]) -> None:
         (number, resource.getrlimit(number)) for number in (resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
     ]
     cores = sorted(os.sched_getaffinity(0))
-    request = repr((sys.orig_argv[2:], os.getcwd(), changed, ignored, cores, limits)).encode()
+    folder = os.getcwd()  # noqa: PTH109 - pathlib would take longer than all else here
+    request = repr((sys.orig_argv[2:], folder, changed, ignored, cores, limits)).encode()
     lifeline = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if any(os.isatty(descriptor) for descriptor in range(3)):
@@ -60,8 +61,8 @@ def hand_over(path: str, descriptors: tuple[int, ...]) -> None:
     os._exit(status)
 
 
-if WARM in os.environ and sys.orig_argv[1:2] == ["-m"]:
-    if sys.orig_argv[2] == "hnefi.protocol":
+if WARM in os.environ and len(sys.orig_argv) > 2:
+    if sys.orig_argv[1:3] == ["-m", "hnefi.protocol"] or sys.orig_argv[2].endswith("/pooled_hnefi.py"):
         hand_over(os.environ[WARM], (0, 1, 2, 2))
-    elif sys.orig_argv[2] == "hnefi.protocol.fork_server":
+    elif sys.orig_argv[1:3] == ["-m", "hnefi.protocol.fork_server"]:
         hand_over(os.environ[WARM], (0, 1, 2, int(sys.orig_argv[3])))
