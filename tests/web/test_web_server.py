@@ -428,6 +428,7 @@ def test_games_are_written_down(tmp_path: Path) -> None:
     assert (record.variant, len(record.plies)) == ("brandubh", 2)
 
 
+@pytest.mark.cold
 def test_the_command_serves_drains_and_leaves_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     mark = os.urandom(8).hex()
     monkeypatch.setenv(MARK, mark)
