@@ -74,7 +74,7 @@ def _parser() -> Parser:
         "--name", metavar="NAME", help="what the engine is called here (default: its program)"
     )
     wrapping.add_argument("--address", metavar="ADDR",
-                          help="where it connects (default: a loopback address of its own for each game)")  # fmt: skip
+                          help="where it connects (default: a separate loopback address for each game)")  # fmt: skip
     adapter.add_flags(options, "every line in both directions, and those of our engine")
     return options
 

@@ -203,7 +203,7 @@ async def _wrap(arguments: argparse.Namespace, traffic: trace.Trace | None) -> i
 
 
 def game_for_others(variant: Variant, opentafl: bool) -> str:
-    """The line that tells an engine that is not ours what is played: it knows shipped variants by their names only."""
+    """The line that sets the rules of a foreign engine, which knows shipped variants by name only."""
     from hnefi.engine.games.tafl.otn import export_rules, import_rules
     from hnefi.engine.games.tafl.variant import everything
 

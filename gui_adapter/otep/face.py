@@ -43,7 +43,7 @@ GRACE: Final = 2.0
 PARTING: Final = 1.0
 """Seconds that lines which came before the goodbye may take."""
 REFUSALS: Final = 3
-"""After so many refused moves of one position we resign: our rules are not the host's."""
+"""Refused moves in one position after which we resign: our rules are not the host's."""
 ANALYSIS_RESERVE: Final = 200
 """Milliseconds of an analysis that are not used."""
 DIVERGING: Final = frozenset({"foteviken", "magpie"})
@@ -60,7 +60,7 @@ class Settings:
 
 
 class Unplayable(Exception):
-    """Nothing can be played here; the sentence with which we resign."""
+    """This game cannot be played; says why we resign."""
 
 
 class Face:
@@ -87,7 +87,7 @@ class Face:
         self._variant: Variant | None = None
         self._line = Line()
         self._facts: Facts | None = None
-        """What follows from the line; None as long as nobody has asked."""
+        """What `_line` leads to, computed when first needed."""
         self._sent = ""
         """Our move that the host has neither taken nor refused."""
         self._refused: list[str] = []
@@ -106,7 +106,7 @@ class Face:
         self._status = DONE
 
     async def run(self) -> int:
-        """Until the host says goodbye, or nothing can go on; the exit code."""
+        """Serve the host until it says goodbye or the game cannot continue; the exit code."""
         talking = asyncio.create_task(self._guarded(self._converse()))
         leaving = asyncio.create_task(self._stdio.over.wait())
         try:

@@ -24,7 +24,7 @@ from .host import Guest, GuestError, Host, HostError, Traffic
 LOG = logging.getLogger("hnefi.tablut")
 
 PLACES: Final = ("{colour}", "{Colour}", "{COLOUR}", "{seconds}", "{host}", "{port}")
-"""What stands in the command of a bot for what it is told."""
+"""Placeholders in the command of a bot."""
 ADDRESSES: Final = 20
 """So many loopback addresses are tried until one is free."""
 GRACE: Final = 1.0
@@ -71,7 +71,7 @@ class Command:
 
 
 class _Output(Listener):
-    """What a bot prints is shown to whoever wants to see everything."""
+    """What a bot prints is logged at the level `debug`."""
 
     def on_line(self, line: bytes, stamp: float) -> None:  # noqa: ARG002
         LOG.debug("bot: %s", shorten(line.decode("utf-8", "replace"), 200))
@@ -139,7 +139,7 @@ class Bot:
         return f" ({ending.text if ending else 'its process lives on'}){self._last_words()}"
 
     async def left(self, seconds: float) -> Exit | None:
-        """How its process has ended by itself within so many seconds; None if it has not."""
+        """How its process has ended, if it does so by itself within `seconds`."""
         return await self._process.wait(seconds)
 
     async def end(self) -> Exit:
@@ -158,7 +158,7 @@ class Bot:
 
 
 async def _place(address: str, side: Side, traffic: Traffic | None) -> Host:
-    """A listening host: on `address`, else on a loopback address of its own where the system has more than one."""
+    """A listening host: on `address`, else on a separate loopback address where the system has more than one."""
     if address or sys.platform != "linux":
         return await Host.open(side, address or "127.0.0.1", traffic)
     for _ in range(ADDRESSES - 1):

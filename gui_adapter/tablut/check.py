@@ -39,7 +39,7 @@ class Seen:
 
 
 class Sparring:
-    """A player that moves at random, for whoever is tried."""
+    """An opponent that moves at random."""
 
     name = "random"
 
@@ -80,7 +80,7 @@ class Trial:
         self._traffic = traffic
 
     async def run(self, step: Callable[[Trial, Bot], Coroutine[Any, Any, Seen]]) -> Seen:
-        """Try one step with a bot of its own; Failure."""
+        """Try one step with a fresh bot; raises Failure."""
         try:
             bot = await Bot.start(self._command, self.side, self._traffic)
         except BotError as error:

@@ -79,7 +79,7 @@ class ServerError(Exception):
 
 
 class NoServer(ServerError):
-    """Nobody listens, or nobody answers."""
+    """The server does not listen, or does not answer."""
 
 
 async def connect(settings: Settings) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -256,7 +256,7 @@ class Client:
             await self._begin(state, f"our rules end the game ({self._facts.reason}), the server does not")
 
     async def _begin(self, state: State, why: str) -> None:
-        """The game begins, or goes on from a board whose history is not known."""
+        """The game begins, or continues from a board whose history is not known."""
         side = self._facts.side if state.side is None else state.side
         fresh = state.board == START_BOARD and side == Side.DEFENDERS
         line = Line() if fresh else Line(fen_of(state.board, side))

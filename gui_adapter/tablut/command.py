@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("hnefi.tablut")
 
 SECONDS = 60
-"""For a move, where nothing else is said: the default of the competition's server, too."""
+"""The default time for a move, as on the competition's server."""
 NAME_LIMIT = 10
 SIDES = {
     "white": Side.DEFENDERS, "defenders": Side.DEFENDERS, "d": Side.DEFENDERS,
@@ -89,12 +89,12 @@ def _parser() -> Parser:
     hosting.add_argument("--tolerate", type=whole(0), default=0, metavar="K",
                          help="illegal moves that each side has free in a served game (default 0)")  # fmt: skip
     hosting.add_argument("--start", type=number(0, 1_000_000, "seconds"), default=60.0, metavar="N",
-                         help="seconds until a bot must have connected and said its name (default 60)")  # fmt: skip
+                         help="seconds that a bot has to connect and give its name (default 60)")  # fmt: skip
     hosting.add_argument(
         "--bind", default="127.0.0.1", metavar="ADDR", help="where to serve (default 127.0.0.1)"
     )
     hosting.add_argument("--address", default="", metavar="ADDR",
-                         help="where bots connect (default: a loopback address of its own for each game)")  # fmt: skip
+                         help="where bots connect (default: a separate loopback address for each game)")  # fmt: skip
     adapter.add_flags(options, "every message in both directions, and the lines of our engine")
     return options
 

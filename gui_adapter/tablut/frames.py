@@ -69,7 +69,7 @@ class State:
 
     @property
     def result(self) -> str | None:
-        """`a`, `d` or `draw`; None while the game goes on."""
+        """`a`, `d` or `draw`; None while the game is undecided."""
         return _RESULTS.get(self.turn)
 
 
@@ -152,7 +152,7 @@ def state_message(state: State) -> bytes:
 
 
 def read_state(message: bytes) -> State:
-    """A state; FrameError if it is none."""
+    """Read a state; FrameError if it is malformed."""
     content = _decoded(message)
     rows = content.get("board") if isinstance(content, dict) else None
     turn = content.get("turn") if isinstance(content, dict) else None

@@ -44,7 +44,7 @@ class HostError(Exception):
 
 
 class GuestError(Exception):
-    """A player with whom no game can go on: gone, deaf or talking nonsense; a sentence."""
+    """A player who cannot continue: gone, silent or talking nonsense; says which."""
 
 
 class Nonsense(GuestError):

@@ -43,7 +43,7 @@ class End:
 
 
 class Player(Protocol):
-    """Who can play a game: a `Guest`, and whoever stands in for one."""
+    """Who can play a game: a `Guest`, or a stand-in for one."""
 
     name: str
 
@@ -161,7 +161,7 @@ async def serve(
     say: Callable[[str], None],
     traffic: Traffic | None = None,
 ) -> None:
-    """Host so many games, one after the other. HostError if the ports are taken; EngineError."""
+    """Host games one after the other. HostError if the ports are taken; EngineError."""
     hosts: dict[Side, Host] = {}
     try:
         for side in (WHITE, BLACK):

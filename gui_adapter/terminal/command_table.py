@@ -120,12 +120,12 @@ _ALL: Final = (
         ("`pause` interrupts it, `stop` ends it.",), group="looking",
     ),
     Word(
-        "review", "[next|back|NODES]", "let our engine judge every move: ?! ? ?? and, for an only good one, !",
+        "review", "[next|back|NODES]", "have our engine judge every move: ?! ? ??, and ! for an only good move",
         ("review", "review next", "review 500000"),
         (
-            "It goes on beside the game; `stop` ends it and keeps what is known. What it found stands in the game, as",
-            "remarks and variations, and `save` writes them. `review` again shows it all: the moves with a sign,",
-            "the chart of chances, accuracy, missed wins; `review next` and `review back` go from sign to sign,",
+            "It runs while you play; `stop` ends it and keeps what it has found. Its findings are added to the game as",
+            "remarks and variations, and `save` writes them. `review` again shows everything: the marked moves, the",
+            "chart of chances, accuracy, missed wins; `review next` and `review back` go from mark to mark,",
             "`variation` shows what was better. NODES is how far each position is searched (100000).",
         ),
         group="looking",

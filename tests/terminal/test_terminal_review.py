@@ -174,7 +174,7 @@ def test_what_cannot_be_reviewed(house: House) -> None:
         await person.controller.settled()
         assert await person.fails("review") == "review: nothing has been played"
         await person.plays("side both", "b4b2")
-        assert "no move has a sign" in await person.fails("review next")
+        assert "no move is marked" in await person.fails("review next")
         for word in ("0", "-1", "much", "9" * 30):
             assert "expected a whole number from 1" in await person.fails(f"review {word}")
 

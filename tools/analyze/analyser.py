@@ -48,7 +48,7 @@ LONGEST: Final = 64
 
 
 class Refused(EngineError):
-    """An engine cannot be told what was asked for: the command line asks for something else, or another engine."""
+    """This engine cannot do what the command line asks for: another engine, or another request, is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Analyser:
     _files: dict[str, Path] = field(default_factory=dict)
 
     async def open(self, variant: AnyVariant) -> None:
-        """Start the engine and tell it what is played; Refused or another EngineError if that fails."""
+        """Start the engine and set its rules; Refused or another EngineError if that fails."""
         await self._ready(variant)
 
     async def new_game(self, variant: AnyVariant) -> None:
@@ -182,7 +182,7 @@ class Analyser:
     # The process
 
     async def _ready(self, variant: AnyVariant) -> Engine:
-        """The running engine, told what is played."""
+        """The running engine, with its rules set."""
         if self._engine is None:
             source = self.source
             command = own_command() if source.command is None else list(source.command)
@@ -218,7 +218,7 @@ class Analyser:
         return options
 
     async def _choose(self, engine: Engine, variant: AnyVariant) -> None:
-        """Tell the engine what is played. Rules without a name are a file for our engine, OTN for others."""
+        """Set the engine's rules. Rules without a name go to our engine as a file, to others as OTN."""
         rules = carried(variant)
         if rules is None:
             line = await set_variant(engine, variant.name)

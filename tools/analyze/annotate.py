@@ -24,7 +24,7 @@ from .values import Analysed
 
 
 def annotated(game: Analysed, engine: str, limits: str, most: int) -> GameRecord:
-    """The game with all that was found out; `most` better lines stand beside a mistake."""
+    """The game with the analysis as comments; a mistake gets at most `most` better lines."""
     record = game.walk.record
     plies = tuple(
         _ply(game, judged, ply, most) for judged, ply in zip(game.judged, record.plies, strict=True)

@@ -114,7 +114,7 @@ def _ground(panel: Panel, game: Analysed) -> None:
 
 
 def _curve(panel: Panel, game: Analysed) -> None:
-    """The chances of the first side: what lies below the curve is its own."""
+    """The chances of the first side: the area below the curve."""
     for run in _runs([None if look is None else look.chance(0) for look in game.looks]):
         points = [(float(ply), 100 * chance) for ply, chance in run]
         if len(points) == 1:

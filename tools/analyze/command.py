@@ -74,7 +74,7 @@ def _recorded(options: argparse.ArgumentParser, target: str, arguments: argparse
 
 
 def _expect_none(options: argparse.ArgumentParser, given: argparse.Namespace, what: str, *names: str) -> None:
-    """An error if an option was given that says nothing about what is analysed."""
+    """An error if an option was given that does not apply to this kind of analysis."""
     for name in names:
         value = getattr(given, name)
         if value not in (None, False, []):
@@ -83,7 +83,7 @@ def _expect_none(options: argparse.ArgumentParser, given: argparse.Namespace, wh
 
 
 def _source(options: argparse.ArgumentParser, arguments: argparse.Namespace, lines: int) -> Source:
-    """Which engine is asked, and how; `lines` is how many lines where nothing is said about it."""
+    """Which engine is asked, and how; `lines` is the default number of lines."""
     from hnefi.engine.search.types import Limits
     from hnefi.protocol.hosts import registry
 
@@ -141,7 +141,7 @@ def _parser() -> argparse.ArgumentParser:
     options = parser(
         "analyze",
         "What an engine thinks. Of a position: the best lines, the evaluation term by term, and with --mate whether\n"
-        "a win in so many moves is there. Of recorded games: every position, how good each move was, accuracy,\n"
+        "there is a win in that many moves. Of recorded games: every position, how good each move was, accuracy,\n"
         "turning points; written as an annotated game (-o) and as a chart (--chart).",
         [
             "startpos --variant brandubh --lines 3",
@@ -209,7 +209,7 @@ def _parser() -> argparse.ArgumentParser:
         "--mate",
         type=positive,
         metavar="N",
-        help="is there a win in N own moves? without other limits until that is known",
+        help="is there a win in N moves? searches until that is known unless limited",
     )
 
     games = options.add_argument_group("recorded games")
@@ -242,7 +242,7 @@ def _parser() -> argparse.ArgumentParser:
     games.add_argument(
         "--backward",
         action="store_true",
-        help="begin at the end: early positions profit from what is known of late ones",
+        help="begin at the end: the hash table then helps with earlier positions",
     )
     games.add_argument(
         "--from", dest="read_as", choices=FORMATS, help="the format of the file, whatever its name"

@@ -51,5 +51,5 @@ def numbered(position: Position, moves: Sequence[int]) -> str:
 
 
 def place(position: Position) -> str:
-    """The number of the next move, as it stands before it: `7.` or `7...`."""
+    """The number to print before the next move: `7.` or `7...`."""
     return f"{position.move_number}{'.' if 'ad'[position.side] == position.variant.first else '...'}"

@@ -1,4 +1,4 @@
-"""`hnefi analyze` of recorded games: which games, the engine, what is written in the end."""
+"""`hnefi analyze` of recorded games: which games, which engine, and the output."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def analyse_games(
 
 
 def _check_outputs(options: argparse.ArgumentParser, arguments: argparse.Namespace, path: Path) -> None:
-    """Nothing is begun that could not be written in the end."""
+    """Fail before the analysis begins if its output could not be written."""
     if arguments.chart:
         try:
             chart.expect_drawable(Path(arguments.chart))

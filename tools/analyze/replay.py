@@ -88,7 +88,7 @@ def _next(position: Position, move: int, captures: tuple[int, ...] | None) -> Po
 
 
 def _end_note(record: GameRecord, last: Position) -> str:
-    """What is odd about the recorded end, empty if nothing is."""
+    """How the recorded result disagrees with the rules; empty if it does not."""
     if last.outcome is not None and record.result not in (None, last.outcome.result):
         return f"recorded as {record.result}, by the rules {last.outcome.text}"
     return ""

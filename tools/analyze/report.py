@@ -28,7 +28,7 @@ TURNING: Final = 8
 
 
 def heading(game: Analysed) -> list[str]:
-    """Who played what, and how it ended."""
+    """Players, variant and result."""
     walk = game.walk
     record = walk.record
     names = [

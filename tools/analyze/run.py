@@ -1,4 +1,4 @@
-"""The work on recorded games: position after position, with progress, what is known already, and a clean end."""
+"""Analyses recorded games position by position, with progress; skips what is known and stops cleanly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SPEAK: Final = 10.0
 """Seconds between two lines about progress, where there is no live line."""
 GIVE_UP: Final = 3
-"""After so many positions in a row without an answer the engine is not asked any more."""
+"""Positions in a row without an answer after which the engine is given up."""
 
 
 class GaveUp(Exception):
@@ -92,7 +92,7 @@ class Work:
     _blind: int = 0
 
     async def game(self, walk: PlayedThrough) -> Analysed:
-        """A whole game. GaveUp or EngineError where the engine cannot go on; cancelled, it leaves what it has."""
+        """Analyse a game. GaveUp or EngineError if the engine cannot continue; cancelled, it keeps what it has."""
         count = len(walk.positions)
         known = self.store.known if self.store is not None else {}
         self.looks = [known.get((walk.number, ply)) for ply in range(count)]

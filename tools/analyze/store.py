@@ -1,4 +1,4 @@
-"""What is known of an unfinished analysis, beside its output: one JSON object a line, each written as a whole.
+"""The results of an unfinished analysis, in a file beside its output: JSON lines, each written as a whole.
 
 The first line says what is analysed, by which engine and how; every further one is the look at one position. A line
 that was torn by a crash is not there: it is cut off when the analysis goes on.
@@ -58,7 +58,7 @@ class Progress:
         self._stream: IO[bytes] | None = None
 
     def open(self, *, size: int, fresh: bool = False) -> None:
-        """Begin, or go on with what is there; StoreError if that is another analysis, or cannot be read.
+        """Begin, or continue what is there; StoreError if that is another analysis, or cannot be read.
 
         `size` is that of the largest board.
         """

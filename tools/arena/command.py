@@ -133,8 +133,8 @@ def main_resume(argv: list[str]) -> int:
     made = Parser(
         prog="hnefi arena resume",
         description="Continue a run exactly where it stopped. Flags may raise --pairs or --sprt-max-pairs, and"
-        " change what is no part of the run: where and how many games at a time are played, what is written and"
-        " shown. Everything else is as it was; another seed or rule set is another run.",
+        " change settings that cannot affect results: where games are played and how many at a time, what is written"
+        " and what is shown. Everything else stays; another seed or rule set needs a new run.",
         epilog="examples:\n  hnefi arena resume arena-20260101-120000\n"
         "  hnefi arena resume cup --pairs 500 --concurrency 4",
         formatter_class=option_reader.Formatter,

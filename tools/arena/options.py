@@ -395,7 +395,7 @@ _ROWS: tuple[tuple[str, str, Kind, Any, str], ...] = (
     ("output", "plots", FLAG, False, "draw ratings, cross table and score over time"),
     ("output", "traffic", FLAG, False, "keep every line exchanged, a file for each game"),
     ("output", "log", choice("off", "error", "warning", "info", "debug"), "warning",
-     "what arena.log and standard error tell of the arena itself"),
+     "messages about the arena itself, in arena.log and on standard error"),
     ("output", "quiet", FLAG, False, "only the final tables"),
     ("output", "plain", FLAG, False, "plain lines, no live line, no colour"),
     ("output", "json", FLAG, False, "only the summary, as JSON"),

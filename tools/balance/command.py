@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PAUSE = 10.0
 """Seconds between two plain lines, at least."""
 GAMES = {"table": 200, "diff": 600, "search": 0}
-"""Games of each rule set and player where nothing is said."""
+"""Games of each rule set and player by default."""
 SEARCHER = "default-2026.1@400"
 """The players of a search where none are named."""
 EXAMPLES = (

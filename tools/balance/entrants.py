@@ -32,7 +32,7 @@ class BalanceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """A rule set under the label that stands in tables and logs.
+    """A rule set and its label in tables and logs.
 
     `base` is the label of the rule set that it is compared with: wherever its openings can be played here, they are.
     """
@@ -43,7 +43,7 @@ class Entrant:
     note: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Everything that the rule set consists of, so that a folder needs no file besides."""
+        """The whole rule set, so that a folder needs no other file."""
         return {
             "label": self.label,
             "name": self.variant.name,

@@ -36,7 +36,7 @@ class Key(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What is played. `kind` is `table`, `diff` or `search`; `games` is for each rule set and player, `strongest` for
-    the last player; `search` holds what a search is told (see `searching.Terms`)."""
+    the last player; `search` holds the terms of a search (`searching.Terms`)."""
 
     kind: str
     entrants: tuple[Entrant, ...]
@@ -71,7 +71,7 @@ class Plan:
 
 
 def read_plan(folder: Path) -> Plan:
-    """What the folder of a run says is played; BalanceError if it is none."""
+    """The plan in the folder of a run; BalanceError if there is none."""
     path = folder / PLAN
     try:
         found = json.loads(path.read_text())
@@ -140,7 +140,7 @@ class Log:
         self.versions: set[str] = set()
 
     def read(self) -> Results:
-        """All games so far; BalanceError for a line that is none of ours."""
+        """All games so far; BalanceError for a line that we did not write."""
         found: Results = {}
         for number, line in enumerate(_lines(self._path), 1):
             try:

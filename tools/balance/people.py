@@ -22,7 +22,7 @@ from .measures import Measures
 
 TABLE = Path(__file__).with_name("people.toml")
 COUNTED = 30
-"""A row counts as counted from so many games on."""
+"""Games from which on a row counts as counted."""
 FEWEST = 3
 """Rows of which a correlation is worth printing."""
 
@@ -152,7 +152,7 @@ class Printed(NamedTuple):
 
 
 def printed(rules: str, player: str) -> Printed | None:
-    """The row beside which a player of ours stands; None where there is none."""
+    """The row to compare one of our players with, if there is one."""
     if rules not in TABLES or player not in PAPER_PLAYERS:
         return None
     depth, opponent = PAPER_PLAYERS[player]

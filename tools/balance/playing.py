@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
 
 MOST_PLIES = 400
-"""A game still undecided after so many plies is a draw by the ply cap."""
+"""Plies after which an undecided game is a draw by the ply cap."""
 LEAD = 100
 """Centipawns from which a side is in the lead: less is level."""
 SEEDS = 1 << 32
 Opening = tuple[str, ...]
 AHEAD = 2
-"""Plies within which nobody may have won by force, where an opening is taken over."""
+"""Plies within which neither side may have a forced win where an opening is reused."""
 WINNERS = "ad="
 REASONS = frozenset(reason.value for reason in Reason)
 
@@ -58,7 +58,7 @@ class Game(NamedTuple):
 
 
 def read(values: Sequence[Any]) -> Game:
-    """The game that a line of the log holds; ValueError if it is none."""
+    """The game that a line of the log holds; ValueError if it holds none."""
     try:
         game = Game(*values)
         whole = (game.number, game.plies, game.by_attackers, game.by_defenders)

@@ -38,7 +38,7 @@ class Wanted(NamedTuple):
 
 
 Watch = Callable[[int, int, float, str], None]
-"""Told games done, games in all, the share of work done (0 to 1), and what is played."""
+"""Called with games done, games in all, the share of work done (0 to 1), and what is being played."""
 
 
 @cache
@@ -71,7 +71,7 @@ class Runner:
         return self._log.versions
 
     def play(self, wanted: Sequence[Wanted]) -> None:
-        """Play what is missing of all this; players pass over rule sets that they cannot play."""
+        """Play the missing games; players skip rule sets that they cannot play."""
         wanted = [want for want in wanted if want.player.misfit(want.entrant.variant) is None]
         if self.complete(wanted):
             return

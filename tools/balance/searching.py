@@ -50,7 +50,7 @@ class Terms:
 
 
 Measure = Callable[[Sequence[Entrant], int, int], Mapping[str, Measures]]
-"""Plays so many games of rule sets in a pool and measures all of them, by label."""
+"""Plays that many games of each rule set of a pool and measures them, by label."""
 
 
 @dataclass(frozen=True, slots=True)

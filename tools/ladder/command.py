@@ -1,4 +1,4 @@
-"""`hnefi ladder`: a scale of fixed players; who stands where on it, and how the scale is made."""
+"""`hnefi ladder`: a scale of fixed players, ratings on it, and how it is made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .pool import Pool
 
 SKETCH = 200
-"""Resamples of a rating that is only told in passing."""
+"""Resamples for a rating that is only mentioned in passing."""
 VERBS = {
     "show": "the published scale, or one player's profile",
     "run": "play the rungs against each other",
@@ -162,7 +162,7 @@ def _parser() -> argparse.ArgumentParser:
     for made in (publish, games):
         made.renamed("--to", "--out")
     check = verb("check", _check)
-    check.add_argument("--freeze", action="store_true", help="write down what the ladder is now")
+    check.add_argument("--freeze", action="store_true", help="freeze the ladder as it is now")
     return options
 
 
@@ -177,7 +177,7 @@ def _jobs(given: Any) -> int:
 
 
 def _expect_frozen(ladder: Ladder, force: bool) -> None:
-    """LadderError unless the rungs are what they were; what changed without consequence is said."""
+    """LadderError unless the rungs are as frozen; a change without consequences is only reported."""
     from . import frozen
 
     unlike, harmless = frozen.differences(frozen.read(ladder), frozen.measure(ladder))

@@ -1,4 +1,4 @@
-"""What a pool of games says: ratings, profiles, what the ratings do not explain, who beats whom in circles.
+"""What a pool of games tells: ratings, profiles, what ratings do not explain, and circles of players.
 
 Ratings are fitted by maximum likelihood with a term for the advantage of a side in every variant (`arena.rating`), all
 variants together and each alone; the anchor's rating is given.
@@ -77,7 +77,7 @@ class Cell:
 
 
 def cells(fit: Fit, variant: str | None = None) -> dict[tuple[str, str], Cell]:
-    """All meetings, from both points of view. With a variant, its own ratings are what is expected by."""
+    """All meetings, from both points of view. With a variant, scores are expected by its own ratings."""
     table, tally = _of(fit, variant)
     found = _Sums()
     for (place, attackers, defenders, winner), count in tally.games.items():
@@ -163,7 +163,7 @@ def circles(found: Mapping[tuple[str, str], Cell]) -> list[Circle]:
 
 
 def significant(found: Mapping[tuple[str, str], Cell]) -> int:
-    """In how many triples of players all three meetings are significant: among them circles were looked for."""
+    """The triples of players whose three meetings are all significant: circles are looked for among these."""
     clear = {
         pair
         for pair, cell in found.items()

@@ -51,7 +51,7 @@ UNLIMITED = _LIMIT
 
 
 class LadderError(ValueError):
-    """A ladder, a pool or a contestant that cannot be used: what was found, and what was expected."""
+    """A ladder, a pool or a player that cannot be used: what was found, and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def _word(value: Any) -> str:
 def limited(
     name: str, player: str, limits: Mapping[str, int | None], options: Mapping[str, str]
 ) -> LimitedPlayer:
-    """A contestant all of whose moves end by nodes or depth; LadderError if nothing would end them."""
+    """A player whose every move ends by nodes or depth; LadderError if nothing would end them."""
     from hnefi import players
 
     try:
@@ -273,7 +273,7 @@ def parse_player(word: str, ladder: Ladder) -> LimitedPlayer:
 
 
 def playable(one: LimitedPlayer, ladder: Ladder) -> tuple[str, ...]:
-    """The variants of the ladder that a contestant plays; LadderError if there are none."""
+    """The variants of the ladder that a player can play; LadderError if there are none."""
     from hnefi import players
     from hnefi.engine.evaluators import misfit
     from hnefi.engine.games import find

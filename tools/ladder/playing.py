@@ -110,7 +110,7 @@ def play(
     *,
     force: bool = False,
 ) -> int:
-    """Play a run from the ladder's own openings, or go on with it if its folder is there; the arena's exit code.
+    """Play a run from the ladder's own openings, or resume it if its folder exists; the arena's exit code.
 
     StoreError or ConfigError if it cannot be played; LadderError for a folder of something else.
     """
@@ -183,7 +183,7 @@ class Screen:
         self._games = 0
 
     def begin(self, run: Run, store: Store, progress: Progress) -> None:  # noqa: ARG002
-        """The run begins, or goes on."""
+        """The run begins, or is resumed."""
         self._began = self._shown = time.monotonic()
         self._stored = sum(row.winner is not None for row in store.rows.values())
         self._games = run.schedule.games

@@ -111,7 +111,7 @@ class Pool:
 
 
 def folders(place: Path) -> list[Path]:
-    """The folders of runs in a folder, or it alone; LadderError if there are none."""
+    """The runs in a folder, or the folder itself if it is one; LadderError if there are none."""
     from ..arena.store import CONFIG, LOG
 
     found = sorted(log.parent for log in place.rglob(LOG) if (log.parent / CONFIG).is_file())
@@ -248,7 +248,7 @@ def _player(one: LimitedPlayer) -> dict[str, Any]:
 
 
 def read(path: Path) -> Pool:
-    """The pool in a file; LadderError if it is none."""
+    """The pool in a file; LadderError if the file holds none."""
     try:
         with lzma.open(path, "rb") as stream:
             data = stream.read(LIMIT + 1)

@@ -1,4 +1,4 @@
-"""What is published of a ladder: its pool, and the ratings that come out of it.
+"""The published part of a ladder: its pool, and the ratings that follow from it.
 
 ladder-2026.2.ratings.json      ratings, profiles, sides; what `hnefi players` shows
 ladder-2026.2.pool.jsonl.xz     every game (`pool`)

@@ -1,4 +1,4 @@
-"""The report of a ladder: Markdown tables, pictures as SVG, everything once more as JSON; all from the games alone."""
+"""The report of a ladder: Markdown tables, pictures as SVG, and the same as JSON; all from the games alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..arena.values import Opening
 
 NEXT = (50.0, 400.0)
-"""Neighbours should differ by so much: nearer ones say the same, farther ones too little of what is between them."""
+"""Elo by which neighbours should differ: nearer rungs are redundant, farther ones leave a gap."""
 LABEL = 60.0
 """A label may be wrong by so much."""
 SHOWN = 12
@@ -300,7 +300,7 @@ def level_ratings(pool: Pool, fitted: Table) -> dict[int, Fitted]:
 
 
 def labels(pool: Pool, fit: Fit) -> Iterator[str]:
-    """Engines told to play like a rating: how they did."""
+    """Engines that were set to a rating: how they did."""
     rows = []
     for name, one in pool.players.items():
         label = one.options.get("UCI_Elo")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 SUFFIX: Final = ".progress.jsonl"
 SEARCH_SHARE: Final = 500
-"""The search that says where to look has one node for so many moves of a proof."""
+"""Moves of a proof per node of the search that decides where to look."""
 FIRST_PLY: Final = 6
 PER_GAME: Final = 4
 APART: Final = 4

@@ -27,7 +27,7 @@ NODES: Final = 3_000_000
 
 
 def themes_of(entry: Entry, prover: Prover) -> tuple[str, ...]:
-    """The themes of a win, the end first; none of what is no win."""
+    """The themes of a win, how it ends first; empty for anything but a win."""
     if entry.kind != "win":
         return ()
     exercise = Exercise(entry, prover)

@@ -364,7 +364,7 @@ def _tell_review(c: Controller, found: Review) -> None:
             c.say(line)
         return
     count = len(found.remarkable())
-    moves = "one move has a sign" if count == 1 else f"{count} moves have a sign"
+    moves = "one move is marked" if count == 1 else f"{count} moves are marked"
     for line in (f"The review is over: {moves}.", *found.summary()):
         c.say(line)
     c.say(
@@ -380,12 +380,12 @@ async def _next_remark(c: Controller, *, forward: bool) -> Reply:
     line = game.shown()
     marked = [node for node in line if SIGN in node.comment and node.remark != SIGN]
     if not marked:
-        raise WordError("review: no move has a sign: `review` looks for them")
+        raise WordError("review: no move is marked: `review` judges them")
     # Behind the end of a game the walk begins.
     over = forward and game.at is game.root.tip() and not c.session.looking
     here = 0 if over else game.at.ply
     found = [node for node in marked if (node.ply > here if forward else node.ply < here)]
     if not found:
         where = "after" if forward else "before"
-        raise WordError(f"review: no move {where} this place has a sign")
+        raise WordError(f"review: no move {where} this one is marked")
     return await look_at(c, found[0] if forward else found[-1])
