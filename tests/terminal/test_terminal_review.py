@@ -76,7 +76,7 @@ def test_a_whole_game(house: House, tmp_path: Path) -> None:
         for entry in marked[1:]:
             await person.types("review next")
             assert person.view.ply == entry.ply
-        assert "no move after this place" in await person.fails("review next")
+        assert "no move after this one" in await person.fails("review next")
         await person.types("goto end", "review back")
         await person.types(f"save {tmp_path / 'reviewed'}")
         record = saved(tmp_path / "reviewed.tafl")

@@ -9,7 +9,7 @@ sides together say what the rules favour.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -115,11 +115,6 @@ def agreement(player: str, measured: Mapping[str, Measures], *, counted: bool) -
         correlation.kendall(theirs, ours),
         correlation.bootstrap(correlation.kendall, theirs, ours),
     )
-
-
-def without(measured: Mapping[str, Measures]) -> Sequence[Row]:
-    """Rows that the games say nothing of."""
-    return [row for row in table() if row.rules not in measured]
 
 
 PAPER_PLAYERS = {
