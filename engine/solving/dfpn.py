@@ -426,7 +426,21 @@ class ProofSearch:
             move = int(self._work["best"])
             if not move:
                 break
+            if position.side == winner and position.play(move).key in seen:
+                # Each of these moves wins, but not all of them get nearer to the win.
+                move = self._proven_elsewhere(position, winner, seen) or move
             found.append(move)
             position = position.play(move)
         self._position.load(self._array)
         return tuple(found)
+
+    def _proven_elsewhere(self, position: Any, winner: int, seen: set[Any]) -> int:
+        """A move that wins and leads to a position that has not been seen; 0 if none is found."""
+        for move in position.legal_moves():
+            child: Any = position.play(move)
+            if child.key in seen or child.outcome is not None:
+                continue
+            child.load(self._array)
+            if self.ask(winner, LINE_NODES) == Answer.PROVEN:
+                return int(move)
+        return 0

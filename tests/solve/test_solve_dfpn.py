@@ -116,6 +116,18 @@ def test_a_line_of_a_proof_ends_in_the_win() -> None:
     assert position.outcome.winner is Side.DEFENDERS
 
 
+def test_a_line_does_not_go_round() -> None:
+    """In mini-six the search prefers a move that wins but leads back."""
+    free = memoryless(games.find("mini-six"))  # type: ignore[arg-type]
+    position: Position = games.initial(free)
+    search = ProofSearch(position, table_of(1 << 14))
+    assert search.ask(Side.DEFENDERS, 3_000_000) is Answer.PROVEN
+    for move in search.line(Side.DEFENDERS):
+        position = position.play(move)
+    assert position.outcome is not None
+    assert position.outcome.winner is Side.DEFENDERS
+
+
 def test_portions_come_to_the_same_answer_and_limits_are_kept() -> None:
     free = memoryless(games.find("mini-six"))  # type: ignore[arg-type]
     search = ProofSearch(games.initial(free), table_of(1 << 14))
