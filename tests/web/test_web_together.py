@@ -62,6 +62,11 @@ def test_two_people_play_by_links_and_a_third_looks_on(house: House) -> None:
     host.get_by_role("button", name="Accept the draw").click()
     for page in (host, guest, spectator):
         status(page, "Draw: agreed draw")
+    # The game can be looked at again.
+    host.get_by_role("button", name="Analyse the game").first.click()
+    expect(host.locator("#moves button")).to_have_text(["a4–a2", "d3–a3×a2"])
+    status(host, "Draw: agreed draw")
+    expect(host.locator("#verdicts")).to_contain_text("Accuracy")
     guest.get_by_role("link", name="Play").click()
     status(guest, "Your move")
 

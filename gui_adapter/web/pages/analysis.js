@@ -1,12 +1,12 @@
 // What the engine thinks of the place that one looks at: the bar beside the board, lines, arrows; and of the whole game:
 // the curve, verdicts, accuracy.
 
+import { $ } from "./dom.js";
 import { showCurve } from "./curve.js";
 import { Review } from "./review.js";
 import { note, speak } from "./view.js";
 import * as words from "./words.js";
 
-const $ = (id) => document.getElementById(id);
 
 const COUNTED = ["inaccuracy", "mistake", "blunder", "missed win", "thrown win"];
 

@@ -1,6 +1,7 @@
 // The page: a game on the board, its engine, and what a person presses. What may be moved, what is captured and how a
 // game ends is what the server says about each place.
 
+import { $ } from "./dom.js";
 import { Analysis } from "./analysis.js";
 import { Board, squaresOf } from "./board.js";
 import { NewGame, askToken, loading, saving } from "./dialogs.js";
@@ -9,11 +10,10 @@ import { Game, other } from "./game.js";
 import * as records from "./records.js";
 import { Session } from "./session.js";
 import { recall, remember, themes } from "./settings.js";
-import { note, say, showClocks, showGame, showRules, speak } from "./view.js";
+import { failed, note, passOn, say, showClocks, showGame, showRules, speak } from "./view.js";
 import { Wire } from "./wire.js";
 import * as words from "./words.js";
 
-const $ = (id) => document.getElementById(id);
 const FIRST = "brandubh"; // small: a first game is soon over
 const FALLBACK = 3; // the level where no rating can be read
 const HINT_NODES = 300000;
@@ -204,7 +204,7 @@ class App {
     try {
       await this.mode.enter();
     } catch (error) {
-      note(words.capital(error.message));
+      failed(error);
     }
   }
 
@@ -214,7 +214,7 @@ class App {
     try {
       await records.prepared(this.wire, this.offer, hash);
     } catch (error) {
-      note(words.capital(error.message));
+      failed(error);
     }
     const game = hash === location.hash ? records.linked(this.offer, hash) : null;
     if (game) this.take(game);
@@ -358,7 +358,7 @@ class App {
       if (this.game === game && !this.away) note(answer.text);
     } catch (error) {
       game.level ??= FALLBACK;
-      note(words.capital(error.message));
+      failed(error);
     }
     this.following = null;
     if (this.game !== game || result) return;
@@ -576,12 +576,7 @@ class App {
   async share() {
     const link = this.game.fragment();
     history.replaceState(null, "", link);
-    try {
-      await navigator.clipboard.writeText(location.href);
-      note("The link to this position is on the clipboard and in the address bar.");
-    } catch {
-      note("The link to this position is in the address bar.");
-    }
+    await passOn("this position");
   }
 
   flip() {

@@ -1,15 +1,10 @@
 // The dialogs: another game, loading, saving, the token.
 
+import { $, h } from "./dom.js";
 import { capital, download } from "./words.js";
 
-const $ = (id) => document.getElementById(id);
 
-function option(value, text) {
-  const element = document.createElement("option");
-  element.value = value;
-  element.textContent = text;
-  return element;
-}
+const option = (value, text) => h("option", { value }, text);
 
 /** Who can play a side: people, levels, players that know the variant. */
 function fill(select, variant, offer, chosen) {
@@ -69,16 +64,9 @@ export class NewGame {
 
   list() {
     const rows = this.rows().map((variant) => {
-      const row = document.createElement("div");
-      row.id = `variant-${variant.name}`;
-      row.dataset.name = variant.name;
-      row.setAttribute("role", "option");
-      row.setAttribute("aria-selected", String(variant === this.variant));
-      const [name, size] = [document.createElement("span"), document.createElement("span")];
-      name.textContent = variant.name;
-      size.textContent = `${variant.files} × ${variant.ranks}`;
-      row.append(name, size);
-      return row;
+      const [name, size] = [h("span", {}, variant.name), h("span", {}, `${variant.files} × ${variant.ranks}`)];
+      const about = { id: `variant-${variant.name}`, role: "option", "data-name": variant.name, "aria-selected": String(variant === this.variant) };
+      return h("div", about, name, size);
     });
     $("variants").replaceChildren(...rows);
   }

@@ -1,5 +1,8 @@
 // Making elements. Whatever is text stays text.
 
+/** The element of an id. */
+export const $ = (id) => document.getElementById(id);
+
 /** An element with properties (or attributes, where it has no such property; `on…` listens) and children. */
 export function h(tag, props = {}, ...children) {
   const element = document.createElement(tag);

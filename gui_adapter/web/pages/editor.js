@@ -1,12 +1,11 @@
 // Setting up a position: a man is chosen, squares are filled with him; the rules say whether it is one.
 
 import { drawing } from "./board.js";
-import { button } from "./dom.js";
+import { $, button } from "./dom.js";
 import { examine } from "./session.js";
 import { note, say } from "./view.js";
 import { capital, fenOf, rowsOf } from "./words.js";
 
-const $ = (id) => document.getElementById(id);
 
 /** Buttons for men, and for an empty square; `choose` hears the letter of the one that is pressed. */
 export function palette(pieces, choose) {

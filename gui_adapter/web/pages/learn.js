@@ -1,12 +1,11 @@
 // Lessons: the rules in sentences, each with a position in which it can be tried. The engine says what may be moved and
 // what comes of it; here that is compared with what the step asks for.
 
-import { button, h, select } from "./dom.js";
+import { $, button, h, select } from "./dom.js";
 import { Game } from "./game.js";
 import { note, say, speak } from "./view.js";
 import * as words from "./words.js";
 
-const $ = (id) => document.getElementById(id);
 const FIRST = "brandubh";
 
 class Lesson {

@@ -1,13 +1,9 @@
 // The list of moves: the main line, variations in brackets, what is remarked on them.
 
+import { button, h } from "./dom.js";
 import { moveText } from "./words.js";
 
-function span(text, className = "no") {
-  const element = document.createElement("span");
-  element.className = className;
-  element.textContent = text;
-  return element;
-}
+const span = (text, className = "no") => h("span", { className }, text);
 
 function number(ply) {
   return `${Math.ceil(ply / 2)}${ply % 2 ? "." : "…"}`;
@@ -17,13 +13,8 @@ function number(ply) {
 export function showMoves(list, root, current, choose) {
   const parts = [];
   const put = (node, variation) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = moveText(node) + (node.sign ?? "");
-    if (variation) button.className = "var";
-    if (node === current) button.setAttribute("aria-current", "step");
-    button.addEventListener("click", () => choose(node));
-    parts.push(button);
+    const about = { className: variation ? "var" : "", ...(node === current && { "aria-current": "step" }) };
+    parts.push(button(moveText(node) + (node.sign ?? ""), () => choose(node), about));
     for (const text of [node.comment, node.remark]) if (text) parts.push(span(text, "var"));
   };
   const walk = (from, variation) => {

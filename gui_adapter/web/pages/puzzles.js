@@ -2,7 +2,7 @@
 
 import { button, h, select } from "./dom.js";
 import { recall, remember } from "./settings.js";
-import { note, say, speak } from "./view.js";
+import { failed, note, say, speak } from "./view.js";
 import * as words from "./words.js";
 
 const STEP_MS = 700;
@@ -66,7 +66,7 @@ export class Puzzles {
       this.rated(answer);
       return answer;
     } catch (error) {
-      if (turn === this.turn) note(words.capital(error.message));
+      if (turn === this.turn) failed(error);
       return null;
     }
   }

@@ -1,6 +1,6 @@
 // What a person prefers, kept by the browser.
 
-const $ = (id) => document.getElementById(id);
+import { $ } from "./dom.js";
 
 export function recall(key) {
   try {

@@ -1,8 +1,9 @@
 // A table: a game of people at different browsers. The server keeps the game and says who may do what; a seat is a link.
 
 import { button, h, select } from "./dom.js";
+import { Game } from "./game.js";
 import { recall, remember } from "./settings.js";
-import { note, say, speak } from "./view.js";
+import { failed, note, say, speak } from "./view.js";
 import * as words from "./words.js";
 
 const CLOCKS = [["", "none"], ["180+2", "3 min + 2 s"], ["600+5", "10 min + 5 s"], ["1800+15", "30 min + 15 s"], ["5400+30", "90 min + 30 s"]];
@@ -100,7 +101,7 @@ class Table {
       made.add(seats);
       location.hash = `table&seat=${seats[this.side.box.value]}`;
     } catch (error) {
-      note(words.capital(error.message));
+      failed(error);
     }
   }
 
@@ -128,6 +129,7 @@ class Table {
       resign: button("Resign", () => this.act("resign")),
       swap: button("Swap sides", () => this.play("swap"), { hidden: true }),
       flip: button("Flip", () => this.app.board.flip(), { title: "Turn the board (F)" }),
+      study: button("Analyse the game", () => this.study(), { hidden: true }),
       another: button("Another table", () => {
         location.hash = "table";
       }),
@@ -142,7 +144,7 @@ class Table {
 
   rename(name) {
     remember("name", name);
-    this.ask("sit", { name }).catch((error) => note(words.capital(error.message)));
+    this.ask("sit", { name }).catch(failed);
   }
 
   gone(text) {
@@ -176,12 +178,21 @@ class Table {
     return h("div", { className: "links" }, ...rows);
   }
 
+  /** The game that is over becomes the game of the page. */
+  study() {
+    const { start, moves, over } = this.shown;
+    const game = new Game(this.variant, ["human", "human"], { start, moves });
+    game.result = over;
+    this.app.take(game);
+    document.getElementById("review").click();
+  }
+
   async act(what) {
     try {
       await this.ask(what);
       note(what === "draw" && !this.shown?.over ? "You offer a draw." : "");
     } catch (error) {
-      note(words.capital(error.message));
+      failed(error);
     }
   }
 
@@ -252,7 +263,7 @@ class Table {
     this.buttons.draw.textContent = theirs ? "Accept the draw" : "Offer a draw";
     this.buttons.draw.disabled = shown.offers.includes(place);
     this.buttons.swap.hidden = !shown.legal.some((move) => move.m === "swap");
-    this.buttons.another.hidden = !over;
+    this.buttons.another.hidden = this.buttons.study.hidden = !over;
     if (theirs && seated && !before?.offers.length) {
       note("Your opponent offers a draw; to move is to decline it.");
       speak("Your opponent offers a draw.");

@@ -1,9 +1,9 @@
 // A game on the page: who plays, whose turn it is, clocks, what can be pressed, the rules.
 
+import { $, h } from "./dom.js";
 import { showMoves } from "./moves.js";
 import * as words from "./words.js";
 
-const $ = (id) => document.getElementById(id);
 const LOW_MS = 20000;
 
 export function say(text) {
@@ -12,6 +12,21 @@ export function say(text) {
 
 export function note(text) {
   $("note").textContent = text;
+}
+
+/** Something that was asked for could not be had: its reason is a sentence. */
+export function failed(error) {
+  note(words.capital(error.message));
+}
+
+/** The address is passed on: it is on the clipboard, where the browser allows that. */
+export async function passOn(what) {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    note(`The link to ${what} is on the clipboard and in the address bar.`);
+  } catch {
+    note(`The link to ${what} is in the address bar.`);
+  }
 }
 
 /** For ears alone. */
@@ -79,11 +94,6 @@ function sentence(game) {
 
 export function showRules(variant) {
   const lines = variant.rules.length ? variant.rules : [variant.description];
-  const items = lines.map((text) => {
-    const item = document.createElement("li");
-    item.textContent = text;
-    return item;
-  });
-  $("rules").replaceChildren(...items);
+  $("rules").replaceChildren(...lines.map((text) => h("li", {}, text)));
   $("source").textContent = variant.source ? `Source: ${variant.source}` : "";
 }

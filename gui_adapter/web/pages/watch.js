@@ -1,8 +1,9 @@
 // Watching: runs of the arena that are being played, games that are over, tables and charts, and a match of one's choice.
 
+import { svg } from "./board.js";
 import { button, h, select } from "./dom.js";
 import { Game } from "./game.js";
-import { note, say } from "./view.js";
+import { failed, note, say } from "./view.js";
 import * as words from "./words.js";
 
 const MINIS = 16; // boards that are drawn small, beside the large one
@@ -47,7 +48,7 @@ class Watch {
   /** The connection is there again. */
   again() {
     this.topic = null;
-    this.enter().catch((error) => note(words.capital(error.message)));
+    this.enter().catch(failed);
   }
 
   key(event) {
@@ -93,7 +94,7 @@ class Watch {
       this.picture.src = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
       this.picture.alt = name;
     } catch (error) {
-      note(words.capital(error.message));
+      failed(error);
     }
   }
 
@@ -136,7 +137,7 @@ class Watch {
         note("");
         this.go(run);
       } catch (error) {
-        note(words.capital(error.message));
+        failed(error);
       }
       begin.disabled = false;
     }, { className: "main" });
@@ -324,18 +325,13 @@ class Watch {
       this.app.take(replayed);
       note(`Game ${id}: ${game.engines[0]} (${variant.sides[0]}) against ${game.engines[1]} (${variant.sides[1]}).`);
     } catch (error) {
-      note(words.capital(error.message));
+      failed(error);
     }
   }
 }
 
 /** A board in small: lines and men. */
 function small(rows) {
-  const svg = (tag, attributes) => {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    return element;
-  };
   const [width, height] = [rows[0].length, rows.length];
   const board = svg("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
   board.append(svg("rect", { class: "plane", width, height }));
@@ -344,8 +340,8 @@ function small(rows) {
   for (const [y, row] of rows.entries()) {
     for (const [x, letter] of [...row].entries()) {
       if (letter === ".") continue;
-      const kind = letter === "K" ? "k" : letter === letter.toLowerCase() ? "a" : "d";
-      const man = svg("use", { href: kind === "k" ? "#king" : `#man-${kind}`, x, y, width: 1, height: 1, class: kind });
+      const kind = letter === "K" ? "king" : letter === letter.toLowerCase() ? "a" : "d";
+      const man = svg("use", { href: kind === "king" ? "#king" : `#man-${kind}`, x, y, width: 1, height: 1, class: kind });
       board.append(man);
     }
   }

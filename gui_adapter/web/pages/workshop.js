@@ -2,14 +2,13 @@
 // says after each change what that means, or why it cannot be.
 
 import { svg } from "./board.js";
-import { button, h, select } from "./dom.js";
+import { $, button, h, select } from "./dom.js";
 import { palette, placed } from "./editor.js";
 import { adopt } from "./records.js";
 import { recall, remember } from "./settings.js";
-import { note, say } from "./view.js";
+import { failed, note, passOn, say } from "./view.js";
 import * as words from "./words.js";
 
-const $ = (id) => document.getElementById(id);
 const LATER_MS = 200;
 const SIZES = Array.from({ length: 15 }, (_, at) => at + 5);
 const NODES = [["100", "a glance: 100 nodes a move"], ["400", "400 nodes a move"], ["1600", "with care: 1600 nodes a move"]];
@@ -202,7 +201,7 @@ class Workshop {
     try {
       return await this.app.wire.ask({ t: "rules", beside: this.beside.box.value, ...what });
     } catch (error) {
-      note(words.capital(error.message));
+      failed(error);
       return null;
     }
   }
@@ -268,12 +267,7 @@ class Workshop {
 
   async link() {
     history.replaceState(null, "", `#workshop&${new URLSearchParams({ rules: this.made.variant.words })}`);
-    try {
-      await navigator.clipboard.writeText(location.href);
-      note("The link to these rules is on the clipboard and in the address bar.");
-    } catch {
-      note("The link to these rules is in the address bar.");
-    }
+    await passOn("these rules");
   }
 
   save() {
