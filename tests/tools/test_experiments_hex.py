@@ -13,10 +13,10 @@ import pytest
 
 from hnefi import players
 from hnefi.engine import games
-from hnefi.engine.evaluators import network
+from hnefi.engine.evaluators import files, network
 from hnefi.engine.games.hex.variant import WINNING_OPENINGS
 from hnefi.engine.search.searcher import Searcher
-from hnefi.engine.selfplay.match import Contestant
+from hnefi.engine.selfplay.match import GAME, Contestant, Table
 from hnefi.engine.session import Session
 from hnefi.engine.solving import acyclic
 from hnefi.engine.squares import file_of, move_name, rank_of, target
@@ -110,6 +110,9 @@ def test_the_quick_chain_from_runs_to_report(quick: Path) -> None:
     }  # fmt: skip
     assert "| exponential selection consistently grows stronger players |" in report
     assert report.count("wins after") == 2
+    best = files.load(quick / "best" / "hex-5" / "deep-2.safetensors", games.find("hex:5"))
+    assert best.network.text == "mlp:25,5"
+    assert best.document["results"]["random"]["games"] == 10
     lines = (quick / "measures.jsonl").read_bytes()
     # Half a line of a crash is cut off, and what it told is measured again.
     (quick / "measures.jsonl").write_bytes(lines[: len(lines) - 20])
@@ -155,6 +158,7 @@ def test_measures_of_another_plan_are_refused(tmp_path: Path) -> None:
         "best": 0,
         "confirmed": [1, 1],
         "openings": None,
+        "diversity": 1.0,
     }
     (tmp_path / "measures.jsonl").write_text(json.dumps(entry) + "\n")
     with pytest.raises(ExperimentError, match=r"line 1: .*expected a run of this plan \(1 players\)"):
@@ -180,7 +184,7 @@ def made(configuration: str, seed: int, level: float, spread: float) -> tuple[Ru
     """A run whose players win `level` per cent on average."""
     shares = level + spread * np.linspace(-1.7, 1.7, 100)
     wins = [[round(10 * one), round(10 * one)] for one in shares]
-    return Run("hex:11", configuration, seed), Measured(wins, 99, wins[99], None)
+    return Run("hex:11", configuration, seed), Measured(wins, 99, wins[99], None, 1.0 + spread)
 
 
 def test_claims_are_judged_by_intervals() -> None:
@@ -200,7 +204,7 @@ def test_claims_are_judged_by_intervals() -> None:
     assert verdicts["the vanilla runs produce similar results"].startswith("holds")
     assert verdicts["exponential selection consistently grows stronger players"] == "holds"
     assert verdicts["without swaps players within a population are alike"] == "holds"
-    assert verdicts["without swaps runs differ much"] == "holds"
+    assert verdicts["without swaps runs differ much"].startswith("holds: so large by chance in")
     assert verdicts["swap-25: like vanilla"] == "no difference seen"
     assert verdicts["deep: not better at this length"] == "weaker than vanilla"
     # The same numbers under each other's names: nothing holds any more.
@@ -212,14 +216,39 @@ def test_claims_are_judged_by_intervals() -> None:
     )
 
 
+def test_chances_are_counted_over_all_ways_to_deal() -> None:
+    assert hex_report.by_chance([3, 4], [1, 2]) == pytest.approx(1 / 6)
+    assert hex_report.by_chance([1, 2], [3, 4]) == 1.0
+    assert hex_report.by_chance([1, 4], [2, 3]) == pytest.approx(4 / 6)
+
+
 def test_the_spread_within_a_population_is_more_than_luck() -> None:
     luck = np.random.default_rng(1).binomial(1000, 0.55, (100, 2)).tolist()
-    assert hex_report.inner_spread(Measured(luck, 0, [0, 0], None), 2000) < 0.5
+    assert hex_report.inner_spread(Measured(luck, 0, [0, 0], None, 1.0), 2000) < 0.5
     _, apart = made("vanilla", 1, 55, 5)
     assert hex_report.inner_spread(apart, 2000) == pytest.approx(4.8, abs=0.2)
 
 
 # Players
+
+
+@pytest.mark.parametrize("name", ["hex-torus-vanilla", "hex-torus-exponential"])
+def test_shipped_players_win_against_random_what_their_files_say(name: str) -> None:
+    player = players.load(name)
+    assert (player.variant, player.limits.depth) == ("hex:11", 1)
+    variant = games.find("hex:11")
+    evaluator = files.load(players.FOLDER / f"{name}.safetensors", variant)
+    noted = evaluator.document["results"]["random"]
+    share = sum(noted["won"]) / noted["games"]
+    made = np.zeros(600, GAME)
+    made["attackers"] = np.arange(600) % 2
+    made["defenders"] = 1 - made["attackers"]
+    made["seed"] = np.arange(600)
+    ours = Contestant("minimax", params=files.record(evaluator, variant), unseen=True)
+    Table(variant, [ours, Contestant("random")]).play(made)
+    won = ((made["outcome"] >> 8) - 1 == np.arange(600) % 2).mean()
+    assert won == pytest.approx(share, abs=4 * (share * (1 - share) / 600) ** 0.5)
+    assert share > 0.5
 
 
 @pytest.mark.slow

@@ -206,12 +206,14 @@ def population(folder: Path, plan: Plan, run: Run) -> Population | None:
 class Measured(NamedTuple):
     """Of the last population of a run: games won against Random by each player, as first and as second (players x 2);
     the place of the player that won most, and what it won of as many fresh games; and the share of the players whose
-    first move wins, None where no solution is known."""
+    first move wins, None where no solution is known; the standard deviation of each weight over the players, mean over
+    all weights."""
 
     wins: list[list[int]]
     best: int
     confirmed: list[int]
     openings: float | None
+    diversity: float
 
 
 Pair = tuple[Run, Run]
@@ -248,12 +250,29 @@ def measure_run(folder: Path, plan: Plan, run: Run) -> Measured | None:
     again = against_random(
         found.plan, found.weights[best : best + 1], plan.games, Executor(1), 0, Purpose.CONFIRM
     )
+    confirmed = (again[0] * half).round().astype(int).tolist()
+    save_best(folder, found, run, best, {"random": {"games": plan.games, "won": confirmed}})
     return Measured(
         (shares * half).round().astype(int).tolist(),
         best,
-        (again[0] * half).round().astype(int).tolist(),
+        confirmed,
         openings(found) if run.board == plan.solved else None,
+        float(found.weights.std(axis=0).mean()),
     )
+
+
+def save_best(folder: Path, found: Population, run: Run, place: int, results: Mapping[str, Any]) -> None:
+    """Write the player in a place as an evaluator file with what it won of fresh games."""
+    import numpy as np
+
+    from hnefi.tools.evolve.algorithm import Champion
+    from hnefi.tools.evolve.folder import save_champion
+
+    path = folder / "best" / run.board.replace(":", "-") / f"{run.configuration}-{run.seed}.safetensors"
+    durable.make_folder(path.parent)
+    generation = found.plan.generations
+    champion = Champion(generation, found.weights[place], None, generation, np.zeros(32, np.uint8))
+    save_champion(path, found.plan, champion, results)
 
 
 def openings(found: Population) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -34,6 +35,8 @@ BAND = "#d9d5dd"
 LEFT, WIDE, HEIGHT = 62, 620, 320
 NUMBERED = {VANILLA: "figure-2", NO_SWAP: "figure-3", EXPONENTIAL: "figure-4"}
 """Figures of the document."""
+ONE_SIDED = 0.025
+"""Chances at most as large are taken for none, where one side is claimed; as a 95 % interval does."""
 ALIKE = ("inertia-50", "inertia-50-kept", "swap-25", "swap-50")
 READINGS = (
     ("size of the board", "not said; figure 1 has 11x11", "11x11; 5x5 for exact openings"),
@@ -266,15 +269,21 @@ def claims(plan: Plan, results: Results) -> list[list[str]]:
         found = f"spread within {mean(one):.1f} points, vanilla {mean(two):.1f}{_between(one, two)}"
         verdict = _verdict(difference(one, two), "holds", up=False)
         rows.append(["without swaps players within a population are alike", found, verdict])
+        one, two = ([found.diversity for found in runs.values()] for runs in (other, vanilla))
+        found = f"spread of the weights {mean(one):.1f}, vanilla {mean(two):.1f}{_between(one, two)}"
+        rows.append(["the same, by their weights", found, _verdict(difference(one, two), "holds", up=False)])
         theirs = _means(other, plan)
         found = (
             f"means {min(theirs):.1f} to {max(theirs):.1f} %, standard deviation {stdev(theirs):.1f}, vanilla"
         )
         one, two = ([abs(value - mean(means)) for value in means] for means in (theirs, ours))
-        found += f" {between:.1f}; mean distance from the middle{_between(one, two)}"
-        rows.append(
-            ["without swaps runs differ much", found, _verdict(difference(one, two), "holds", up=True)]
-        )
+        chance = by_chance(one, two)
+        found += f" {between:.1f}; mean distance from the middle {mean(one):.1f} and {mean(two):.1f}"
+        if min(len(one), len(two)) < FEWEST:
+            verdict = f"too few runs (at least {FEWEST} of each)"
+        else:
+            verdict = f"{'holds' if chance <= ONE_SIDED else 'not certain'}: so large by chance in {100 * chance:.0f} %"
+        rows.append(["without swaps runs differ much", found, verdict])
     other = results.of(plan.board, EXPONENTIAL)
     if len(other) > 1:
         theirs = _means(other, plan)
@@ -292,6 +301,15 @@ def claims(plan: Plan, results: Results) -> list[list[str]]:
     found = f"not tested with people; no run's best player wins more than {top:.1f} % against Random, on fresh games"
     rows.append(["none would beat a person who knows Hex", found, "plausible"])
     return rows
+
+
+def by_chance(one: Sequence[float], other: Sequence[float]) -> float:
+    """How likely the mean of `one` would exceed that of `other` by as much if their values were dealt out anew: of all
+    ways to do that (an exact permutation test)."""
+    whole = [*one, *other]
+    least = sum(one) - 1e-9
+    dealt = [sum(chosen) >= least for chosen in combinations(whole, len(one))]
+    return sum(dealt) / len(dealt)
 
 
 def _beside(theirs: Sequence[float], ours: Sequence[float]) -> str:
@@ -330,8 +348,9 @@ def _random_note(plan: Plan) -> str:
         f"Each player of the last population plays {plan.games:,} games against a uniformly random opponent, half of "
         "them as first. Per cent won, mean over runs [least–most] (95 % interval of the mean, seeds drawn again). "
         "*Between*: standard deviation of the runs' means; *within*: of the players of a population, less what luck "
-        "explains. The best player of each run was chosen by these games and measured on as many fresh ones. Runs of "
-        "different configurations with the same seed begin with the same players where networks have one size."
+        "explains; *weights*: how far the players' weights lie apart. The best player of each run was chosen by these "
+        "games and measured on as many fresh ones. Runs of different configurations with the same seed begin with the "
+        "same players where networks have one size."
     )
 
 
@@ -349,6 +368,7 @@ def random_table(
             "between",
             "within",
             "best, fresh games",
+            "weights",
         ]
     ]
     for name in configurations:
@@ -368,6 +388,7 @@ def random_table(
             f"{stdev(means):.1f}" if len(means) > 1 else "–",
             f"{mean(inner_spread(one, plan.games) for one in runs.values()):.1f}",
             _cell([best(one, plan.games) for one in runs.values()]),
+            f"{mean(one.diversity for one in runs.values()):.1f}",
         ])  # fmt: skip
     return rows
 
