@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
 import re
 import socket
 import time
@@ -16,7 +14,7 @@ from typing import Final
 
 from hnefi.engine import about
 from hnefi.engine.wording import shorten
-from hnefi.protocol.hosts.connecting import Pauses
+from hnefi.protocol.hosts.connecting import Pauses, keep_alive, reason_of
 from hnefi.protocol.hosts.trace import Trace
 
 LOG = logging.getLogger("hnefi.hnefatafl_org")
@@ -113,8 +111,8 @@ class Connection:
         except TimeoutError:
             raise Lost(f"{host}:{port}: {TIMED_OUT} within {timeout:g} s") from None
         except OSError as error:
-            raise Lost(f"{host}:{port}: {_reason(error)}") from None
-        _keep_alive(writer.get_extra_info("socket"))
+            raise Lost(f"{host}:{port}: {reason_of(error)}") from None
+        keep_alive(writer.get_extra_info("socket"))
         return cls(reader, writer, trace, secret)
 
     def send(self, line: str, shown: str | None = None) -> None:
@@ -136,7 +134,7 @@ class Connection:
         try:
             data = await self._reader.read(CHUNK)
         except OSError as error:
-            raise Lost(f"the connection broke: {_reason(error)}") from None
+            raise Lost(f"the connection broke: {reason_of(error)}") from None
         if not data:
             raise Lost("the server closed the connection")
         found = self._split(data)
@@ -302,19 +300,3 @@ async def _answer(connection: Connection) -> str | None:
                 connection.unread(lines[at + 1 :])
                 reason = " ".join(reasons).removeprefix("multiple_possible_errors").strip()
                 return None if sign == "=" else reason
-
-
-def _keep_alive(link: socket.socket) -> None:
-    """The system asks every 30 s whether the other side is still there."""
-    with contextlib.suppress(OSError):
-        link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):
-            if hasattr(socket, name):
-                link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), 30)
-
-
-def _reason(error: OSError) -> str:
-    """Why the system refuses; asyncio puts addresses in front of its words, and several failures into one."""
-    if error.errno is None:
-        return "nobody listens there"
-    return os.strerror(error.errno) if error.errno > 0 else str(error.strerror or error)

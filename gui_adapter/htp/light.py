@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import socket
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from typing import Final
 from hnefi.engine.sides import Side
 from hnefi.engine.wording import shorten
 from hnefi.protocol.client import EngineError
-from hnefi.protocol.hosts.connecting import Pauses
+from hnefi.protocol.hosts.connecting import Pauses, keep_alive, reason_of
 from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, OURS_FAILED
 from hnefi.protocol.hosts.hnefatafl_org_notation import NotationError
 from hnefi.protocol.hosts.trace import Trace
@@ -57,21 +56,13 @@ async def connect(host: str, port: int, wait: float) -> tuple[asyncio.StreamRead
             break
         except (OSError, TimeoutError) as error:
             if isinstance(error, socket.gaierror) or left <= 0:
-                raise ServerError(f"{host}:{port}: {_reason(error)}: expected a light server") from None
+                raise ServerError(f"{host}:{port}: {reason_of(error)}: expected a light server") from None
             if not waiting:
                 LOG.info("no server at %s:%d yet: trying again for %g s", host, port, wait)
             waiting = True
             await asyncio.sleep(min(pauses.after(0.0), left))
-    with contextlib.suppress(OSError):
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    keep_alive(writer.get_extra_info("socket"))
     return reader, writer
-
-
-def _reason(error: OSError) -> str:
-    """Why the system refuses; asyncio puts addresses in front of its words."""
-    if isinstance(error, socket.gaierror):
-        return "no such host"
-    return os.strerror(error.errno) if error.errno else "nobody answers there"
 
 
 class Client:

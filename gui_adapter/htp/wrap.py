@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 import sys
 import time
@@ -26,6 +25,7 @@ from hnefi.protocol import format as protocol
 from hnefi.protocol.answers import Option
 from hnefi.protocol.errors import last_line
 from hnefi.protocol.hosts.adapter import fill
+from hnefi.protocol.hosts.connecting import reason_of
 from hnefi.protocol.hosts.guest import Guest, GuestFailed, Place
 from hnefi.protocol.hosts.hnefatafl_org_notation import VARIANTS, NotationError
 from hnefi.protocol.hosts.rulebook import Line
@@ -406,7 +406,7 @@ class ConnectingEngine(HtpEngine):
         try:
             self._server = await asyncio.start_server(self._accept, address, say.PORT, limit=say.LINE_LIMIT)
         except OSError as error:
-            self._failure = f"no place for {self.name}: {address}:{say.PORT}: {_reason(error)}"
+            self._failure = f"no place for {self.name}: {address}:{say.PORT}: {reason_of(error)}"
             raise GuestFailed(self._failure) from None
         return address
 
@@ -476,11 +476,6 @@ class ConnectingEngine(HtpEngine):
             self._reading.cancel()
         await super().close()
         self._failure = None  # of its game; the next has a process of its own
-
-
-def _reason(error: OSError) -> str:
-    """Why the system refuses; asyncio puts addresses in front of its words."""
-    return os.strerror(error.errno) if error.errno else "no such address"
 
 
 def engine(command: Command, name: str, variant: str, trace: Trace | None) -> HtpEngine:

@@ -13,6 +13,7 @@ from typing import Final
 
 from hnefi.engine.sides import Reason, Side
 from hnefi.protocol.client import EngineError
+from hnefi.protocol.hosts.connecting import keep_alive, reason_of
 from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, OURS_FAILED
 from hnefi.protocol.hosts.journal import GameLog, Journal
 from hnefi.protocol.hosts.rulebook import GRACE, until
@@ -36,7 +37,6 @@ from .frames import (
     name_message,
     read_frame,
     read_state,
-    reason_of,
 )
 from .rules import START_BOARD, Facts, IllegalPosition, Line, Rules, Thinker, header
 
@@ -93,16 +93,15 @@ async def connect(settings: Settings) -> tuple[asyncio.StreamReader, asyncio.Str
                 reader, writer = await asyncio.open_connection(settings.host, port, limit=FRAME_LIMIT)
             break
         except (OSError, TimeoutError) as error:
-            reason = "no answer" if isinstance(error, TimeoutError) else reason_of(error)
             if isinstance(error, socket.gaierror) or time.monotonic() + RETRY > deadline:
-                raise NoServer(f"{settings.host}:{port}: {reason}: expected a Tablut server") from None
+                raise NoServer(
+                    f"{settings.host}:{port}: {reason_of(error)}: expected a Tablut server"
+                ) from None
             if not waiting:
                 LOG.info("no server at %s:%d yet: trying again for %g s", settings.host, port, settings.wait)
             waiting = True
             await asyncio.sleep(RETRY)
-    link = writer.get_extra_info("socket")
-    with contextlib.suppress(OSError):
-        link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    keep_alive(writer.get_extra_info("socket"))
     writer.write(frame(name_message(settings.name)))
     return reader, writer
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import struct
 from collections.abc import Iterable, Mapping
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 from hnefi.engine.sides import Side
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.connecting import reason_of
 
 FRAME_LIMIT: Final = 65_536
 """Bytes of one message; a state takes about a thousand."""
@@ -200,13 +200,6 @@ def read_name(message: bytes) -> str:
         content = text
     name = content if isinstance(content, str) else text
     return "".join(sign for sign in name if sign.isprintable()).strip()[:NAME_LIMIT]
-
-
-def reason_of(error: OSError) -> str:
-    """Why the system refuses; asyncio puts addresses in front of its words, and several failures into one."""
-    if error.errno is None:
-        return "nobody listens there"
-    return os.strerror(error.errno) if error.errno > 0 else str(error.strerror or error)
 
 
 def _decoded(message: bytes) -> Any:

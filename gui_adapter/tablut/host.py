@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hnefi.engine.sides import Side
+from hnefi.protocol.hosts.connecting import reason_of
 
 from .frames import (
     COLOURS,
@@ -24,7 +25,6 @@ from .frames import (
     read_action,
     read_frame,
     read_name,
-    reason_of,
     state_message,
 )
 

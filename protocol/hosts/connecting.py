@@ -1,9 +1,11 @@
-"""What adapters that connect to somebody's server share: where a password comes from, and pauses between attempts."""
+"""What adapters share that talk over TCP: passwords, pauses between attempts, lost connections, errors in words."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import socket
 import stat
 import sys
 from pathlib import Path
@@ -11,6 +13,8 @@ from pathlib import Path
 from hnefi.engine.wording import shorten
 
 PASSWORD_LIMIT = 4096
+ALIVE = 30
+"""Seconds between two questions of the system whether the other side still exists."""
 
 
 def password(file: str | None) -> str | None:
@@ -50,3 +54,23 @@ class Pauses:
             self._pause = self._first
         pause, self._pause = self._pause, min(2 * self._pause, self._last)
         return pause * random.uniform(0.8, 1.2)
+
+
+def keep_alive(link: socket.socket) -> None:
+    """Notice when the other side has vanished without closing the connection, where the system can."""
+    with contextlib.suppress(OSError):
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):
+            if hasattr(socket, name):
+                link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), ALIVE)
+
+
+def reason_of(error: OSError) -> str:
+    """Why a connection failed. asyncio puts addresses into its messages, and joins those of several attempts."""
+    if isinstance(error, socket.gaierror):
+        return "no such host"
+    if error.errno:
+        return os.strerror(error.errno)
+    if isinstance(error, ConnectionError):
+        return "connection lost"
+    return "no answer" if isinstance(error, TimeoutError) else "nobody listens there"
