@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conversation import Conversation
+from random_games import positions
 
 from hnefi import players
 from hnefi.engine import games
 from hnefi.engine.evaluators import files, network
+from hnefi.engine.games import interface as verbs
 from hnefi.engine.search.types import Limits
 from hnefi.engine.selfplay.match import Contestant
 from hnefi.engine.session import Session
@@ -122,6 +124,24 @@ def test_evolved_players_won_nine_of_ten_matches_at_every_depth(name: str) -> No
         assert met["won"] + met["drawn"] + met["lost"] == 200
         met = noted[f"{variant} against paper-{variant}, {plies} ply"]
         assert met["won"] > 2 * met["lost"]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in players.FOLDER.glob("net-*.safetensors")))
+def test_shipped_nets_are_what_they_say(name: str) -> None:
+    """For the rules as they are, known by their versioned names, and with kernels that agree with the slow form."""
+    player = players.load(name)
+    assert player.variant is not None
+    variant = games.find(player.variant)
+    evaluator = files.load(players.FOLDER / f"{name}.safetensors", variant)
+    assert evaluator.network.record_kind == "nnue"
+    assert evaluator.document["name"] == name
+    assert evaluator.document["trainer"]["name"] == "train"
+    losses = evaluator.document["results"]["held_out"]
+    assert losses["whole"] < losses["teacher"] < losses["none"]
+    params = files.record(evaluator, variant)[0]
+    for position in positions(variant, 20):
+        value = verbs.value(params, position.new_record()[0])
+        assert value == evaluator.network.naive(variant, evaluator.arrays, position)
 
 
 def test_a_player_of_one_variant(tmp_path: Path) -> None:

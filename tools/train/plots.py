@@ -14,7 +14,7 @@ from .run import EPOCHS, read_lines
 
 LOSSES, STRENGTH = "losses.svg", "strength.svg"
 LEFT, WIDE, HEIGHT = 70, 560, 300
-SHARES = [(share, str(share)) for share in range(0, 101, 20)]
+SHARES = [(share, str(share)) for share in range(0, 101, 25)]
 
 
 def write(folder: Path, name: str, log: Sequence[Mapping[str, Any]]) -> list[Path]:
