@@ -436,7 +436,7 @@ REFERENCE = [
     ("hingston-alternative", 2, False, 30, (3.5, 8.2, 88.3), 95.6, 1000),
     ("hingston-original", 3, False, 15, (1.6, 87.8, 10.6), 45, 1200),
     ("hingston-alternative", 3, False, 15, (54.3, 31.4, 14.3), 59, 1000),
-    ("hingston-original", 3, True, 8, (1, 51, 48), 80, 500),
+    ("hingston-original", 3, True, 15, (1, 51, 48), 80, 500),
 ]
 
 

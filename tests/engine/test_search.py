@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from search_parts import records_of, start, think, wander
+from thoroughness import THOROUGH
 
 from hnefi.engine import bench, evaluators, games
 from hnefi.engine.catalogue import MEASURED
@@ -100,7 +101,7 @@ def plain(
 def test_search_is_plain_alphabeta(name: str) -> None:
     """Table, order and principal variation search change the work, never the value."""
     compared = 0
-    for seed in range(4):
+    for seed in range(3 * THOROUGH):
         position = wander(name, seed, 4 + 3 * seed)
         params = evaluators.parameters("default", position.variant)[0]
         for depth in (1, 2):

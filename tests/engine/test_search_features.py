@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from conversation import Conversation
 from search_parts import records_of, start, think, wander
+from thoroughness import THOROUGH
 
 from hnefi.engine import evaluators, games, options
 from hnefi.engine.games import interface as verbs
@@ -115,7 +116,7 @@ def test_a_search_for_a_win_leaves_nothing_out(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_narrow_windows_and_pruned_windows_give_the_same_value(name: str) -> None:
-    for seed in range(4):
+    for seed in range(2 * THOROUGH):
         place = wander(name, 300 + seed, 8)
         wide = think(place, Limits(depth=5), features="none")[1][-1]
         narrow = think(place, Limits(depth=5), features="aspiration")[1][-1]
