@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hnefi.engine.wording import nearest, shorten
+from hnefi.protocol import orphans
 from hnefi.protocol.flags import Parser
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, USAGE
 
@@ -32,6 +33,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stats": (f"{PACKAGE}.report_command", "main_stats"),
 }
 """Subcommands; without one a run is played."""
+STARTING = ("resume", "openings", "check")
+"""Those that start engines."""
 
 CHANGEABLE = {
     "run": (
@@ -69,14 +72,13 @@ def main(argv: list[str]) -> int:
     An interrupt ends the process at once, with everything it has started; while games are played the loop ends them
     first. Engines, and whatever they have started, end with this process even if it is killed.
     """
-    from hnefi.protocol import orphans
     from hnefi.protocol.process import kill_all
 
     from ..common import compiling, interrupts
 
     _State.last = "" if argv and argv[0] in COMMANDS and argv[0] != "resume" else NOTHING
     with (
-        orphans.guarded(),
+        orphans.adopting(),
         interrupts.caught(lambda: [_State.last] if _State.last else [], None) as caught,
         interrupts.told(caught.leave),
         compiling.shown_on_stderr(quiet="--quiet" in argv),
@@ -110,7 +112,8 @@ def _main(argv: list[str]) -> int:
 
         module, name = COMMANDS[argv[0]]
         chosen: Callable[[list[str]], int] = getattr(import_module(module), name)
-        return chosen(argv[1:])
+        with orphans.guarded() if argv[0] in STARTING else contextlib.nullcontext():
+            return chosen(argv[1:])
     if not argv:
         print(option_reader.parser().format_help(), end="")
         return 0
@@ -199,9 +202,10 @@ def play(config: Config) -> int:
 
     run.expect_new(config)
     _expect_plots(config)
-    prepared, items = run.prepare(config)
-    with run.create(prepared, items) as store:
-        return _play(prepared, store)
+    with orphans.guarded():
+        prepared, items = run.prepare(config)
+        with run.create(prepared, items) as store:
+            return _play(prepared, store)
 
 
 def go_on(folder: Path, flags: Document) -> int:
