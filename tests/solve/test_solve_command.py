@@ -210,3 +210,6 @@ def test_what_solving_costs(here: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert said.startswith("tiny, at most 1 v 1: nanoseconds")
     assert "a decided position from which all quiet moves are taken back" in said
     assert [file.name for file in here.iterdir()] == ["tiny.toml"]
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["bench", "brandubh"])
+    assert "expected at most 1024, with fewer men" in capsys.readouterr().err

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.games.tafl.position import new_state
 from hnefi.engine.solving import retrograde
+from hnefi.engine.solving.index import Index
 from hnefi.engine.solving.readings import reading
 from hnefi.engine.solving.table import Table
 
 from ..common import arguments
 from .build import BEGUN, Builder, load, new_report
+from .command import cost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
 
 RUNS = 3
+MOST_MIB = 1024
+"""Of the temporary folder."""
 NAMES = {
     "numbered": "a position from its number, and whether an image of it has a smaller one",
     "looked at": "a position looked at for the first time: its ends and captures",
@@ -106,6 +110,12 @@ def main(argv: list[str]) -> int:
         variant.attackers if given.attackers is None else min(given.attackers, variant.attackers),
         variant.defenders if given.defenders is None else min(given.defenders, variant.defenders),
     )
+    need, _ = cost(Index(reading(variant).played, *men), 1)
+    if need > MOST_MIB:
+        parser.error(
+            f"{men[0]} attackers, {men[1]} defenders: {need} MiB: expected at most {MOST_MIB}, with fewer men "
+            "(--attackers, --defenders)"
+        )
     least = (1 if variant.rules.capture_all else 0, 0)
     with TemporaryDirectory(prefix="hnefi-") as folder:
         place = Path(folder)
