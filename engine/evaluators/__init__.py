@@ -176,7 +176,8 @@ def _best_moves(params: Any, state: Any) -> str:
     end = int(verbs.generate(state, 0)) if state["outcome"] == 0 else 0
     priors = np.zeros(end)
     if end:
-        verbs.policy(params, state, end, priors)
+        # Not `verbs.policy`: that also knows evaluators without a policy, once a search has been imported.
+        verbs.KERNELS["policy", params.dtype, state.dtype](params, state, end, priors)
     shares = priors / max(priors.sum(), 1e-300)
     best = np.argsort(-shares, kind="stable")[:INFLUENCES]
     return " ".join(f"{move_name(int(state['moves'][i]))} {shares[i]:.3f}" for i in best)

@@ -5,9 +5,8 @@ minimise. No extensions, no quiescence, no table: it does exactly what the playe
 and the order of moves change the work, never the value of a root move that is best.
 
 A win is worth more than any position, a nearer one more than a later one; with `flat` all wins are worth the same; with
-`unseen` a finished position is worth what the evaluator says of it, like any other. An
-end by the rules counts at the leaves too, the lack of a move included, but for the limit on the length of a game,
-which these players do not know.
+`unseen` a finished position is worth what the evaluator says of it, like any other. An end by the rules counts at the
+leaves too, the lack of a move included, but for the limit on the length of a game, which these players do not know.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ THREAD = np.dtype(
         ("stop", "i8"),  # set by other threads: leave as soon as possible
         ("aborted", "i8"),  # set by the search itself: moves that have a value are those finished before
         ("flat", "i8"),  # all wins are worth the same
-        ("unseen", "i8"),  # wins are worth nothing in themselves
+        ("unseen", "i8"),  # the evaluator judges finished positions, too
         ("full", "i8"),  # every root move gets its exact value, not the best alone
         ("root", "i8"),  # stack index of the root
         ("since", "i8"),  # for `adjudicate`: -1, repetition to the letter
@@ -66,12 +65,13 @@ THREAD = np.dtype(
 )
 
 
-def new_thread(*, flat: bool = False) -> np.recarray:
+def new_thread(*, flat: bool = False, unseen: bool = False) -> np.recarray:
     """What a search needs besides the position, without limits, in a one-element recarray."""
     td = np.zeros(1, THREAD).view(np.recarray)
     td[0]["node_limit"] = NO_LIMIT
     td[0]["since"] = -1
     td[0]["flat"] = flat
+    td[0]["unseen"] = unseen
     return td
 
 
@@ -105,10 +105,11 @@ def leaf_value(params, s):
 
 
 @inline
-def finished_value(td, params, s, outcome, side, ply):
-    """The value for `side`, which has just moved, of the finished game that `s` stands in."""
+def finished_value(s, td, params, outcome, side, ply):
+    """The value of a position in which the game is over for `side`, as the player sees it."""
     if td.unseen:
-        return -leaf_value(params, s)
+        x = leaf_value(params, s)
+        return x if s.side == side else -x
     return terminal_value(td, outcome, side, ply)
 
 
@@ -179,14 +180,14 @@ def search(s, td, params, depth, alpha, beta, top):
     if depth <= 0 or ply >= DEEPEST or top > ROOM:
         if can_move(s):
             return leaf_value(params, s)
-        return terminal_value(td, no_move_outcome(s), side, ply)
+        return finished_value(s, td, params, no_move_outcome(s), side, ply)
     # Nothing is worth more than to win with the next move.
     beta = min(beta, won(td, ply + 1))
     if alpha >= beta:
         return beta
     end = generate(s, top)
     if end == top:
-        return terminal_value(td, no_move_outcome(s), side, ply)
+        return finished_value(s, td, params, no_move_outcome(s), side, ply)
     score_moves(s, td, ply, top, end)
     sorting = True
     best = -np.inf
@@ -201,7 +202,7 @@ def search(s, td, params, depth, alpha, beta, top):
         if not tick(td):
             if outcome:
                 td.pv_length[ply + 1] = ply + 1
-                x = finished_value(td, params, s, outcome, side, ply + 1)
+                x = finished_value(s, td, params, outcome, side, ply + 1)
             elif s.side == side:
                 x = search(s, td, params, depth - 1, alpha, beta, end)
             else:
@@ -251,7 +252,7 @@ def search_root(s, td, params, depth):
         if not tick(td):
             if outcome:
                 td.pv_length[1] = 1
-                x = finished_value(td, params, s, outcome, side, 1)
+                x = finished_value(s, td, params, outcome, side, 1)
             elif s.side == side:
                 x = search(s, td, params, depth - 1, alpha, np.inf, top)
             else:

@@ -259,6 +259,7 @@ def choose_by_tree(s, td, params, learner, g, depth):
     side = s.side
     td.root = s.ply
     td.flat = 0
+    td.unseen = 0
     params.root_side = s.side + 1
     params.root_caught = s.caught_top
     end = generate(s, 0)
@@ -364,7 +365,7 @@ def learn_from_game(s, td, players, params, learner, g, game):
         game.taken[side] += s.caught_top - caught
         if s.outcome == 0:
             s.outcome = adjudicate(s, -1)
-        if s.outcome:
+        if s.outcome and not (ours and players[0].unseen and method == DIFFERENCES):
             break
         if method == DIFFERENCES:
             if learner.chain == PLIES or (ours and learner.chain == AFTERSTATES):
@@ -399,7 +400,9 @@ def learn_from_games(s, td, players, params, learner, g, games):
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """How a player learns. `rate` is that of the first game; it changes by `rate_change` a game until `rate_end`.
-    `drawn` is the attackers' chance that a draw stands for, for a learner who attacks and one who defends."""
+    `drawn` is the attackers' chance that a draw stands for, for a learner who attacks and one who defends. With `unseen` a
+    learner by temporal differences does not see the end of a game before it comes; a position in which it has ended the
+    game is then the last from which it learns."""
 
     method: int = DIFFERENCES
     chain: int = AFTERSTATES
@@ -411,6 +414,7 @@ class Lesson:
     epsilon: float = 0.0
     random_plies: int = 0
     drawn: tuple[float, float] = (0.0, 1.0)
+    unseen: bool = False
     entropy: bool = False
     adam: bool = False
 
@@ -450,7 +454,9 @@ def learn(
     `others`; results are written into it. ValueError for players who cannot play."""
     count = network.count(variant)
     params = network.record(variant, memory.weights)
-    table = Table(variant, [Contestant("minimax", lesson.depth, params), *others], quick=False)
+    table = Table(
+        variant, [Contestant("minimax", lesson.depth, params, unseen=lesson.unseen), *others], quick=False
+    )
     learner = np.zeros(1, LEARNER).view(np.recarray)
     own = learner[0]
     own["count"], own["unit"] = count, unit(network)

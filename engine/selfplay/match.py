@@ -70,8 +70,8 @@ class Contestant:
     `random`: a uniformly random legal move. `random-coded`: the random player of `games/tafl/random_slide.py`, who may
     pass (other games: as `random`). `minimax`: full width to `depth` plies, values by `params` (one element
     or record of `LOADED`; None: every position is worth nothing, so that only wins and losses are told apart), exact
-    ties broken at random. `flat`: a won game is worth the same near or far. Only in Hex: `unseen`: a won game is worth
-    what `params` say of its position; `learned`: besides, every cell is a candidate, and who chooses one that is taken
+    ties broken at random. `flat`: a won game is worth the same near or far. `unseen`: a finished position is worth
+    what `params` say of it. `learned`, only in Hex: besides, every cell is a candidate, and who chooses one that is taken
     has lost.
     """
 
@@ -196,8 +196,8 @@ class Table:
             player["depth"] = contestant.depth
             player["flat"] = contestant.flat
             player["unseen"] = contestant.unseen
-            if variant.game != "hex" and (contestant.unseen or contestant.learned):
-                raise ValueError(f"{variant.name}: expected players who see wins and know what is legal")
+            if variant.game != "hex" and contestant.learned:
+                raise ValueError(f"{variant.name}: expected players who know what is legal")
             if contestant.params is not None and contestant.params.dtype.itemsize != LOADED.itemsize:
                 raise ValueError("parameters of another record: expected a network of `loaded.py`")
             if contestant.algorithm == "minimax" and contestant.params is not None:
@@ -284,7 +284,9 @@ def _seats(variant: AnyVariant, contestants: Sequence[Contestant]) -> tuple[Any,
 
 def _follow(players: Any, params: Any, quick: bool) -> Any:
     """Accumulators of the contestants that look a few plies ahead; the first, of no network, stands for all others."""
-    looks = (players["random"] == 0) & (players["depth"] <= few_plies.DEEPEST) & quick
+    looks = (
+        (players["random"] == 0) & (players["depth"] <= few_plies.DEEPEST) & (players["unseen"] == 0) & quick
+    )
     used = np.unique(players["params"][looks])
     accumulators = hingston2007_incremental.new(len(used) + 1)
     for accumulator, i in enumerate(used, start=1):

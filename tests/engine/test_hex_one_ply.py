@@ -226,4 +226,4 @@ def test_what_the_kernel_does_not_know_is_played_by_the_search() -> None:
         with pytest.raises(ValueError, match="learned: expected"):
             Table(variant, seated("hex:4", text, [weights], learned=True, **how))
     with pytest.raises(ValueError, match="see wins"):
-        Table(games.find("brandubh"), [Contestant("minimax", unseen=True)])
+        Table(games.find("brandubh"), [Contestant("minimax", learned=True)])

@@ -147,6 +147,8 @@ LESSONS = [
     (Lesson(rate=0.3, trace=0.7, entropy=True, chain=PLIES, random_plies=3), (1,)),
     (Lesson(rate=0.01, trace=0.4, adam=True, chain=PLIES), (0, 1)),
     (Lesson(rate=0.3, chain=LITERAL), (0,)),
+    (Lesson(rate=0.3, trace=0.7, unseen=True), (1,)),
+    (Lesson(rate=0.3, chain=LITERAL, unseen=True), (0, 1)),
 ]
 
 
@@ -162,7 +164,7 @@ def test_temporal_differences_are_those_of_the_formula(
             if side in sides and lesson.chain == LITERAL:
                 twin.correct(chain, twin.chance(twin.value(position)))
             position = position.play(move)
-            if position.outcome is not None:
+            if position.outcome is not None and not (lesson.unseen and side in sides):
                 break
             if lesson.chain == PLIES or (side in sides and lesson.chain == AFTERSTATES):
                 twin.correct(chain, twin.chance(twin.value(position)))

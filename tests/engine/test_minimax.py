@@ -49,15 +49,15 @@ def under(position: Position, **switches: Any) -> Position:
 
 
 def plain(
-    position: Position, depth: int, value: Callable[[Position], float], flat: bool, ply: int = 1
+    position: Position, depth: int, value: Callable[[Position], float], sight: str, ply: int = 1
 ) -> float:
     """What a position is worth for the attackers, `ply` plies from the root: no windows, no order, no records."""
-    if position.outcome is not None:
-        win = minimax.WIN if flat else minimax.WIN - ply
+    if position.outcome is not None and sight != "unseen":
+        win = minimax.WIN if sight == "flat" else minimax.WIN - ply
         return {None: 0.0, Side.ATTACKERS: win, Side.DEFENDERS: -win}[position.outcome.winner]
-    if depth == 0:
+    if depth == 0 or position.outcome is not None:
         return value(position)
-    values = [plain(position.play(move), depth - 1, value, flat, ply + 1) for move in position.legal_moves()]
+    values = [plain(position.play(move), depth - 1, value, sight, ply + 1) for move in position.legal_moves()]
     return max(values) if position.side is Side.ATTACKERS else min(values)
 
 
@@ -95,14 +95,14 @@ CASES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flat", [False, True], ids=["near", "flat"])
+@pytest.mark.parametrize("sight", ["near", "flat", "unseen"])
 @pytest.mark.parametrize(("name", "evaluator", "depth", "plies", "number"), CASES)
 def test_values_ties_and_the_draw(
-    name: str, evaluator: str, depth: int, plies: int, number: int, flat: bool
+    name: str, evaluator: str, depth: int, plies: int, number: int, sight: str
 ) -> None:
     """Windows change no value that matters, the tie set is exact, and one draw chooses in it; a limit on the length
     of the game, one ply away, changes nothing."""
-    work = minimax.new_thread(flat=flat)[0]
+    work = minimax.new_thread(flat=sight == "flat", unseen=sight == "unseen")[0]
     for seed in range(number):
         position = wander(name, seed, plies)
         seen = position
@@ -118,7 +118,7 @@ def test_values_ties_and_the_draw(
 
         moves = listed(position)
         sign = 1 if position.side is Side.ATTACKERS else -1
-        wanted = [sign * plain(position.play(move), depth - 1, value, flat) for move in moves]
+        wanted = [sign * plain(position.play(move), depth - 1, value, sight) for move in moves]
         state = seen.new_record()[0]
         for full in (1, 0):
             work["full"] = full

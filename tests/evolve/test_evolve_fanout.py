@@ -89,6 +89,22 @@ def test_runs_side_by_side(
     assert digests(tmp_path / "out") == one_after_the_other
 
 
+@BACKENDS
+@pytest.mark.filterwarnings("default")
+def test_runs_of_zero_side_by_side(tmp_path: Path, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Examples and what Adam remembers go from hand to hand, too."""
+    monkeypatch.setattr(command, "WAVE_SECONDS", 0.05)
+    words = [
+        "zero", "--variant", "hexapawn:3x3", "--network", "policy-mlp:8", "--games", "4", "--gate-games", "2",
+        "--epochs", "2", "--adam", "kept", "--iterations", "2", "--seeds", "2", "--quiet",
+    ]  # fmt: skip
+    here, there = tmp_path / "here", tmp_path / "there"
+    assert command.main([*words, "--jobs", "1", "--out", str(here)]) == 0
+    assert command.main([*words, "--jobs", "2", "--backend", cluster, "--out", str(there)]) == 0
+    assert digests(here) == digests(there)
+    assert len(set(digests(here).values())) >= 2 * 2
+
+
 def generation(hands: contestants.Executor) -> Games:
     variant, network = find("brandubh"), parse("hingston2007")
     weights = np.random.default_rng(1).standard_normal((4, network.count(variant))) * 0.1

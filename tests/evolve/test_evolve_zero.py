@@ -285,10 +285,11 @@ def test_the_value_learns_the_result_and_what_the_search_thought() -> None:
 
 def test_a_champion_becomes_a_player(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert evolve(tmp_path / "run", "--save-player", "mine") == 0
+    assert evolve(tmp_path / "run", "--c", "1.3", "--save-player", "mine") == 0
     player = tomllib.loads((tmp_path / "mine.toml").read_text())
     assert player["algorithm"] == "puct"
     assert player["limits"] == {"nodes": 10}
+    assert player["options"] == {"Exploration": 130}
     evaluator = files.load(tmp_path / "mine.safetensors", games.find("hexapawn:3x3"))
     params = files.record(evaluator, games.find("hexapawn:3x3"))[0]
     assert abs(verbs.value(params, games.initial(games.find("hexapawn:3x3")).new_record()[0])) < 50

@@ -45,6 +45,13 @@ def test_players_are_who_their_rows_say(tmp_path: Path) -> None:
         assert played.games == 30 == sum(played.reasons.values())
         assert getattr(played, best) > 22
         assert played.different > 25
+    # Who sees ends takes the king or reaches a corner at once.
+    sees, blind = (
+        tablut.play(tmp_path, plan, Test(Row("try", tablut.SMALL, white, "random", 60), 0, 60))
+        for white in ("minimax:text", "minimax:text!")
+    )
+    assert sees.white > blind.white + 10
+    assert Row("try", tablut.SMALL, "net:white@3!", "random", 1).depth == 3
     first = Test(Row("try", tablut.SMALL, "random", "random", 30), 0, 30)
     assert tablut.play(tmp_path, plan, first) == tablut.play(tmp_path, plan, first)
 

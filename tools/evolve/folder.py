@@ -389,7 +389,8 @@ def save_player(name: str, plan: Plan, champion: Path, generation: int) -> Path:
     search, limit = ("minimax", f"depth = {plan.values.get('depth')}")
     if plan.network.has_policy:
         search, limit = ("puct", f"nodes = {plan.values['simulations']}")
-    unseen = plan.values.get("wins") == "unseen"
+        limit += f"\n\n[options]\nExploration = {min(1000, round(100 * plan.values['c']))}"
+    unseen = plan.values.get("wins") == "unseen" and plan.variant.game == "hex"
     text = (
         f"description = {json.dumps(how)}\n"
         f"algorithm = {json.dumps(search)}\n"

@@ -140,6 +140,7 @@ class Lessons:
             rate_end=values["alpha_end"],
             rate_change=(values["alpha_end"] - values["alpha"]) / values["alpha_games"],
             epsilon=values["epsilon"],
+            unseen=values.get("wins") == "unseen",
             random_plies=values["random_plies"],
             drawn=(draw, 1 - draw),
             entropy=values["loss"] == "entropy",

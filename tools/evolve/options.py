@@ -236,6 +236,10 @@ TABLE: tuple[Option, ...] = (
         "recipe", "text", "coded: as the program of 2014, towards whatever it scored last, without results", str,
         words=("text", "coded"), algorithms=ONLY_TD,
     ),
+    Option(
+        "wins", "seen", "unseen: the learner's search asks the network about finished games too, instead of the rules",
+        str, words=("seen", "unseen"), algorithms=ONLY_TD,
+    ),
     Option("alpha", 0.1, "first learning rate", float, 1e-12, 1e6, algorithms=ONLY_TD),
     Option("alpha_end", 0.01, "last learning rate", float, 1e-12, 1e6, algorithms=ONLY_TD),
     Option("alpha", 0.02, "first learning rate", float, 1e-12, 1e6, algorithms=SEARCHING),

@@ -103,7 +103,7 @@ class Zero:
                 after |= {"adam_steps": np.array([adam.steps]), "adam_means": means}
             if not values["window"]:
                 after |= {**Examples.empty(examples.inputs.shape[1])._asdict(), "iterations": iterations[:0]}
-        champions = [_champion(generation, after, share)]
+        champions = [_champion(generation, after, share if len(gate) else None)]
         if generation == 1:
             champions.insert(0, _champion(0, state, None))
         return (

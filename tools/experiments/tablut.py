@@ -3,7 +3,8 @@
 `text` is what is printed; `coded` is what its author's program does, played clean-room: whole lines are captured, the
 random player of `games/tafl/random_slide.py`, features as it computes them, and learning that never sees a result. Its
 search deeper than a ply scores positions in which its own first move is missing: every first move is worth the same,
-and it makes any. There that player is the uniform random one.
+and it makes any. There that player is the uniform random one. `blind` is the text with one thing less: players do not
+see that a move ends the game, and ask their evaluation about finished positions as about all others.
 
 Runs: a player learns from 1,000 games, for each kind and each seed. Tests: rows of games, played once and written down.
 """
@@ -39,6 +40,10 @@ KINDS: Mapping[str, Kind] = {
     "white": Kind(SMALL, WHITE),
     "white-lambda": Kind(SMALL, (*WHITE, "--lambda", "0.7")),
     "white-coded": Kind(CODED, ("--side", "defenders", "--opponent", "random-coded", "--recipe", "coded")),
+    "white-blind": Kind(SMALL, (*WHITE, "--wins", "unseen")),
+    "black-blind": Kind(SMALL, ("--side", "attackers", "--opponent", "random", "--wins", "unseen")),
+    "white-literal": Kind(SMALL, (*WHITE, "--chain", "literal")),
+    "white-minimax": Kind(SMALL, ("--side", "defenders", "--opponent", "minimax")),
     "black": Kind(SMALL, ("--side", "attackers", "--opponent", "random")),
     "both": Kind(SMALL, ("--side", "both", "--opponent", "random", "--draw-value", "0")),
     "features": Kind(SMALL, (*WHITE, "--network", "linear-tablut")),
@@ -50,7 +55,7 @@ KINDS: Mapping[str, Kind] = {
 class Row(NamedTuple):
     """A row of games. `white` and `black` are players: `random`, `random-coded`, `minimax:READING` (its fixed features
     and tuned weights), or `net:KIND` (the last of a run), `first:KIND` (what it began with), `turned:KIND` (the other
-    side's chance is maximised), each with `@PLIES` for how far it looks."""
+    side's chance is maximised), each with `@PLIES` for how far it looks and `!` behind all if it does not see ends."""
 
     name: str
     variant: str
@@ -67,7 +72,7 @@ class Row(NamedTuple):
 
     @property
     def depth(self) -> int:
-        return max(int(player.partition("@")[2] or 1) for player in (self.white, self.black))
+        return max(int(player.rstrip("!").partition("@")[2] or 1) for player in (self.white, self.black))
 
 
 ROWS = (
@@ -75,6 +80,20 @@ ROWS = (
     Row("random coded", CODED, "random-coded", "random-coded", 4000),
     Row("minimax-minimax text", SMALL, "minimax:text@3", "minimax:text@3", 200),
     Row("minimax-minimax coded", CODED, "random", "random", 4000),
+    Row("minimax-minimax blind", SMALL, "minimax:text@3!", "minimax:text@3!", 100),
+    Row("minimax-1 blind", SMALL, "minimax:text!", "random", 1000),
+    Row("minimax-3 blind", SMALL, "minimax:text@3!", "random", 100),
+    Row("td blind", SMALL, "net:white-blind!", "random", 400),
+    Row("td-minimax blind", SMALL, "net:white-blind!", "minimax:text@3!", 20),
+    Row("turned literal blind", SMALL, "random", "turned:white-blind!", 400),
+    Row("turned minimised blind", SMALL, "random", "net:white-blind!", 400),
+    Row("untrained blind", SMALL, "first:white-blind!", "random", 400),
+    Row("black blind", SMALL, "random", "net:black-blind!", 400),
+    Row("net-net text", SMALL, "net:white", "net:black", 100),
+    Row("net-net blind", SMALL, "net:white-blind!", "net:black-blind!", 100),
+    Row("literal", SMALL, "net:white-literal", "random", 400),
+    Row("met minimax", SMALL, "net:white-minimax", "random", 400),
+    Row("met minimax, meets it", SMALL, "net:white-minimax", "minimax:text", 100),
     Row("minimax-1 text", SMALL, "minimax:text", "random", 1000),
     Row("minimax-1 coded", CODED, "minimax:coded", "random-coded", 1000),
     Row("minimax-3 text", SMALL, "minimax:text@3", "random", 200),
@@ -243,14 +262,16 @@ def _player(folder: Path, plan: Plan, test: Test, text: str, variant: Any) -> An
     from hnefi.engine.evaluators import files, network
     from hnefi.engine.selfplay.match import Contestant
 
-    text, _, plies = text.partition("@")
+    blind = text.endswith("!")
+    text, _, plies = text.rstrip("!").partition("@")
     depth = int(plies or 1)
     word, _, what = text.partition(":")
     if word in ("random", "random-coded"):
         return Contestant(word)  # type: ignore[arg-type]
     if word == "minimax":
         net = network.parse("linear-tablut:own" if what == "text" else "linear-tablut:coded,own")
-        return Contestant("minimax", depth, net.record(variant, net.join(variant, net.module.TUNED)))
+        params = net.record(variant, net.join(variant, net.module.TUNED))
+        return Contestant("minimax", depth, params, unseen=blind)
     archive = run_folder(folder, what, test.seed) / "archive"
     generation = 0 if word == "first" else plan.generations
     evaluator = files.load(archive / f"gen-{generation:04}.safetensors", variant, any_rules=True)
@@ -259,7 +280,7 @@ def _player(folder: Path, plan: Plan, test: Test, text: str, variant: Any) -> An
         # The value is the attackers' chance; to maximise the defenders' is to turn its sign.
         arrays = {name: -array if name.startswith("output") else array for name, array in arrays.items()}
     net = evaluator.network
-    return Contestant("minimax", depth, net.record(variant, net.join(variant, arrays)))
+    return Contestant("minimax", depth, net.record(variant, net.join(variant, arrays)), unseen=blind)
 
 
 def read_results(folder: Path, plan: Plan) -> dict[Test, Played]:
