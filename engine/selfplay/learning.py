@@ -400,9 +400,9 @@ def learn_from_games(s, td, players, params, learner, g, games):
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """How a player learns. `rate` is that of the first game; it changes by `rate_change` a game until `rate_end`.
-    `drawn` is the attackers' chance that a draw stands for, for a learner who attacks and one who defends. With `unseen` a
-    learner by temporal differences does not see the end of a game before it comes; a position in which it has ended the
-    game is then the last from which it learns."""
+    `drawn` is the attackers' chance that a draw stands for, for a learner who attacks and one who defends. With
+    `unseen` a learner by temporal differences does not see the end of a game before it comes; a position in which it
+    has ended the game is then the last from which it learns."""
 
     method: int = DIFFERENCES
     chain: int = AFTERSTATES

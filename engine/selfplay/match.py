@@ -71,8 +71,8 @@ class Contestant:
     pass (other games: as `random`). `minimax`: full width to `depth` plies, values by `params` (one element
     or record of `LOADED`; None: every position is worth nothing, so that only wins and losses are told apart), exact
     ties broken at random. `flat`: a won game is worth the same near or far. `unseen`: a finished position is worth
-    what `params` say of it. `learned`, only in Hex: besides, every cell is a candidate, and who chooses one that is taken
-    has lost.
+    what `params` say of it. `learned`, only in Hex: besides, every cell is a candidate, and who chooses one that is
+    taken has lost.
     """
 
     algorithm: Literal["random", "random-coded", "minimax"]

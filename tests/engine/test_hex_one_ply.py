@@ -225,5 +225,5 @@ def test_what_the_kernel_does_not_know_is_played_by_the_search() -> None:
         assert made["outcome"][0]
         with pytest.raises(ValueError, match="learned: expected"):
             Table(variant, seated("hex:4", text, [weights], learned=True, **how))
-    with pytest.raises(ValueError, match="see wins"):
+    with pytest.raises(ValueError, match="know what is legal"):
         Table(games.find("brandubh"), [Contestant("minimax", learned=True)])
