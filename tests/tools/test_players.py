@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,12 +14,15 @@ from conversation import Conversation
 from random_games import positions
 
 from hnefi import players
-from hnefi.engine import games
+from hnefi.engine import evaluators, games
 from hnefi.engine.evaluators import files, network
 from hnefi.engine.games import interface as verbs
 from hnefi.engine.search.types import Limits
+from hnefi.engine.selfplay import yardstick
 from hnefi.engine.selfplay.match import Contestant
+from hnefi.engine.selfplay.zero import Settings as TreeSettings
 from hnefi.engine.session import Session
+from hnefi.engine.squares import move_name
 from hnefi.tools.arena import resolve as arena
 from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.cli import main
@@ -142,6 +146,46 @@ def test_shipped_nets_are_what_they_say(name: str) -> None:
     for position in positions(variant, 20):
         value = verbs.value(params, position.new_record()[0])
         assert value == evaluator.network.naive(variant, evaluator.arrays, position)
+
+
+def test_the_network_that_learned_brandubh_from_nothing() -> None:
+    """It says what it is, is small, prefers legal moves, and beats Random, who never taught it, on either side."""
+    file = players.FOLDER / "brandubh-zero.safetensors"
+    assert file.stat().st_size < 1 << 20
+    player, variant = players.load("brandubh-zero"), games.find("brandubh")
+    assert (player.algorithm, player.variant, player.limits.nodes) == ("puct", "brandubh", 200)
+    evaluator = files.load(file, variant)
+    assert evaluator.document["trainer"]["name"] == "evolve zero"
+    assert evaluator.network.text == "residual:2"
+    position = games.initial(variant)
+    (policy,) = (
+        said for said in evaluators.remarks(str(file), position) if said.startswith("network policy ")
+    )
+    words = policy.split()[2:]
+    legal = {move_name(move) for move in position.legal_moves()}
+    assert set(words[::2]) <= legal
+    table = yardstick.pairs(np.arange(4, dtype=np.uint64))
+    settings = TreeSettings(
+        simulations=60, shared=False, c=1.5, from_parent=True, later_temperature=0.0, opening=4
+    )
+    yardstick.play(variant, files.record(evaluator, variant), settings, Contestant("random"), table)
+    won = (table["outcome"] >> 8) - 1
+    assert (table["players"][np.arange(8), won.clip(0, 1)] == 0).sum() >= 7
+
+
+@pytest.mark.process
+def test_it_plays_behind_the_protocol() -> None:
+    with Conversation("--player", "brandubh-zero", "--variant", "brandubh") as engine:
+        engine.ask("uti")
+        engine.send("position startpos")
+        engine.send("go nodes 30")
+        assert re.match(r"bestmove [a-g][1-7][a-g][1-7]", engine.until("bestmove")[-1])
+        engine.send("go movetime 50")
+        assert engine.until("bestmove")[-1].startswith("bestmove ")
+        engine.send("eval")
+        assert any(
+            line.startswith("info string network policy ") for line in engine.until("info string eval total")
+        )
 
 
 def test_a_player_of_one_variant(tmp_path: Path) -> None:
