@@ -341,7 +341,8 @@ def test_a_broken_player_says_what_is_wrong(tmp_path: Path, text: str, complaint
 
 def test_unknown_players() -> None:
     with pytest.raises(
-        players.PlayerError, match=r"no player 'nobody': expected one of brandubh-zero, default, evolved-brandubh"
+        players.PlayerError,
+        match=r"no player 'nobody': expected one of brandubh-zero, default, evolved-brandubh",
     ):
         players.load("nobody")
     with pytest.raises(players.PlayerError, match=r"nowhere\.toml: No such file"):
