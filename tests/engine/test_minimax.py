@@ -165,7 +165,7 @@ def test_inside_a_berserk_turn_the_same_side_goes_on() -> None:
             minimax.deepen(before.new_record()[0], work, params, 2)
             sign = 1 if side is Side.ATTACKERS else -1
             assert list(work["root_values"][: len(moves)]) == [
-                sign * plain(before.play(m), 1, value, flat=False) for m in moves
+                sign * plain(before.play(m), 1, value, "near") for m in moves
             ]
             found += 1
 
