@@ -49,6 +49,14 @@ def test_every_player_is_an_opponent_in_the_arena(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("other", "variant"), [("random-blind", "hex:11"), ("hex-perfect", "hex:5"), ("hex-uct-1k", "hex:11")]
+)
+def test_the_arena_plays_what_its_players_know(other: str, variant: str) -> None:
+    told = arena.resolve({"engine": [{"player": "hex-uct-100"}, {"player": other}]}, {})
+    assert told["run.variants"] == [variant]
+
+
+@pytest.mark.parametrize(
     ("variants", "reason"),
     [("hex:4", "run.variants 'hex:4': engine 'simple': simple plays tafl only, not hex:4")],
 )
@@ -85,7 +93,7 @@ def test_a_player_who_cannot_play_a_variant_says_so() -> None:
             elif player.evaluator in network.NAMES:
                 knows = variant.game in network.Network(player.evaluator).module.GAMES
             else:
-                knows = True
+                knows = player.game in (None, variant.game)
             assert (player.misfit(variant) is None) == knows, f"{player.name} {variant.name}"
     simple = players.load("simple")
     assert simple.misfit(games.find("hex:4")) == "simple plays tafl only, not hex:4"
@@ -259,13 +267,14 @@ def test_the_list(
     lines = [" ".join(line.split()) for line in shown(capsys, "--path", str(tmp_path)).splitlines()]
     assert "mine brandubh 1180 ± 25.5 Mine." in lines
     rows = json.loads(shown(capsys, "--json", "--path", str(tmp_path / "mine.toml"), "--variant", "brandubh"))
-    narrow = {name for name in players.names() if players.load(name).variant not in (None, "brandubh")}
+    brandubh = games.find("brandubh")
+    narrow = {name for name in players.names() if players.load(name).misfit(brandubh)}
     assert [row["name"] for row in rows] == [*(n for n in players.names() if n not in narrow), "mine"]
     assert rows[-1]["rating"] == {"elo": 1180, "error": 25.5, "source": "a cup"}
     rows = json.loads(shown(capsys, "--json", "--path", str(tmp_path), "--variant", "hex:5"))
     assert {row["name"] for row in rows} == {
         "default", "random-blind", "random-coded", "random-terminal", "random-terminal-d2", "random-terminal-d3",
-        "uct-100", "uct-1k", "uct-10k",
+        "uct-100", "uct-1k", "uct-10k", "hex-perfect", "hex-uct-100", "hex-uct-1k", "hex-uct-10k",
     }  # fmt: skip
 
 

@@ -230,9 +230,13 @@ def _settle_variants(
     from hnefi.engine.games.base_variant import VariantError
 
     own: list[str] = []
+    usual: list[str] = []
     for engine, by in zip(engines, registered, strict=True):
-        variant = players.load(engine["player"]).variant if "player" in engine else None
+        player = players.load(engine["player"]) if "player" in engine else None
+        variant = player.variant if player else None
         own += [variant] if variant else by.variants if by else ()
+        if player and player.game not in (None, find(DEFAULT).game):
+            usual.append(str(player.game))
     if run["rules"]:
         if run["variants"]:
             raise ConfigError(f"run.rules {shorten(run['rules'])}: expected rules or variants, not both")
@@ -248,7 +252,7 @@ def _settle_variants(
         run["variants"] = []
         return
     if not run["variants"]:
-        run["variants"] = list(dict.fromkeys(own)) or [DEFAULT]
+        run["variants"] = list(dict.fromkeys(own or usual)) or [DEFAULT]
     try:
         named = [find(name).name for name in run["variants"]]
     except VariantError as error:
