@@ -327,7 +327,9 @@ def test_a_prefix_stands_before_all_topics_and_is_seen_by_nobody_inside(broker: 
         ):
             await inside.subscribe("t/one", note("inside"))
             await inside.subscribe("t/unwanted", note("inside"))
-            await outside.subscribe("#", note("outside"))
+            # Not all there is: other tests use this broker, and what they said may come late.
+            await outside.subscribe("t/#", note("outside"))
+            await outside.subscribe("club/#", note("outside"))
             if broker.kind == "mosquitto":
                 await inside.subscribe(shared, note("shared"))
             dying = Link(Access(parse_url(there)), "dies", will=will)
@@ -340,7 +342,7 @@ def test_a_prefix_stands_before_all_topics_and_is_seen_by_nobody_inside(broker: 
             await until(lambda: heard["inside"] and "club/a/t/will" in heard["outside"], str(heard))
             await inside.unsubscribe("t/one")
             await inside.publish("t/one", b"")
-            await until(lambda: len(heard["outside"]) == 6, str(heard))
+            await until(lambda: len(heard["outside"]) >= 6, str(heard))
             five = inside.version == 5
         assert heard["inside"] == ["t/one t/reply" if five else "t/one"]
         assert heard["shared"] == (["t/pool/x"] if broker.kind == "mosquitto" else [])

@@ -150,7 +150,7 @@ def examples(text: str) -> Iterator[tuple[str, list[str]]]:
 def run_example(engine: Conversation, lines: Sequence[str]) -> None:
     """Says what the example says and demands the answers that it shows."""
     skipping = False
-    for line in [*lines, "> # the end"]:
+    for line in lines:
         mark, text = line[:1], line[2:]
         assert mark in "<>", line
         if mark == ">":
@@ -169,6 +169,8 @@ def run_example(engine: Conversation, lines: Sequence[str]) -> None:
                     break
                 assert skipping or answer.startswith("info depth "), f"{answer!r}, expected {text!r}"
             skipping = False
+    if skipping:
+        engine.ask()
 
 
 def expected(text: str) -> re.Pattern[str]:
