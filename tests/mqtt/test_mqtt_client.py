@@ -342,12 +342,14 @@ def test_a_prefix_stands_before_all_topics_and_is_seen_by_nobody_inside(broker: 
             await until(lambda: heard["inside"] and "club/a/t/will" in heard["outside"], str(heard))
             await inside.unsubscribe("t/one")
             await inside.publish("t/one", b"")
-            await until(lambda: len(heard["outside"]) >= 6, str(heard))
+            await inside.publish("t/last", b"")
+            await until(lambda: "club/a/t/last" in heard["outside"], str(heard))
             five = inside.version == 5
         assert heard["inside"] == ["t/one t/reply" if five else "t/one"]
         assert heard["shared"] == (["t/pool/x"] if broker.kind == "mosquitto" else [])
         reply = " club/a/t/reply" if five else ""
-        said = ["club/a/t/unwanted", "club/a/t/pool/x", f"club/a/t/one{reply}", "t/one", "club/a/t/one"]
-        assert sorted(heard["outside"]) == sorted([*said, "club/a/t/will"])
+        said = {"club/a/t/unwanted", "club/a/t/pool/x", f"club/a/t/one{reply}", "t/one", "club/a/t/last"}
+        # amqtt may say a thing twice.
+        assert set(heard["outside"]) == {*said, "club/a/t/one", "club/a/t/will"}
 
     asyncio.run(asyncio.wait_for(play(), WAIT))
