@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from hnefi.engine import games
+from hnefi.engine.evaluators import residual_gradient
 from hnefi.engine.evaluators.network import Network
-from hnefi.engine.evaluators.networks import residual_gradient
 from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.selfplay.zero import Examples
 

@@ -1,4 +1,4 @@
-"""Backpropagation through the residual network of `residual.py` (kernels).
+"""Backpropagation through the residual network of `networks/residual.py` (kernels).
 
 One pass for each example: forward, the loss, and back. The slopes of a batch add up in the order of its examples, so
 that a run comes out bit for bit the same with any number of threads. The gradient of a convolution by its inputs is a
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ...compile.jit import entry, kernel
-from ...compile.simd_f32 import LANES, add_times, load_lanes, store_lanes
-from .residual import HIDDEN, convolve, rectify
+from ..compile.jit import entry, kernel
+from ..compile.simd_f32 import LANES, add_times, load_lanes, store_lanes
+from .networks.residual import HIDDEN, convolve, rectify
 
 MOST_WEIGHTS = 1 << 17
 MOST_UNITS = 1 << 15
