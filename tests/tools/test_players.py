@@ -296,7 +296,7 @@ def test_one_player(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 
 def test_wrong_questions(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "no player 'smple': expected one of default, " in refused(capsys, "smple")
+    assert f"no player 'smple': expected one of {players.names()[0]}, " in refused(capsys, "smple")
     assert "simple plays tafl only, not hex:5" in refused(capsys, "simple", "--variant", "hex:5")
     assert "expected players in it" in refused(capsys, "--path", str(tmp_path))
     assert "No such file" in refused(capsys, "--path", str(tmp_path / "nowhere.toml"))
