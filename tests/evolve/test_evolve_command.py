@@ -61,7 +61,7 @@ def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["sa"]) == 2
     assert (
         capsys.readouterr().err
-        == "hnefi evolve: error: 'sa': expected one of es, cma, zero, td, tdleaf, treestrap, "
+        == "hnefi evolve: error: 'sa': expected one of es, cma, zero, torus, td, tdleaf, treestrap, "
         "resume, rank, curves, compare\n"
     )
 

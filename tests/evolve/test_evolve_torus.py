@@ -315,7 +315,7 @@ def test_options_of_hex_run(setting: str, tmp_path: Path) -> None:
 
 def test_learning_raises_the_share_of_games_won(tmp_path: Path) -> None:
     """Small steps from small weights, on a board where that is quick: the machinery as a whole goes uphill."""
-    more = ["--side", "5", "--generations", "30", "--selection", "exponential", "--sigma", "0.3"]
+    more = ["--side", "6", "--generations", "30", "--selection", "exponential", "--sigma", "0.3"]
     assert (
         evolve(tmp_path / "run", *more, "--measure-every", "30", "--measure-games", "20", "--seed", "5") == 0
     )
