@@ -68,11 +68,12 @@ crash-only: .venv/.ready-dev ## every command that keeps its work ended at KILLS
 test-clusters: .venv/.ready-clusters ## tournaments and evolution on local clusters of dask and ray
 	@HNEFI_CLUSTERS=1 $(BIN)/python -m pytest tests/arena/test_arena_fanout.py tests/evolve/test_evolve_fanout.py tests/solve/test_solve_uses.py $(ARGS)
 
-check: .venv/.ready-dev ## formatting, lint, types, direction of imports
+check: .venv/.ready-dev ## formatting, lint, types, direction of imports, what documents say
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(PYTEST) --quiet -m "not slow" tests/house/test_docs.py
 
 audit: .venv/.ready-audit ## known weaknesses of what uv.lock names (needs the network; says so without)
 	@$(BIN)/python .ci/dependencies.py audit $(ARGS)
