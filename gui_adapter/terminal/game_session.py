@@ -373,7 +373,11 @@ class GameSession:
         await self._arrive(news=False)
 
     async def declare(self, result: str, reason: Reason) -> None:
-        """End the game as no rule does: somebody resigned, lost on time, or both agreed."""
+        """End the game as no rule does: somebody resigned, lost on time, or both agreed. Plies that were taken back
+        before are not part of it: kept as its continuation, they would hide the result from every record."""
+        if not self.looking:
+            for child in tuple(self.game.at.children):
+                self.game.remove(child)
         self.game.at.end = self._end(result, reason.value)
         await self._arrive()
 
@@ -410,7 +414,7 @@ class GameSession:
         self.pace.rest()
         self.analysing = 0
         if self.game.at is self.game.root.tip() and not self.looking:
-            self.files.over(end.result, end.reason)
+            self.files.over(self.game.at.ply, end.result, end.reason)
         if news:
             self.say(f"The game is over: {end.words}.")
             self._count(end)

@@ -384,9 +384,10 @@ class Files:
         if self.autosave.path is not None:
             self.autosave.write(record(), self.find)
 
-    def over(self, result: str, reason: str) -> None:
-        """The game has ended."""
+    def over(self, plies: int, result: str, reason: str) -> None:
+        """The game has ended after so many plies."""
         if self._log is not None:
+            self._log.undo(plies)
             self._log.end(result, reason)
             self._log = None
         self.autosave.forget()

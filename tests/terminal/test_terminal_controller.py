@@ -292,6 +292,21 @@ def test_resigning_is_asked_about(house: House) -> None:
     house.talk(story)
 
 
+def test_a_game_that_is_resigned_after_a_takeback_keeps_its_result(house: House, tmp_path: Path) -> None:
+    async def story(person: Person) -> None:
+        await person.types("b4b2", "c4b4", "undo", "resign", "yes")
+        await person.types(f"save {tmp_path / 'game.tafl'}")
+        assert "redo" not in person.view.words
+
+    person = house.talk(story)
+    saved = (tmp_path / "game.tafl").read_text()
+    assert '[Result "a resignation"]' in saved
+    assert saved.rstrip().endswith("1. b4b2 a")
+    (record,) = journal.read(_journal(person))
+    assert record.outcome is not None
+    assert (record.outcome.text, len(record.plies)) == ("a resignation", 1)
+
+
 def test_a_draw_between_persons(house: House) -> None:
     async def story(person: Person) -> None:
         await person.types("draw", "b4b2", "c4b4", "draw", "d1c1", "no", "d4c4", "draw", "f4f2")
