@@ -12,7 +12,7 @@ from hnefi.engine.squares import move_name, name
 from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol.flags import Help, Parser
 from hnefi.protocol.hosts.argument_types import whole
-from hnefi.protocol.hosts.exit_codes import code_of
+from hnefi.protocol.hosts.exit_codes import DONE, code_of
 from hnefi.protocol.hosts.puzzles import scores as score_files
 from hnefi.protocol.hosts.puzzles.exercise import THEMES, themes, usable
 from hnefi.protocol.hosts.puzzles.scores import Scores, ScoresError
@@ -67,7 +67,7 @@ examples:
 
 
 def main(argv: list[str]) -> int:
-    """Show puzzles until nobody wants more; 0, 2 for what cannot be shown, 4 where the score cannot be kept."""
+    """Show puzzles until nobody wants more; 0, 2 for what cannot be shown, 4 where the score could not be kept."""
     options = Parser(
         prog="hnefi puzzle",
         description=DESCRIPTION,
@@ -103,7 +103,7 @@ def main(argv: list[str]) -> int:
             and arguments.plies in (None, entry.plies)
         ]
         if not chosen:
-            options.error("no puzzle is like that: expected another --theme or --plies")
+            options.error(_none_like(arguments.theme, arguments.plies, names, entries))
         scores = Scores() if arguments.no_record else score_files.load(score_files.place())
         if arguments.list:
             for entry in chosen:
@@ -117,7 +117,7 @@ def main(argv: list[str]) -> int:
             first = next((entry for entry in entries if entry.id == arguments.puzzle), None)
             if first is None:
                 ids = [entry.id for entry in entries]
-                hint = nearest(arguments.puzzle, ids)
+                hint = nearest(_numbered(arguments.puzzle), ids)
                 options.error(
                     f"--puzzle {shorten(arguments.puzzle)}: no such puzzle{hint}: --list lists them"
                 )
@@ -132,6 +132,23 @@ def main(argv: list[str]) -> int:
         return code_of(error)
 
 
+def _none_like(
+    theme: str | None, plies: int | None, variants: Sequence[str], entries: Sequence[Entry]
+) -> str:
+    """Why no puzzle was chosen, and what there would be."""
+    alike = [entry for entry in entries if entry.variant in variants and theme in (None, *themes(entry))]
+    if not alike:
+        return f"--theme {theme}: no puzzle of these variants has it: expected another --theme or --variant"
+    lengths = ", ".join(str(length) for length in sorted({entry.plies for entry in alike}))
+    return f"--plies {plies}: no such puzzle is that long: expected one of {lengths}"
+
+
+def _numbered(puzzle: str) -> str:
+    """The ID with its number written in full, as the suite has it: `brandubh-26` is `brandubh-026`."""
+    variant, _, number = puzzle.rpartition("-")
+    return f"{variant}-{number:0>3}" if number.isdigit() else puzzle
+
+
 def piped(source: IO[bytes]) -> Iterator[str]:
     """The lines of a file or a pipe; what is too long for a line comes in parts."""
     while data := source.readline(LINE_LIMIT):
@@ -139,7 +156,8 @@ def piped(source: IO[bytes]) -> Iterator[str]:
 
 
 def typed(settings: Settings) -> Iterator[str]:
-    """The lines that somebody types, with history and with Tab for the words; ends at Ctrl-D and Ctrl-C."""
+    """The lines that somebody types, with history and with Tab for the words; ends at Ctrl-D, and at Ctrl-C where
+    nothing has been typed: elsewhere Ctrl-C drops the line."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import WordCompleter
     from prompt_toolkit.formatted_text import FormattedText
@@ -155,7 +173,10 @@ def typed(settings: Settings) -> Iterator[str]:
     while True:
         try:
             yield session.prompt()
-        except (EOFError, KeyboardInterrupt):
+        except KeyboardInterrupt:
+            if not session.default_buffer.text:
+                return
+        except EOFError:
             return
 
 
@@ -173,6 +194,7 @@ class Desk:
         self._exercise: Exercise | None = None
         self._done = False
         self._hinted = False
+        self._code = DONE
 
     def run(self, first: Entry | None = None) -> int:
         """Go through lines until the last one or `quit`."""
@@ -184,7 +206,7 @@ class Desk:
             if self._answer(word):
                 break
         self._say(self._sitting.scores.words())
-        return 0
+        return self._code
 
     def _say(self, *lines: str) -> None:
         for line in lines:
@@ -300,7 +322,12 @@ class Desk:
         return False
 
     def _result(self, solved: bool) -> None:
-        """The first result of a puzzle that is shown counts."""
-        change = self._sitting.result(solved)
+        """The first result of a puzzle that is shown counts; where it cannot be written down, the sitting goes on."""
+        try:
+            change = self._sitting.result(solved)
+        except ScoresError as error:
+            print(f"hnefi puzzle: {safe(str(error))}; it counts until you leave", file=sys.stderr)
+            self._code = code_of(error)
+            change = self._sitting.keep_no_more(solved)
         if change is not None:
             self._say(f"Your rating: {self._sitting.scores.player} ({change:+.0f}).")

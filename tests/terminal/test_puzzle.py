@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import subprocess
@@ -10,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from terminal_screen import CONTROL_D, ENTER, TAB, Terminal
+from terminal_screen import CONTROL_C, CONTROL_D, ENTER, TAB, Terminal
 
 from hnefi.engine.games import find
 from hnefi.engine.games.tafl.variant import Variant
@@ -205,7 +206,13 @@ def test_at_a_terminal(tmp_path: Path) -> None:
         terminal.wait(lambda: terminal.typed == "solution")
         terminal.type(ENTER)
         terminal.wait(lambda: "Your rating: " in terminal.text and terminal.cursor_line == ">")
-        terminal.type(CONTROL_D)
+        terminal.type("zzz")
+        terminal.wait(lambda: terminal.typed == "zzz")
+        terminal.type(CONTROL_C)
+        terminal.wait(lambda: terminal.cursor_line == ">")
+        terminal.type(f"sc{TAB}")
+        terminal.wait(lambda: terminal.typed == "score")
+        terminal.type(f"{ENTER}{CONTROL_D}")
         assert terminal.end() == 0
 
 
@@ -299,6 +306,23 @@ def test_a_score_that_cannot_be_kept(tmp_path: Path) -> None:
         known.take(of("win", 3), True)
 
 
+def test_a_sitting_goes_on_where_scores_cannot_be_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_path: Path, _data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(scores.durable, "put", full)
+    known = scores.load(tmp_path / "puzzles.json")
+    assert sit("solution\nnext\nsolution\n", of("win", 3), known) == 4
+    said = capsys.readouterr()
+    assert (
+        said.err.count("No space left on device: the score cannot be kept; it counts until you leave\n") == 1
+    )
+    assert said.out.count("Your rating: ") == 2
+    assert (known.failed, len(known.tries)) == (2, 2), "each counts once"
+
+
 def test_the_list_and_the_filters(capsys: pytest.CaptureFixture[str]) -> None:
     assert puzzle.main(["--list", "--variant", "brandubh,magpie", "--theme", "breakout", "--plies", "5"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -310,7 +334,12 @@ def test_the_list_and_the_filters(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "said"),
     [
         (["--variant", "chess"], "--variant 'chess': expected some of ard-ri, "),
-        (["--theme", "attack", "--plies", "4"], "no puzzle is like that"),
+        (
+            ["--theme", "attack", "--plies", "4"],
+            "--plies 4: no such puzzle is that long: expected one of 3, 5, 7",
+        ),
+        (["--theme", "fort", "--variant", "brandubh"], "--theme fort: no puzzle of these variants has it"),
+        (["--puzzle", "brandubh-26"], "no such puzzle (did you mean brandubh-026?)"),
         (["--puzzle", "brandubh-999"], "--puzzle 'brandubh-999': no such puzzle"),
         (["--theme", "x"], "invalid choice"),
     ],

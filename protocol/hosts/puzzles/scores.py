@@ -49,7 +49,8 @@ class Scores:
     def take(self, entry: Entry, solved: bool) -> None:
         """Count a result, once for each time that a puzzle was shown, and write it down.
 
-        What is in the file counts, not what was read at the start: another process may have written since.
+        What is in the file counts, not what was read at the start: another process may have written since. Where it
+        cannot be written (ScoresError), nothing has changed here either.
         """
         if self.path is None:
             self._count(entry, solved)
@@ -57,12 +58,12 @@ class Scores:
         try:
             with durable.alone(self.path.parent):
                 there = load(self.path)
-                self.player, self.solved, self.failed = there.player, there.solved, there.failed
-                self.puzzles, self.tries = there.puzzles, there.tries
-                self._count(entry, solved)
-                durable.put(self.path, self.text().encode())
+                there._count(entry, solved)
+                durable.put(self.path, there.text().encode())
         except OSError as error:
             raise ScoresError(f"{self.path}: {error.strerror or error}: the score cannot be kept") from error
+        self.player, self.solved, self.failed = there.player, there.solved, there.failed
+        self.puzzles, self.tries = there.puzzles, there.tries
 
     def _count(self, entry: Entry, solved: bool) -> None:
         puzzle, player = self.puzzle(entry), self.player

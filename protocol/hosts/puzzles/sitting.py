@@ -50,3 +50,11 @@ class Sitting:
         before = self.scores.player.value
         self.scores.take(self.entry, solved)
         return self.scores.player.value - before
+
+    def keep_no_more(self, solved: bool) -> float:
+        """Count in memory the result that could not be written down, and all that follow; the change of the rating."""
+        assert self.entry is not None
+        self.scores.path = None
+        before = self.scores.player.value
+        self.scores.take(self.entry, solved)
+        return self.scores.player.value - before
