@@ -129,7 +129,7 @@ def _build(argv: list[str]) -> int:
         return STORAGE
     counts = {played.name: grower.games for played, grower in growers.values()}
     for chapter in chapters:
-        print(f"{chapter.name}: {len(chapter.entries)} positions of {counts[chapter.name]} games")
+        print(f"{chapter.name}: {_positions(chapter.entries)} of {counts[chapter.name]} games")
     left_out = f"; {reader.left_out} games left out" if reader.left_out else ""
     print(f"{out}: {sum(counts.values())} games{left_out}")
     return DONE
@@ -272,13 +272,24 @@ def _worth(choice: Choice, side: Side) -> int:
     return choice.record.value if side == 0 else 1000 - choice.record.value
 
 
+def _positions(entries: Entries) -> str:
+    return f"{len(entries):,} {'position' if len(entries) == 1 else 'positions'}"
+
+
 def _text(variant: AnyVariant, position: Position, entries: Entries, known: Sequence[Choice]) -> list[str]:
+    from hnefi.engine import book
     from hnefi.engine.squares import move_name
 
     side = "attackers" if position.side == 0 else "defenders"
-    lines = [f"{variant.name}: {len(entries)} positions", "", position.diagram(), ""]
+    lines = [f"{variant.name}: {_positions(entries)}", "", position.diagram(), ""]
     if not known:
-        return [*lines, f"{side} to move: the book does not know this position"]
+        here = entries.get(book.key(position))
+        if here is None:
+            return [*lines, f"{side} to move: the book does not know this position"]
+        return [
+            *lines,
+            f"{side} to move: the book knows this position (games: {here.games}), but no move from it",
+        ]
     rows = [["move", "games", "attackers", "drawn", "defenders", "worth", "played"]]
     for choice, share in zip(known, _share(known), strict=True):
         one = choice.record

@@ -289,6 +289,9 @@ def test_build_and_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "defenders to move" in capsys.readouterr().out
     assert command.main(["show", "a4a2", "d3a3", "d1c1", "--book", str(out)]) == 0
     assert "does not know this position" in capsys.readouterr().out
+    assert command.main(["build", *words, "--force", "--least", "4"]) == 0
+    assert command.main(["show", "a4a2", "--book", str(out)]) == 0
+    assert "knows this position (games: 5), but no move from it" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

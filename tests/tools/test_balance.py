@@ -461,7 +461,7 @@ def test_the_report_as_a_page(told: Path, tmp_path: Path, capsys: pytest.Capture
     assert "<h2>Figures</h2><figure" in text
     assert "<script" not in text
     assert "brandubh+king_sides=4" in text
-    capsys.readouterr()
+    assert capsys.readouterr().out.endswith(f"\npage {page}\n")
     assert command.main(["report", str(told), "--html", str(tmp_path)]) == 2
     assert f"{tmp_path}: Is a directory: expected a file to write" in capsys.readouterr().err
 

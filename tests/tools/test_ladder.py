@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from ladder_parts import OPENINGS, ladder, made_up, tiny
 
+from hnefi.tools.arena import report as stored_runs
 from hnefi.tools.common.rating import Model, rate
 from hnefi.tools.common.statistics import wilson
 from hnefi.tools.ladder import charts, fitting, frozen, playing, pool, published, report
@@ -227,6 +229,21 @@ def test_a_pool_is_written_and_read(tmp_path: Path) -> None:
     again = tmp_path / "q.jsonl.xz"
     pool.write(pool.read(path), again)
     assert again.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(("name", "said"), [("", "it has no name"), ("cup", "its name is 'cup'")])
+def test_a_run_of_the_arena_is_not_one_of_the_ladder(
+    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = SimpleNamespace(
+        run=SimpleNamespace(config={"run.name": name}), progress=None, store=SimpleNamespace(folder=tmp_path)
+    )
+    monkeypatch.setattr(stored_runs, "Stored", lambda _: run)
+    monkeypatch.setattr(pool, "folders", lambda place: [place])
+    with pytest.raises(LadderError) as refused:
+        pool.of_folders(load(), [tmp_path])
+    assert f"{tmp_path}: not a run of the ladder {CURRENT} ({said}): " in str(refused.value)
+    assert "`hnefi arena report` reports any other" in str(refused.value)
 
 
 def test_what_is_no_pool_is_refused(tmp_path: Path) -> None:

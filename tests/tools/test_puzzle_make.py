@@ -93,7 +93,7 @@ def test_it_is_right_by_plain_minimax(found: list[Entry]) -> None:
 def test_images_are_found_once(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     collection(file, WON, mirrored(WON), WON)
     assert made(file, "-o", tmp_path / "new.tsv") == 0
-    assert capsys.readouterr().out.startswith("1 puzzles of 3 games in ")
+    assert capsys.readouterr().out.startswith("1 puzzle of 3 games in ")
     (entry,) = read(tmp_path / "new.tsv")
     assert made(file, "-o", tmp_path / "none.tsv", "--known", tmp_path / "new.tsv") == 0
     assert capsys.readouterr().out.startswith("0 puzzles of 3 games")

@@ -284,18 +284,21 @@ def _tell(folder: Path, plan: Plan, runner: Runner, found: Found | None, given: 
         path = report.write(folder, outcome, drawn)
     except OSError as error:
         raise BalanceError(f"{folder}: {error.strerror}: expected a folder that can be written") from None
-    if getattr(given, "html", None):
+    page = getattr(given, "html", None)
+    if page:
         from hnefi.engine import durable
 
         try:
-            durable.put(Path(given.html).absolute(), report.page(outcome, plots.figures(outcome)))
+            durable.put(Path(page).absolute(), report.page(outcome, plots.figures(outcome)))
         except OSError as error:
-            raise BalanceError(f"{given.html}: {error.strerror}: expected a file to write") from error
+            raise BalanceError(f"{page}: {error.strerror}: expected a file to write") from error
     if given.json:
         print(json.dumps(report.as_json(outcome), indent=1))
         return 0
     print("\n".join(report.shown(outcome, plain=given.plain or not _sayable())))
     print(f"report {path}")
+    if page:
+        print(f"page {page}")
     return 0
 
 

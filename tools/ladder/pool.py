@@ -151,7 +151,11 @@ def _of_run(ladder: Ladder, stored: Stored, numbers: Mapping[str, Mapping[Openin
     config, progress = stored.run.config, stored.progress
     name = str(config["run.name"])
     if ladder.name not in name:
-        raise LadderError(f"{stored.store.folder}: the run {name!r:.80}: expected one of {ladder.name}")
+        said = f"its name is {name!r:.80}" if name else "it has no name"
+        raise LadderError(
+            f"{stored.store.folder}: not a run of the ladder {ladder.name} ({said}): expected one that "
+            "`hnefi ladder run` or `hnefi ladder place` has made; `hnefi arena report` reports any other"
+        )
     players = {
         engine["name"]: LimitedPlayer(
             engine["name"],

@@ -176,7 +176,8 @@ def _make(
     left_out = f"; {work.broken} games that could not be played through" if work.broken else ""
     wins = [entry.plies for entry in entries if entry.kind == "win"]
     longest = f", the longest win {max(wins)} plies" if wins else ""
-    print(f"{len(entries)} puzzles of {total} games in {out}{longest}; {chosen.twice} known before{left_out}")
+    puzzles = f"{len(entries)} {'puzzle' if len(entries) == 1 else 'puzzles'}"
+    print(f"{puzzles} of {total} games in {out}{longest}; {chosen.twice} known before{left_out}")
     return DONE
 
 
