@@ -194,6 +194,7 @@ def test_a_game_is_saved_loaded_and_linked(house: House) -> None:
     page.locator("#save").click()
     expect(page.locator("#text")).to_have_value(re.compile("d3a3xa2"))
     text = page.locator("#text").input_value()
+    assert "Captures" not in text, "the page knows what each move took"
     page.keyboard.press("Escape")
     page.locator("#share").click()
     assert page.url.endswith("#v=brandubh&moves=a4a2.d3a3")
@@ -208,6 +209,18 @@ def test_a_game_is_saved_loaded_and_linked(house: House) -> None:
     page.locator("#paste").fill(text)
     page.locator("#load-go").click()
     expect(page.locator("#moves button")).to_have_count(2)
+
+
+def test_the_new_game_is_one_that_is_listed(house: House) -> None:
+    page = house.page("v=brandubh")
+    my_turn(page, "b4")
+    page.locator("#new").click()
+    page.locator("#find").fill("no such rules")
+    expect(page.locator("#begin")).to_be_disabled()
+    page.locator("#find").fill("hexapawn 3")
+    expect(page.locator("#variants [role=option]").first).to_have_attribute("aria-selected", "true")
+    page.locator("#find").press("Enter")
+    expect(page.locator("#title")).to_have_text("hexapawn:3x3")
 
 
 def test_a_game_is_analysed_with_a_curve_and_verdicts(house: House) -> None:

@@ -179,8 +179,6 @@ def test_every_page_is_used(
     page.locator("#find").fill("hexapawn 3")
     if press is tapped:
         page.locator("#variants [role=option]").first.tap()
-    else:
-        page.keyboard.press("ArrowDown")
     for side in "ad":
         page.locator(f"#who-{side}").select_option("human")
     on("#begin")

@@ -26,7 +26,7 @@ export class NewGame {
     this.offer = offer;
     this.begin = begin;
     this.variant = null;
-    $("find").addEventListener("input", () => this.list());
+    $("find").addEventListener("input", () => this.narrow());
     $("variants").addEventListener("click", (event) => {
       const row = event.target.closest("[data-name]");
       if (row) this.choose(row.dataset.name);
@@ -42,6 +42,7 @@ export class NewGame {
     this.players = players;
     $("find").value = "";
     this.list();
+    $("begin").disabled = false;
     this.choose(variant.name, players);
     $("new-dialog").returnValue = "";
     $("new-dialog").showModal();
@@ -71,6 +72,14 @@ export class NewGame {
     $("variants").replaceChildren(...rows);
   }
 
+  /** What is begun is always one of those that are listed. */
+  narrow() {
+    this.list();
+    const rows = this.rows();
+    $("begin").disabled = !rows.length;
+    if (rows.length && !rows.includes(this.variant)) this.choose(rows[0].name);
+  }
+
   choose(name, players = [$("who-a").value, $("who-d").value]) {
     const variant = this.offer.variants.find((known) => known.name === name);
     this.variant = variant;
@@ -85,6 +94,11 @@ export class NewGame {
   }
 
   key(event) {
+    if (event.key === "Enter") {
+      event.preventDefault(); // the form's first button, which Enter would press, is Cancel
+      $("begin").click();
+      return;
+    }
     const rows = [...$("variants").children];
     const at = rows.findIndex((row) => row.dataset.name === this.variant?.name);
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
