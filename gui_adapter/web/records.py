@@ -116,14 +116,16 @@ def _record(frame: Mapping[str, Any], variant: AnyVariant) -> GameRecord:
     return GameRecord(
         variant.name,
         start=frames.text(frame, "start", 4096) or None,
-        plies=_plies(moves, max(variant.files, variant.ranks)),
+        plies=_plies(moves, max(variant.files, variant.ranks), known=frame.get("captures") is True),
         outcome=_outcome(frames.text(frame, "result", 8), frames.text(frame, "reason", 32)),
         players=(names[0], names[1]) if len(names) == 2 else ("", ""),
     )
 
 
-def _plies(moves: Sequence[str], size: int) -> tuple[Ply, ...]:
-    return tuple(Ply(*parse_move_word(move, size)) for move in moves)
+def _plies(moves: Sequence[str], size: int, *, known: bool) -> tuple[Ply, ...]:
+    """The plies; where captures are `known`, a move that names none took nothing."""
+    parsed = (parse_move_word(move, size) for move in moves)
+    return tuple(Ply(move, () if known and captures is None else captures) for move, captures in parsed)
 
 
 def _outcome(result: str, reason: str) -> Outcome | None:

@@ -150,6 +150,15 @@ def test_a_game_goes_out_and_comes_back(form: str) -> None:
     assert (back["variant"], back["moves"], back["start"]) == ("brandubh", ["a4a2", "d3a3"], None)
 
 
+@pytest.mark.parametrize("form", ["tafl", "otg", "csv"])
+def test_a_page_that_knows_all_captures_says_so(form: str) -> None:
+    game = {"format": form, "variant": "brandubh", "moves": ["a4a2", "d3a3xa2"]}
+    for known in (True, False):
+        sent = records.exported({**game, "captures": known})
+        said = 'Captures "unknown"' in sent["text"] or "that captures are not recorded" in sent["lost"]
+        assert said is not known
+
+
 @pytest.mark.parametrize(
     "frame",
     [

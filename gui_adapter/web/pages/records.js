@@ -61,9 +61,11 @@ async function readPosition(wire, offer, variant, text) {
 export function write(wire, game, format) {
   const tip = game.live;
   const { result, reason } = game.over ?? { result: "", reason: "" };
-  const moves = tip.path().map((node) => node.m + (node.x ?? []).map((square) => `x${square}`).join(""));
+  const path = tip.path();
+  const captures = path.every((node) => node.x !== null);
+  const moves = path.map((node) => node.m + (node.x ?? []).map((square) => `x${square}`).join(""));
   const players = ["a", "d"].map((side) => (game.engineOf(side) ? `hnefi ${named(game, side)}` : named(game, side)));
-  return wire.ask({ t: "export", format, ...rulesOf(game.variant), start: game.start ?? "", moves, players, result, reason });
+  return wire.ask({ t: "export", format, ...rulesOf(game.variant), start: game.start ?? "", moves, captures, players, result, reason });
 }
 
 /** The game of a fragment, null if it names none that is offered. */
