@@ -14,6 +14,8 @@ NAME = "<img src=x onerror=alert(1)>"
 
 def test_two_people_play_by_links_and_a_third_looks_on(house: House) -> None:
     host = house.page("table", viewport={"width": 360, "height": 740})
+    expect(host.get_by_label("Rules", exact=True)).to_be_visible()
+    assert host.evaluate("scrollY") == 0, "no part of the page is what the address names"
     host.get_by_label("Rules", exact=True).select_option("brandubh")
     host.get_by_label("Clock", exact=True).select_option("600+5")
     host.get_by_label("Your name").fill("Anna")
