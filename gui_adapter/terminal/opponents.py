@@ -321,7 +321,7 @@ class Opponent:
         await self._set("MultiPV", asked.lines)
         await self._set("UCI_ShowWDL", True)
         if self.spec.own:
-            await self._set(OPTION, self.spec.level or HIGHEST)
+            await self._set(OPTION, HIGHEST if self.spec.level is None else self.spec.level)
         if not wanted():
             return None
         start = asked.start

@@ -20,7 +20,7 @@ from hnefi.gui_adapter.terminal.commands.files import goodbye
 from hnefi.gui_adapter.terminal.opponents import Opponent, Spec, at_level
 from hnefi.gui_adapter.terminal.settings import Settings, load
 from hnefi.protocol.answers import InfoLine
-from hnefi.protocol.client import Answer
+from hnefi.protocol.client import Answer, Engine
 from hnefi.protocol.hosts import journal
 
 pytestmark = pytest.mark.process
@@ -263,6 +263,24 @@ def test_a_person_takes_over_and_lets_go(house: House) -> None:
         assert person.view.kinds == ("person", "engine")
 
     house.talk(story, engine=parrot("at=99"))
+
+
+def test_the_engine_plays_at_the_level_that_was_chosen(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Level 0 played at full strength once: 0 was taken for no level."""
+    chosen = []
+    set_option = Engine.set_option
+
+    async def noted(engine: Engine, name: str, value: str | int | bool | None = None) -> None:
+        if name == opponents.OPTION:
+            chosen.append(value)
+        await set_option(engine, name, value)
+
+    async def story(person: Person) -> None:
+        await person.plays("level 0", "b4b2")
+
+    monkeypatch.setattr(Engine, "set_option", noted)
+    house.talk(story, engine=at_level("9"))
+    assert chosen == [0]
 
 
 # Ends
