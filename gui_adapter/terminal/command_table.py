@@ -12,6 +12,7 @@ from typing import Final
 from hnefi.engine.wording import nearest, shorten
 
 from .opponents import level_lines
+from .settings import KEYS
 from .values import SideLetter
 
 
@@ -187,6 +188,10 @@ def find(typed: str) -> Word:
         return TABLE[meant[0]]
     if meant:
         raise UnknownWord(f"{shorten(typed)}: {', '.join(meant[:-1])} or {meant[-1]}? Type one more letter")
+    if word in KEYS:
+        raise UnknownWord(
+            f"{shorten(typed)} is a setting: expected `set {word} {KEYS[word].values[0]}` or the like"
+        )
     raise UnknownWord(
         f"{shorten(typed)}: neither a move nor a word{nearest(word, known)}: "
         "expected a move such as d1d3, or a word that `help` lists"

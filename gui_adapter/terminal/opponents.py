@@ -130,7 +130,7 @@ def at_level(text: str) -> Spec:
     """Our engine at a level; ValueError saying what was expected."""
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else -1
     if not LOWEST <= number <= HIGHEST:
-        raise ValueError(f"level {shorten(text)}: expected a number from {LOWEST} to {HIGHEST}")
+        raise ValueError(f"level {shorten(text)}: expected a number from {LOWEST} to {HIGHEST}, or {AUTO}")
     return Spec(level=number)
 
 

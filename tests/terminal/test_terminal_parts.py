@@ -48,6 +48,8 @@ def test_unique_beginnings() -> None:
         command_table.find("r")
     with pytest.raises(command_table.UnknownWord, match="did you mean history"):
         command_table.find("histroy")
+    with pytest.raises(command_table.UnknownWord, match="'zoom' is a setting: expected `set zoom auto`"):
+        command_table.find("zoom")
     with pytest.raises(command_table.UnknownWord):
         command_table.find("")
 

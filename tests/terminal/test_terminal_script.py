@@ -99,7 +99,7 @@ def test_engines_play_a_whole_game(home: dict[str, str]) -> None:
     ("arguments", "said"),
     [
         (["--variant", "brandub-x"], "expected the name of a variant"),
-        (["--level", "11"], "expected a number from 0 to 10"),
+        (["--level", "11"], "expected a number from 0 to 10, or auto"),
         (["--against", "nobody"], "no player 'nobody'"),
         (["--against", "simple", "--variant", "hex"], "plays tafl only"),
         (["--engine", '"'], "expected a program and its arguments"),
