@@ -91,6 +91,26 @@ class Parser(argparse.ArgumentParser):
         """Take `--variant V,V` for the variants that are words by themselves, `behind` so many other words."""
         self._subject = ("--variant", behind)
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's own, but an optional word may follow a flag, as in ``query FILE --json FEN``.
+
+        argparse gives ``?`` and ``*`` nothing as soon as the words before a flag are read.
+        """
+        words = self._anew(sys.argv[1:] if args is None else args)
+        parsed, left = self.parse_known_args(words, namespace)
+        if left and namespace is None and self._has_optional_words():
+            parsed, left = self.parse_known_intermixed_args(words)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return parsed
+
+    def _has_optional_words(self) -> bool:
+        kinds = {action.nargs for action in self._get_positional_actions()}
+        return bool(kinds & {argparse.OPTIONAL, argparse.ZERO_OR_MORE}) and not kinds & {
+            argparse.PARSER,
+            argparse.REMAINDER,
+        }
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """As argparse's own, old spellings read as the new ones."""
         self._ask_instead()

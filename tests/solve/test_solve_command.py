@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -135,6 +136,8 @@ def test_a_board_is_solved_and_asked(here: Path, capsys: pytest.CaptureFixture[s
         ("mini-four --fen 5/5/2K2/5/5 --plies 41", "--plies 41: expected at most 40"),
         ("mini-four --fen 5/5/2K2/5/5 --out x", "--out: expected without --fen, which makes no table"),
         ("mini-four --nodes 5", "--nodes: expected together with --fen"),
+        ("query --json tiny.toml 4/4", "tiny.toml: begins with 'name"),
+        ("prove mini-four --nodes 10 4/4", "board '4/4': 2 rows"),
         ("query tiny.toml", "tiny.toml: begins with 'name = \"', expected a table of hnefi solve"),
         ("show nothing", "nothing: No such file"),
         ("verify .", ".: Is a directory"),
@@ -213,3 +216,13 @@ def test_what_solving_costs(here: Path, capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit, match="2"):
         command.main(["bench", "brandubh"])
     assert "expected at most 1024, with fewer men" in capsys.readouterr().err
+
+
+def test_a_table_without_room_on_the_disk_is_not_begun(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor are its ranges listed, which would fill the memory."""
+    with pytest.raises(OSError, match=r"606649791 MiB needed, \d+ MiB free on this disk") as full:
+        command.main(["brandubh", "--yes", "--quiet"])
+    assert full.value.errno == errno.ENOSPC
+    assert full.value.filename == "brandubh.taflbase"
+    assert [path.name for path in here.iterdir()] == ["tiny.toml"]
+    assert capsys.readouterr().out == ""

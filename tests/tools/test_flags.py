@@ -286,3 +286,18 @@ def test_parsers_below_are_of_the_same_kind() -> None:
     below = parser.add_subparsers().add_parser("y")
     assert isinstance(below, Parser)
     assert isinstance(below, argparse.ArgumentParser)
+
+
+def test_an_optional_word_may_follow_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = Parser(prog="x")
+    parser.add_argument("file")
+    parser.add_argument("more", nargs="*")
+    parser.add_argument("--count", type=int)
+    parser.renamed("--number", "--count")
+    for words in ("f a b --count 3", "f --count 3 a b", "--count 3 f a b", "f a --count 3 b", "f --number 3 a b"):
+        assert vars(parser.parse_args(words.split())) == {"file": "f", "more": ["a", "b"], "count": 3}
+    assert capsys.readouterr().err.count("--number is called --count now") == 1
+    assert parser.parse_args(["f", "--count", "3"]).more == []
+    with pytest.raises(SystemExit):
+        parser.parse_args(["f", "--wrong", "a"])
+    assert "unrecognized arguments: --wrong a" in capsys.readouterr().err

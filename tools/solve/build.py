@@ -9,6 +9,7 @@ also lets a table be larger than memory, at the speed of the disk.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import queue
@@ -110,16 +111,19 @@ class Builder:
         """Map the files, made now or left by a process before."""
         plan = self.folder / "plan.json"
         entries = self.index.entries
+        old = self._old_plan(plan)
+        if old is None:
+            with suppress(FileNotFoundError):
+                shutil.rmtree(self.folder)
+            # Before the ranges: those of a table that no disk holds would fill the memory.
+            self._expect_room(BYTES * entries)
         self._ranges = [
             [(at, min(at + RANGE, m.end)) for at in range(m.first, m.end, RANGE)]
             for m in self.index.materials
         ]
         count = sum(map(len, self._ranges))
         sizes = {"words": 2 * entries, "marks": entries, "ranges": count * _RANGE.itemsize}
-        old = self._old_plan(plan)
         if old is None:
-            with suppress(FileNotFoundError):
-                shutil.rmtree(self.folder)
             durable.make_folder(self.folder)
             for name, size in sizes.items():
                 reserve(self.folder / name, size)
@@ -134,6 +138,13 @@ class Builder:
         self._finished = int(old["finished"]) if old else 0
         if old and (old["boot"] is None or old["boot"] != boot()):
             self._forget_unsynced()
+
+    def _expect_room(self, size: int) -> None:
+        """OSError where the disk lacks so many bytes."""
+        free = shutil.disk_usage(self.path.parent).free
+        if size > free:
+            need = f"{size >> 20} MiB needed, {free >> 20} MiB free on this disk"
+            raise OSError(errno.ENOSPC, need, str(self.path))
 
     def _old_plan(self, plan: Path) -> dict[str, Any] | None:
         """The plan of an unfinished table; BuildError if it is of another one."""
