@@ -218,7 +218,9 @@ def test_what_solving_costs(here: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "expected at most 1024, with fewer men" in capsys.readouterr().err
 
 
-def test_a_table_without_room_on_the_disk_is_not_begun(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_without_room_on_the_disk_is_not_begun(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Nor are its ranges listed, which would fill the memory."""
     with pytest.raises(OSError, match=r"606649791 MiB needed, \d+ MiB free on this disk") as full:
         command.main(["brandubh", "--yes", "--quiet"])

@@ -223,6 +223,26 @@ def test_agreement_names_who_cannot_play(capsys: pytest.CaptureFixture[str]) -> 
     assert "evolved-brandubh" not in everybody
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["agreement", FOUR, "--positions", "5", "simple:0"],
+            "simple:0: expected a number of nodes from 1 on",
+        ),
+        (
+            ["puzzles", FOUR, "--out", "x", "--least", "9", "--most", "5"],
+            "--least 9: expected at most --most, 5",
+        ),
+    ],
+)
+def test_numbers_that_make_no_sense(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(words)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
 def test_puzzles_of_a_table_are_proven_by_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "mine.tsv"
     assert (

@@ -294,7 +294,13 @@ def test_an_optional_word_may_follow_a_flag(capsys: pytest.CaptureFixture[str]) 
     parser.add_argument("more", nargs="*")
     parser.add_argument("--count", type=int)
     parser.renamed("--number", "--count")
-    for words in ("f a b --count 3", "f --count 3 a b", "--count 3 f a b", "f a --count 3 b", "f --number 3 a b"):
+    for words in (
+        "f a b --count 3",
+        "f --count 3 a b",
+        "--count 3 f a b",
+        "f a --count 3 b",
+        "f --number 3 a b",
+    ):
         assert vars(parser.parse_args(words.split())) == {"file": "f", "more": ["a", "b"], "count": 3}
     assert capsys.readouterr().err.count("--number is called --count now") == 1
     assert parser.parse_args(["f", "--count", "3"]).more == []

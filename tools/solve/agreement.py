@@ -115,6 +115,8 @@ class Asked:
         from hnefi.engine.session import Session
 
         name, _, nodes = word.rpartition(":") if word.rpartition(":")[2].isdigit() else (word, "", "")
+        if nodes and not int(nodes):
+            raise ValueError(f"{word}: expected a number of nodes from 1 on")
         self.word = word
         misfit = players.load(name).misfit(table.variant)
         if misfit is not None:

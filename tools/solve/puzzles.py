@@ -114,6 +114,8 @@ def main(argv: list[str]) -> int:
 
     from .command import opened
 
+    if given.least > given.most:
+        parser.error(f"--least {given.least}: expected at most --most, {given.most}")
     out = Path(given.out)
     if out.exists():
         parser.error(f"{out}: is there already; remove it, or name another file with --out")
