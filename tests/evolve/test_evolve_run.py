@@ -293,6 +293,7 @@ def damage(name: str) -> Any:
         "config cut": ("config.toml", lambda data: data[: len(data) // 2]),
         "config word": ("config.toml", lambda data: data.replace(b'"printed"', b'"guessed"')),
         "config number": ("config.toml", lambda data: data.replace(b"mu = 5", b"mu = -5")),
+        "config options": ("config.toml", lambda data: data.replace(b"mu = 5", b"mu = 6")),
         "config binary": ("config.toml", lambda _: b"\xff\x00\x01"),
         "config gone": ("config.toml", None),
         "log gone": ("log.jsonl", None),
@@ -310,8 +311,9 @@ def damage(name: str) -> Any:
 
 @pytest.mark.parametrize(
     "name",
-    ["config cut", "config word", "config number", "config binary", "config gone", "log gone", "log cut", "log torn",
-     "state gone", "state cut", "state flipped", "state header", "state empty", "archive gone", "archive flipped"],
+    ["config cut", "config word", "config number", "config options", "config binary", "config gone", "log gone",
+     "log cut", "log torn", "state gone", "state cut", "state flipped", "state header", "state empty",
+     "archive gone", "archive flipped"],
 )  # fmt: skip
 def test_damaged_folders_are_refused(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "run"

@@ -278,6 +278,7 @@ def state_bytes(checkpoint: Checkpoint, plan: Plan) -> bytes:
         "format": FORMAT,
         "generation": checkpoint.generation,
         "seed": plan.seed,
+        "options_sha256": _options_digest(plan),
         "sha256": _arrays_digest(arrays),
     }
     return save(arrays, {DOCUMENT: json.dumps(document)})
@@ -301,6 +302,8 @@ def load_state(path: Path, plan: Plan) -> Checkpoint:
         generation = document.get("generation")
         if type(generation) is not int or generation < 1 or document.get("seed") != plan.seed:
             raise ValueError("the state of another run")
+        if document.get("options_sha256", _options_digest(plan)) != _options_digest(plan):
+            raise ValueError(f"written with other options than those in {CONFIG}")
         _expect_like(arrays, begin(plan).state)
     except (OSError, ValueError, TypeError, KeyError, RecursionError, SafetensorError) as error:
         raise FolderError(
@@ -314,6 +317,13 @@ def _expect_like(arrays: Mapping[str, Any], model: Mapping[str, Any]) -> None:
         one, other = arrays.get(name), model.get(name)
         if one is None or other is None or one.dtype != other.dtype or one.shape[1:] != other.shape[1:]:
             raise ValueError(f"array {shorten(name)}: not that of this algorithm and network")
+
+
+def _options_digest(plan: Plan) -> str:
+    """Of all that a run's results follow from but its seed; how many generations it has may still change."""
+    kept = {name: value for name, value in plan.values.items() if name != "generations"}
+    text = json.dumps([plan.algorithm, plan.variant.hash, kept], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _arrays_digest(arrays: Mapping[str, Any]) -> str:
