@@ -192,6 +192,19 @@ def test_wins_are_counted_for_both_sides() -> None:
     assert torus.won(quick, matches, finished([(0, 0)] * 27, plies=6)) == pytest.approx([6 / 3] * 9)
 
 
+@pytest.mark.parametrize(
+    ("games_each", "expected"),
+    [
+        (2, "^rungs: gone.safetensors: No such file"),
+        (0, "^rungs: 'gone.safetensors' with rung_games 0: expected"),
+    ],
+)
+def test_rungs_that_cannot_be_met_are_refused(games_each: int, expected: str) -> None:
+    asked = {"side": 3, "rungs": "gone.safetensors", "rung_games": games_each}
+    with pytest.raises(options.OptionError, match=expected):
+        plan("torus", games.find("hex:3"), 1, asked)
+
+
 def test_rungs_are_met_by_everybody(tmp_path: Path) -> None:
     variant, net = games.find("hex:3"), network.parse("mlp:5")
     rung = tmp_path / "rung.safetensors"
@@ -254,7 +267,8 @@ def test_what_a_run_leaves(undisturbed: Path) -> None:
     assert all(entry["best"] >= entry["median"] for entry in log)
     assert (undisturbed / "curves.svg").read_text().count("against Random") == 2
     first = files.load(undisturbed / "archive" / "gen-0000.safetensors", games.find("hex:3"))
-    made = plan("torus", games.find("hex:3"), 1, {"side": 3, "generations": 4})
+    asked = {"side": 3, "generations": 4, "measure_every": 2, "measure_games": 4}
+    made = plan("torus", games.find("hex:3"), 1, asked)
     assert files.genome(first).tolist() in begin(made).state["weights"].tolist()
     state = folder.load_state(undisturbed / folder.STATE, made).state
     assert state["weights"].shape == (9, 5 * 10 + 6)

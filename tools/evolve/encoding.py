@@ -105,20 +105,22 @@ def _image(cell: Cell, turn: int, n: int) -> Cell:
     return n - 1 - rank, file
 
 
-def starting_weights(text: str, network: Network, variant: AnyVariant, code: Encoding) -> tuple[str, Any]:
-    """The weights that `text` stands for, and the text that stands for these very ones.
+def starting_weights(
+    text: str, network: Network, variant: AnyVariant, code: Encoding, *, option: str = "start"
+) -> tuple[str, Any]:
+    """The weights that `text`, the value of `option`, stands for, and the text that stands for these very ones.
 
     `default` is the architecture's own start. All else is a file; the text is its path as given, since archives are
     published, and its SHA-256. OptionError if there are no weights, if they are not the network's, or if the file is
     no longer the one whose SHA-256 was noted.
     """
     if code.places is not None:
-        raise OptionError(f"start: {shorten(text)} with symmetric=tied: expected symmetric=none")
+        raise OptionError(f"{option}: {shorten(text)} with symmetric=tied: expected symmetric=none")
     if text == DEFAULT:
         made = getattr(network.module, "default", None)
         if made is None:
             raise OptionError(
-                f"start: 'default' with {network.name}: expected a file, or network linear or linear-threats"
+                f"{option}: 'default' with {network.name}: expected a file, or network linear or linear-threats"
             )
         return text, network.join(variant, made(variant))
     name, _, noted = text.partition(MARK)
@@ -127,14 +129,14 @@ def starting_weights(text: str, network: Network, variant: AnyVariant, code: Enc
         evaluator = files.load(path, variant, any_rules=True)
         found = hashlib.sha256(path.read_bytes()).hexdigest()
     except (files.EvaluatorError, OSError) as error:
-        raise OptionError(f"start: {error}") from None
+        raise OptionError(f"{option}: {error}") from None
     if noted and noted != found:
         raise OptionError(
-            f"start: {path}: has changed since the run began (SHA-256 {found}, then {shorten(noted)})"
+            f"{option}: {path}: has changed since the run began (SHA-256 {found}, then {shorten(noted)})"
         )
     weights = files.genome(evaluator)
     if evaluator.network != network or len(weights) != network.count(variant):
         raise OptionError(
-            f"start: {path}: is {evaluator.network.text}: expected {network.text} on this board"
+            f"{option}: {path}: is {evaluator.network.text}: expected {network.text} on this board"
         )
     return f"{path}{MARK}{found}", weights

@@ -19,7 +19,8 @@ from .algorithm import Champion, Play, Purpose, State, digest, game_seeds, gener
 from .contestants import Contestants
 from .encoding import starting_weights
 from .fitness import Schedule
-from .options import OptionError
+from .options import TORUS, OptionError
+from .options import of as options_of
 
 if TYPE_CHECKING:
     from hnefi.engine.evaluators.network import Network
@@ -238,7 +239,8 @@ def contest(plan: Plan, genomes: Any, *, rungs: bool = False) -> Contestants:
     if rungs:
         named = values["rungs"].split(",") if values["rung_games"] else []
         files = [
-            starting_weights(name, plan.network, plan.variant, plan.encoding)[1] for name in _files(named)
+            starting_weights(name, plan.network, plan.variant, plan.encoding, option="rungs")[1]
+            for name in _files(named)
         ]
         weights = np.vstack([weights, *files])
         fixed = tuple(FIXED[name] for name in named if name in FIXED)
@@ -313,12 +315,17 @@ def settled(
                 "legality: 'learned': expected hex without swap, depth 1, wins 'unseen', and a perceptron without "
                 f"'edges' whose layers have at most {hex_one_ply.MOST_UNITS} units"
             )
+    if not values["rung_games"] and values["rungs"] != options_of(TORUS)["rungs"].default:
+        raise OptionError(
+            f"rungs: {values['rungs'][:80]!r} with rung_games 0: expected rung_games of 2 or more"
+        )
     if values["rung_games"]:
         named = values["rungs"].split(",")
         if len(set(named)) < len(named) or ("simple" in named and game != "tafl"):
             expected = "random, simple (tafl only) and evaluator files, each once, with commas between them"
             raise OptionError(f"rungs: {values['rungs'][:80]!r}: expected {expected}")
         found["rungs"] = ",".join(
-            name if name in FIXED else starting_weights(name, network, variant, code)[0] for name in named
+            name if name in FIXED else starting_weights(name, network, variant, code, option="rungs")[0]
+            for name in named
         )
     return found
