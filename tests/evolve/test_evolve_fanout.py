@@ -147,6 +147,29 @@ def divide() -> float:
     return 1 / 0
 
 
+class _Without:
+    """A finder that says of one package that it is not installed."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name.split(".", maxsplit=1)[0] == self.package:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+@pytest.mark.parametrize(("backend", "package"), [("ray", "ray"), ("dask", "distributed")])
+def test_a_backend_that_is_missing_is_named(
+    backend: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [_Without(package), *sys.meta_path])
+    expected = rf"^{backend}: the package {package}\S* is missing: expected pip install 'hnefi\[{backend}\]'$"
+    with pytest.raises(workers.WorkerFailed, match=expected):
+        list(workers.through_joblib([divide], backend, 1))
+
+
 @pytest.mark.process
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_side_by_side_runs_are_interrupted(tmp_path: Path) -> None:

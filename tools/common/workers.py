@@ -105,7 +105,12 @@ def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None
     try:
         from joblib import Parallel, delayed, parallel_config
 
-        _connect(backend, workers)
+        try:
+            _connect(backend, workers)
+        except ModuleNotFoundError as error:
+            raise WorkerFailed(
+                f"{backend}: the package {error.name} is missing: expected pip install 'hnefi[{backend}]'"
+            ) from None
         if TRACKED not in sys.warnoptions:
             sys.warnoptions.append(TRACKED)
         # ray's backend cannot hand results out one by one.
@@ -115,6 +120,8 @@ def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None
             parallel = Parallel(batch_size=1, pre_dispatch="all", **streaming)
             for number, value in parallel(delayed(_carry_out)(i, job) for i, job in enumerate(jobs)):
                 results.put((number, value, None))
+    except WorkerFailed as error:
+        results.put((0, None, error))
     except OSError as error:
         # Most likely a worker could not write: the waiting thread reports that.
         results.put((0, None, error))
