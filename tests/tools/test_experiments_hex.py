@@ -207,6 +207,13 @@ def test_claims_are_judged_by_intervals() -> None:
     assert verdicts["without swaps runs differ much"].startswith("holds: so large by chance in")
     assert verdicts["swap-25: like vanilla"] == "no difference seen"
     assert verdicts["deep: not better at this length"] == "weaker than vanilla"
+    few = {run: one for run, one in runs.items() if run.seed < 2}
+    judged = {
+        verdict
+        for claim, _, verdict in hex_report.claims(plan, Results(few, {}))[1:]
+        if "person" not in claim
+    }
+    assert all(verdict.startswith("too few runs") for verdict in judged), judged
     # The same numbers under each other's names: nothing holds any more.
     swapped = {run._replace(configuration={"vanilla": "exponential", "exponential": "vanilla"}[run.configuration]): one
                for run, one in runs.items() if run.configuration in ("vanilla", "exponential")}  # fmt: skip

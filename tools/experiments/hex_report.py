@@ -37,6 +37,7 @@ NUMBERED = {VANILLA: "figure-2", NO_SWAP: "figure-3", EXPONENTIAL: "figure-4"}
 """Figures of the document."""
 ONE_SIDED = 0.025
 """Chances at most as large are taken for none, where one side is claimed; as a 95 % interval does."""
+TOO_FEW = f"too few runs (at least {FEWEST} of each)"
 ALIKE = ("inertia-50", "inertia-50-kept", "swap-25", "swap-50")
 READINGS = (
     ("size of the board", "not said; figure 1 has 11x11", "11x11; 5x5 for exact openings"),
@@ -261,8 +262,9 @@ def claims(plan: Plan, results: Results) -> list[list[str]]:
     apart = f"standard deviation {between:.1f} points"
     closer = between < inside
     verdict = f"{'holds' if closer else 'does not hold'}: runs lie {'closer together' if closer else 'further apart'}"
+    verdict = f"{verdict} than the players of one" if len(ours) >= FEWEST else TOO_FEW
     found = f"means {min(ours):.1f} to {max(ours):.1f} %, {apart}; within a population {inside:.1f}"
-    rows.append(["the vanilla runs produce similar results", found, f"{verdict} than the players of one"])
+    rows.append(["the vanilla runs produce similar results", found, verdict])
     other = results.of(plan.board, NO_SWAP)
     if len(other) > 1:
         one, two = ([inner_spread(found, plan.games) for found in runs.values()] for runs in (other, vanilla))
@@ -280,7 +282,7 @@ def claims(plan: Plan, results: Results) -> list[list[str]]:
         chance = by_chance(one, two)
         found += f" {between:.1f}; mean distance from the middle {mean(one):.1f} and {mean(two):.1f}"
         if min(len(one), len(two)) < FEWEST:
-            verdict = f"too few runs (at least {FEWEST} of each)"
+            verdict = TOO_FEW
         else:
             verdict = f"{'holds' if chance <= ONE_SIDED else 'not certain'}: so large by chance in {100 * chance:.0f} %"
         rows.append(["without swaps runs differ much", found, verdict])
@@ -336,7 +338,7 @@ def _between(one: Sequence[float], other: Sequence[float]) -> str:
 def _verdict(found: tuple[float, float] | None, word: str, *, up: bool) -> str:
     """Whether the interval of a difference lies on the side that a claim names."""
     if found is None:
-        return f"too few runs (at least {FEWEST} of each)"
+        return TOO_FEW
     low, high = found if up else (-found[1], -found[0])
     if low > 0:
         return word
