@@ -34,6 +34,9 @@ def test_a_puzzle_is_refuted_hinted_and_solved(house: House) -> None:
     status(page, "the attackers win")
     page.keyboard.press("n")
     expect(page.locator(".mode .small").first).not_to_contain_text("brandubh-026")
+    # Another address leads to another puzzle, here, too.
+    page.evaluate("location.hash = 'puzzles&puzzle=brandubh-026'")
+    expect(page.locator(".mode .small").first).to_contain_text("brandubh-026")
     # The choice of others: the rules, and away from puzzles, to the game that was there before.
     page.locator("summary", has_text="Which puzzles").click()
     page.get_by_label("Rules", exact=True).select_option("copenhagen")

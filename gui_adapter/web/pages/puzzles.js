@@ -39,7 +39,7 @@ export class Puzzles {
       this.score,
       h("details", {}, h("summary", {}, "Which puzzles"), this.variant.row, this.theme.row, this.rating.row),
     );
-    await this.next();
+    await this.next(/puzzle=([\w-]+)/.exec(location.hash)?.[1]);
   }
 
   leave() {
@@ -76,13 +76,12 @@ export class Puzzles {
     this.score.textContent = `Your rating: ${rating}${by}; ${solved_ever} solved, ${failed_ever} not`;
   }
 
-  async next() {
+  /** Another puzzle: the one of that name, or one as wanted. */
+  async next(named) {
     const [low, high] = this.rating.box.value.split("-");
     say("Looking for a puzzle …");
-    const named = this.shown ? null : /puzzle=([\w-]+)/.exec(location.hash)?.[1];
     const wanted = { variant: this.variant.box.value, theme: this.theme.box.value, low: Number(low ?? 0), high: Number(high ?? 0) };
     const answer = await this.ask(named ? { do: "show", puzzle: named } : { do: "next", ...wanted });
-    this.shown = true;
     if (answer) this.begin(answer);
     else say("");
   }
