@@ -165,6 +165,24 @@ def test_it_goes_on_where_it_was_ended(
     assert [file.name for file in tmp_path.iterdir()] == ["t"]
 
 
+def test_a_table_is_made_by_one_at_a_time(tmp_path: Path) -> None:
+    """Two at once emptied each other's folder. A lock belongs to its open folder, so one process can be both."""
+    path = tmp_path / "a.taflbase"
+    refused = []
+
+    def second(_: object) -> None:
+        if not refused:
+            with pytest.raises(
+                BuildError, match=r"a\.taflbase\.part: another process is working on this table"
+            ):
+                Builder(reading(tiny()), (1, 1), path).run()
+            refused.append(True)
+
+    Builder(reading(tiny()), (2, 1), path, on_progress=second).run()
+    assert refused
+    assert [each.name for each in tmp_path.iterdir()] == ["a.taflbase"]
+
+
 def test_after_a_power_failure_only_what_was_synced_counts(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

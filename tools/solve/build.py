@@ -16,7 +16,7 @@ import queue
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -84,6 +84,10 @@ class Builder:
 
     def run(self) -> Header:
         """Build the table, or go on with it; interrupts.Interrupted where an end is asked for."""
+        with self._alone():
+            return self._run()
+
+    def _run(self) -> Header:
         self._open()
         materials = self.index.materials
         for number, material in enumerate(materials):
@@ -96,6 +100,30 @@ class Builder:
         return header
 
     # The folder
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One process in the folder, where the system has such locks; BuildError for a second one.
+
+        Two would empty it under each other. An empty folder does not stay.
+        """
+        durable.make_folder(self.folder)
+        descriptor: int | None = None
+        try:
+            with suppress(ImportError):
+                import fcntl
+
+                descriptor = os.open(self.folder, os.O_RDONLY)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise BuildError(f"{self.folder}: another process is working on this table") from None
+            yield
+        finally:
+            with suppress(OSError):
+                self.folder.rmdir()
+            if descriptor is not None:
+                os.close(descriptor)
 
     def _plan(self, finished: int) -> dict[str, Any]:
         return {
@@ -113,8 +141,8 @@ class Builder:
         entries = self.index.entries
         old = self._old_plan(plan)
         if old is None:
-            with suppress(FileNotFoundError):
-                shutil.rmtree(self.folder)
+            for left in self.folder.iterdir():
+                left.unlink()
             # Before the ranges: those of a table that no disk holds would fill the memory.
             self._expect_room(BYTES * entries)
         self._ranges = [
@@ -124,7 +152,6 @@ class Builder:
         count = sum(map(len, self._ranges))
         sizes = {"words": 2 * entries, "marks": entries, "ranges": count * _RANGE.itemsize}
         if old is None:
-            durable.make_folder(self.folder)
             for name, size in sizes.items():
                 reserve(self.folder / name, size)
             durable.put(plan, json.dumps(self._plan(0)).encode())
