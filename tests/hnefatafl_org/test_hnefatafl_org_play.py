@@ -16,6 +16,7 @@ from hnefatafl_org.double_server import GAMES, USER, DoubleServer
 from patience import PROMPTLY
 
 from hnefi.engine import squares
+from hnefi.engine.about import VERSION
 from hnefi.engine.records.record import GameRecord
 from hnefi.engine.search.types import Score
 from hnefi.engine.sides import Side
@@ -196,7 +197,7 @@ def test_the_words_of_a_session(house: House, tmp_path: Path) -> None:
     played = Played(house, tmp_path)
     timed = '{"Timed":{"add_seconds":10,"milliseconds_left":900000}}'
     assert played.double.heard[:4] == [
-        "software_id hnefi-0.1.0",
+        f"software_id hnefi-{VERSION}",
         f'new_game {{"role":"Attacker","rated":false,"time_settings":{timed},"board_size":7}}',
         "join_game 7",
         "resume_game_json 7",

@@ -16,6 +16,7 @@ import pytest
 from conversation import ENGINE, PATIENCE, Conversation
 from patience import PROMPTLY
 
+from hnefi.engine.about import VERSION
 from hnefi.protocol import server
 from hnefi.protocol.answers import parse_compiling
 from hnefi.protocol.commands import TABLE
@@ -77,7 +78,7 @@ def test_every_greeting_has_its_ok_word(dialect: str) -> None:
     with Conversation() as engine:
         engine.send(dialect)
         lines = engine.until(f"{dialect}ok")
-        assert lines[:2] == ["id name hnefi 0.1.0", "id author the hnefi developers"]
+        assert lines[:2] == [f"id name hnefi {VERSION}", "id author the hnefi developers"]
         assert all(line.startswith("option name ") for line in lines[2:-1])
         engine.send("isready")
         assert engine.line() == "readyok"

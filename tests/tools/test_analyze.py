@@ -17,6 +17,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from hnefi.engine.about import VERSION
 from hnefi.engine.records import tafl_text
 from hnefi.engine.records.record import GameRecord
 from hnefi.engine.records.rule_sets import finder
@@ -154,7 +155,7 @@ def test_what_the_annotation_says(annotated: Path) -> None:
     found = record(annotated)
     plies = found.plies
     assert (found.players, found.outcome) == (record(GAME).players, record(GAME).outcome)
-    assert found.tag("Analysis") == "hnefi 0.1.0, nodes 3000"
+    assert found.tag("Analysis") == f"hnefi {VERSION}, nodes 3000"
     # The 25th ply throws away a win in two; the reply gives it back.
     thrown = plies[24]
     assert thrown.comment.startswith("» blunder, thrown win: 100 % -> ")
