@@ -59,6 +59,9 @@ def test_two_people_play_by_links_and_a_third_looks_on(house: House) -> None:
     # The connection of one falls; he sits down again by himself.
     guest.reload()
     status(guest, "Attackers to move")
+    # Once is a slip.
+    guest.get_by_role("button", name="Resign", exact=True).click()
+    expect(guest.get_by_role("button", name="Really resign?")).to_be_visible()
     guest.get_by_role("button", name="Offer a draw").click()
     expect(host.locator("#note")).to_contain_text("offers a draw")
     host.get_by_role("button", name="Accept the draw").click()

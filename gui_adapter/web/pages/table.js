@@ -8,6 +8,8 @@ import * as words from "./words.js";
 
 const CLOCKS = [["", "none"], ["180+2", "3 min + 2 s"], ["600+5", "10 min + 5 s"], ["1800+15", "30 min + 15 s"], ["5400+30", "90 min + 30 s"]];
 const PLACES = ["a", "d", "watch"];
+const SURE = "Really resign?";
+const ASKING_MS = 5000;
 const TICK_MS = 200;
 
 /** The links of tables that were made in this tab, by any of their words. */
@@ -126,7 +128,7 @@ class Table {
     this.moves = h("p", { className: "small" });
     this.buttons = {
       draw: button("Offer a draw", () => this.act("draw")),
-      resign: button("Resign", () => this.act("resign")),
+      resign: button("Resign", () => this.resign()),
       swap: button("Swap sides", () => this.play("swap"), { hidden: true }),
       flip: button("Flip", () => this.app.board.flip(), { title: "Turn the board (F)" }),
       study: button("Analyse the game", () => this.study(), { hidden: true }),
@@ -140,6 +142,16 @@ class Table {
     clearInterval(this.ticking);
     this.ticking = setInterval(() => this.tick(), TICK_MS);
     say("The engine gets ready …");
+  }
+
+  /** A second press within a few seconds gives the game up: one slip of a thumb must not. */
+  resign() {
+    const { resign } = this.buttons;
+    if (resign.textContent === SURE) this.act("resign");
+    const asked = resign.textContent !== SURE;
+    resign.textContent = asked ? SURE : "Resign";
+    clearTimeout(this.asking);
+    if (asked) this.asking = setTimeout(() => (resign.textContent = "Resign"), ASKING_MS);
   }
 
   rename(name) {
