@@ -222,7 +222,7 @@ def test_the_benchmark_solves_and_compares(
     assert len(lines) == 7
     assert lines[0].startswith("a3  .  in  6 plies ")
     assert lines[-2] == "..W/WWW/W..  as known"
-    monkeypatch.setitem(bench_hex.KNOWN, 2, "WW/WW")
+    monkeypatch.setitem(bench_hex.WINNING_OPENINGS, 2, "WW/WW")
     assert bench_hex.main(["--size", "2", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert (found["table"], found["known"], len(found["openings"])) == (".W/W.", "WW/WW", 2)

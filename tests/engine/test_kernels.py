@@ -282,6 +282,7 @@ def test_whatever_commands_call_is_compiled_by_the_warm_up() -> None:
         "playout",
         "generate_noisy",
         "order_score",
+        "evaluate_tree",  # measures evaluators
         "evaluate",
         "zero_value",  # for games that no network knows
         "zero_evaluate",

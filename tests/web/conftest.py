@@ -11,7 +11,7 @@ from browser_parts import House, chromium, web
 
 @pytest.fixture(scope="module")
 def house() -> Iterator[House]:
-    with web() as url, chromium() as browser:
+    with web("--sessions", "64") as url, chromium() as browser:
         yield House(browser, url)
 
 
@@ -20,6 +20,6 @@ def no_faults(house: House) -> Iterator[None]:
     """No error on the console, and no request to another place."""
     house.faults.clear()
     yield
-    assert house.faults == []
     for context in house.browser.contexts:
         context.close()
+    assert house.faults == []
