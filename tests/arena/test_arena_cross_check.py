@@ -17,6 +17,7 @@ from hnefi.protocol.client import EngineCrashed, Exit, own_command
 from hnefi.protocol.format import moves_line
 from hnefi.tools.arena import cross_check
 from hnefi.tools.arena.cross_check import compare
+from hnefi.tools.arena.engine_slot import EngineSlot
 from hnefi.tools.arena.values import EngineSpec, Fault, GameResult, GameTask, Opening, SideLimits
 
 MOVES = arena_parts.by_heart()
@@ -75,7 +76,7 @@ class Answering:
 
 
 def checked(
-    *engines: Answering,
+    *engines: Any,
     plies: int = len(MOVES),
     every: int = 0,
     fault: Fault | None = None,
@@ -84,10 +85,9 @@ def checked(
     """The advisories of a game of so many plies, the first two of them its opening."""
     opening = Opening(None, MOVES[:2])
     task = GameTask(1, 1, VARIANT.name, opening, (0, 1), (1, 2))
-    slots = tuple(
-        SimpleNamespace(engine=engine, spec=EngineSpec(name, ("x",), letters=letters), knows_start=True)
-        for name, engine in zip(("one", "two"), engines, strict=True)
-    )
+    slots = tuple(EngineSlot(EngineSpec(name, ("x",), letters=letters)) for name in ("one", "two"))
+    for slot, engine in zip(slots, engines, strict=True):
+        slot.engine, slot.knows_start = engine, True
     game: Any = SimpleNamespace(position=position_after(MOVES[:plies]), slots=slots, task=task, length=plies)
     result = GameResult(task, ("one", "two"), "a", "x", (), advisories=("two: old",), fault=fault)
     return asyncio.run(compare(game, result, every)).advisories[1:]

@@ -22,9 +22,8 @@ from hnefi.engine.search.types import Settings
 from hnefi.protocol import client
 from hnefi.protocol.client import Timeouts
 from hnefi.tools.arena import openings, resolve
-from hnefi.tools.arena.openings import from_lines, list_hash, parse, position, prepare, to_lines
+from hnefi.tools.arena.openings import from_lines, list_hash, parse, prepare, to_lines
 from hnefi.tools.arena.options import Config, ConfigError
-from hnefi.tools.arena.schedule import opening_text
 from hnefi.tools.arena.values import Opening
 
 
@@ -42,7 +41,7 @@ def test_random_openings_are_distinct_open_and_of_the_wanted_length() -> None:
     told = config(plies="3-5", seed=3)
     found = prepare(told, 40)["brandubh"]
     variant = games.find("brandubh")
-    reached = [position(variant, opening) for opening in found]
+    reached = [opening.position(variant) for opening in found]
     assert len({one.canonical() for one in reached}) == len(found) == 40
     assert all(one.outcome is None for one in reached)
     assert {len(opening.moves) for opening in found} == {3, 4, 5}
@@ -131,8 +130,8 @@ def recorded(folder: Path, name: str, *games_played: tuple[str, str | None, str]
 def test_records_of_any_format_are_cut(tmp_path: Path, name: str) -> None:
     file = recorded(tmp_path, name, ("brandubh", None, "a4a3 d3c3 a3a2"))
     found = prepare(config(source="file", file=str(file), cut=2), 1)["brandubh"]
-    assert [position(games.find("brandubh"), one).fen() for one in found] == [
-        position(games.find("brandubh"), Opening(None, ("a4a3", "d3c3"))).fen()
+    assert [one.position(games.find("brandubh")).fen() for one in found] == [
+        Opening(None, ("a4a3", "d3c3")).position(games.find("brandubh")).fen()
     ]
     assert len(found[0].moves) == 2
 
@@ -168,7 +167,7 @@ def test_another_player_judges_openings(tmp_path: Path) -> None:
     own = Searcher(Settings(hash_mib=1))
     with openings.player_judge("default", "brandubh") as judge:
         for moves in ((), ("a4a3",), ("a4a3", "d3c3"), ("a4a3", "d3g3", "b4b3")):
-            reached = position(variant, Opening(None, moves))
+            reached = Opening(None, moves).position(variant)
             assert judge(reached) == _value(own, reached)
         lost = games.from_fen(variant, "7/7/7/2K4/7/t6/7 d 0 1")
         assert judge(lost) is _value(own, lost) is None
@@ -209,7 +208,7 @@ def test_an_engine_proposes_openings() -> None:
     told = config(source="genfens", plies="2", seed=7)
     found = prepare(told, 3, resolve.specs(told))["brandubh"]
     variant = games.find("brandubh")
-    assert len({position(variant, opening).canonical() for opening in found}) == 3
+    assert len({opening.position(variant).canonical() for opening in found}) == 3
 
 
 @pytest.mark.process
@@ -228,7 +227,7 @@ def test_lists_are_kept_word_for_word() -> None:
     assert from_lines(to_lines(lists)) == lists
     assert list_hash(lists["x"]) != list_hash(lists["x"][:1])
     for opening in (*lists["x"], *lists["y"]):
-        assert parse(opening_text(opening)) == opening
+        assert parse(opening.text) == opening
 
 
 def test_the_subcommand_prints_a_file_that_is_read_again(

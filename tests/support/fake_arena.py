@@ -203,8 +203,8 @@ class Plain:
         self._run, self._progress, self._shown = run, progress, progress.pairs
         stored = f", {len(store.rows)} games stored" if store.rows else ""
         self.say(f"{' - '.join(run.config.names)}: {len(run.schedule)} pairs in {store.folder}{stored}")
-        if run.config.testing and not self._quiet:
-            for line in schedule.expected_pairs(run.config):
+        if not self._quiet:
+            for line in schedule.expected_pairs(run.config.test):
                 self.say(line)
 
     def game(self, result: GameResult) -> None:

@@ -24,8 +24,8 @@ from hnefi.engine.wording import shorten
 
 from ..common.pairs import Winner
 from . import schedule
-from .engine_slot import find_variant
 from .options import Config, ConfigError
+from .values import find_variant
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position

@@ -286,9 +286,8 @@ def dry_run(config: Config) -> int:
     print(f"variants {', '.join(plan.variants)}, seed {plan.seed}")
     for spec in specs:
         print(f"  {spec.name}: {' '.join(spec.command)}")
-    if config.testing:
-        for line in schedule.expected_pairs(config):
-            print(line)
+    for line in schedule.expected_pairs(config.test):
+        print(line)
     longest = schedule.longest(plan, specs, max(1, config["run.concurrency"]))
     if longest is not None:
         slots = max(1, config["run.concurrency"])

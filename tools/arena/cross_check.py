@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from hnefi.engine import games
 from hnefi.engine.games.base_position import Position
-from hnefi.engine.games.tafl.fen import from_adk, in_adk
+from hnefi.engine.games.tafl.fen import from_adk
 from hnefi.engine.squares import move_name
 from hnefi.engine.wording import shorten
 from hnefi.protocol.client import Engine, EngineError
@@ -78,9 +78,8 @@ async def _ask(slot: EngineSlot, positions: list[Position]) -> dict[str, str]:
 
 
 def _line(slot: EngineSlot, position: Position) -> str:
-    fen = in_adk(position.start_fen) if slot.spec.letters == "adk" else position.start_fen
-    known = slot.knows_start and position.start_fen == games.initial(position.variant).fen()
-    head = "position startpos" if known else f"position fen {fen}"
+    fen = position.start_fen
+    head = slot.position_line(fen, is_start=fen == games.initial(position.variant).fen())
     moves = " ".join(map(move_name, position.moves))
     return f"{head} moves {moves}" if moves else head
 

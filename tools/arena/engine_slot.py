@@ -10,13 +10,11 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from hnefi.engine import games
-from hnefi.engine.games.base_variant import AnyVariant
-from hnefi.engine.games.tafl import otn
+from hnefi.engine.games.tafl.fen import in_adk
 from hnefi.protocol.answers import VariantLine
 from hnefi.protocol.client import (
     Engine,
@@ -28,7 +26,7 @@ from hnefi.protocol.client import (
 )
 
 from ..common import compiling
-from .values import EngineSpec
+from .values import EngineSpec, find_variant, is_rules
 
 STOP = 0.5
 """Seconds that a process may take to obey by default."""
@@ -42,17 +40,6 @@ WRITE = 10.0
 
 class StartFailure(EngineStartError):
     """An engine cannot be started, so no game can be played."""
-
-
-@lru_cache(maxsize=64)
-def find_variant(text: str) -> AnyVariant:
-    """The variant of that name, or the one that an OTN rules string describes; ValueError if there is none."""
-    return otn.import_rules(text)[0] if is_rules(text) else games.find(text)
-
-
-def is_rules(text: str) -> bool:
-    """Whether a task's variant is a rules string rather than a name."""
-    return "dim:" in text
 
 
 WatchLine = Callable[[float, str, bytes], None]
@@ -188,6 +175,12 @@ class EngineSlot:
             if option.casefold() in engine.options:
                 await engine.set_option(option, value)
         await engine.new_game()
+
+    def position_line(self, fen: str, *, is_start: bool) -> str:
+        """The `position` command for `fen`, without moves; `is_start` if that is where the variant begins."""
+        if is_start and self.knows_start:
+            return "position startpos"
+        return f"position fen {in_adk(fen) if self.spec.letters == 'adk' else fen}"
 
     def release(self, *, faulted: bool = False) -> Coroutine[Any, Any, object] | None:
         """Give the process up: what is left to do to end it, if there is one."""

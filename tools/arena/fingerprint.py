@@ -17,7 +17,7 @@ from hnefi.engine.regular import open_regular
 
 from . import openings, schedule
 from .options import Config
-from .values import EngineSpec, Opening
+from .values import EngineSpec, Opening, find_variant
 
 RUN = ("format", "challengers", "others", "variants", "rules", "swap", "seed", "wait")
 OPENINGS = ("source", "cut", "order", "first", "plies", "seed", "max_eval", "eval_by", "repeat")
@@ -46,7 +46,7 @@ def of(
             items[f"openings.eval_by file {path}"] = _digest(path)
     items |= {f"sprt.{key}": value for key, value in config.tables["sprt"].items() if key != "max_pairs"}
     for name, found in lists.items():
-        items[f"rules of {name[:60]}"] = openings.find_variant(name).hash
+        items[f"rules of {name[:60]}"] = find_variant(name).hash
         items[f"openings of {name[:60]}"] = openings.list_hash(found)
     for number, (engine, spec, called) in enumerate(zip(config.engines, specs, ids, strict=True), 1):
         items |= {f"engine {number} {key}": value for key, value in engine.items()}

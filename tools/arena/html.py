@@ -11,6 +11,7 @@ from ..common.html_games import Games
 from ..common.html_page import Bar, Markup, Page, Tinted, bullets, intervals, paragraph, table
 from . import records
 from .report import FAULT_HEADS, NONE, SIDES, heading, notes, percent, plain, points, share, signed, strength
+from .values import find_variant
 
 if TYPE_CHECKING:
     from ..common.pairs import Record
@@ -42,7 +43,7 @@ def page(
     games = Games()
     maker = records.Maker(facts.name, specs)
     for count, result in enumerate(results, start=1):
-        games.add(result.task.id, maker.record(result), records.find(result.task.variant))
+        games.add(result.task.id, maker.record(result), find_variant(result.task.variant))
         progress(count)
     games.into(page)
     return page.render()

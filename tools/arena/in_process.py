@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hnefi import players
-from hnefi.engine import about, games, squares
+from hnefi.engine import about, squares
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Info, Limits
 from hnefi.engine.session import Session
@@ -25,11 +25,10 @@ from hnefi.engine.sides import Reason
 from hnefi.engine.wording import shorten
 
 from .adjudication import NONE, Adjudication, Scores
-from .engine_slot import find_variant
 from .options import ConfigError
 from .referee import End, over
 from .slots import Watch, in_pairs
-from .values import EngineSpec, GameResult, GameTask, PlyLog
+from .values import EngineSpec, GameResult, GameTask, PlyLog, find_variant
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
@@ -121,10 +120,7 @@ def play_game(
     """One game; interrupted soon after `broken_off` is set. `on_ply` gets every ply with its number from 1."""
     began, started = time.monotonic(), time.time()
     variant = find_variant(task.variant)
-    start = task.opening.start
-    position: Position = games.initial(variant) if start is None else games.from_fen(variant, start)
-    for text in task.opening.moves:
-        position = position.play(position.parse_move(text))
+    position = task.opening.position(variant)
     for engine, seed in zip(engines, task.seeds, strict=True):
         engine.new_game(task.variant, seed)
     scores = Scores(rule)
@@ -242,11 +238,7 @@ class _Slot:
         loop = asyncio.get_running_loop()
         tell_ply: WatchPly | None = None
         if self._on_event is not None:
-            start = task.opening.start
-            variant = find_variant(task.variant)
-            position = games.initial(variant) if start is None else games.from_fen(variant, start)
-            for text in task.opening.moves:
-                position = position.play(position.parse_move(text))
+            position = task.opening.position(find_variant(task.variant))
             self._tell("start", task=task, fen=position.fen())
 
             def tell_ply(task: GameTask, number: int, ply: PlyLog) -> None:

@@ -25,7 +25,7 @@ from hnefi.protocol.flags import Help, Parser
 
 from . import option_reader, resolve, schedule
 from .options import Config, ConfigError, parse_plies
-from .values import EngineSpec, Opening
+from .values import EngineSpec, Opening, find_variant
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
@@ -36,14 +36,6 @@ LINE_LIMIT = 64 << 10
 POLL = 0.02
 LOOK = Limits(depth=2, nodes=100_000)
 """How far a player looks who judges openings: far enough to see a win of either side in the next two plies."""
-
-
-def find_variant(text: str) -> AnyVariant:
-    """The variant of that name, or of a rules string."""
-    from hnefi.engine import games
-    from hnefi.engine.games.tafl import otn
-
-    return otn.import_rules(text)[0] if "dim:" in text else games.find(text)
 
 
 def prepare(config: Config, needed: int, specs: Sequence[EngineSpec] = ()) -> dict[str, tuple[Opening, ...]]:
@@ -299,22 +291,12 @@ async def ask(spec: EngineSpec, name: str, wanted: int, config: Config) -> list[
     return [(f"genfens of {spec.name}", parse(text)) for text in proposed]
 
 
-def position(variant: AnyVariant, opening: Opening) -> Position:
-    """The position that an opening leads to; ValueError if it cannot be played."""
-    from hnefi.engine import games
-
-    reached = games.initial(variant) if opening.start is None else games.from_fen(variant, opening.start)
-    for move in opening.moves:
-        reached = reached.play(reached.parse_move(move))
-    return reached
-
-
 def _distinct(variant: AnyVariant, lines: Iterable[Line]) -> Iterator[Opening]:
     """The openings without those that are images of earlier ones; ConfigError for one that cannot be played."""
     seen: set[tuple[object, ...]] = set()
     for where, opening in lines:
         try:
-            reached = position(variant, opening)
+            reached = opening.position(variant)
         except ValueError as error:
             raise ConfigError(f"{where}: {error}") from None
         if reached.outcome is not None:
@@ -341,7 +323,7 @@ def generator_version(config: Config) -> int:
 
 def list_hash(found: Sequence[Opening]) -> str:
     """SHA-256 over a list of openings, one line for each."""
-    text = "".join(f"{schedule.opening_text(opening)}\n" for opening in found)
+    text = "".join(f"{opening.text}\n" for opening in found)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -398,5 +380,5 @@ def main(argv: list[str]) -> int:
         chosen = found[: config["openings.count"] or None]
         print(f"# {len(chosen)} openings of {name}, seed {config['openings.seed']}, {list_hash(chosen)}")
         for opening in chosen:
-            print(schedule.opening_text(opening))
+            print(opening.text)
     return 0

@@ -15,9 +15,12 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.wording import nearest, shorten
+
+if TYPE_CHECKING:
+    from ..common.sprt import Sprt
 
 # What values options take
 
@@ -437,12 +440,16 @@ class Config:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """What the engines are called, in their order."""
         return tuple(engine["name"] for engine in self.engines)
 
     @property
-    def testing(self) -> bool:
-        """Whether a sequential test is run."""
-        return bool(self.tables["sprt"])
+    def test(self) -> Sprt | None:
+        """The sequential test, if there is one."""
+        from ..common.sprt import Sprt
+
+        table = {key: value for key, value in self.tables["sprt"].items() if key != "max_pairs"}
+        return Sprt(**table) if table else None
 
 
 Document = dict[str, Any]

@@ -12,11 +12,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from hnefi.engine import games
 from hnefi.engine.games.base_position import IllegalMove, Position
 from hnefi.engine.moves_text import parse_move_word
 from hnefi.engine.records import tafl_text
@@ -25,19 +23,15 @@ from hnefi.engine.records.rule_sets import carried
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.squares import MAX_SIZE, parse
 
-from .engine_slot import find_variant
 from .options import Config
 from .store import Export
 from .summary import side_limits_text
-from .values import EngineSpec, GameResult, PlyLog, to_json
+from .values import EngineSpec, GameResult, Opening, PlyLog, find_variant, to_json
 
 LINES = 500_000
 """Characters of engines' lines that one record keeps; what comes later is left out."""
 TEXT = 20_000
 """Characters of a tag that holds what an engine said or was told."""
-
-find = lru_cache(maxsize=64)(find_variant)
-
 
 POSITIONS = "positions.jsonl"
 
@@ -55,7 +49,7 @@ class Maker:
 
     def record(self, result: GameResult) -> GameRecord:
         """The game as a value; the moves of its opening are its first plies."""
-        variant = find(result.task.variant)
+        variant = find_variant(result.task.variant)
         plies = [*_opening(result), *_played(result.plies)]
         return GameRecord(
             variant=variant.name,
@@ -154,9 +148,7 @@ def _json(document: dict[str, Any]) -> bytes:
 
 def _positions(result: GameResult) -> Iterator[Position]:
     """Every position of the game, from its start on; ValueError where a move cannot be played."""
-    variant = find(result.task.variant)
-    start = result.task.opening.start
-    position = games.initial(variant) if start is None else games.from_fen(variant, start)
+    position = Opening(result.task.opening.start).position(find_variant(result.task.variant))
     yield position
     for text in (*result.task.opening.moves, *(ply.move for ply in result.plies)):
         position = position.play(position.parse_move(text))

@@ -15,9 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hnefi.engine import games, squares
+from hnefi.engine import squares
 from hnefi.engine.games.base_position import IllegalMove, Position
-from hnefi.engine.games.tafl.fen import in_adk
 from hnefi.engine.search.clock import movetime
 from hnefi.engine.search.types import Limits
 from hnefi.engine.sides import Outcome, Reason
@@ -37,8 +36,17 @@ from hnefi.protocol.format import go_line
 
 from ..common.pairs import Winner
 from .adjudication import NONE, Adjudication, Scores, won_by
-from .engine_slot import EngineSlot, find_variant
-from .values import LATE, EngineSpec, Fault, GameResult, GameTask, PlyLog, SideLimits
+from .engine_slot import EngineSlot
+from .values import (
+    LATE,
+    EngineSpec,
+    Fault,
+    GameResult,
+    GameTask,
+    PlyLog,
+    SideLimits,
+    find_variant,
+)
 
 PV_BREATH = 4
 """Moves of a line that are checked before the event loop gets a turn: other games have clocks, too."""
@@ -173,13 +181,7 @@ class Game:
         self._asked = 0.0
         self._heads = ["", ""]
         self._moves = "".join(f" {move}" for move in task.opening.moves)
-        start = task.opening.start
-        self.position: Position = (
-            games.initial(self.variant) if start is None else games.from_fen(self.variant, start)
-        )
-        self._start_fen = self.position.fen()
-        for text in task.opening.moves:
-            self.position = self.position.play(self.position.parse_move(text))
+        self.position: Position = task.opening.position(self.variant)
 
     async def play(self) -> GameResult:
         """The game from the start of its engines to its end."""
@@ -225,11 +227,7 @@ class Game:
             watch, task = self._on_traffic, self.task
             slot.watch(lambda stamp, arrow, line: watch(task, side, stamp, arrow, line))
         await slot.prepare(self.task.variant, side, self.task.seeds[side])
-        fen = self._start_fen
-        if slot.spec.letters == "adk":
-            fen = in_adk(fen)
-        known = self.task.opening.start is None and slot.knows_start
-        head = "position startpos" if known else f"position fen {fen}"
+        head = slot.position_line(self.position.start_fen, is_start=self.task.opening.start is None)
         self._heads[side] = f"{head} moves" if self._moves else head
         clock = self._clocks[side]
         if clock.left is None:

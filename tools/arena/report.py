@@ -406,7 +406,7 @@ def facts_of(run: Run, folder: Path) -> RunFacts:
         slots=slots_of(config, run.specs)[0],
         pairs=len(run.schedule),
         swap=run.schedule.swap,
-        test=run.test,
+        test=config.test,
         model=Model(
             anchor=(anchor["name"], float(anchor["elo"])) if anchor else None,
             side=config["rating.side"],

@@ -15,7 +15,6 @@ from typing import Any
 
 from hnefi.engine.wording import shorten
 
-from ..common.sprt import Sprt
 from . import fingerprint, openings, option_reader, resolve, schedule
 from .adjudication import adjudication
 from .logs import LOG, TRAFFIC, Thinking, Traffic, joined
@@ -33,7 +32,7 @@ from .store import (
     within,
     write_file,
 )
-from .values import EngineSpec, GameResult, GameTask, Opening
+from .values import EngineSpec, GameResult, GameTask, Opening, find_variant
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +45,9 @@ class Run:
     openings: Mapping[str, Sequence[Opening]]
     ids: tuple[str, ...] = ()
 
-    @property
-    def test(self) -> Sprt | None:
-        """The sequential test of this run."""
-        keys = ("elo0", "elo1", "alpha", "beta", "model", "unit", "siegmund")
-        return Sprt(**{key: self.config["sprt." + key] for key in keys}) if self.config.testing else None
-
     def progress(self) -> Progress:
         """The progress of this run before its first game."""
-        return Progress(self.schedule, self.config.names, self.test)
+        return Progress(self.schedule, self.config.names, self.config.test)
 
 
 # Preparing
@@ -167,7 +160,7 @@ def load_openings(store: Store) -> dict[str, tuple[Opening, ...]]:
     try:
         found = openings.from_lines(store.text(OPENINGS))
         for name in found:
-            openings.find_variant(name)
+            find_variant(name)
     except ValueError as error:
         raise StoreError(f"{store.folder / OPENINGS}: {error}: expected lines as they were written") from None
     return found

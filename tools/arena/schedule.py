@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from .options import Config
-from .values import EngineSpec, GameTask, Opening
+from .values import EngineSpec, GameTask, Opening, is_rules
+
+if TYPE_CHECKING:
+    from ..common.sprt import Sprt
 
 VERSION = 1
 """Grows whenever the same configuration would give other games."""
@@ -120,7 +123,8 @@ class Schedule:
 def make(config: Config) -> Schedule:
     """The schedule of a configuration."""
     run = config.tables["run"]
-    rounds = test_pairs(config) if config.testing else run["pairs"]
+    test = config.test
+    rounds = run["pairs"] if test is None else config["sprt.max_pairs"] or longest_test(test)
     ladder = run["format"] == "ladder"
     return Schedule(
         meetings=meetings(run["format"], len(config.engines), run["challengers"]),
@@ -150,15 +154,9 @@ def meetings(form: str, engines: int, challengers: int = 1) -> tuple[tuple[int, 
     return tuple(combinations(range(engines), 2))
 
 
-def test_pairs(config: Config) -> int:
+def longest_test(test: Sprt) -> int:
     """After how many pairs a sequential test ends anyway."""
-    from ..common.sprt import Sprt
-
-    given: int = config["sprt.max_pairs"]
-    if given:
-        return given
-    test = {key: config["sprt." + key] for key in ("elo0", "elo1", "alpha", "beta", "model", "unit")}
-    expected = Sprt(**test).expected or Sprt(**{**test, "model": "normalized"}).expected
+    expected = test.expected or replace(test, model="normalized").expected
     assert expected is not None
     return max(100, round(3 * max(expected)))
 
@@ -211,29 +209,15 @@ def _game_lines(tasks: Iterable[GameTask], names: Sequence[str]) -> Iterator[str
     for task in tasks:
         attackers, defenders = (names[engine] for engine in task.engines)
         yield (
-            f"{task.id:<7} {attackers} (a) - {defenders} (d)  {_variant_word(task.variant)}"
-            f"  opening {opening_text(task.opening)}  seeds {task.seeds[0]} {task.seeds[1]}"
+            f"{task.id:<7} {attackers} (a) - {defenders} (d)  {'by rules' if is_rules(task.variant) else task.variant}"
+            f"  opening {task.opening.text}  seeds {task.seeds[0]} {task.seeds[1]}"
         )
 
 
-def _variant_word(variant: str) -> str:
-    return "by rules" if "dim:" in variant else variant
-
-
-def opening_text(opening: Opening) -> str:
-    """An opening as a line of an opening file."""
-    if opening.start is None:
-        return " ".join(opening.moves) or "startpos"
-    return " ".join([opening.start, *(["moves", *opening.moves] if opening.moves else [])])
-
-
-def expected_pairs(config: Config) -> Iterable[str]:
-    """What a sequential test is expected to take, in words."""
-    from ..common.sprt import Sprt
-
-    test = Sprt(**{key: config["sprt." + key] for key in ("elo0", "elo1", "alpha", "beta", "model", "unit")})
-    if test.expected is None:
-        return
+def expected_pairs(test: Sprt | None) -> list[str]:
+    """What a sequential test is expected to take, as a line of text if that is known."""
+    if test is None or test.expected is None:
+        return []
     h0, h1, midway = (f"{round(number):,}" for number in test.expected)
     unit = {"pair": "pairs", "game": "games", "match": "matches"}[test.unit]
-    yield f"expected {unit}: {h0} if H0 is true, {h1} if H1 is true, {midway} midway"
+    return [f"expected {unit}: {h0} if H0 is true, {h1} if H1 is true, {midway} midway"]

@@ -22,6 +22,7 @@ from hnefi.protocol.hosts.text_table import WIDTH, clip, encodable, safe, width
 from ..common.live import REDRAW, TALLEST, Live, duration, is_terminal
 from .logs import LiveLog, game_line
 from .report import block, count_rows, facts_of, final, signed, standings, state_of
+from .schedule import expected_pairs
 from .summary import Counts, ReportError, RunFacts, SprtLine, Summary, document, sprt_line, summarize
 
 if TYPE_CHECKING:
@@ -168,11 +169,8 @@ class Screen:
             return
         lines = block(self._summary())
         self._live.heading(lines[0])
-        self._live.report([*lines[1:2], *([f"{stored:,} games stored"] if stored else [])])
-        if self._run.config.testing:
-            from .schedule import expected_pairs
-
-            self._live.report(list(expected_pairs(self._run.config)))
+        known = [f"{stored:,} games stored"] if stored else []
+        self._live.report([*lines[1:2], *known, *expected_pairs(self._facts.test)])
         if self._live.terminal:
             self._live.show(self._view)
 

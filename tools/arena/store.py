@@ -29,7 +29,6 @@ from hnefi.engine.regular import replaceable
 from hnefi.engine.wording import shorten
 
 from ..common.pairs import Winner
-from .schedule import opening_text
 from .values import GameResult, from_json, image, to_json
 
 FORMAT = 1
@@ -116,8 +115,7 @@ def summarize(result: GameResult) -> Row:
 def game_digest(result: GameResult) -> bytes:
     """SHA-256 of what a game is: id, opening, moves, winner and reason; no times, hosts or dates."""
     moves = " ".join(ply.move for ply in result.plies)
-    opening = opening_text(result.task.opening)
-    text = "\n".join((result.task.id, opening, moves, result.winner or "", result.reason))
+    text = "\n".join((result.task.id, result.task.opening.text, moves, result.winner or "", result.reason))
     return hashlib.sha256(text.encode()).digest()
 
 

@@ -11,11 +11,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from itertools import product
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hnefi.engine.squares import FILES
 
 from ..common.pairs import Ending, Played, Winner
+
+if TYPE_CHECKING:
+    from hnefi.engine.games.base_position import Position
+    from hnefi.engine.games.base_variant import AnyVariant
 
 LATE = 5.0
 """Milliseconds from which on the arena's own lateness is reported."""
@@ -80,6 +84,36 @@ class Opening:
     start: str | None = None
     moves: tuple[str, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """The opening as a line of an opening file."""
+        if self.start is None:
+            return " ".join(self.moves) or "startpos"
+        return " ".join([self.start, *(["moves", *self.moves] if self.moves else [])])
+
+    def position(self, variant: AnyVariant) -> Position:
+        """The position that the opening leads to; ValueError if it cannot be played."""
+        from hnefi.engine import games
+
+        position = games.initial(variant) if self.start is None else games.from_fen(variant, self.start)
+        for text in self.moves:
+            position = position.play(position.parse_move(text))
+        return position
+
+
+def is_rules(variant: str) -> bool:
+    """Whether a game's variant is an OTN rules string rather than a name."""
+    return "dim:" in variant
+
+
+@lru_cache(maxsize=64)
+def find_variant(text: str) -> AnyVariant:
+    """The variant of that name, or the one that an OTN rules string describes; ValueError if there is none."""
+    from hnefi.engine import games
+    from hnefi.engine.games.tafl import otn
+
+    return otn.import_rules(text)[0] if is_rules(text) else games.find(text)
+
 
 @dataclass(frozen=True, slots=True)
 class GameTask:
@@ -95,6 +129,7 @@ class GameTask:
 
     @property
     def id(self) -> str:
+        """The name of the game in its run: `17.2` is the second game of pair 17."""
         return f"{self.pair}.{self.game}"
 
 

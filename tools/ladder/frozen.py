@@ -139,8 +139,7 @@ def answers(one: LimitedPlayer, ladder: Ladder, lists: Mapping[str, Any]) -> str
     from hnefi.engine import squares
 
     from ..arena.in_process import InProcessEngine
-    from ..arena.openings import find_variant, position
-    from ..arena.values import EngineSpec, SideLimits
+    from ..arena.values import EngineSpec, SideLimits, find_variant
 
     limits = SideLimits(nodes=one.nodes, depth=one.depth)
     engine = InProcessEngine(
@@ -150,7 +149,7 @@ def answers(one: LimitedPlayer, ladder: Ladder, lists: Mapping[str, Any]) -> str
     for name in ladder.variants:
         for number, opening in enumerate(lists[name][:ASKED]):
             engine.new_game(name, SEED + number)
-            move, _ = engine.move(position(find_variant(name), opening))
+            move, _ = engine.move(opening.position(find_variant(name)))
             said.append(f"{name} {number} {squares.move_name(move)}")
     return sha256("\n".join(said).encode()).hexdigest()
 
