@@ -61,6 +61,19 @@ def append_line(path: Path, line: bytes) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
+def whole_lines(path: Path) -> list[bytes]:
+    """The lines of a file that `append_line` writes, none where there is no file; what a crash left of a line is
+    cut off the file."""
+    if not path.exists():
+        return []
+    text = path.read_bytes()
+    whole = text[: text.rfind(b"\n") + 1]
+    if len(whole) < len(text):
+        with path.open("r+b") as file:
+            file.truncate(len(whole))
+    return whole.splitlines()
+
+
 def make_folder(path: Path) -> None:
     """A folder, with those that it lies in; nothing happens where it is there."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]

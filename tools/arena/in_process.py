@@ -32,6 +32,7 @@ from .values import EngineSpec, GameResult, GameTask, PlyLog, find_variant
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
+    from hnefi.engine.games.base_variant import AnyVariant
 
 WatchPly = Callable[[GameTask, int, PlyLog], None]
 """Told a game, the number of a ply from 1, and the ply."""
@@ -87,7 +88,11 @@ class InProcessEngine:
 
     def new_game(self, variant: str, seed: int) -> None:
         """Ready for a new game."""
-        self._session.use_variant(find_variant(variant))
+        self.ready(find_variant(variant), seed)
+
+    def ready(self, variant: AnyVariant, seed: int) -> None:
+        """The same for rules that may have no name."""
+        self._session.use_variant(variant)
         self._session.set_option("Seed", str(seed))
         self._searcher.configure(self._session.effective)
         self._searcher.clear()

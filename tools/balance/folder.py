@@ -142,7 +142,7 @@ class Log:
     def read(self) -> Results:
         """All games so far; BalanceError for a line that we did not write."""
         found: Results = {}
-        for number, line in enumerate(_lines(self._path), 1):
+        for number, line in enumerate(durable.whole_lines(self._path), 1):
             try:
                 entry = json.loads(line)
                 key = Key(str(entry["rules"]), str(entry["player"]), int(entry["pool"]))
@@ -173,7 +173,7 @@ class Openings:
     def __init__(self, folder: Path) -> None:
         self._path = folder / OPENINGS
         self._found: dict[tuple[str, int], tuple[int, list[Opening]]] = {}
-        for number, line in enumerate(_lines(self._path), 1):
+        for number, line in enumerate(durable.whole_lines(self._path), 1):
             try:
                 entry = json.loads(line)
                 moves = [tuple(map(str, opening.split())) for opening in entry["openings"]]
@@ -199,18 +199,6 @@ class Openings:
             },
         )
         self._found[entrant, pool] = (count, list(openings))
-
-
-def _lines(path: Path) -> list[bytes]:
-    """The whole lines of a file that lines are appended to; the beginning of one at its end is cut off."""
-    if not path.exists():
-        return []
-    text = path.read_bytes()
-    whole = text[: text.rfind(b"\n") + 1]
-    if len(whole) < len(text):
-        with path.open("r+b") as file:
-            file.truncate(len(whole))
-    return whole.splitlines()
 
 
 def _append(path: Path, entry: Mapping[str, Any]) -> None:

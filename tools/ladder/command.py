@@ -18,6 +18,8 @@ from ..common import arguments, interrupts
 from .ladder import CURRENT, Ladder, LadderError, LimitedPlayer, load, parse_player, playable
 
 if TYPE_CHECKING:
+    from hnefi.engine.games.tafl.variant import Variant
+
     from .fitting import Fit
     from .pool import Pool
 
@@ -28,6 +30,7 @@ VERBS = {
     "run": "play the rungs against each other",
     "place": "play a player against the rungs: WHO is a player, PLAYER:NODES, PLAYER+EVALUATOR:NODES, level-N or elo-N",
     "calibrate": "play the engine, limited to a rating (UCI_Elo), against the rungs",
+    "people": "ask the rungs and levels about positions of people's games: who plays as people do?",
     "report": "tables and pictures of some runs, or of the published games",
     "agree": "compare two runs of different seeds",
     "publish": "make ratings and pool of some runs the published ones",
@@ -44,6 +47,7 @@ EXAMPLES = (
     "agree ladder-1 ladder-2",
     "report ladder-1 placed --out report",
     "report --html ladder.html",
+    "people games.csv --variant brandubh --positions 600 --out people",
     "games --player uct-100 --variant brandubh --out games.tafl",
 )
 
@@ -142,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="number of labels, the middles of equal parts of the range (5)",
     )
+    _add_people(verb("people", _people))
     report = verb("report", _report)
     report.add_argument(
         "runs", nargs="*", metavar="DIR", help="runs, or folders with runs (the published games)"
@@ -164,6 +169,32 @@ def _parser() -> argparse.ArgumentParser:
     check = verb("check", _check)
     check.add_argument("--freeze", action="store_true", help="freeze the ladder as it is now")
     return options
+
+
+def _add_people(made: Parser) -> None:
+    """What `people` takes."""
+    made.add_argument("games", metavar="GAMES", help="recorded games: .csv or .jsonl")
+    made.add_argument("--variant", metavar="V", required=True, help="the rules they were played by")
+    arguments.add_variant_path(made)
+    made.add_argument(
+        "--players",
+        metavar="A,B,...",
+        help="who is asked, each as WHO of place (the rungs and levels 1 to 9)",
+    )
+    made.add_argument("--judge", metavar="WHO", help="the player whose values count (the top rung)")
+    made.add_argument(
+        "--positions",
+        type=arguments.positive,
+        default=500,
+        metavar="N",
+        help="so many, drawn from all moves of all games; with a greater N the same command asks about more (500)",
+    )
+    made.add_argument("--seed", type=arguments.positive, default=1, metavar="S", help="which positions (1)")
+    arguments.add_out(made, "DIR", "the folder (people); one that is there is continued", default="people")
+    made.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
+    made.add_argument("--backend", choices=("loky", "dask", "ray"), help="what the processes run on (loky)")
+    arguments.add_png(made)
+    arguments.add_plain(made)
 
 
 # Playing
@@ -321,6 +352,68 @@ def _pool(ladder: Ladder, places: Sequence[str]) -> Pool:
         if pool.players.get(rung.name, rung) != rung:
             raise LadderError(f"{path}: {rung.name} is {pool.players[rung.name]}: expected the rung {rung}")
     return pool
+
+
+# People
+
+
+def _people(given: Any) -> int:
+    """Ask about what is missing, then write the report."""
+    from hnefi.engine.search.elo_table import MEASURED
+
+    from ..common.workers import WorkerFailed
+    from . import people, people_report
+
+    ladder = load(given.ladder)
+    words = [*ladder.names, *(f"level-{level}" for level, _ in MEASURED)]
+    if given.players:
+        words = [word.strip() for word in given.players.split(",") if word.strip()]
+    doubled = next((word for word in words if words.count(word) > 1), None)
+    if doubled is not None or not words:
+        raise LadderError(f"--players: {doubled or given.players!r:.60}: expected different players")
+    variant = _tafl_variant(given.variant, given.path)
+    file = Path(given.games)
+    rules = people.played_by(file, variant)
+    found = people.recorded(file, variant)
+    judge = parse_player(given.judge or ladder.names[-1], ladder)
+    players = tuple(parse_player(word, ladder) for word in words)
+    for one in (*players, judge):
+        people.expect_fit(one, rules)
+    plan = people.Plan(people.digest(file), variant.name, rules.hash, players, judge, given.seed)
+    folder = Path(given.out)
+    people.prepare(folder, plan)
+    from . import playing
+
+    live = playing.live(sys.stdout, plain=given.plain)
+    progress = playing.Counter(live, "positions")
+    try:
+        known = people.work(
+            folder, plan, rules, found, given.positions, progress, _jobs(given), given.backend or ""
+        )
+    except WorkerFailed as error:
+        raise LadderError(str(error)) from None
+    except OSError as error:
+        raise LadderError(
+            f"{error.filename or folder}: {error.strerror}: expected a folder to write"
+        ) from error
+    live.close()
+    print(f"report {people_report.write(folder, ladder, plan, found, known, png=given.png)}")
+    return 0
+
+
+def _tafl_variant(word: str, path: str | None) -> Variant:
+    """The variant of that name or file; LadderError otherwise."""
+    from hnefi.engine.games import find
+    from hnefi.engine.games.base_variant import VariantError
+    from hnefi.engine.games.tafl.variant import Variant, load
+
+    try:
+        found = load(word) if word.endswith(".toml") else find(word, path)
+    except VariantError as error:
+        raise LadderError(str(error)) from None
+    if not isinstance(found, Variant):
+        raise LadderError(f"{word}: expected a tafl variant, not {found.game}")
+    return found
 
 
 # Telling

@@ -223,3 +223,27 @@ class Screen:
 def live(stream: Any, *, plain: bool) -> Live:
     """Where progress is shown."""
     return Live(stream, plain=plain or not is_terminal(stream))
+
+
+class Counter:
+    """Tells how much of something is done, as a `Screen` does for games."""
+
+    def __init__(self, live: Live, what: str) -> None:
+        self._live = live
+        self._what = what
+        self._first: tuple[float, int] | None = None
+        self._shown = 0.0
+
+    def __call__(self, done: int, whole: int) -> None:
+        """So many are done, of so many."""
+        now = time.monotonic()
+        began, first = self._first = self._first or (now, done)
+        line = f"{self._what} {done:,}/{whole:,}"
+        if done > first:
+            line += f" · {(done - first) / max(1e-3, now - began):.1f}/s"
+            line += f" · ETA {duration((whole - done) * (now - began) / (done - first))}"
+        if self._live.terminal:
+            self._live.show(lambda: [line])
+        elif now - self._shown >= PAUSE or done == whole:
+            self._shown = now
+            self._live.report([line])

@@ -1,0 +1,372 @@
+"""People and players on the same positions: what each would have moved, and what a strong player thinks of it.
+
+Positions are drawn from recorded games, all moves of people alike. In each, every player is asked for a move as if the
+game were his, and the judge, a player too, values the position, the people's move, and every other answer: always by a
+search of the position after the move, so that no move is looked at more deeply than another.
+
+plan.json       what is asked; another plan in the same folder is refused
+answers.jsonl   a line for each position, written through before the next ones begin
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hnefi.engine import durable, games
+from hnefi.engine.regular import read_regular
+from hnefi.engine.squares import move_name
+
+from ..arena.in_process import InProcessEngine
+from ..arena.values import EngineSpec, SideLimits
+from ..common.matches import seed as stream
+from ..common.workers import Job, in_threads, through_joblib
+from .ladder import LadderError, LimitedPlayer
+
+if TYPE_CHECKING:
+    from hnefi.engine.games.base_position import Position
+    from hnefi.engine.games.tafl.variant import Variant
+    from hnefi.engine.search.types import Info
+
+PLAN, ANSWERS = "plan.json", "answers.jsonl"
+FORMAT: Final = 1
+MOST: Final = 1000
+"""Centipawns of a decided game, and the most that any value counts."""
+IN_A_JOB: Final = 4
+SEEDS: Final = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked of whom: the games (their digest), the rules, the players, the judge, and which positions."""
+
+    games: str
+    variant: str
+    rules: str
+    """The hash of the rules that the games were played by."""
+    players: tuple[LimitedPlayer, ...]
+    judge: LimitedPlayer
+    seed: int = 1
+
+    def as_json(self) -> dict[str, Any]:
+        """What the answers follow from."""
+        return {
+            "format": FORMAT,
+            "games": self.games,
+            "variant": self.variant,
+            "rules": self.rules,
+            "players": [one.engine() for one in self.players],
+            "judge": self.judge.engine(),
+            "seed": self.seed,
+        }
+
+
+class Game(NamedTuple):
+    """A recorded game: the line of the file, who won (`a`, `d`, `draw`; None where it was not finished), its moves."""
+
+    line: int
+    result: str | None
+    moves: tuple[int, ...]
+
+
+class Place(NamedTuple):
+    """A move of somebody in a game; plies count from 1."""
+
+    line: int
+    ply: int
+
+
+class Answer(NamedTuple):
+    """One position with everything that was said of it.
+
+    `value` is the judge's of the position, in centipawns for the side to move; `after` has those of the positions after
+    moves, for the side that made them. `moves` are the players' by name; `same` names those whose move leads to the
+    position that people's led to, or to an image of it.
+    """
+
+    line: int
+    ply: int
+    plies: int
+    result: str | None
+    side: int
+    choices: int
+    value: int
+    played: str
+    best: str
+    moves: Mapping[str, str]
+    same: tuple[str, ...]
+    after: Mapping[str, int]
+
+    def loss(self, name: str = "") -> int:
+        """Centipawns by which a player's move, people's without a name, is worse than the judge's own; less than 0
+        where it turns out better."""
+        return self.after[self.best] - self.after[self.moves[name] if name else self.played]
+
+
+# The games
+
+
+def recorded(file: Path, variant: Variant) -> list[Game]:
+    """The games of a collection; LadderError where it cannot be read, or breaks the rules."""
+    from hnefi.engine.records.corpus import CorpusError, read
+
+    try:
+        found = [
+            Game(game.line, game.result, tuple(move for move, _ in game.plies))
+            for game in read(file, variant.size)
+        ]
+    except CorpusError as error:
+        raise LadderError(str(error)) from None
+    if not any(game.moves for game in found):
+        raise LadderError(f"{file}: no moves in it: expected recorded games")
+    return found
+
+
+def played_by(file: Path, variant: Variant) -> Variant:
+    """The rules that the games of a file followed: CSV games were not ended by repetitions and limits."""
+    from hnefi.engine.records.corpus import CorpusError, corpus_format
+    from hnefi.engine.records.replay import as_played
+
+    try:
+        return as_played(variant) if corpus_format(file) == "csv" else variant
+    except CorpusError as error:
+        raise LadderError(str(error)) from None
+
+
+def digest(file: Path) -> str:
+    """What tells one collection from another."""
+    try:
+        return hashlib.sha256(read_regular(file)).hexdigest()
+    except OSError as error:
+        raise LadderError(f"{file}: {error.strerror or error}: expected recorded games") from None
+
+
+def places(found: Sequence[Game], seed: int) -> list[Place]:
+    """All moves of all games in an order drawn from `seed`: more positions of one seed begin with the fewer."""
+    every = [Place(game.line, ply) for game in found for ply in range(1, len(game.moves) + 1)]
+    return sorted(every, key=lambda place: stream(seed, *place))
+
+
+def before(game: Game, ply: int, rules: Variant) -> Position:
+    """The position in which a move was made; LadderError for a game that breaks its rules."""
+    position: Position = games.initial(rules)
+    for number, move in enumerate(game.moves[: ply - 1], start=1):
+        try:
+            position = position.play(move)
+        except ValueError as error:
+            raise LadderError(
+                f"line {game.line} ply {number}: {move_name(move)}: {error}: expected games of {rules.name}; "
+                "hnefi verify says more"
+            ) from None
+    return position
+
+
+# Asking
+
+
+def expect_fit(one: LimitedPlayer, rules: Variant) -> None:
+    """LadderError for a player that does not play these rules."""
+    from hnefi import players
+    from hnefi.engine.evaluators import misfit
+
+    known = players.load(one.player)
+    reason = known.misfit(rules) or misfit(one.options.get("Evaluator", known.evaluator), rules)
+    if reason:
+        raise LadderError(f"{one.name}: {reason}: expected a player of {rules.name}")
+
+
+class Asked:
+    """A player who is asked about single positions, each as if nothing had been asked before."""
+
+    def __init__(self, one: LimitedPlayer) -> None:
+        self.name = one.name
+        limit = SideLimits(depth=one.depth, nodes=one.nodes)
+        self._engine = InProcessEngine(
+            EngineSpec(
+                one.name, (), player=one.player, options=tuple(one.options.items()), limits=(limit, limit)
+            )
+        )
+
+    def move(self, position: Position, seed: int) -> tuple[int, Info | None]:
+        """A move, and what the search says last."""
+        self._engine.ready(position.variant, seed)
+        return self._engine.move(position)
+
+
+class Task(NamedTuple):
+    """Some positions of one plan."""
+
+    players: tuple[LimitedPlayer, ...]
+    judge: LimitedPlayer
+    rules: Variant
+    seed: int
+    asked: tuple[tuple[Game, int], ...]
+
+
+def answers(task: Task) -> list[Answer | Place]:
+    """What everybody says; the place alone where there is nothing to choose."""
+    players = [_asked(one) for one in task.players]
+    judge = _asked(task.judge)
+    return [_answer(game, ply, task, players, judge) for game, ply in task.asked]
+
+
+@cache
+def _asked_by(text: str) -> Asked:
+    told = json.loads(text)
+    return Asked(LimitedPlayer(**told))
+
+
+def _asked(one: LimitedPlayer) -> Asked:
+    """The player in this process: loading one takes longer than a move."""
+    return _asked_by(json.dumps(one.engine()))
+
+
+def _answer(game: Game, ply: int, task: Task, players: Sequence[Asked], judge: Asked) -> Answer | Place:
+    position = before(game, ply, task.rules)
+    legal = position.legal_moves()
+    played = game.moves[ply - 1]
+    if position.outcome is not None or played not in legal:
+        raise LadderError(
+            f"line {game.line} ply {ply}: {move_name(played)}: expected games of {task.rules.name}; "
+            "hnefi verify says more"
+        )
+    if len(legal) < 2:
+        return Place(game.line, ply)
+    seed = stream(task.seed, game.line, ply) % SEEDS
+    best, info = judge.move(position, seed)
+    said = {one.name: one.move(position, seed)[0] for one in players}
+    after: dict[str, int] = {}
+    for move in dict.fromkeys((played, best, *said.values())):
+        after[move_name(move)] = _after(position.play(move), int(position.side), judge, seed)
+    there = position.play(played).canonical()
+    same = tuple(
+        name for name, move in said.items() if move == played or position.play(move).canonical() == there
+    )
+    return Answer(
+        game.line, ply, len(game.moves), game.result, int(position.side), len(legal), _value(info),
+        move_name(played), move_name(best), {name: move_name(move) for name, move in said.items()}, same, after,
+    )  # fmt: skip
+
+
+def _after(position: Position, side: int, judge: Asked, seed: int) -> int:
+    """What a position is worth to a side, in centipawns."""
+    outcome = position.outcome
+    if outcome is not None:
+        return 0 if outcome.winner is None else MOST if int(outcome.winner) == side else -MOST
+    value = _value(judge.move(position, seed)[1])
+    return value if int(position.side) == side else -value
+
+
+def _value(info: Info | None) -> int:
+    """Centipawns for the side to move, a win found counting as much as a game won."""
+    assert info is not None
+    score = info.score
+    if score.cp is None:
+        return MOST if (score.mate or 0) > 0 else -MOST
+    return max(-MOST, min(MOST, score.cp))
+
+
+# The folder
+
+
+def prepare(folder: Path, plan: Plan) -> None:
+    """Make the folder, or find the same plan in it; LadderError names what differs."""
+    path = folder / PLAN
+    ours = plan.as_json()
+    try:
+        durable.make_folder(folder)
+        if not path.exists():
+            if any(entry.suffix != ".new" for entry in folder.iterdir()):  # what a crash left of a first try
+                raise LadderError(f"{folder}: expected an empty folder, or one of hnefi ladder people: --out")
+            durable.put(path, (json.dumps(ours, indent=1) + "\n").encode())
+            return
+        there = json.loads(read_regular(path))
+        differing = [key for key, value in ours.items() if there[key] != value]
+    except OSError as error:
+        raise LadderError(
+            f"{folder}: {error.strerror or error}: expected a folder that can be written"
+        ) from None
+    except (ValueError, KeyError, TypeError):
+        raise LadderError(f"{path}: expected the plan of hnefi ladder people") from None
+    if differing:
+        raise LadderError(
+            f"{folder}: other {', '.join(differing)} there: expected another --out, or the same command"
+        )
+
+
+def read_answers(folder: Path) -> dict[Place, Answer | None]:
+    """What is known, None where there was no choice; LadderError for lines that are not ours."""
+    path = folder / ANSWERS
+    found: dict[Place, Answer | None] = {}
+    for number, line in enumerate(durable.whole_lines(path), start=1):
+        try:
+            told = json.loads(line)
+            place = Place(int(told["line"]), int(told["ply"]))
+            found[place] = None if len(told) == len(place) else _read(told)
+        except (ValueError, KeyError, TypeError) as error:
+            raise LadderError(f"{path}: line {number}: {line[:60]!r}: expected an answer ({error})") from None
+    return found
+
+
+def _read(told: Mapping[str, Any]) -> Answer:
+    answer = Answer(**{**told, "same": tuple(told["same"])})
+    moves = {answer.played, answer.best, *answer.moves.values()}
+    if answer.side not in (0, 1) or answer.result not in (None, "a", "d", "draw"):
+        raise ValueError("side or result")
+    if not moves <= set(answer.after) or any(type(value) is not int for value in answer.after.values()):
+        raise ValueError("a move without a value")
+    return answer
+
+
+Watch = Callable[[int, int], None]
+"""Told how many positions are done, and of how many."""
+
+
+def work(
+    folder: Path,
+    plan: Plan,
+    rules: Variant,
+    found: Sequence[Game],
+    positions: int,
+    watch: Watch,
+    jobs: int,
+    backend: str,
+) -> list[Answer]:
+    """Ask about the positions that are missing; all answers in the order of `places`."""
+    by_line = {game.line: game for game in found}
+    wanted = places(found, plan.seed)[:positions]
+    known = read_answers(folder)
+    missing = [place for place in wanted if place not in known]
+    tasks = [
+        Task(
+            plan.players,
+            plan.judge,
+            rules,
+            plan.seed,
+            tuple((by_line[line], ply) for line, ply in missing[first : first + IN_A_JOB]),
+        )
+        for first in range(0, len(missing), IN_A_JOB)
+    ]
+    done = len(wanted) - len(missing)
+    watch(done, len(wanted))
+    for _, said in _carried_out([partial(answers, task) for task in tasks], jobs, backend):
+        for one in said:
+            durable.append_line(folder / ANSWERS, json.dumps(one._asdict(), separators=(",", ":")).encode())
+            known[Place(one.line, one.ply)] = one if isinstance(one, Answer) else None
+        done += len(said)
+        watch(done, len(wanted))
+    return [answer for place in wanted if (answer := known[place]) is not None]
+
+
+def _carried_out(tasks: Sequence[Job], jobs: int, backend: str) -> Iterator[tuple[int, Any]]:
+    if not tasks:
+        return iter(())
+    if jobs == 1 and not backend:
+        # In a thread, although there is only one: waiting for it can be interrupted.
+        return in_threads(tasks, 1)
+    return through_joblib(tasks, backend or "loky", jobs)
