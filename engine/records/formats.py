@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ..games.base_variant import AnyVariant
-from . import otg, tables, tafl_text
+from . import otg_reader, otg_writer, tables, tafl_text
 from .record import GameRecord
 from .rule_sets import Find
 from .text import Game, Losses, RecordError, Stream
@@ -54,7 +54,7 @@ def read(stream: Stream, name: str, form: str, how: Reading, losses: Losses) -> 
         case "tafl":
             return tafl_text.read(stream, name, how.find, how.variant)
         case "otg":
-            return otg.read(stream, name, how.find, how.variant, losses, how.opentafl)
+            return otg_reader.read(stream, name, how.find, how.variant, losses, how.opentafl)
         case "jsonl":
             return tables.read_json(stream, name, how.find, how.variant, losses)
         case _:
@@ -69,7 +69,7 @@ def write(record: GameRecord, form: str, find: Find, losses: Losses) -> str:
         case "tafl":
             return tafl_text.write(record)
         case "otg":
-            return otg.write(record, losses, find)
+            return otg_writer.write(record, losses, find)
         case "jsonl":
             return tables.write_json(record)
         case _:

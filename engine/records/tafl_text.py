@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from .. import squares as board
 from ..games.base_variant import AnyVariant
@@ -40,23 +40,16 @@ from .record import (
     walk,
 )
 from .rule_sets import Find, finder, played_by, size_of
+from .tafl_tokens import Token, tokens
 from .text import Game, RecordError, Stream, at, lines, shown
 
 _WIDTH: Final = 100
 _CHUNK: Final = 60_000
 """Characters after which a long text is broken into lines, so that no line exceeds what is read."""
-_RAW_LIMIT: Final = 12 * TEXT_LIMIT
 _UNKNOWN: Final = "unknown"
 _NOT_TAKEN_DOWN: Final = "x?"
 """Behind a move: what it captured is not recorded, though it is for other moves of the game."""
 
-_SPACE: Final = re.compile(r"\s*+")
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_TAG: Final = re.compile(r'\[\s*+([^\s"\[\]]++)\s++"')
-_TAG_TEXT: Final = re.compile(r'(?:[^\\"]++|\\.)*+')
-_TAG_END: Final = re.compile(r'"\s*+\]')
-_COMMENT_TEXT: Final = re.compile(r"(?:[^\\}]++|\\.)*+")
-_WORD: Final = re.compile(r'[^\s(){}\[\]"]++')
 _NUMBER: Final = re.compile(r"\A\d++\.++")
 
 _HIDDEN: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -70,7 +63,6 @@ _WHOLE: Final = re.compile(r"-?\d{1,19}")
 
 _RESULTS: Final[dict[str, Verdict | None]] = {"a": "a", "d": "d", "draw": "draw", "*": None}
 _REASONS: Final = {reason.value: reason for reason in Reason}
-_OPENERS: Final = {"(": "open", ")": "close", "{": "comment", "[": "tag"}
 
 
 # Writing
@@ -201,17 +193,6 @@ def _wrapped(chunks: Iterable[str]) -> Iterator[str]:
 # Reading
 
 
-class _Token(NamedTuple):
-    """A piece of a record: `tag` with its name and its text as written, `comment` with its text, `open` and `close`
-    of a variation, or a `word`; where it begins."""
-
-    kind: str
-    text: str
-    line: int
-    column: int
-    name: str = ""
-
-
 def read(
     stream: Stream, name: str = "record", find: Find | None = None, variant: AnyVariant | None = None
 ) -> Iterator[Game]:
@@ -220,97 +201,11 @@ def read(
     Raises RecordError at the first place that cannot be read.
     """
     reader = _Reader(name, find or finder(), variant)
-    for token in _tokens(lines(stream, name), name):
+    for token in tokens(lines(stream, name), name):
         game = reader.take(token)
         if game is not None:
             yield game
     reader.end()
-
-
-def _tokens(numbered: Iterable[tuple[int, str]], name: str) -> Iterator[_Token]:
-    """The text in pieces. Text between quotes or braces may go on in the next lines."""
-    source = iter(numbered)
-    for number, text in source:
-        _refuse_controls(text, number, name)
-        pos = _end(_SPACE, text, 0)
-        while pos < len(text):
-            kind = _OPENERS.get(text[pos], "word")
-            line, column, tag = number, pos + 1, ""
-            match kind:
-                case "word":
-                    word = _WORD.match(text, pos)
-                    if word is None:
-                        raise at(
-                            name, line, f"{shown(text[pos:])}: expected a tag, a move or a comment", column
-                        )
-                    found, pos = word[0], word.end()
-                case "open" | "close":
-                    found, pos = text[pos], pos + 1
-                case "tag":
-                    opening = _TAG.match(text, pos)
-                    if opening is None:
-                        raise at(
-                            name, line, f'{shown(text[pos:])}: expected a tag such as [Name "text"]', column
-                        )
-                    tag = opening[1]
-                    begun = _Quoted(_TAG_TEXT, f"the tag {shown(tag)}: expected a quote that closes its text")
-                    found, number, text, pos = begun.read(source, name, number, text, opening.end())
-                    closing = _TAG_END.match(text, pos)
-                    if closing is None:
-                        raise at(name, number, f'the tag {shown(tag)}: expected "] behind its text', pos + 1)
-                    pos = closing.end()
-                case _:
-                    begun = _Quoted(_COMMENT_TEXT, "a comment begins here: expected } at its end", free=True)
-                    found, number, text, pos = begun.read(source, name, number, text, pos + 1)
-                    pos += 1
-            yield _Token(kind, found, line, column, tag)
-            pos = _end(_SPACE, text, pos)
-
-
-def _end(pattern: re.Pattern[str], text: str, pos: int) -> int:
-    match = pattern.match(text, pos)
-    return pos if match is None else match.end()
-
-
-def _refuse_controls(text: str, line: int, name: str) -> None:
-    control = _CONTROL.search(text)
-    if control is not None:
-        raise at(name, line, f"a character U+{ord(control[0]):04X}: expected text", control.start() + 1)
-
-
-class _Quoted(NamedTuple):
-    """A text up to its closing character; `free` text may have line feeds, other text only escaped ones."""
-
-    pattern: re.Pattern[str]
-    missing: str
-    free: bool = False
-
-    def read(
-        self, source: Iterator[tuple[int, str]], name: str, line: int, text: str, pos: int
-    ) -> tuple[str, int, str, int]:
-        """The text from `pos` on as written; the line, its text and the position of the closing character."""
-        parts: list[str] = []
-        begin = line, pos
-        length = 0
-        while True:
-            end = _end(self.pattern, text, pos)
-            parts.append(text[pos:end])
-            length += end - pos + 1
-            if end < len(text) and text[end] != "\\":
-                return "\n".join(parts), line, text, end
-            joined = end < len(text)  # only a backslash at the end of a line stops the pattern there
-            following = next(source, None) if joined or self.free else None
-            if following is None:
-                raise at(name, begin[0], self.missing, begin[1])
-            if length > _RAW_LIMIT:
-                raise at(
-                    name, begin[0], f"text begins here: expected at most {_RAW_LIMIT} characters", begin[1]
-                )
-            if joined:
-                parts[-1] += "\\"
-            line, text = following
-            _refuse_controls(text, line, name)
-            pos = 0
 
 
 class _Draft:
@@ -351,7 +246,7 @@ class _Reader:
         self.plies = 0
         self.length = 0
 
-    def take(self, token: _Token) -> Game | None:
+    def take(self, token: Token) -> Game | None:
         """Add a piece; the game that it completes, if it does."""
         if not self.begun:
             self.begun = token.line
@@ -375,15 +270,15 @@ class _Reader:
                     self.move(token, word)
         return None
 
-    def fail(self, token: _Token, message: str) -> RecordError:
+    def fail(self, token: Token, message: str) -> RecordError:
         return at(self.name, token.line, message, token.column)
 
-    def count(self, token: _Token, length: int) -> None:
+    def count(self, token: Token, length: int) -> None:
         self.length += length
         if self.length > TEXT_LIMIT:
             raise self.fail(token, f"expected at most {TEXT_LIMIT} characters of text in one game")
 
-    def tag(self, token: _Token) -> None:
+    def tag(self, token: Token) -> None:
         if self.size:
             raise self.fail(
                 token, f"the tag {shown(token.name)}: expected the game before to end with a, d, draw or *"
@@ -412,7 +307,7 @@ class _Reader:
                 token, f"the tag {shown(token.name)}: expected at most {TAGS_LIMIT} tags in one game"
             )
 
-    def start_moves(self, token: _Token) -> None:
+    def start_moves(self, token: Token) -> None:
         """The tags are complete: learn from them how to read moves."""
         fields = self.fields
         captures = fields.get("captures", "")
@@ -446,7 +341,7 @@ class _Reader:
             record = played_by(record, self.variant)
         return record
 
-    def comment(self, token: _Token) -> None:
+    def comment(self, token: Token) -> None:
         line = self.stack[-1]
         draft = line[-1] if line else None
         if draft is not None:
@@ -457,13 +352,13 @@ class _Reader:
             self.count(token, len(token.text))
             self.waiting[-1].append(token.text)
 
-    def keep(self, token: _Token, text: str, comments: list[str]) -> None:
+    def keep(self, token: Token, text: str, comments: list[str]) -> None:
         plain = self.unescape(token._replace(text=text))
         self.count(token, len(plain) + bool(comments))
         if plain:
             comments.append(plain)
 
-    def annotate(self, token: _Token, draft: _Draft) -> None:
+    def annotate(self, token: Token, draft: _Draft) -> None:
         """A comment behind a ply: what is known about the ply, and free text."""
         for note in _NOTE.finditer(token.text):
             key, value = note.groups()
@@ -473,7 +368,7 @@ class _Reader:
             draft.notes[field] = number
         self.keep(token, _NOTE.sub("", token.text), draft.comments)
 
-    def note(self, token: _Token, key: str, value: str) -> tuple[str, int]:
+    def note(self, token: Token, key: str, value: str) -> tuple[str, int]:
         if key in ("clk", "emt"):
             match = _TIME.fullmatch(value)
             if match is None:
@@ -490,7 +385,7 @@ class _Reader:
             raise self.fail(token, f"{key} {shown(value)}: expected {expected}")
         return "depth" if key == "depth" else "mate" if mate else "cp", int(number)
 
-    def unescape(self, token: _Token) -> str:
+    def unescape(self, token: Token) -> str:
         def plain(match: re.Match[str]) -> str:
             code, sign = match.groups()
             if code is not None and int(code, 16) <= 0x10FFFF:
@@ -505,7 +400,7 @@ class _Reader:
 
         return _ESCAPE.sub(plain, token.text)
 
-    def open(self, token: _Token) -> None:
+    def open(self, token: Token) -> None:
         if not self.stack[-1]:
             raise self.fail(token, "a variation: expected a move before it, which it replaces")
         if len(self.stack) > DEPTH_LIMIT:
@@ -513,7 +408,7 @@ class _Reader:
         self.stack.append([])
         self.waiting.append([])
 
-    def close(self, token: _Token) -> None:
+    def close(self, token: Token) -> None:
         if len(self.stack) == 1:
             raise self.fail(token, "): expected ( before it")
         if not self.stack[-1]:
@@ -522,7 +417,7 @@ class _Reader:
         self.waiting.pop()
         self.stack[-1][-1].variations.append(line)
 
-    def move(self, token: _Token, word: str) -> None:
+    def move(self, token: Token, word: str) -> None:
         bare = self.bare
         text = word
         if word.endswith(_NOT_TAKEN_DOWN):
@@ -559,7 +454,7 @@ class _Reader:
             plies.append(ply)
         return tuple(plies)
 
-    def result(self, token: _Token, word: str) -> Game:
+    def result(self, token: Token, word: str) -> Game:
         if len(self.stack) > 1:
             raise self.fail(token, f"{shown(word)}: expected ) at the end of the variation")
         outcome, verdict = self.outcome(token, word)
@@ -585,7 +480,7 @@ class _Reader:
         self.clear()
         return game
 
-    def outcome(self, token: _Token, word: str) -> tuple[Outcome | None, Verdict | None]:
+    def outcome(self, token: Token, word: str) -> tuple[Outcome | None, Verdict | None]:
         """How the game ended by its tag and by the word behind its moves, which must agree."""
         text = self.fields.get("result", word)
         result, _, reason = text.partition(" ")

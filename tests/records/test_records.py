@@ -32,7 +32,7 @@ from records_parts import (
 from hnefi.engine import squares as board
 from hnefi.engine.games.base_variant import VariantError
 from hnefi.engine.games.tafl import variant
-from hnefi.engine.records import corpus, otg, tables, tafl_text
+from hnefi.engine.records import corpus, otg_reader, tables, tafl_text
 from hnefi.engine.records import record as record_values
 from hnefi.engine.records.formats import FORMATS, Reading, read
 from hnefi.engine.records.record import GameRecord, Ply, RuleSet, walk
@@ -327,7 +327,7 @@ class Counting(Endless):
 def test_a_stream_without_end_is_given_up_in_little_memory(
     monkeypatch: pytest.MonkeyPatch, form: str, head: str, line: str
 ) -> None:
-    for module in (tafl_text, otg, record_values):  # so that it takes no time
+    for module in (tafl_text, otg_reader, record_values):  # so that it takes no time
         monkeypatch.setattr(module, "PLY_LIMIT", 2000)
         monkeypatch.setattr(module, "TEXT_LIMIT", 50_000)
     stream = Counting(head) if line == "COUNT" else Endless(head, line)
