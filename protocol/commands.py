@@ -23,7 +23,7 @@ from . import messages
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
     from hnefi.engine.perft import PerftResult
-    from hnefi.engine.session import T
+    from hnefi.engine.search_thread import T
 
     from .server import Line, Server
 

@@ -231,7 +231,7 @@ def session_with(tmp_path: Path) -> Session:
 def test_the_engine_plays_from_its_book_only_where_it_is_told_to(tmp_path: Path) -> None:
     session = session_with(tmp_path)
     start = games.initial(MINI)
-    entries = session._book.of(MINI) if session._book is not None else {}
+    entries = session._options._book.of(MINI) if session._options._book is not None else {}
     (known,) = book.choices(entries, start)
     off = {answered(session, Limits(depth=1)) for _ in range(2)}
     session.set_option("OwnBook", "true")

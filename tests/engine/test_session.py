@@ -10,7 +10,8 @@ from fakes import LAST_PLY, LEGAL, FakeGame, FakePosition, FakeSearcher, info
 
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.search.types import Info, Limits, SearchResult
-from hnefi.engine.session import INFO_BURST, Session, SessionError
+from hnefi.engine.search_thread import INFO_BURST
+from hnefi.engine.session import Session, SessionError
 from hnefi.engine.sides import Side
 
 SECONDS = 60.0
