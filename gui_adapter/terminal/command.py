@@ -90,7 +90,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.set_defaults(rivals=[])
     parser.add_argument(
-        "--variant", metavar="V", help="game or rule set: a name (`hnefi variants`), hex:11, a .toml file"
+        "--variant",
+        metavar="V",
+        help="game or rule set: a name (`hnefi variants`), hex:11, a .toml file (your setting, or what --against plays)",
     )
     parser.add_argument("--side", choices=("a", "d", "both", "none"), help="which side you play")
     parser.add_argument(
@@ -212,7 +214,7 @@ def _controller(
     from .controller import Controller
     from .saving import Files
 
-    variant = _variant(parser, arguments.variant or settings.variant, arguments.path)
+    variant = _variant(parser, arguments, settings.variant)
     rivals = _rivals(parser, arguments, variant, settings.level)
     if scripted:
         settings = settings.with_value("glyphs", "ascii")
@@ -259,15 +261,27 @@ def _controller(
     return controller
 
 
-def _variant(parser: argparse.ArgumentParser, word: str, path: str | None) -> AnyVariant:
+def _variant(parser: argparse.ArgumentParser, arguments: argparse.Namespace, usual: str) -> AnyVariant:
+    """The variant that is asked for; else the usual one, unless an opponent of the command line plays only another."""
     from hnefi.engine.games import find
     from hnefi.engine.games.base_variant import VariantError
     from hnefi.engine.games.tafl.variant import load
 
+    from . import opponents
+
+    def found(word: str) -> AnyVariant:
+        return load(word) if word.endswith(".toml") else find(word, arguments.path)
+
     try:
-        return load(word) if word.endswith(".toml") else find(word, path)
+        variant = found(arguments.variant or usual)
+        if arguments.variant is None:
+            named = [text for kind, text in arguments.rivals if kind != "level"]
+            homes = (opponents.home(name, variant) for name in named)
+            if (home := next(filter(None, homes), None)) is not None:
+                return found(home)
     except VariantError as error:
         parser.error(str(error))
+    return variant
 
 
 def _rivals(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from hnefi.engine.catalogue import DEFAULT, SIZED
 from hnefi.engine.compile.progress import Progress
 from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.games.tafl.fen import in_adk
@@ -147,6 +148,19 @@ def by_name(name: str, variant: AnyVariant) -> Spec:
     if misfit is not None:
         raise ValueError(misfit)
     return Spec(str(Path(name).absolute()) if name.endswith(".toml") else name)
+
+
+def home(name: str, variant: AnyVariant) -> str | None:
+    """The variant to play where `variant` is none of a player's or registered engine's; None if it is one, or if there
+    is nobody of that name."""
+    with contextlib.suppress(PlayerError, registry.RegistryError):
+        engine = registry.find(name)
+        if engine is not None:
+            return engine.variants[0] if engine.misfit((variant.name, *variant.aliases)) else None
+        player = load_player(name)
+        if player.misfit(variant) is not None:
+            return player.variant or (player.game if player.game in SIZED else DEFAULT)
+    return None
 
 
 def by_command(text: str, variant: AnyVariant) -> Spec:

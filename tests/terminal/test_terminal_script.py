@@ -96,12 +96,36 @@ def test_engines_play_a_whole_game(home: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "variant"),
+    [
+        (["--against", "hex-perfect"], "hex:5"),
+        (["--level", "3", "--against", "hexapawn-perfect"], "hexapawn:3x3"),
+        (["--against", "hex-uct-1k"], "hex:11"),
+        (["--against", "random-blind"], "brandubh"),
+        (["--variant", "hex:4", "--against", "hex-uct-1k"], "hex:4"),
+        (["--engine", "mine"], "hex:7"),
+    ],
+)
+def test_an_opponent_that_plays_one_game_chooses_it(
+    words: list[str], variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "hnefi").mkdir()
+    (tmp_path / "hnefi" / "engines.toml").write_text('[mine]\ncommand = "true"\nvariants = ["hex:7"]\n')
+    from hnefi.gui_adapter.terminal import command
+
+    parser = command._parser()
+    assert command._variant(parser, parser.parse_args(words), "brandubh").name == variant
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--variant", "brandub-x"], "expected the name of a variant"),
         (["--level", "11"], "expected a number from 0 to 10, or auto"),
         (["--against", "nobody"], "no player 'nobody'"),
         (["--against", "simple", "--variant", "hex"], "plays tafl only"),
+        (["--against", "hex-perfect", "--against", "simple"], "simple plays tafl only, not hex:5"),
         (["--engine", '"'], "expected a program and its arguments"),
         (["--engine", "no-such-engine"], "no such program in the PATH"),
         (["--level", "1", "--level", "2", "--level", "3"], "at most two opponents"),
