@@ -438,6 +438,23 @@ def test_what_cannot_be_trained_is_refused(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ('format = 1\nalgorithm = "td"\n', "algorithm: 'td': expected the folder of a training; `hnefi evolve resume`"),
+        ("format = 2\n", "format 2: expected 1"),
+        ("format = 1\nvariant = 7\n", "variant = 7: expected str"),
+        ('format = 1\nvariant = "brandubh"\n', "rules_hash: missing: expected the configuration of a training"),
+    ],
+)
+def test_a_folder_of_something_else_is_named(
+    config: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / run.CONFIG).write_text(config)
+    assert command.main(["--resume", str(tmp_path)]) == 2
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
 def test_torch_is_asked_for_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

@@ -81,9 +81,9 @@ def main(argv: list[str]) -> int:
     """Play and print; 0 when done, 1 when interrupted."""
     options = parser(
         "evaluator match",
-        "Matches of two games with sides swapped; more games won decide, else more men captured in both. Both look "
+        "Matches of two games of tafl with sides swapped; more games won decide, else more men captured in both. Both look "
         "equally far ahead, full width, equal moves at random. A and B are evaluator files, or one of: "
-        f"{', '.join(WORDS)}.",
+        f"{', '.join(WORDS)}. In other games `hnefi arena` plays matches.",
         [
             "best.safetensors simple --variant brandubh",
             "best.safetensors old.safetensors --variant copenhagen --depths 1,2 --pairs 400",
@@ -91,7 +91,7 @@ def main(argv: list[str]) -> int:
     )
     options.add_argument("one", metavar="A", help="whose results are counted")
     options.add_argument("other", metavar="B", help="against whom")
-    options.add_argument("--variant", metavar="V", help="what is played (that of the first file)")
+    options.add_argument("--variant", metavar="V", help="a tafl variant (that of the first file)")
     options.add_argument(
         "--depths", default="1,2,3", metavar="N,N", help="plies that both look ahead (1,2,3)"
     )

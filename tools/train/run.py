@@ -33,6 +33,7 @@ from hnefi.engine import durable
 from hnefi.engine.evaluators import files
 from hnefi.engine.evaluators import network as networks
 from hnefi.engine.toml_text import read_toml
+from hnefi.engine.wording import shorten
 
 from ..common import interrupts
 from ..common.calibration import LOGIT, expected, loss, scale_of
@@ -422,11 +423,18 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise TrainError(f"{path}: {error}: expected the configuration of a training") from None
     kinds = {"format": int, "variant": str, "rules_hash": str}
     kinds |= {name: type(value) for name, value in DEFAULTS.items()}
+    if "algorithm" in config:
+        raise TrainError(
+            f"{path}: algorithm: {shorten(config['algorithm'])}: expected the folder of a training; "
+            "`hnefi evolve resume` continues this one"
+        )
     if config.get("format") != FORMAT:
         raise TrainError(f"{path}: format {config.get('format')!r}: expected {FORMAT}")
     for name, kind in kinds.items():
-        if type(config.get(name)) is not kind:
-            raise TrainError(f"{path}: {name} = {config.get(name)!r}: expected {kind.__name__}")
+        if name not in config:
+            raise TrainError(f"{path}: {name}: missing: expected the configuration of a training")
+        if type(config[name]) is not kind:
+            raise TrainError(f"{path}: {name} = {shorten(config[name])}: expected {kind.__name__}")
     return config
 
 
