@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--variant",
         metavar="V",
-        help="game or rule set: a name (`hnefi variants`), hex:11, a .toml file (your setting, or what --against plays)",
+        help="game or rule set: a name (`hnefi variants`), hex:11, a .toml file (as set, or as --against needs)",
     )
     parser.add_argument("--side", choices=("a", "d", "both", "none"), help="which side you play")
     parser.add_argument(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hnefi.engine import games
 from hnefi.tools.experiments import command, tablut, tablut_report
 from hnefi.tools.experiments.measuring import ExperimentError, prepare
 from hnefi.tools.experiments.tablut import ROWS, Plan, Played, Row, Test, read_plan, read_results
@@ -30,6 +31,8 @@ def test_the_whole_chain(
     assert "figures/learning.svg)" in text
     for row in ROWS:
         assert row.name in text
+    assert "| the author's program | 48.2 | 48.3 | 3.5 | 58.3 |" in text
+    assert (out / "early.csv").read_text().count("\n") == 1 + len(tablut.KINDS)
     tests = (out / "tests.jsonl").read_bytes()
     assert tests.count(b"\n") == len(list(read_plan(out).tests()))
     assert command.main(["resume", str(out), "--jobs", "1", "--plain"]) == 0
@@ -61,6 +64,13 @@ def test_a_test_of_a_net_needs_its_run(tmp_path: Path) -> None:
 
     with pytest.raises(EvaluatorError):
         tablut.play(tmp_path, Plan(), Test(Row("try", tablut.SMALL, "net:white", "random", 1), 201, 1))
+
+
+def test_moves_of_a_position_are_counted() -> None:
+    assert tablut.width(5 + 25 + 125) == pytest.approx(5)
+    found = tablut.branching(tablut.SMALL, 2)
+    start = games.initial(games.find(tablut.SMALL))
+    assert 1 < found.searched < len(start.legal_moves()) < found.legal < 49
 
 
 def test_verdicts_allow_for_chance_and_for_seeds() -> None:

@@ -441,10 +441,16 @@ def test_what_cannot_be_trained_is_refused(
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ('format = 1\nalgorithm = "td"\n', "algorithm: 'td': expected the folder of a training; `hnefi evolve resume`"),
+        (
+            'format = 1\nalgorithm = "td"\n',
+            "algorithm: 'td': expected the folder of a training; `hnefi evolve resume`",
+        ),
         ("format = 2\n", "format 2: expected 1"),
         ("format = 1\nvariant = 7\n", "variant = 7: expected str"),
-        ('format = 1\nvariant = "brandubh"\n', "rules_hash: missing: expected the configuration of a training"),
+        (
+            'format = 1\nvariant = "brandubh"\n',
+            "rules_hash: missing: expected the configuration of a training",
+        ),
     ],
 )
 def test_a_folder_of_something_else_is_named(

@@ -81,8 +81,8 @@ def main(argv: list[str]) -> int:
     """Play and print; 0 when done, 1 when interrupted."""
     options = parser(
         "evaluator match",
-        "Matches of two games of tafl with sides swapped; more games won decide, else more men captured in both. Both look "
-        "equally far ahead, full width, equal moves at random. A and B are evaluator files, or one of: "
+        "Matches of two games of tafl with sides swapped; more games won decide, else more men captured in both. Both "
+        "look equally far ahead, full width, equal moves at random. A and B are evaluator files, or one of: "
         f"{', '.join(WORDS)}. In other games `hnefi arena` plays matches.",
         [
             "best.safetensors simple --variant brandubh",

@@ -15,7 +15,7 @@ from hnefi.protocol.hosts.text_table import markdown_table
 from ..common import paper_hingston as paper
 from ..common.matches import Tally
 from ..common.svg_chart import MARGIN, Curve, Panel, Scale, Sheet
-from . import figures
+from . import figures, report
 from .hingston_report import COUNTS, READINGS, explained
 from .measuring import Cell, Results
 from .spread import foreseen, predictive, with_intervals
@@ -156,12 +156,8 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
     found = likelihoods(study, results)
     likely = probabilities(found)
     best = max(found.values())
-    lines = [f"# {study.title}", ""]
-    if study.quick:
-        lines += ["**QUICK: a small version that shows the chain at work. Its numbers say nothing.**", ""]
-    lines += [
-        f"`{command}`",
-        "",
+    lines = [
+        *report.head(study.title, command, quick=study.quick),
         (
             f"{len(study.seeds)} seeds from {study.seeds[0]} for {base}, {len(study.seeds_of(others[-1]))} for each "
             f"other reading, under {' and '.join(study.rules)}; {study.generations} generations. Tests of the last: "

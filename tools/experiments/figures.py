@@ -98,7 +98,8 @@ def _powers(low: float, high: float) -> list[tuple[float, str]]:
 
 
 def write(path: Path, sheet: Sheet, height: float, *, png: bool) -> list[Path]:
-    """The files: `path` with the endings of what is wanted."""
+    """The files: `path` with the endings of what is wanted; its folder is made."""
+    path.parent.mkdir(exist_ok=True)
     made = [path.with_suffix(".svg")]
     made[0].write_text(sheet.svg(height), encoding="utf-8")
     if png:

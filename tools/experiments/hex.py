@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hnefi.engine import durable, squares
 
-from .measuring import ExperimentError, Watch, read_json
+from .measuring import ExperimentError, Watch, read_json, read_lines
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
@@ -410,31 +410,22 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
 
 
 def _read(path: Path, plan: Plan) -> Results:
-    """What is measured so far; a torn last line is cut off."""
+    """What is measured so far."""
     runs: dict[Run, Measured] = {}
     meetings: dict[Pair, float] = {}
-    if not path.exists():
-        return Results(runs, meetings)
-    text = path.read_bytes()
-    whole = text[: text.rfind(b"\n") + 1]
-    if len(whole) < len(text):
-        path.write_bytes(whole)
     known = set(plan.runs())
-    for number, line in enumerate(whole.splitlines(), 1):
-        try:
-            entry = json.loads(line)
-            named = [Run(*run) for run in (entry["pair"] if "pair" in entry else [entry["run"]])]
-            if not known.issuperset(named):
-                raise ValueError(named)
-            if "pair" in entry:
-                meetings[named[0], named[1]] = float(entry["won"])
-            else:
-                found = Measured(*(entry[name] for name in Measured._fields))
-                if len(found.wins) != plan.side**2:
-                    raise ValueError(f"{len(found.wins)} players")
-                runs[named[0]] = found
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise ExperimentError(
-                f"{path}: line {number}: {line[:60]!r}: expected a run of this plan ({error})"
-            ) from None
+
+    def take(entry: Any) -> None:
+        named = [Run(*run) for run in (entry["pair"] if "pair" in entry else [entry["run"]])]
+        if not known.issuperset(named):
+            raise ValueError(named)
+        if "pair" in entry:
+            meetings[named[0], named[1]] = float(entry["won"])
+        else:
+            found = Measured(*(entry[name] for name in Measured._fields))
+            if len(found.wins) != plan.side**2:
+                raise ValueError(f"{len(found.wins)} players")
+            runs[named[0]] = found
+
+    read_lines(path, take, "a run of this plan")
     return Results(runs, meetings)

@@ -3,18 +3,16 @@ exact openings. It works on what is finished and says what is missing."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from hnefi.protocol.hosts.text_table import markdown_table
 from hnefi.tools.evolve.folder import read_log
 
 from ..common.svg_chart import MARGIN, Curve, Outline, Panel, Scale, Sheet, curve_of
-from . import figures
+from . import figures, report
 from .figures import Axes
 from .hex import (
     CONFIGURATIONS,
@@ -29,7 +27,8 @@ from .hex import (
     head_to_head,
     population,
 )
-from .spread import FEWEST, bootstrap, difference
+from .report import Section
+from .spread import FEWEST, cell, difference
 
 BAND = "#d9d5dd"
 LEFT, WIDE, HEIGHT = 62, 620, 320
@@ -91,21 +90,11 @@ def _means(runs: Mapping[Run, Measured], plan: Plan) -> list[float]:
     return [mean(share(found, plan.games)) for found in runs.values()]
 
 
-def _cell(values: Sequence[float], digits: int = 1) -> str:
-    """Mean [least–most], and the interval of the mean over seeds."""
-    if not values:
-        return "–"
-    text = f"{mean(values):.{digits}f} [{min(values):.{digits}f}–{max(values):.{digits}f}]"
-    interval = bootstrap(values)
-    return f"{text} ({interval[0]:.{digits}f}–{interval[1]:.{digits}f})" if interval else text
-
-
 # Pictures
 
 
 def draw(folder: Path, plan: Plan, results: Results, *, png: bool) -> list[Path]:
     """Figures 2 to 4 of the document, the same for the other configurations, and the way there."""
-    (folder / "figures").mkdir(exist_ok=True)
     made = []
     stamp = ["QUICK: says nothing"] if plan.quick else []
     vanilla = [sorted(share(found, plan.games)) for found in results.of(plan.board, VANILLA).values()]
@@ -199,41 +188,33 @@ def _over_time(
 
 def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], command: str) -> Path:
     """Write `report.md` and its tables as CSV; the report's path."""
-    lines = ["# Evolution on a torus: Hex", ""]
-    if plan.quick:
-        lines += ["**QUICK: a small version that shows the chain at work. Its numbers say nothing.**", ""]
-    lines += [f"`{command}`", ""]
-    lines += [*missing(plan, results), ""]
-    sections: list[tuple[str, str, str, list[list[str]]]] = [
-        ("claims", "The claims", "", claims(plan, results)),
-        (
+    sections = [
+        Section("claims", "The claims", "", claims(plan, results)),
+        Section(
             "random",
             "Against Random",
             _random_note(plan),
             random_table(plan, plan.board, CONFIGURATIONS, results),
         ),
-        ("runs", "Every run", "", runs_table(plan, results)),
-        ("matrix", "Populations against each other", _matrix_note(plan), matrix(plan, results)),
-        (
+        Section("runs", "Every run", "", runs_table(plan, results)),
+        Section("matrix", "Populations against each other", _matrix_note(plan), matrix(plan, results)),
+        Section(
             "pairs",
             "Every pair of runs",
             "Per cent of the games that the run of the row won.",
             pairs(plan, results),
         ),
-        ("openings", "Exact openings", _openings_note(plan), openings_table(plan, results)),
-        ("future", "Future work", _future_note(plan), future_table(plan, results)),
-        ("readings", "Text and what we chose", "", [["what", "text", "chosen"], *map(list, READINGS)]),
+        Section("openings", "Exact openings", _openings_note(plan), openings_table(plan, results)),
+        Section("future", "Future work", _future_note(plan), future_table(plan, results)),
+        Section("readings", "Text and what we chose", "", [("what", "text", "chosen"), *READINGS]),
     ]
-    for name, title, note, table in sections:
-        if len(table) > 1:
-            lines += [f"## {title}", "", *([note, ""] if note else []), *markdown_table(table), ""]
-            with (folder / f"{name}.csv").open("w", newline="") as file:
-                csv.writer(file).writerows(table)
-    lines += [*games(folder, plan, results), ""]
-    lines += [f"![{path.stem}](figures/{path.name})" for path in drawn if path.suffix == ".svg"]
-    path = folder / "report.md"
-    path.write_text("\n".join(lines).rstrip() + "\n")
-    return path
+    lines = [
+        *report.head("Evolution on a torus: Hex", command, quick=plan.quick),
+        *missing(plan, results),
+        "",
+    ]
+    ending = [*games(folder, plan, results), "", *report.pictures(folder, drawn)]
+    return report.write(folder, lines, sections, ending)
 
 
 def missing(plan: Plan, results: Results) -> list[str]:
@@ -385,11 +366,11 @@ def random_table(
         rows.append([
             name,
             str(len(runs)),
-            _cell(means),
-            *(_cell(values) for values in sides),
+            cell(means),
+            *(cell(values) for values in sides),
             f"{stdev(means):.1f}" if len(means) > 1 else "–",
             f"{mean(inner_spread(one, plan.games) for one in runs.values()):.1f}",
-            _cell([best(one, plan.games) for one in runs.values()]),
+            cell([best(one, plan.games) for one in runs.values()]),
             f"{mean(one.diversity for one in runs.values()):.1f}",
         ])  # fmt: skip
     return rows
@@ -484,7 +465,7 @@ def openings_table(plan: Plan, results: Results) -> list[list[str]]:
         shares = [100 * one.openings for one in runs.values() if one.openings is not None]
         if shares:
             best_ones = [best(one, plan.games) for one in runs.values()]
-            rows.append([name, str(len(shares)), _cell(shares), _cell(_means(runs, plan)), _cell(best_ones)])
+            rows.append([name, str(len(shares)), cell(shares), cell(_means(runs, plan)), cell(best_ones)])
     return rows
 
 

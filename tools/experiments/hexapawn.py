@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hnefi.engine import durable
 
-from .measuring import ExperimentError, Watch, read_json
+from .measuring import ExperimentError, Watch, read_json, read_lines
 
 if TYPE_CHECKING:
     from hnefi.engine.evaluators.network import Network
@@ -397,24 +397,15 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
 
 
 def _read(path: Path, plan: Plan) -> dict[Run, list[dict[str, Any]]]:
-    """The runs measured so far; a torn last line is cut off."""
+    """The runs measured so far."""
     found: dict[Run, list[dict[str, Any]]] = {}
-    if not path.exists():
-        return found
-    text = path.read_bytes()
-    whole = text[: text.rfind(b"\n") + 1]
-    if len(whole) < len(text):
-        path.write_bytes(whole)
     runs = set(plan.runs())
-    for number, line in enumerate(whole.splitlines(), 1):
-        try:
-            entry = json.loads(line)
-            run, networks = Run(entry["board"], entry["seed"]), entry["networks"]
-            if run not in runs or [one["generation"] for one in networks] != list(range(plan.iterations + 1)):
-                raise ValueError(run)
-        except (ValueError, KeyError, TypeError) as error:
-            raise ExperimentError(
-                f"{path}: line {number}: {line[:60]!r}: expected a run of this plan ({error})"
-            ) from None
+
+    def take(entry: Any) -> None:
+        run, networks = Run(entry["board"], entry["seed"]), entry["networks"]
+        if run not in runs or [one["generation"] for one in networks] != list(range(plan.iterations + 1)):
+            raise ValueError(run)
         found[run] = networks
+
+    read_lines(path, take, "a run of this plan")
     return found

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
-from hnefi.protocol.hosts.text_table import markdown_table
 from hnefi.tools.evolve.folder import read_log
 
-from . import figures
+from . import figures, report
 from .figures import Axes
 from .hexapawn import FINAL_GAMES, Plan, Results, Run
-from .spread import bootstrap, foreseen, with_intervals
+from .report import Section
+from .spread import cell, foreseen, with_intervals
 
 LOG = {1: (10, 4), 2: (10, 1), 3: (10, 0), 4: (10, 0), 5: (10, 0)}
 """Games won by the copy in the document's log, of ten each: as black, as white."""
@@ -81,9 +79,7 @@ def draw(folder: Path, plan: Plan, results: Results, *, png: bool) -> list[Path]
             {},
             label,
         )
-        durable_folder = folder / "figures"
-        durable_folder.mkdir(exist_ok=True)
-        made += figures.write(durable_folder / name, sheet, height, png=png)
+        made += figures.write(folder / "figures" / name, sheet, height, png=png)
     return made
 
 
@@ -91,38 +87,25 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
     """Write `report.md` and its tables as CSV; the report's path."""
     runs = [run for run in plan.runs() if run.board == plan.boards[0]]
     logs = {run: read_log(folder / run.folder) for run in runs}
-    lines = ["# HexapawnZero", ""]
-    if plan.quick:
-        lines += ["**QUICK: a small version that shows the chain at work. Its numbers say nothing.**", ""]
-    lines += [f"`{command}`", ""]
     sections = [
-        ("The log", _log_note(plan, runs), log_table(plan, runs, logs, results)),
-        (
+        Section("log", "The log", _log_note(plan, runs), log_table(plan, runs, logs, results)),
+        Section(
+            "agreement",
             "Agreement with the exact solution",
             _agreement_note(runs, results),
             agreement_table(plan, runs, results),
         ),
-        ("Until black is perfect", _perfect_note(plan, runs, results), perfect_table(runs, results)),
-        ("Boards", _boards_note(plan), boards_table(plan, results)),
-        ("Text and what we chose", "", [["what", "text", "chosen"], *map(list, READINGS)]),
+        Section(
+            "perfect",
+            "Until black is perfect",
+            _perfect_note(plan, runs, results),
+            perfect_table(runs, results),
+        ),
+        Section("boards", "Boards", _boards_note(plan), boards_table(plan, results)),
+        Section("readings", "Text and what we chose", "", [("what", "text", "chosen"), *READINGS]),
     ]
-    for title, note, table in sections:
-        lines += [f"## {title}", "", *([note, ""] if note else []), *markdown_table(table), ""]
-        with (folder / f"{title.split()[0].lower() if title != 'The log' else 'log'}.csv").open(
-            "w", newline=""
-        ) as file:
-            csv.writer(file).writerows(table)
-    lines += [f"![{path.stem}](figures/{path.name})" for path in drawn if path.suffix == ".svg"]
-    path = folder / "report.md"
-    path.write_text("\n".join(lines).rstrip() + "\n")
-    return path
-
-
-def _cell(values: Sequence[float], digits: int = 1) -> str:
-    """Mean [least–most], and the interval of the mean."""
-    text = f"{mean(values):.{digits}f} [{min(values):.{digits}f}–{max(values):.{digits}f}]"
-    interval = bootstrap(values)
-    return f"{text} ({interval[0]:.{digits}f}–{interval[1]:.{digits}f})" if interval else text
+    lines = report.head("HexapawnZero", command, quick=plan.quick)
+    return report.write(folder, lines, sections, report.pictures(folder, drawn))
 
 
 def _judged(document: int, counts: Sequence[int], games: int) -> tuple[str, str]:
@@ -154,11 +137,11 @@ def log_table(plan: Plan, runs: Sequence[Run], logs: Mapping[Run, Any], results:
             printed = LOG.get(number)
             spread, verdict = _judged(printed[place], counts, GATE) if printed else ("", "")
             said = str(printed[place]) if printed else ""
-            rows.append([str(number), name, said, _cell(counts), spread, verdict, accepted])
+            rows.append([str(number), name, said, cell(counts), spread, verdict, accepted])
     for place, name in enumerate(("black", "white")):
         counts = [int(results[run][-1]["final"][name]) for run in runs]
         spread, verdict = _judged(FINAL[place], counts, FINAL_GAMES)
-        rows.append(["final", name, str(FINAL[place]), _cell(counts), spread, verdict, ""])
+        rows.append(["final", name, str(FINAL[place]), cell(counts), spread, verdict, ""])
     return rows
 
 
@@ -185,10 +168,10 @@ def agreement_table(plan: Plan, runs: Sequence[Run], results: Results) -> list[l
             ("best, critical, black to move", "best_critical_black"),
         ):
             cells = [
-                _cell([100 * results[run][number][how][key] for run in runs], 0) for number in _stops(plan)
+                cell([100 * results[run][number][how][key] for run in runs], 0) for number in _stops(plan)
             ]
             rows.append([f"{said}: {name}", *cells])
-    cells = [_cell([100 * results[run][number]["value_sign"] for run in runs], 0) for number in _stops(plan)]
+    cells = [cell([100 * results[run][number]["value_sign"] for run in runs], 0) for number in _stops(plan)]
     rows.append(["sign of the value, all", *cells])
     return rows
 
@@ -215,7 +198,7 @@ def _perfect_note(plan: Plan, runs: Sequence[Run], results: Results) -> str:
         "Black, which wins with best play, is *perfect* if its most visited moves win against everything that white "
         f"can do: so in {len(reached)} of {len(runs)} seeds after {plan.iterations} iterations. *Drawn* is the chance "
         "that it wins against the most awkward white if its moves are drawn by visits, as in the document's games: "
-        f"{_cell(drawn)} per cent in the end."
+        f"{cell(drawn)} per cent in the end."
     )
 
 
@@ -280,10 +263,10 @@ def boards_table(plan: Plan, results: Results) -> list[list[str]]:
         runs = [run for run in plan.runs() if run.board == board]
         first = results[runs[0]][0]
         cells = [
-            _cell([100 * results[run][number][how]["best_critical"] for run in runs], 0)
+            cell([100 * results[run][number][how]["best_critical"] for run in runs], 0)
             for how in ("alone", "searched")
             for number in (0, -1)
         ]
-        sign = _cell([100 * results[run][-1]["value_sign"] for run in runs], 0)
+        sign = cell([100 * results[run][-1]["value_sign"] for run in runs], 0)
         rows.append([board, str(first["positions"]), str(first["critical"]), str(len(runs)), *cells, sign])
     return rows

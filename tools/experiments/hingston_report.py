@@ -14,7 +14,7 @@ from hnefi.protocol.hosts.text_table import markdown_table
 
 from ..common import paper_hingston as paper
 from ..common.matches import Tally, total
-from . import figures
+from . import figures, report
 from .hingston import OPPONENTS, Plan, Run
 from .measuring import Cell, Results
 from .spread import foreseen, log_likelihood, with_intervals
@@ -279,12 +279,8 @@ def percent(share: float) -> str:
 
 def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], command: str) -> Path:
     """Write `report.md` and the tables as CSV; the report's path."""
-    lines = ["# Hingston 2007, repeated", ""]
-    if plan.quick:
-        lines += ["**QUICK: a small version that shows the chain at work. Its numbers say nothing.**", ""]
-    lines += [
-        f"`{command}`",
-        "",
+    lines = [
+        *report.head("Hingston 2007, repeated", command, quick=plan.quick),
         (
             f"{len(plan.seeds)} seeds ({', '.join(map(str, plan.seeds))}), {plan.generations} generations; tests of "
             f"the last generation: {_matches(plan.final)}; of the others: {_matches(plan.tests)}. A match is two games "
@@ -407,7 +403,6 @@ DEPTHS = (1, 2, 3)
 def draw(folder: Path, plan: Plan, results: Results, *, png: bool = False) -> list[Path]:
     """Figures 4 to 7 as SVG; `png` needs matplotlib."""
     made: list[Path] = []
-    (folder / "figures").mkdir(exist_ok=True)
     generations = list(map(float, plan.tested()))
     for (rules, opponent), (number, _) in paper.FIGURES.items():
         for reading in READINGS[opponent] if rules in plan.rules else ():

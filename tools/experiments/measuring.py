@@ -81,22 +81,13 @@ class Log:
         """The tests done so far; a torn last line is cut off. ExperimentError for anything else that is wrong."""
         cells = {cell.key(): cell for cell in plan.cells()}
         found: dict[Cell, Tally] = {}
-        if not self._path.exists():
-            return found
-        text = self._path.read_bytes()
-        whole = text[: text.rfind(b"\n") + 1]
-        if len(whole) < len(text):
-            self._path.write_bytes(whole)
-        for number, line in enumerate(whole.splitlines(), 1):
-            try:
-                entry = json.loads(line)
-                cell, tally = cells[entry["cell"]], Tally.from_json(entry["tally"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise ExperimentError(
-                    f"{self._path}: line {number}: {line[:60]!r}: expected a test of this plan ({error})"
-                ) from None
+
+        def take(entry: Any) -> None:
+            cell, tally = cells[entry["cell"]], Tally.from_json(entry["tally"])
             if tally.matches.all == plan.matches(cell):
                 found[cell] = tally
+
+        read_lines(self._path, take, "a test of this plan")
         return found
 
     def append(self, cell: Cell, tally: Tally) -> None:
@@ -140,6 +131,24 @@ def read_json(folder: Path) -> dict[str, Any]:
     if not isinstance(read, dict):
         raise ExperimentError(f"{path}: expected the plan of an experiment, found {str(read)[:60]!r}")
     return read
+
+
+def read_lines(path: Path, take: Callable[[Any], None], expected: str) -> None:
+    """Let `take` have every line of a file that grows by lines of JSON; a torn last one is cut off, and a file that is
+    missing is empty. ExperimentError names a line that cannot be read, or that `take` refuses."""
+    if not path.exists():
+        return
+    text = path.read_bytes()
+    whole = text[: text.rfind(b"\n") + 1]
+    if len(whole) < len(text):
+        path.write_bytes(whole)
+    for number, line in enumerate(whole.splitlines(), 1):
+        try:
+            take(json.loads(line))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise ExperimentError(
+                f"{path}: line {number}: {line[:60]!r}: expected {expected} ({error})"
+            ) from None
 
 
 def pending(plan: Plan, results: Results) -> list[Cell]:

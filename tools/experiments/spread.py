@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,6 +32,15 @@ def bootstrap(values: Sequence[float], coverage: float = 0.95) -> tuple[float, f
         return None
     low, high = np.quantile(_means(values, np.random.default_rng(2007)), _ends(coverage))
     return float(low), float(high)
+
+
+def cell(values: Sequence[float], digits: int = 1) -> str:
+    """`83.1 [71.0–90.2] (79.0–86.5)`: mean, range, and the interval of the mean over seeds where there are enough."""
+    if not values:
+        return "–"
+    text = f"{mean(values):.{digits}f} [{min(values):.{digits}f}–{max(values):.{digits}f}]"
+    interval = bootstrap(values)
+    return f"{text} ({interval[0]:.{digits}f}–{interval[1]:.{digits}f})" if interval else text
 
 
 def difference(

@@ -10,7 +10,7 @@ from typing import Any
 
 from hnefi.protocol.hosts.text_table import markdown_table
 
-from . import figures
+from . import figures, report
 from .measuring import Cell, Results
 from .spread import difference, with_intervals
 from .studies import OPPONENTS, Run, Study, games_a_generation
@@ -50,13 +50,9 @@ def table(study: Study, results: Results) -> list[list[str]]:
 
 def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], command: str) -> Path:
     """Write `report.md` and the numbers as CSV; the report's path."""
-    lines = [f"# {study.title}", ""]
-    if study.quick:
-        lines += ["**QUICK: a small version that shows the chain at work. Its numbers say nothing.**", ""]
     rows = table(study, results)
-    lines += [
-        f"`{command}`",
-        "",
+    lines = [
+        *report.head(study.title, command, quick=study.quick),
         (
             f"{study.rules[0]}, {len(study.seeds)} seeds ({', '.join(map(str, study.seeds))}), {study.generations} "
             f"generations. Tests at one ply, {study.number[1]} matches each. Per cent of matches won: mean over seeds "

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from hnefi.engine import durable
 
-from .measuring import ExperimentError, Watch, read_json
+from .measuring import ExperimentError, Watch, read_json, read_lines
 
 NAME = "tablut"
 SMALL, CODED, LARGE = "tablut-herr-7", "tablut-herr-7-coded", "tablut-herr-9"
@@ -283,28 +283,65 @@ def _player(folder: Path, plan: Plan, test: Test, text: str, variant: Any) -> An
     return Contestant("minimax", depth, net.record(variant, net.join(variant, arrays)), unseen=blind)
 
 
+OPENING = 20
+"""Plies of the first ten turns."""
+
+
+class Branching(NamedTuple):
+    """Moves of a position in the first ten turns: the legal ones, in random games; and those that alpha-beta looks at,
+    as in a uniform tree with as many nodes as the hand-tuned player visits in three plies against itself."""
+
+    legal: float
+    searched: float
+
+
+def branching(name: str, games_played: int) -> Branching:
+    """The means of so many games of a variant."""
+    import numpy as np
+
+    from hnefi.engine import games
+    from hnefi.engine.evaluators import network
+    from hnefi.engine.selfplay import match
+
+    variant: Any = games.find(name)
+    draw = np.random.default_rng(1)
+    counts = []
+    for _ in range(games_played):
+        position = games.initial(variant)
+        for _ in range(OPENING):
+            moves = position.legal_moves()
+            if not moves or position.outcome is not None:
+                break
+            counts.append(len(moves))
+            position = position.play(moves[draw.integers(len(moves))])
+    net = network.parse("linear-tablut:own")
+    player = match.Contestant("minimax", 3, net.record(variant, net.join(variant, net.module.TUNED)))
+    made = np.zeros(games_played, match.GAME)
+    made["seed"] = np.arange(games_played)
+    match.play(variant.with_switches(move_limit=str(OPENING), move_limit_unit="plies"), [player], made)
+    return Branching(float(np.mean(counts)), width(made["evaluations"].sum() / made["plies"].sum()))
+
+
+def width(nodes: float) -> float:
+    """The number of moves in every position of a tree of three plies with so many nodes, the root not counted."""
+    import numpy as np
+
+    roots = np.roots([1, 1, 1, -nodes])
+    return float(roots[roots.imag == 0].real.max())
+
+
 def read_results(folder: Path, plan: Plan) -> dict[Test, Played]:
-    """The tests done so far; a torn last line is cut off. ExperimentError for anything else that is wrong."""
-    path = folder / "tests.jsonl"
+    """The tests done so far; ExperimentError for a line that is none of them."""
     known = {test.key(): test for test in plan.tests()}
     found: dict[Test, Played] = {}
-    if not path.exists():
-        return found
-    text = path.read_bytes()
-    whole = text[: text.rfind(b"\n") + 1]
-    if len(whole) < len(text):
-        path.write_bytes(whole)
-    for number, line in enumerate(whole.splitlines(), 1):
-        try:
-            entry = json.loads(line)
-            test, played = known[entry.pop("test")], Played(**entry)
-            if played.games != test.games:
-                raise ValueError(f"{played.games} games")
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ExperimentError(
-                f"{path}: line {number}: {line[:60]!r}: expected a test of this plan ({error})"
-            ) from None
+
+    def take(entry: Any) -> None:
+        test, played = known[entry.pop("test")], Played(**entry)
+        if played.games != test.games:
+            raise ValueError(f"{played.games} games")
         found[test] = played
+
+    read_lines(folder / "tests.jsonl", take, "a test of this plan")
     return found
 
 

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-from hnefi.protocol.hosts.text_table import markdown_table
 from hnefi.tools.evolve.folder import read_log
 
 from ..common.statistics import Z, wilson
-from . import figures
+from . import figures, report
 from .figures import Axes
-from .spread import bootstrap, difference, with_intervals
-from .tablut import ROWS, Plan, Played, Results, run_folder
+from .report import Section
+from .spread import cell, difference, with_intervals
+from .tablut import (
+    KINDS,
+    LARGE,
+    ROWS,
+    SMALL,
+    Plan,
+    Played,
+    Results,
+    branching,
+    run_folder,
+)
+
+EARLY = 300
+"""Games of training of which the paper tells how many were won."""
+BRANCHING_GAMES = 20
 
 
 class Printed(NamedTuple):
@@ -30,22 +43,27 @@ class Printed(NamedTuple):
     turns: float
     ours: tuple[str, ...]
     games: int = 1000
+    program: tuple[float, float, float, float] | None = None
+    """White, black, drawn and turns of the author's program when it is run; 20 games of minimax against itself, 40 at
+    three plies."""
 
 
 TABLE = (
-    Printed("Random – Random", 51, 49, 0, 58, ("random text", "random coded")),
+    Printed("Random – Random", 51, 49, 0, 58, ("random text", "random coded"),
+            program=(48.2, 48.3, 3.5, 58.3)),
     Printed(
         "fixed minimax – fixed minimax, 3 plies", 33, 47, 20, 29,
-        ("minimax-minimax text", "minimax-minimax coded", "minimax-minimax blind"),
+        ("minimax-minimax text", "minimax-minimax coded", "minimax-minimax blind"), program=(45, 50, 5, 39.7),
     ),
     Printed("fixed minimax white, 1 ply – Random", 52, 9, 39, 93,
-            ("minimax-1 text", "minimax-1 coded", "minimax-1 blind")),
+            ("minimax-1 text", "minimax-1 coded", "minimax-1 blind"), program=(73.6, 6.4, 20, 92.7)),
     Printed("fixed minimax white, 3 plies – Random", 62, 38, 0, 44,
-            ("minimax-3 text", "minimax-3 coded", "minimax-3 blind")),
-    Printed("TD white, 1 ply – Random (sum 100.4)", 92, 7.4, 1, 41, ("td text", "td coded", "td blind")),
+            ("minimax-3 text", "minimax-3 coded", "minimax-3 blind"), program=(65, 35, 0, 45.5)),
+    Printed("TD white, 1 ply – Random (sum 100.4)", 92, 7.4, 1, 41, ("td text", "td coded", "td blind"),
+            program=(97.8, 0.3, 1.9, 51.2)),
     Printed(
         "TD white – fixed minimax black, 3 plies (sum 99.9)", 98, 1.1, 0.8, 42,
-        ("td-minimax text", "td-minimax deep", "td-minimax coded", "td-minimax blind"),
+        ("td-minimax text", "td-minimax deep", "td-minimax coded", "td-minimax blind"), program=(100, 0, 0, 42.9),
     ),
     Printed(
         "Random white – black by the net of white, 1 ply", 36, 54.6, 9.4, 71,
@@ -53,6 +71,7 @@ TABLE = (
             "turned literal text", "turned minimised text", "turned literal coded", "turned minimised coded",
             "turned literal blind", "turned minimised blind",
         ),
+        program=(36, 56.9, 7.1, 62),
     ),
     Printed(
         "Random – Random, 9 x 9, 500 turns", None, 55, None, 146, ("random 9x9 text", "random 9x9 coded"), 10_000
@@ -140,13 +159,11 @@ def _cells(found: Sequence[Played], total: Played) -> list[str]:
 
 
 def _share(shares: Sequence[float], pooled: float, games: int) -> str:
-    """`83.1 [71.0-90.2] (79.0-86.5)`: mean, range of the seeds, interval; without seeds Wilson's interval alone."""
-    if len(shares) == 1:
-        low, high = wilson(pooled * games / 100, games) or (0.0, 1.0)
-        return f"{pooled:.1f} ({100 * low:.1f}–{100 * high:.1f})"
-    interval = bootstrap(shares)
-    said = f" ({interval[0]:.1f}–{interval[1]:.1f})" if interval else ""
-    return f"{mean(shares):.1f} [{min(shares):.1f}–{max(shares):.1f}]{said}"
+    """Mean, range of the seeds, interval; without seeds Wilson's interval alone."""
+    if len(shares) > 1:
+        return cell(shares)
+    low, high = wilson(pooled * games / 100, games) or (0.0, 1.0)
+    return f"{pooled:.1f} ({100 * low:.1f}–{100 * high:.1f})"
 
 
 def by(total: Played, winner: str) -> str:
@@ -182,23 +199,13 @@ def inside(printed: Printed, found: Sequence[Played]) -> str:
 
 
 def table(results: Results, plan: Plan) -> Iterator[list[str]]:
-    """The document's table, each of its rows above ours."""
-    yield [
-        "row",
-        "white %",
-        "black %",
-        "drawn %",
-        "turns",
-        "different games",
-        "white wins by",
-        "black wins by",
-        "the paper is",
-    ]
+    """The document's table, each of its rows above what the author's program does, and ours."""
+    yield ["row", *COLUMNS, "the paper is"]
     for printed in TABLE:
-        shown = [
-            "–" if part is None else f"{part:g}" for part in (printed.white, printed.black, printed.drawn)
-        ]
-        yield [f"**{printed.name}**: paper", *shown, f"{printed.turns:g}", "", "", "", ""]
+        shown = ["–" if part is None else f"{part:g}" for part in printed[1:5]]
+        yield [f"**{printed.name}**: paper", *shown, "", "", "", ""]
+        if printed.program:
+            yield ["the author's program", *(f"{part:g}" for part in printed.program), "", "", "", ""]
         for name in printed.ours:
             found, total = merged(results, plan, name)
             yield [name, *_cells(found, total), inside(printed, found)]
@@ -206,17 +213,7 @@ def table(results: Results, plan: Plan) -> Iterator[list[str]]:
 
 def more(results: Results, plan: Plan) -> Iterator[list[str]]:
     """What has no number in the document."""
-    yield [
-        "question",
-        "row",
-        "white %",
-        "black %",
-        "drawn %",
-        "turns",
-        "different games",
-        "white wins by",
-        "black wins by",
-    ]
+    yield ["question", "row", *COLUMNS]
     for question, names in MORE.items():
         for name in names:
             yield [question, name, *_cells(*merged(results, plan, name))]
@@ -342,22 +339,55 @@ def draw(folder: Path, plan: Plan, results: Results, *, png: bool = False) -> li
     sheet, height = figures.figure(
         title, [Axes("games", dict.fromkeys(curves, over))], curves, {}, "games won, %"
     )
-    (folder / "figures").mkdir(exist_ok=True)
     return figures.write(folder / "figures" / "learning", sheet, height, png=png)
+
+
+def branches(plan: Plan) -> Iterator[list[str]]:
+    """How many moves there are, and how many alpha-beta looks at."""
+    yield ["board", "moves: paper", "moves", "with alpha-beta: paper", "with alpha-beta"]
+    for name, board, moves, searched in ((SMALL, "7 x 7", "42", "28"), (LARGE, "9 x 9", "61", "")):
+        found = branching(name, max(2, round(BRANCHING_GAMES * plan.share)))
+        yield [board, moves, f"{found.legal:.0f}", searched, f"{found.searched:.0f}"]
+
+
+def early(folder: Path, plan: Plan, kind: str) -> str:
+    """Per cent of the first 300 games that were won while a kind of player learnt."""
+    last = max(1, EARLY // plan.generation_games)
+    shares = []
+    for seed in plan.seeds:
+        entries = read_log(run_folder(folder, kind, seed))[:last]
+        shares.append(
+            100 * sum(entry["results"][0] for entry in entries) / sum(entry["games"] for entry in entries)
+        )
+    return cell(shares)
 
 
 def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], command: str) -> Path:
     """Write `report.md` and the tables as CSV; the report's path."""
-    rows, others = list(table(results, plan)), list(more(results, plan))
-    for name, lines in (("table.csv", rows), ("more.csv", others)):
-        with (folder / name).open("w", newline="") as file:
-            csv.writer(file).writerows(lines)
-    text = ["# Tablut by temporal differences, repeated", ""]
-    if plan.quick:
-        text += ["**QUICK: a small version that shows the chain at work. Its numbers say nothing.**", ""]
-    text += [
-        f"`{command}`",
-        "",
+    learning = [["kind of run", "won, %"], *([kind, early(folder, plan, kind)] for kind in KINDS)]
+    sections = [
+        Section("table", "The table", "", list(table(results, plan))),
+        Section("more", "Beyond its numbers", "", list(more(results, plan))),
+        Section(
+            "early",
+            f"The first {EARLY} games of training",
+            "The paper: 65 to 70 %. One move of ten is random.",
+            learning,
+        ),
+        Section(
+            "branching",
+            "Moves of a position",
+            "In the first ten turns: legal moves in random games, and the branching factor of a uniform tree with as "
+            "many nodes as alpha-beta visits in three plies (the hand-tuned player against itself, moves in no order).",
+            list(branches(plan)),
+        ),
+        Section("claims", "Claims", "", [("the document", "here", "verdict"), *claims(results, plan)]),
+        Section(
+            "readings", "Readings", "", [("", "the text", "text reading", "coded reading"), *READINGS, BLIND]
+        ),
+    ]
+    lines = [
+        *report.head("Tablut by temporal differences, repeated", command, quick=plan.quick),
         (
             f"{len(plan.seeds)} seeds from {plan.seeds[0]}, each with {plan.generations * plan.generation_games} games "
             "of training. Where seeds differ: mean over seeds [range] (95 % interval of the mean, seeds drawn again); "
@@ -365,31 +395,5 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
             "consistent with it, not confirmed."
         ),
         "",
-        "## The table",
-        "",
-        *markdown_table(rows),
-        "",
-        "## Beyond its numbers",
-        "",
-        *markdown_table(others),
-        "",
-        "## Claims",
-        "",
-        *markdown_table([("the document", "here", "verdict"), *claims(results, plan)]),
-        "",
-        "## Figure",
-        "",
-        *(
-            f"![{path.stem}]({path.relative_to(folder).as_posix()})"
-            for path in drawn
-            if path.suffix == ".svg"
-        ),
-        "",
-        "## Readings",
-        "",
-        *markdown_table([("", "the text", "text reading", "coded reading"), *READINGS, BLIND]),
-        "",
     ]
-    path = folder / "report.md"
-    path.write_text("\n".join(text))
-    return path
+    return report.write(folder, lines, sections, report.pictures(folder, drawn))

@@ -1,0 +1,46 @@
+"""The frame of the experiments' reports: a head, and sections of one table each, which are CSV files, too."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hnefi.protocol.hosts.text_table import markdown_table
+
+QUICK = "**QUICK: a small version that shows the chain at work. Its numbers say nothing.**"
+
+
+class Section(NamedTuple):
+    """A table with its heading in the first row, under a title and a note; `name` is that of its CSV file."""
+
+    name: str
+    title: str
+    note: str
+    table: Sequence[Sequence[str]]
+
+
+def head(title: str, command: str, *, quick: bool) -> list[str]:
+    """The title, and the command that makes everything again."""
+    return [f"# {title}", "", *((QUICK, "") if quick else ()), f"`{command}`", ""]
+
+
+def pictures(folder: Path, drawn: Iterable[Path]) -> list[str]:
+    """The figures of a report in this folder; those in SVG are shown."""
+    shown = [path for path in drawn if path.suffix == ".svg"]
+    return [f"![{path.stem}]({path.relative_to(folder).as_posix()})" for path in shown]
+
+
+def write(folder: Path, lines: Iterable[str], sections: Iterable[Section], ending: Iterable[str]) -> Path:
+    """Write `report.md`, with the sections between `lines` and `ending`, and each of their tables as CSV; the report's
+    path. A section without a row is left out."""
+    text = list(lines)
+    for name, title, note, table in sections:
+        if len(table) > 1:
+            text += [f"## {title}", "", *([note, ""] if note else []), *markdown_table(table), ""]
+            with (folder / f"{name}.csv").open("w", newline="") as file:
+                csv.writer(file).writerows(table)
+    path = folder / "report.md"
+    path.write_text("\n".join([*text, *ending]).rstrip() + "\n")
+    return path
