@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, product
 from pathlib import Path
-from statistics import median
+from statistics import NormalDist, median
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -92,6 +92,46 @@ def test_correlations_of_known_lists() -> None:
     assert correlation.kendall(one, other) == pytest.approx(8 / 10)
     assert correlation.kendall(one, one[::-1]) == pytest.approx(-1)
     assert correlation.spearman(one, [7.0] * 5) is None
+
+
+def test_weights_are_rows_that_are_there_more_often() -> None:
+    """Whole weights against the slow correlation of lists in which each row stands so many times."""
+    draw = random.Random(2)
+    for _ in range(200):
+        n, values = draw.randint(2, 7), draw.choice((2, 3, 50))
+        one, other = ([float(draw.randrange(values)) for _ in range(n)] for _ in range(2))
+        weights = [draw.randint(1, 4) for _ in range(n)]
+        rows = [row for row in range(n) for _ in range(weights[row])]
+        found = correlation.weighted_spearman(one, other, weights)
+        expected = slow_spearman([one[row] for row in rows], [other[row] for row in rows])
+        assert (found is None) == (expected is None)
+        assert expected is None or found == pytest.approx(expected, abs=1e-9)
+        # How large they are together does not matter.
+        assert found is None or correlation.weighted_spearman(
+            one, other, [0.1 * w for w in weights]
+        ) == pytest.approx(found)
+
+
+def test_a_perfect_judge_misses_what_people_miss() -> None:
+    """Two rows that are one standard error of their difference apart come out in order as often as a normal number is
+    above minus one."""
+    found = correlation.perfect([0.4, 0.5], [0.06, 0.08], [1.0, 1.0])
+    assert found is not None
+    assert found[0] == pytest.approx(2 * NormalDist().cdf(1.0) - 1, abs=0.05)
+    assert found[1:] == (-1.0, 1.0)
+    assert correlation.perfect([0.4, 0.5, 0.6], [1e-6] * 3, [1.0, 3.0, 1.0]) == pytest.approx((1.0, 1.0, 1.0))
+    assert correlation.perfect([0.5] * 3, [0.1] * 3, [1.0] * 3) is None
+
+
+def test_rows_count_by_what_is_known_of_them() -> None:
+    scores, errors = [0.3, 0.5, 0.7], [0.01, 0.05, 0.05]
+    first, *others = people.weighing(scores, errors)
+    assert others[0] == pytest.approx(others[1])
+    assert first / others[0] == pytest.approx((0.05**2 + 0.04) / (0.01**2 + 0.04))
+    assert first + sum(others) == pytest.approx(3)
+    rows = {row.name: row for row in people.table()}
+    assert rows["Sea Battle 9x9"].error == pytest.approx(0.0767, abs=2e-3)
+    assert rows["Copenhagen 11x11"].error < rows["Fetlar 11x11"].error < rows["Brandubh 7x7"].error
 
 
 def test_bootstrap_is_that_of_all_resamples() -> None:
@@ -184,7 +224,7 @@ def test_people_are_as_they_were_counted() -> None:
     assert bell.score == pytest.approx(1.83 / 2.83)
     assert rows["Brandubh with throne, T-cross"].score == pytest.approx(1 - 1.62 / 2.62)
     assert {row.name for row in people.table() if row.counted} == {
-        "Copenhagen 11x11", "Fetlar 11x11", "Sea Battle 9x9", "Skalk 9x9, edge",
+        "Copenhagen 11x11", "Fetlar 11x11", "Brandubh 7x7, recorded games", "Sea Battle 9x9", "Skalk 9x9, edge",
     }  # fmt: skip
 
 
@@ -361,7 +401,12 @@ def test_the_report_puts_people_beside_us(tmp_path: Path) -> None:
     assert "| Skalk 9x9, edge | 56 | 44.6 |" in text
     assert "several versions of the engine" in text
     expected = people.agreement("simple", outcome.of("simple"), counted=False)
-    assert f"| simple | all | 8 | {expected.spearman:+.2f} |" in text
+    assert f"| simple | all | 9 | {expected.spearman:+.2f} |" in text
+    assert expected.perfect is not None
+    assert f"| simple | all | 9 | {expected.weighted:+.2f} |" in text
+    assert (
+        f"| {expected.perfect[0]:+.2f} | {expected.perfect[1]:+.2f} to {expected.perfect[2]:+.2f} |" in text
+    )
     shown = report.shown(outcome)
     assert any(line.startswith("  default@50") and line.rstrip().endswith("│") for line in shown)
     assert max(map(len, shown)) <= 80

@@ -8,9 +8,11 @@ sides together say what the rules favour.
 
 from __future__ import annotations
 
+import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +25,8 @@ from .measures import Measures
 TABLE = Path(__file__).with_name("people.toml")
 COUNTED = 30
 """Games from which on a row counts as counted."""
+UNCOUNTED = 100
+"""Games that a row without a number is taken to have where errors are reckoned."""
 FEWEST = 3
 """Rows of which a correlation is worth printing."""
 
@@ -47,6 +51,14 @@ class Row:
         """The attackers' score, 0 to 1, among the games that ended."""
         draws = self.draws or 0.0
         return (self.attackers + draws / 2) / (self.attackers + self.defenders + draws)
+
+    @property
+    def error(self) -> float:
+        """The standard error of the score, as if all games had been decided, and one more been won by either side: so
+        that no row is certain."""
+        games = (self.games or UNCOUNTED) + 2
+        share = (self.score * (games - 2) + 1) / games
+        return math.sqrt(share * (1 - share) / games)
 
     @property
     def counted(self) -> bool:
@@ -81,7 +93,11 @@ def entrants() -> list[Entrant]:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far one player's games order the rows as people do; None where there is nothing to say."""
+    """How far one player's games order the rows as people do; None where there is nothing to say.
+
+    `weighted` is Spearman's with rows by how much is known of people's score; `perfect` is what a judge who knew the
+    truth would get (`correlation.perfect`).
+    """
 
     player: str
     rows: int
@@ -89,6 +105,9 @@ class Agreement:
     spearman_interval: tuple[float, float] | None
     kendall: float | None
     kendall_interval: tuple[float, float] | None
+    weighted: float | None
+    weighted_interval: tuple[float, float] | None
+    perfect: tuple[float, float, float] | None
 
 
 def compared(measured: Mapping[str, Measures], *, counted: bool) -> list[tuple[Row, Measures]]:
@@ -106,7 +125,9 @@ def agreement(player: str, measured: Mapping[str, Measures], *, counted: bool) -
     theirs = [row.score for row, _ in pairs]
     ours = [found.score for _, found in pairs]
     if len(pairs) < FEWEST:
-        return Agreement(player, len(pairs), None, None, None, None)
+        return Agreement(player, len(pairs), *[None] * 7)
+    errors = [row.error for row, _ in pairs]
+    weights = weighing(theirs, errors)
     return Agreement(
         player,
         len(pairs),
@@ -114,7 +135,22 @@ def agreement(player: str, measured: Mapping[str, Measures], *, counted: bool) -
         correlation.bootstrap(correlation.spearman, theirs, ours),
         correlation.kendall(theirs, ours),
         correlation.bootstrap(correlation.kendall, theirs, ours),
+        correlation.weighted_spearman(theirs, ours, weights),
+        correlation.bootstrap(correlation.weighted_spearman, theirs, ours, weights),
+        _perfect(tuple(theirs), tuple(errors), tuple(weights)),
     )
+
+
+_perfect = lru_cache(maxsize=4)(correlation.perfect)
+"""The same for every player that has played the same rows."""
+
+
+def weighing(scores: Sequence[float], errors: Sequence[float]) -> list[float]:
+    """Weights of rows, one on average: rows differ truly, too, so that one with many games does not count alone."""
+    middle = sum(scores) / len(scores)
+    spread = sum((score - middle) ** 2 for score in scores) / (len(scores) - 1)
+    found = [1 / (error**2 + spread) for error in errors]
+    return [weight * len(found) / sum(found) for weight in found]
 
 
 PAPER_PLAYERS = {

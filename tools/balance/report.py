@@ -181,6 +181,19 @@ def agreed(outcome: Outcome) -> list[tuple[bool, people.Agreement]]:
     ]
 
 
+def weighted_rows(outcome: Outcome) -> list[list[str]]:
+    """The same with rows by how much is known of people's score, and how well anybody could do."""
+    rows = [["player", "rows", "n", "weighted Spearman", "95 %", "a perfect judge", "95 %"]]
+    for counted, found in agreed(outcome):
+        values = [None if found.perfect is None else found.perfect[0], found.weighted]
+        ends = [found.weighted_interval, None if found.perfect is None else found.perfect[1:]]
+        shown = ["-" if value is None else f"{value:+.2f}" for value in reversed(values)]
+        between = ["-" if end is None else f"{end[0]:+.2f} to {end[1]:+.2f}" for end in ends]
+        told = f">= {people.COUNTED} games" if counted else "all"
+        rows.append([found.player, told, str(found.rows), shown[0], between[0], shown[1], between[1]])
+    return rows
+
+
 def agreement_rows(outcome: Outcome) -> list[list[str]]:
     rows = [["player", "rows", "n", "Spearman", "95 %", "Kendall", "95 %"]]
     for counted, found in agreed(outcome):
@@ -326,6 +339,7 @@ def markdown(outcome: Outcome, figures: Sequence[Path]) -> list[str]:
         sections += [("Beside tables 1 and 2 of the paper of 2007", beside)]
     if agreed(outcome):
         sections += [("Beside people", people_rows(outcome)), ("The same order?", agreement_rows(outcome))]
+        sections += [("The same order, by what is known of people", weighted_rows(outcome))]
         sections += [("Rows of people that are not compared", other_rows(outcome))]
     for title, rows in sections:
         lines += ["", f"## {title}", "", *markdown_table(rows)]
