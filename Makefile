@@ -66,7 +66,8 @@ crash-only: .venv/.ready-dev ## every command that keeps its work ended at KILLS
 		tests/house/test_crash_only.py tests/house/test_crash_adapters.py tests/house/test_power_loss.py tests/arena/test_arena_kill.py $(ARGS)
 
 test-clusters: .venv/.ready-clusters ## tournaments and evolution on local clusters of dask and ray
-	@HNEFI_CLUSTERS=1 $(BIN)/python -m pytest tests/arena/test_arena_fanout.py tests/evolve/test_evolve_fanout.py tests/solve/test_solve_uses.py $(ARGS)
+	@HNEFI_CLUSTERS=1 $(BIN)/python -m pytest tests/arena/test_arena_fanout.py tests/evolve/test_evolve_fanout.py tests/solve/test_solve_uses.py \
+		tests/tools/test_fanout.py $(ARGS)
 
 check: .venv/.ready-dev ## formatting, lint, types, direction of imports, what documents say
 	@$(BIN)/ruff format --check .

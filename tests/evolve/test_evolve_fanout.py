@@ -170,6 +170,21 @@ def test_a_backend_that_is_missing_is_named(
         list(workers.through_joblib([divide], backend, 1))
 
 
+def test_a_backend_that_is_missing_is_refused_before_a_run_that_would_not_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "meta_path", [_Without("distributed"), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "distributed", raising=False)
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as ended:
+        command.main(["es", *SMALL, "--generations", "1", "--backend", "dask", "--out", str(out)])
+    assert ended.value.code == 2
+    assert "--backend dask: the package distributed is missing: expected pip install 'hnefi[dask]'" in (
+        " ".join(capsys.readouterr().err.split())
+    )
+    assert not out.exists()
+
+
 @pytest.mark.process
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_side_by_side_runs_are_interrupted(tmp_path: Path) -> None:

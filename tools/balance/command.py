@@ -156,6 +156,7 @@ def _flag(term: str) -> str:
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
+    arguments.add_backend(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     arguments.add_png(parser)
     arguments.add_plain(parser)
@@ -251,7 +252,7 @@ def _conduct(folder: Path, plan: Plan, given: argparse.Namespace) -> int:
     from .run import Runner, cells, cores, measured, terms_of
 
     live = Live(sys.stderr if given.json else sys.stdout, plain=given.plain)
-    runner = Runner(folder, plan, given.jobs or cores(), _Progress(live))
+    runner = Runner(folder, plan, given.jobs or cores(), _Progress(live), given.backend)
     found = None
 
     def words() -> list[str]:

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..common.workers import Job, in_threads, through_joblib
+from ..common.workers import Job, carried_out
 from . import playing, searching
 from .entrants import Entrant
 from .folder import Key, Log, Openings, Plan, Results, games_in
@@ -56,9 +56,10 @@ def version() -> str:
 class Runner:
     """Plays games of a plan into its folder. Finished games are never played again."""
 
-    def __init__(self, folder: Path, plan: Plan, jobs: int, watch: Watch) -> None:
+    def __init__(self, folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = "") -> None:
         self._plan = plan
         self._jobs = jobs
+        self._backend = backend
         self._watch = watch
         self._log = Log(folder, version())
         self.openings = Openings(folder)
@@ -82,7 +83,9 @@ class Runner:
         all_games = sum(want.games for want in wanted)
         finished, cost_done, cost = all_games - number, 0.0, sum(costs) or 1.0
         self._watch(finished, all_games, 0.0, "")
-        for index, played in self._carried_out([partial(playing.play, task) for task in tasks]):
+        for index, played in carried_out(
+            [partial(playing.play, task) for task in tasks], self._jobs, self._backend
+        ):
             task = tasks[index]
             key = Key(task.entrant.label, task.player.label, task.pool)
             self._log.append(key, played)
@@ -139,7 +142,7 @@ class Runner:
                 if bool(entrant.base) is compared and self.openings.get(label, pool, count) is None
             ]
             jobs = [self._seeking(*place) for place in todo]
-            for done, (index, found) in enumerate(self._carried_out(jobs), 1):
+            for done, (index, found) in enumerate(carried_out(jobs, self._jobs, self._backend), 1):
                 entrant, pool, count = todo[index]
                 self.openings.put(entrant.label, pool, count, found)
                 self._watch(done, len(todo), 0.0, "openings")
@@ -151,14 +154,6 @@ class Runner:
         shared: list[Opening] | None = self.openings.get(entrant.base, pool, count)
         assert shared is not None
         return partial(playing.shared_openings, entrant.variant, shared, seed)
-
-    def _carried_out(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Any]]:
-        """Numbers and results of jobs as they come."""
-        if self._jobs == 1 or len(jobs) < 2:
-            # In a thread, although there is only one: waiting for it can be interrupted.
-            yield from in_threads(jobs, 1)
-        else:
-            yield from through_joblib(jobs, "loky", self._jobs)
 
 
 def _cost(task: Task) -> float:

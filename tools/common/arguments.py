@@ -77,6 +77,34 @@ def add_png(to: argparse.ArgumentParser) -> None:
     )
 
 
+class _Backend(argparse.Action):
+    """`--backend`, refused at once where its package is missing: a short run might never come to use it."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        from .workers import missing
+
+        if reason := missing(values):
+            parser.error(f"{option_string} {reason}")
+        setattr(namespace, self.dest, values)
+
+
+def add_backend(to: argparse._ActionsContainer, what: str = "what other processes run on (loky)") -> None:
+    """`--backend`: where jobs are carried out."""
+    to.add_argument(
+        "--backend",
+        action=_Backend,
+        choices=("loky", "dask", "ray"),
+        default="",
+        help=f"{what}; DASK_SCHEDULER_ADDRESS and RAY_ADDRESS name a cluster",
+    )
+
+
 def find_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> AnyVariant:
     """The variant called `word` (name, alias, or a TOML file); otherwise the program ends with the reason."""
     from hnefi.engine.games import find

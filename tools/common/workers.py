@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any
 
 from . import interrupts
@@ -36,6 +37,32 @@ def cores() -> int:
     with suppress(AttributeError):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+BACKENDS = {"loky": "joblib", "dask": "distributed", "ray": "ray"}
+"""What jobs can run on, and the package that it needs."""
+
+
+def missing(backend: str) -> str:
+    """Why a backend cannot be used, empty if it can."""
+    package = BACKENDS[backend]
+    with suppress(ModuleNotFoundError):
+        if find_spec(package) is not None:
+            return ""
+    return _missing(backend, package)
+
+
+def _missing(backend: str, package: str) -> str:
+    return f"{backend}: the package {package} is missing: expected pip install 'hnefi[{backend}]'"
+
+
+def carried_out(jobs: Sequence[Job], workers: int, backend: str = "") -> Iterator[tuple[int, Any]]:
+    """Numbers and results of jobs as they come: on a backend; without one in this process where there is one worker or
+    one job, else in others on this machine."""
+    if backend or (workers > 1 and len(jobs) > 1):
+        return through_joblib(jobs, backend or "loky", workers) if jobs else iter(())
+    # In a thread, although there is only one: waiting for it can be interrupted.
+    return in_threads(jobs, 1)
 
 
 def in_threads(jobs: Sequence[Job], threads: int) -> Iterator[tuple[int, Any]]:
@@ -108,9 +135,7 @@ def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None
         try:
             _connect(backend, workers)
         except ModuleNotFoundError as error:
-            raise WorkerFailed(
-                f"{backend}: the package {error.name} is missing: expected pip install 'hnefi[{backend}]'"
-            ) from None
+            raise WorkerFailed(_missing(backend, str(error.name))) from None
         if TRACKED not in sys.warnoptions:
             sys.warnoptions.append(TRACKED)
         # ray's backend cannot hand results out one by one.

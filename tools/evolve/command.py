@@ -172,11 +172,7 @@ def _add_hands(to: argparse.ArgumentParser) -> None:
     to.add_argument(
         "--jobs", type=arguments.positive, metavar="J", help="threads or processes (as many as cores)"
     )
-    to.add_argument(
-        "--backend",
-        choices=("loky", "dask", "ray"),
-        help="how joblib fans out; DASK_SCHEDULER_ADDRESS and RAY_ADDRESS name a cluster",
-    )
+    arguments.add_backend(to)
 
 
 def _evolve(algorithm: str, argv: Sequence[str]) -> int:
@@ -296,7 +292,7 @@ def _run(
         with interrupts.caught(words) as caught:
             try:
                 redrawn = curves.Redrawn(out, list(paths.values()))
-                _evolve_all(plans, folders, progress, redrawn.tick, jobs, given.backend or "")
+                _evolve_all(plans, folders, progress, redrawn.tick, jobs, given.backend)
             except interrupts.Interrupted:
                 progress.end()
                 raise
@@ -525,7 +521,7 @@ def _rank(argv: Sequence[str]) -> int:
     plan, named = _planned(parser, out)
     if plan.algorithm not in options.BOTH:
         raise OptionError(f"{out}: a run of {plan.algorithm}: expected one of {' or '.join(options.BOTH)}")
-    hands = Executor(given.jobs or cores(), given.backend or "")
+    hands = Executor(given.jobs or cores(), given.backend)
     say = (lambda _: None) if given.quiet else print
     with Folder(out, plan, config_of(plan, *named)) as folder:
         with interrupts.caught(lambda: ["interrupted: nothing was written"]) as caught:

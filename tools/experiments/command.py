@@ -91,6 +91,7 @@ def main(argv: list[str]) -> int:
         help="with resume: no more runs, a report on those that are finished (hex)",
     )
     parser.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
+    arguments.add_backend(parser)
     arguments.add_png(parser)
     arguments.add_plain(parser)
     given = parser.parse_args(argv)
@@ -115,7 +116,9 @@ def main(argv: list[str]) -> int:
             folder = Path(given.out or (f"{given.name}-quick" if given.quick else given.name))
             measuring.prepare(folder, plan)
         jobs = given.jobs or len(os.sched_getaffinity(0))
-        return _conduct(folder, plan, jobs, given.plain, png=given.png, runs=not given.report)
+        return _conduct(
+            folder, plan, jobs, given.plain, png=given.png, runs=not given.report, backend=given.backend
+        )
     except ExperimentError as error:
         print(f"hnefi experiments: {error}", file=sys.stderr)
         return code_of(error)
@@ -151,7 +154,9 @@ def _read(folder: Path) -> AnyPlan:
     return studies.read_study(folder) if "study" in said else hingston.read_plan(folder)
 
 
-def _conduct(folder: Path, plan: AnyPlan, jobs: int, plain: bool, *, png: bool, runs: bool) -> int:
+def _conduct(
+    folder: Path, plan: AnyPlan, jobs: int, plain: bool, *, png: bool, runs: bool, backend: str
+) -> int:
     """Everything that is missing, without `runs` only what is measured, then the report."""
     own = next((name for name, (module, _) in OWN.items() if isinstance(plan, module.Plan)), "")
     resume = f"hnefi experiments resume {shlex.quote(str(folder))}"
@@ -165,20 +170,20 @@ def _conduct(folder: Path, plan: AnyPlan, jobs: int, plain: bool, *, png: bool, 
         if not runs:
             code = 0
         elif own:
-            code = int(OWN[own][0].evolve(folder, plan, jobs, plain=plain))
+            code = int(OWN[own][0].evolve(folder, plan, jobs, plain=plain, backend=backend))
         elif isinstance(plan, Study):
-            code = studies.evolve(folder, plan, jobs, plain=plain)
+            code = studies.evolve(folder, plan, jobs, plain=plain, backend=backend)
         else:
             assert isinstance(plan, Plan)
-            code = hingston.evolve(folder, plan, jobs, plain=plain)
+            code = hingston.evolve(folder, plan, jobs, plain=plain, backend=backend)
         if code:
             return code
         results: Any
         if own:
-            results = OWN[own][0].measure(folder, plan, jobs, _Progress(live))
+            results = OWN[own][0].measure(folder, plan, jobs, _Progress(live), backend)
         else:
             assert isinstance(plan, Plan | Study)
-            results = measuring.measure(folder, plan, jobs, _Progress(live))
+            results = measuring.measure(folder, plan, jobs, _Progress(live), backend)
     if caught.ended:
         return INTERRUPTED
     live.close()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hnefi.engine import durable, squares
 
-from .measuring import ExperimentError, Watch, read_json, read_lines
+from .measuring import ExperimentError, Watch, flags, read_json, read_lines
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
@@ -145,7 +145,7 @@ def read_plan(folder: Path) -> Plan:
     return plan
 
 
-def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False) -> int:
+def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend: str = "") -> int:
     """Run, or finish, every run; the exit code of the first that did not come to its end."""
     from hnefi.tools.evolve import command
 
@@ -159,7 +159,7 @@ def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False) -> int:
             arguments += ["--set", f"archive_every={max(1, generations // 8)}"]
             arguments += [word for setting in settings for word in ("--set", setting)]
             arguments += ["--out", str((folder / Run(board, configuration, 0).folder).parent)]
-            if code := command.main([*arguments, *(("--plain",) if plain else ())]):
+            if code := command.main([*arguments, *flags(plain, backend)]):
                 return code
     return 0
 
@@ -353,12 +353,30 @@ def meet(
 # What was measured
 
 
-def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
-    """Measure every finished run, and have those on the first board meet; all results, of unfinished runs none. What is
-    measured is kept whatever happens."""
+def _measured(folder: Path, plan: Plan, what: Run | Pair) -> Any:
+    """What is measured of a run, or the meeting of two."""
     from hnefi.engine import games
 
-    from ..common.workers import in_threads
+    if isinstance(what, Run):
+        return measure_run(folder, plan, what)
+    one, other = what
+    ours, theirs = population(folder, plan, one), population(folder, plan, other)
+    assert ours is not None
+    assert theirs is not None
+    return meet(
+        games.find(one.board),
+        ours.seated(),
+        theirs.seated(),
+        plan.meetings,
+        f"{one.folder} {other.folder}",
+        own=one == other,
+    )
+
+
+def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = "") -> Results:
+    """Measure every finished run, and have those on the first board meet; all results, of unfinished runs none. What is
+    measured is kept whatever happens."""
+    from ..common.workers import carried_out, in_threads
 
     path = folder / "measures.jsonl"
     results = _read(path, plan)
@@ -369,30 +387,10 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
     todo += [pair for pair in pairs if pair not in meetings]
     whole = len(there) + len(pairs)
     watch(whole - len(todo), whole)
-    known: dict[Run, list[Contestant]] = {}
-
-    def players(run: Run) -> list[Contestant]:
-        if run not in known:
-            found = population(folder, plan, run)
-            assert found is not None
-            known[run] = found.seated()
-        return known[run]
-
-    def task(what: Run | Pair) -> Any:
-        if isinstance(what, Run):
-            return measure_run(folder, plan, what)
-        one, other = what
-        return meet(
-            games.find(one.board),
-            players(one),
-            players(other),
-            plan.meetings,
-            f"{one.folder} {other.folder}",
-            own=one == other,
-        )
-
     done = whole - len(todo)
-    for number, found in in_threads([partial(task, what) for what in todo], jobs):
+    tasks = [partial(_measured, folder, plan, what) for what in todo]
+    # Threads share what is compiled; kernels leave the interpreter's lock alone.
+    for number, found in carried_out(tasks, jobs, backend) if backend else in_threads(tasks, jobs):
         what = todo[number]
         if isinstance(what, Run):
             runs[what] = found

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hnefi.engine import durable
 
-from .measuring import ExperimentError, Watch, read_json, read_lines
+from .measuring import ExperimentError, Watch, flags, read_json, read_lines
 
 if TYPE_CHECKING:
     from hnefi.engine.evaluators.network import Network
@@ -112,7 +112,7 @@ def read_plan(folder: Path) -> Plan:
     return plan
 
 
-def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False) -> int:
+def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend: str = "") -> int:
     """Run, or finish, every run; the exit code of the first that did not come to its end."""
     from hnefi.tools.evolve import command
 
@@ -128,7 +128,7 @@ def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False) -> int:
             str(len(seeds)),
         ]
         arguments += ["--jobs", str(jobs), "--out", str(folder / "runs" / board.partition(":")[2])]
-        if code := command.main([*arguments, *(("--plain",) if plain else ())]):
+        if code := command.main([*arguments, *flags(plain, backend)]):
             return code
     return 0
 
@@ -376,9 +376,9 @@ def worst(start: Position, side: int, policies: Mapping[int, Policy], *, sampled
 Results = Mapping[Run, list[dict[str, Any]]]
 
 
-def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
+def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = "") -> Results:
     """Measure every run that is missing; all results. What is finished is kept whatever happens."""
-    from ..common.workers import in_threads, through_joblib
+    from ..common.workers import carried_out
 
     path = folder / "measures.jsonl"
     results = _read(path, plan)
@@ -386,7 +386,7 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
     todo = [run for run in whole if run not in results]
     watch(len(whole) - len(todo), len(whole))
     tasks = [partial(measure_run, folder, plan, run) for run in todo]
-    for number, found in in_threads(tasks, 1) if jobs == 1 else through_joblib(tasks, "loky", jobs):
+    for number, found in carried_out(tasks, jobs, backend):
         run = todo[number]
         durable.append_line(
             path, json.dumps({"board": run.board, "seed": run.seed, "networks": found}).encode()

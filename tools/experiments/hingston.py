@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..common import paper_hingston as paper
-from .measuring import Cell, ExperimentError, read_json
+from .measuring import Cell, ExperimentError, flags, read_json
 
 OPPONENTS = ("random-blind", "random-terminal", "simple")
 TRAINED = ("random-blind", "simple")
@@ -108,7 +108,7 @@ def read_plan(folder: Path) -> Plan:
         ) from None
 
 
-def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False) -> int:
+def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend: str = "") -> int:
     """Run, or finish, every evolution; the exit code of the first that did not come to its end. They tell themselves
     how they go."""
     from hnefi.tools.evolve import command
@@ -118,7 +118,7 @@ def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False) -> int:
         for rules in plan.rules:
             arguments = ["es", "--variant", rules, "--generations", str(plan.generations), *opponent]
             arguments += ["--seed", str(plan.seeds[0]), "--seeds", str(len(plan.seeds)), "--jobs", str(jobs)]
-            arguments += ["--out", str(folder / "runs" / rules / trained), *(("--plain",) if plain else ())]
+            arguments += ["--out", str(folder / "runs" / rules / trained), *flags(plain, backend)]
             if code := command.main(arguments):
                 return code
     return 0

@@ -94,6 +94,11 @@ class Log:
         durable.append_line(self._path, json.dumps({"cell": cell.key(), "tally": tally.as_json()}).encode())
 
 
+def flags(plain: bool, backend: str) -> list[str]:
+    """What every evolution of an experiment is told besides."""
+    return [*(["--plain"] if plain else []), *(["--backend", backend] if backend else [])]
+
+
 class Described(Protocol):
     """Any plan of an experiment: what its results follow from."""
 
@@ -163,7 +168,7 @@ COST = {1: 1, 2: 40, 3: 500}
 """What a match costs at each depth, roughly, in matches at one ply."""
 
 
-def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
+def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = "") -> Results:
     """Play every test that is missing; all results. Finished tests are kept whatever happens."""
     log = Log(folder / "tests.jsonl")
     results = log.read(plan)
@@ -171,7 +176,7 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
     whole = sum(COST[cell.depth] * plan.matches(cell) for cell in plan.cells())
     done = whole - sum(COST[cell.depth] * matches for cell, matches in work)
     watch(done, whole)
-    for cell, tally in in_parallel(folder, work, jobs):
+    for cell, tally in in_parallel(folder, work, jobs, backend):
         log.append(cell, tally)
         results[cell] = tally
         done += COST[cell.depth] * plan.matches(cell)
@@ -179,11 +184,12 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
     return results
 
 
-def in_parallel(folder: Path, work: Sequence[tuple[Cell, int]], jobs: int) -> Iterator[tuple[Cell, Tally]]:
+def in_parallel(
+    folder: Path, work: Sequence[tuple[Cell, int]], jobs: int, backend: str = ""
+) -> Iterator[tuple[Cell, Tally]]:
     """The tests as they end, on `jobs` processes."""
-    from ..common.workers import in_threads, through_joblib
+    from ..common.workers import carried_out
 
     tasks = [partial(test, folder, cell, matches) for cell, matches in work]
-    found = in_threads(tasks, 1) if jobs == 1 else through_joblib(tasks, "loky", jobs)
-    for number, tally in found:
+    for number, tally in carried_out(tasks, jobs, backend):
         yield work[number][0], tally

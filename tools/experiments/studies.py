@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..common import paper_hingston as paper
-from .measuring import Cell, ExperimentError, read_json
+from .measuring import Cell, ExperimentError, flags, read_json
 
 OPPONENTS = ("random-blind", "random-terminal", "simple")
 Way = Mapping[str, Any]
@@ -178,7 +178,7 @@ def read_study(folder: Path) -> Study:
         raise ExperimentError(f"{folder / 'plan.json'}: expected the plan of a study ({error})") from None
 
 
-def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False) -> int:
+def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False, backend: str = "") -> int:
     """Run, or finish, every evolution; the exit code of the first that did not come to its end. They tell themselves
     how they go."""
     from hnefi.tools.evolve import command
@@ -188,7 +188,7 @@ def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False) -> int
         for rules in study.rules:
             arguments = ["es", "--variant", rules, "--generations", str(study.generations)]
             arguments += ["--seed", str(seeds[0]), "--seeds", str(len(seeds)), "--jobs", str(jobs)]
-            arguments += ["--out", str(folder / "runs" / rules / name), *(("--plain",) if plain else ())]
+            arguments += ["--out", str(folder / "runs" / rules / name), *flags(plain, backend)]
             for option, value in way.items():
                 arguments += ["--set", f"{option}={value}"]
             if code := command.main(arguments):

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from hnefi.engine import durable
 
-from .measuring import ExperimentError, Watch, read_json, read_lines
+from .measuring import ExperimentError, Watch, flags, read_json, read_lines
 
 NAME = "tablut"
 SMALL, CODED, LARGE = "tablut-herr-7", "tablut-herr-7-coded", "tablut-herr-9"
@@ -209,7 +209,7 @@ def read_plan(folder: Path) -> Plan:
         ) from None
 
 
-def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False) -> int:
+def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend: str = "") -> int:
     """Run, or finish, every run; the exit code of the first that did not come to its end."""
     from hnefi.tools.evolve import command
 
@@ -217,7 +217,7 @@ def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False) -> int:
         arguments = ["td", "--variant", kind.variant, *kind.options, "--generations", str(plan.generations)]
         arguments += ["--generation-games", str(plan.generation_games)]
         arguments += ["--seed", str(plan.seeds[0]), "--seeds", str(len(plan.seeds)), "--jobs", str(jobs)]
-        arguments += ["--out", str(folder / "runs" / name), *(("--plain",) if plain else ())]
+        arguments += ["--out", str(folder / "runs" / name), *flags(plain, backend)]
         if code := command.main(arguments):
             return code
     return 0
@@ -345,9 +345,9 @@ def read_results(folder: Path, plan: Plan) -> dict[Test, Played]:
     return found
 
 
-def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
+def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = "") -> Results:
     """Play every test that is missing; all results. Finished tests are kept whatever happens."""
-    from ..common.workers import in_threads, through_joblib
+    from ..common.workers import carried_out, in_threads
 
     results = read_results(folder, plan)
     tests = list(plan.tests())
@@ -357,7 +357,8 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch) -> Results:
     watch(done, whole)
     tasks: list[Callable[[], Played]] = [partial(play, folder, plan, test) for test in missing]
     # Threads share what is compiled; kernels leave the interpreter's lock alone.
-    finished = in_threads(tasks, jobs) if jobs <= 2 else through_joblib(tasks, "loky", jobs)
+    threads = jobs <= 2 and not backend
+    finished = in_threads(tasks, jobs) if threads else carried_out(tasks, jobs, backend)
     for number, played in finished:
         test = missing[number]
         line = {"test": test.key(), **asdict(played)}

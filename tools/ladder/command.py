@@ -102,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         made.add_argument(
             "--jobs", type=arguments.positive, metavar="J", help="games at a time (as many as cores)"
         )
+        arguments.add_backend(made, "play in other processes, not in threads")
         made.add_argument(
             "--force",
             action="store_true",
@@ -192,7 +193,7 @@ def _add_people(made: Parser) -> None:
     made.add_argument("--seed", type=arguments.positive, default=1, metavar="S", help="which positions (1)")
     arguments.add_out(made, "DIR", "the folder (people); one that is there is continued", default="people")
     made.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
-    made.add_argument("--backend", choices=("loky", "dask", "ray"), help="what the processes run on (loky)")
+    arguments.add_backend(made)
     arguments.add_png(made)
     arguments.add_plain(made)
 
@@ -227,7 +228,7 @@ def _run(given: Any) -> int:
     ladder = load(given.ladder)
     _expect_frozen(ladder, given.force)
     folder = Path(given.out or f"{ladder.name}-seed-{given.seed}")
-    config = playing.rungs(ladder, given.seed, _jobs(given))
+    config = playing.rungs(ladder, given.seed, _jobs(given), given.backend)
     screen = playing.Screen(playing.live(sys.stdout, plain=given.plain), f"{ladder.name} seed {given.seed}")
     code = playing.play(config, frozen.openings(ladder), folder, screen, force=given.force)
     if code == 0:
@@ -306,7 +307,9 @@ def _place_one(
     place = out / _folder_name(one.name)
 
     def play(part: str, against: Sequence[LimitedPlayer], pairs: int, after: int = 0) -> int:
-        config = playing.gauntlet(ladder, one, against, variants, pairs, given.seed, _jobs(given), after)
+        config = playing.gauntlet(
+            ladder, one, against, variants, pairs, given.seed, _jobs(given), after, given.backend
+        )
         screen = playing.Screen(live, f"{title}, {part}")
         return playing.play(config, lists, place / part, screen, force=given.force)
 
@@ -388,7 +391,7 @@ def _people(given: Any) -> int:
     progress = playing.Counter(live, "positions")
     try:
         known = people.work(
-            folder, plan, rules, found, given.positions, progress, _jobs(given), given.backend or ""
+            folder, plan, rules, found, given.positions, progress, _jobs(given), given.backend
         )
     except WorkerFailed as error:
         raise LadderError(str(error)) from None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from hnefi.engine.squares import move_name
 from ..arena.in_process import InProcessEngine
 from ..arena.values import EngineSpec, SideLimits
 from ..common.matches import seed as stream
-from ..common.workers import Job, in_threads, through_joblib
+from ..common.workers import carried_out
 from .ladder import LadderError, LimitedPlayer
 
 if TYPE_CHECKING:
@@ -354,19 +354,10 @@ def work(
     ]
     done = len(wanted) - len(missing)
     watch(done, len(wanted))
-    for _, said in _carried_out([partial(answers, task) for task in tasks], jobs, backend):
+    for _, said in carried_out([partial(answers, task) for task in tasks], jobs, backend):
         for one in said:
             durable.append_line(folder / ANSWERS, json.dumps(one._asdict(), separators=(",", ":")).encode())
             known[Place(one.line, one.ply)] = one if isinstance(one, Answer) else None
         done += len(said)
         watch(done, len(wanted))
     return [answer for place in wanted if (answer := known[place]) is not None]
-
-
-def _carried_out(tasks: Sequence[Job], jobs: int, backend: str) -> Iterator[tuple[int, Any]]:
-    if not tasks:
-        return iter(())
-    if jobs == 1 and not backend:
-        # In a thread, although there is only one: waiting for it can be interrupted.
-        return in_threads(tasks, 1)
-    return through_joblib(tasks, backend or "loky", jobs)

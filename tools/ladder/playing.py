@@ -29,7 +29,7 @@ NEAR = 4
 """So many rungs are near."""
 
 
-def rungs(ladder: Ladder, seed: int, jobs: int) -> Config:
+def rungs(ladder: Ladder, seed: int, jobs: int, backend: str = "") -> Config:
     """The run of all rungs: neighbours often, all others now and then."""
     return _config(
         ladder,
@@ -41,7 +41,7 @@ def rungs(ladder: Ladder, seed: int, jobs: int) -> Config:
             "format": "ladder",
             "pairs": ladder.pairs,
             "others": ladder.others,
-            "concurrency": jobs,
+            **_hands(jobs, backend),
         },
     )
 
@@ -55,15 +55,21 @@ def gauntlet(
     seed: int,
     jobs: int,
     after: int = 0,
+    backend: str = "",
 ) -> Config:
     """The run of one contestant against some rungs; `after` openings are passed over."""
     told = {
         "name": f"{one.name} on {ladder.name} seed {seed}" + (", near" if after else ""),
         "format": "gauntlet",
         "pairs": pairs,
-        "concurrency": jobs,
+        **_hands(jobs, backend),
     }
     return _config(ladder, (one, *against), variants, seed, told, after)
+
+
+def _hands(jobs: int, backend: str) -> dict[str, Any]:
+    """Threads of this process, or processes of a backend."""
+    return {"concurrency": 1, "backend": backend, "jobs": jobs} if backend else {"concurrency": jobs}
 
 
 def _config(
@@ -119,7 +125,9 @@ def play(
 
     if folder.exists():
         with Store.resume(folder.absolute()) as store:
-            old = run.load_config(folder, {"run": {"concurrency": config["run.concurrency"]}})
+            old = run.load_config(
+                folder, {"run": {key: config[f"run.{key}"] for key in ("concurrency", "backend", "jobs")}}
+            )
             if old["run.name"] != config["run.name"]:
                 raise LadderError(
                     f"{folder}: the run {old['run.name']!r:.80} is there: expected a new folder, or that of"

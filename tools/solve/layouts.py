@@ -209,9 +209,7 @@ def main(argv: list[str]) -> int:
         metavar="J",
         help="threads, or rule sets at a time (1)",
     )
-    parser.add_argument(
-        "--backend", choices=("loky", "dask", "ray"), help="solve rule sets side by side in processes"
-    )
+    arguments.add_backend(parser, "solve rule sets side by side in processes")
     parser.add_argument("--yes", action="store_true", help="begin without asking")
     parser.add_argument("--list", action="store_true", help="also print every start that has both mirrors")
     parser.add_argument("--json", action="store_true", help="all values as JSON")

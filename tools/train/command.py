@@ -101,11 +101,7 @@ def _parser() -> Any:
     hands.add_argument(
         "--jobs", type=arguments.positive, metavar="J", help="threads or processes (as many as cores)"
     )
-    hands.add_argument(
-        "--backend",
-        choices=("loky", "dask", "ray"),
-        help="how joblib fans games out; DASK_SCHEDULER_ADDRESS and RAY_ADDRESS name a cluster",
-    )
+    arguments.add_backend(hands, "what the processes of games run on (threads)")
     hands.add_argument(
         "--with",
         dest="library",

@@ -88,6 +88,7 @@ def _parser(word: str) -> argparse.ArgumentParser:
         )
         options.add_argument("--seed", type=arguments.positive, default=1, help="of the series (default 1)")
         options.add_argument("--jobs", type=arguments.positive, default=1, help="processes (default 1)")
+        arguments.add_backend(options)
         options.add_argument(
             "--nodes",
             type=_budgets,
@@ -152,7 +153,7 @@ def _games(options: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
     done = 0
     words = ["interrupted: whatever was finished is kept; the same command continues"]
     with interrupts.caught(lambda: words) as caught:
-        for name, games, positions in _played(todo, folder, series, chosen.jobs):
+        for name, games, positions in _played(todo, folder, series, chosen.jobs, chosen.backend):
             done += games
             left = (time.monotonic() - begun) / done * (total - done)
             print(
@@ -166,18 +167,17 @@ def _games(options: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
 
 
 def _played(
-    todo: list[tuple[Variant, int, int]], folder: Path, series: Any, jobs: int
+    todo: list[tuple[Variant, int, int]], folder: Path, series: Any, jobs: int, backend: str
 ) -> Iterator[tuple[str, int, int]]:
     """Variant, games and positions of each part as it is finished."""
-    from ..common.workers import in_threads, through_joblib
+    from ..common.workers import carried_out
     from . import parts
 
     work = [
         partial(parts.play, variant.name, variant, first, games, folder, series)
         for variant, first, games in todo
     ]
-    found = in_threads(work, 1) if jobs == 1 else through_joblib(work, "loky", jobs)
-    for _, part in found:
+    for _, part in carried_out(work, jobs, backend):
         yield part
 
 

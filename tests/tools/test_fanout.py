@@ -1,0 +1,89 @@
+"""Commands that carry out their jobs by one door: the same results in this process, in others, and on clusters.
+
+Clusters want their packages: `make test-clusters`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from hnefi.tools.balance import command as balance
+from hnefi.tools.common import workers
+from hnefi.tools.experiments import measuring
+from hnefi.tools.ladder import command as ladder
+from hnefi.tools.tune import command as tune
+
+
+@pytest.fixture(scope="module", params=["loky", "dask", "ray"])
+def backend(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A backend, with a cluster on this machine where it needs one."""
+    if request.param == "dask":
+        distributed = pytest.importorskip("distributed")
+        with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None):
+            yield request.param
+    elif request.param == "ray":
+        ray = pytest.importorskip("ray")
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+        yield request.param
+        ray.shutdown()
+    else:
+        yield request.param
+
+
+def played_balance(out: Path, hands: list[str]) -> object:
+    words = ["brandubh", "--players", "simple", "--games", "6", "--plain", "--out", str(out)]
+    assert balance.main([*words, *hands]) == 0
+    lines = [json.loads(line) for line in (out / "games.jsonl").read_text().splitlines()]
+    return sorted(game for line in lines for game in line["games"])
+
+
+def asked_people(out: Path, hands: list[str]) -> object:
+    games = out.with_suffix(".csv")
+    games.write_text("d6-c6 e4-e6 d1-e1 d5-g5 f4-f5 d3-g3xg4 b4-b3,0,0,Ongoing\n")
+    words = ["people", str(games), "--variant", "brandubh", "--players", "simple"]
+    words += ["--judge", "default:20", "--positions", "6", "--plain", "--out", str(out)]
+    assert ladder.main([*words, *hands]) == 0
+    return sorted((out / "answers.jsonl").read_text().splitlines())
+
+
+def tuned(out: Path, hands: list[str]) -> object:
+    words = ["games", "brandubh", "--games", "2", "--nodes", "40", "--out", str(out)]
+    assert tune.main([*words, *hands]) == 0
+    return {path.name: path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.process
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("work", [played_balance, asked_people, tuned])
+def test_the_same_comes_back(work: Callable[[Path, list[str]], object], tmp_path: Path, backend: str) -> None:
+    here = work(tmp_path / "here", ["--jobs", "1"])
+    assert work(tmp_path / "there", ["--jobs", "2", "--backend", backend]) == here
+
+
+def test_without_a_backend_one_worker_stays_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, int]] = []
+
+    def elsewhere(jobs: list[workers.Job], backend: str, count: int) -> Iterator[tuple[int, int]]:
+        seen.append((backend, count))
+        yield from ((number, job()) for number, job in enumerate(jobs))
+
+    monkeypatch.setattr(workers, "through_joblib", elsewhere)
+    jobs = [partial(pow, 2, power) for power in range(4)]
+    expected = [(0, 1), (1, 2), (2, 4), (3, 8)]
+    assert list(workers.carried_out(jobs, 1)) == expected
+    assert list(workers.carried_out(jobs[:1], 8)) == expected[:1]
+    assert list(workers.carried_out([], 8, "dask")) == []
+    assert seen == []
+    assert list(workers.carried_out(jobs, 3)) == expected
+    assert list(workers.carried_out(jobs, 1, "ray")) == expected
+    assert seen == [("loky", 3), ("ray", 1)]
+
+
+def test_evolutions_of_an_experiment_are_told_the_backend() -> None:
+    assert measuring.flags(plain=False, backend="") == []
+    assert measuring.flags(plain=True, backend="dask") == ["--plain", "--backend", "dask"]
