@@ -37,7 +37,8 @@ class PooledEngine:
         self._changed: set[bytes] = set()
         self._open: list[bytes] = []
         self._idle = threading.Condition()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def serve(self, user: socket.socket) -> bool:
         """Hand lines on until `quit` or the end of input; whether the next user finds the engine as this one did."""
@@ -52,6 +53,13 @@ class PooledEngine:
         with self._idle:
             self._user = None
         return self._reset()
+
+    def end(self) -> None:
+        """Kill the engine and close its pipes: whichever test runs when an open one is collected would fail."""
+        self.process.kill()
+        self._reader.join()
+        with contextlib.suppress(OSError), self.process:  # what was written and never read cannot be flushed
+            pass
 
     def _say(self, line: bytes) -> None:
         words = line.split(maxsplit=4)
@@ -116,8 +124,7 @@ class Handler(socketserver.BaseRequestHandler):
         if engine.serve(self.request):
             self.server.idle.append(engine)
         else:
-            engine.process.kill()
-            engine.process.wait()
+            engine.end()
 
 
 @functools.cache
@@ -134,8 +141,7 @@ def command() -> tuple[str, ...]:
 
     def close() -> None:
         for engine in pool.idle:
-            engine.process.kill()
-            engine.process.wait()
+            engine.end()
         folder.cleanup()
 
     atexit.register(close)

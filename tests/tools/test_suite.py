@@ -10,6 +10,7 @@ from typing import Any
 
 import conftest
 import pytest
+from engine_pool import PooledEngine
 from steady import without_round
 
 from hnefi.engine import catalogue
@@ -95,3 +96,15 @@ def test_an_unmarked_process_fails_in_the_inner_loop(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "pytest", *options, "-m", marks]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == status, done.stdout
+
+
+@pytest.mark.process
+def test_an_engine_that_is_not_used_again_leaves_no_pipe_open() -> None:
+    """Python would complain of it in whichever test runs when it is collected."""
+    engine = PooledEngine()
+    engine.end()
+    assert engine.process.returncode is not None
+    assert engine.process.stdin is not None
+    assert engine.process.stdin.closed
+    assert engine.process.stdout is not None
+    assert engine.process.stdout.closed
