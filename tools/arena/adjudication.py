@@ -67,6 +67,7 @@ class Adjudication:
 
     @property
     def reads_scores(self) -> bool:
+        """Whether any rule looks at what engines say."""
         return bool(self.resign_moves or self.draw_moves or self.mates)
 
 

@@ -214,13 +214,7 @@ def go_on(folder: Path, flags: Document) -> int:
     from .store import Store
 
     with Store.resume(folder.absolute()) as store:
-        config = run.load_config(folder, flags)
-        known = run.reopen(store, config)
-        progress = known.progress()
-        progress.walk(store.rows)
-        if not progress.complete:
-            known = run.renew(store, known, force=config["control.force"])
-        return _play(known, store)
+        return _play(run.resumed(store, flags), store)
 
 
 def _expect_plots(config: Config) -> None:

@@ -34,10 +34,10 @@ from ..common.workers import TRACKED, live_with
 from . import fingerprint, resolve
 from .logs import LOG
 from .options import Config, ConfigError, parse_cores
-from .run import Watch, host_scale, play_with, slots_of
+from .run import host_scale, play_with, slots_of
 from .slots import LIMIT, in_pairs, places, threads_of, usable_cores
 from .store import StoreError
-from .values import EngineSpec, GameResult, GameTask
+from .values import EngineSpec, GameResult, GameTask, Watch
 
 if TYPE_CHECKING:
     from .run import Run

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,6 @@ from hnefi.engine.wording import shorten
 from .adjudication import NONE, Adjudication, Scores
 from .options import ConfigError
 from .referee import End, over
-from .slots import Watch, in_pairs
 from .values import EngineSpec, GameResult, GameTask, PlyLog, find_variant
 
 if TYPE_CHECKING:
@@ -171,87 +169,40 @@ def _ply(move: int, position: Position, info: Info | None) -> PlyLog:
     )
 
 
-async def play(
-    tasks: Iterable[GameTask],
-    specs: Sequence[EngineSpec],
-    *,
-    concurrency: int = 1,
-    adjudication: Adjudication = NONE,
-    on_event: Watch | None = None,
-    abort: asyncio.Event | None = None,
-) -> AsyncGenerator[GameResult, None]:
-    """As `slots.play`: all `tasks`, `concurrency` games at a time, each in a thread; results as they come.
+class InProcessBoard:
+    """Games between our own players, each in a thread; players stay from game to game.
 
     Kernels run side by side, what is around them does not: many short games want processes (`run.backend`).
     """
-    pairs = in_pairs(tasks)
-    aborted = asyncio.ensure_future((abort or asyncio.Event()).wait())
-    slots = [_Slot(number, specs, adjudication, on_event) for number in range(concurrency)]
-    running: dict[asyncio.Future[GameResult], _Slot] = {}
 
-    def begin(slot: _Slot) -> None:
-        if not slot.open and not aborted.done():
-            slot.open = next(pairs, [])
-        if slot.open and not aborted.done():
-            running[asyncio.ensure_future(slot.next_game())] = slot
-
-    try:
-        for slot in slots:
-            begin(slot)
-        while running:
-            waiting: set[asyncio.Future[Any]] = {aborted, *running}
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if aborted.done():
-                for slot in slots:
-                    slot.break_off()
-                await asyncio.wait(running)
-            for game in [game for game in running if game.done()]:
-                slot = running.pop(game)
-                result = game.result()
-                begin(slot)
-                yield result
-    finally:
-        aborted.cancel()
-        for slot in slots:
-            slot.break_off()
-        with suppress(asyncio.CancelledError):
-            await asyncio.gather(aborted, *running, return_exceptions=True)
-
-
-class _Slot:
-    """Plays one game after another; players stay from game to game."""
-
-    def __init__(
-        self, number: int, specs: Sequence[EngineSpec], rule: Adjudication, on_event: Watch | None
-    ) -> None:
-        self.open: list[GameTask] = []
-        self._number = number
+    def __init__(self, specs: Sequence[EngineSpec], rule: Adjudication) -> None:
         self._specs = specs
         self._rule = rule
-        self._on_event = on_event
         self._broken_off = threading.Event()
         self._engines: dict[tuple[int, int], InProcessEngine] = {}
 
-    def break_off(self) -> None:
-        """Have the running game end soon."""
-        self._broken_off.set()
-        for engine in list(self._engines.values()):
-            engine.stop()
-
-    async def next_game(self) -> GameResult:
-        task = self.open.pop(0)
+    async def play(
+        self, task: GameTask, tell: Callable[..., None] | None, aborted: asyncio.Future[Any]
+    ) -> GameResult:
+        """Play a game, as `slots.Board` says."""
         loop = asyncio.get_running_loop()
         tell_ply: WatchPly | None = None
-        if self._on_event is not None:
-            position = task.opening.position(find_variant(task.variant))
-            self._tell("start", task=task, fen=position.fen())
+        if tell is not None:
+            tell("start", task=task, fen=task.opening.position(find_variant(task.variant)).fen())
 
             def tell_ply(task: GameTask, number: int, ply: PlyLog) -> None:
-                loop.call_soon_threadsafe(partial(self._tell, "ply", task=task, number=number, ply=ply))
+                loop.call_soon_threadsafe(partial(tell, "ply", task=task, number=number, ply=ply))
 
-        result = await asyncio.to_thread(self._play, task, tell_ply)
-        self._tell("end", result=result)
-        return result
+        playing = asyncio.ensure_future(asyncio.to_thread(self._play, task, tell_ply))
+        try:
+            await asyncio.wait({playing, aborted}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not playing.done():
+                self._broken_off.set()
+                for engine in list(self._engines.values()):
+                    engine.stop()
+                await asyncio.wait({playing})
+        return playing.result()
 
     def _play(self, task: GameTask, on_ply: WatchPly | None) -> GameResult:
         one, two = task.engines
@@ -263,6 +214,5 @@ class _Slot:
         engines = (self._engines[keys[0]], self._engines[keys[1]])
         return play_game(task, engines, self._rule, broken_off=self._broken_off, on_ply=on_ply)
 
-    def _tell(self, event: str, **facts: object) -> None:
-        if self._on_event is not None:
-            self._on_event(event, {"slot": self._number, **facts})
+    async def close(self) -> None:
+        """Nothing is left to be wound up."""

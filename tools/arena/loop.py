@@ -25,9 +25,9 @@ from hnefi.protocol.process import kill_all
 from ..common import interrupts
 from .logs import LOG, game_line
 from .progress import Progress
-from .run import Run, Watch, elsewhere, play_in_slots, resume_command
+from .run import Run, elsewhere, play_in_slots, resume_command
 from .store import StorageFailed, Store, run_digest
-from .values import LATE, GameResult, GameTask
+from .values import LATE, GameResult, GameTask, Watch
 
 UNSTORED = 32
 """So many games wait to be stored at most; then playing waits."""
@@ -309,6 +309,17 @@ class Loop:
 def _kind(oddity: str) -> str:
     """The kind of an advisory: its first word."""
     return oddity.partition(" ")[0].rstrip(":")
+
+
+def play(run: Run, store: Store, screen: Screen) -> int:
+    """Play what is missing of a run in its folder; the exit code. Raises as `interrupts.check` does."""
+
+    async def everything() -> int:
+        return await Loop(run, store, player_of(run, store.folder), screen).play_on()
+
+    code = asyncio.run(everything())
+    interrupts.check()
+    return code
 
 
 def player_of(run: Run, folder: Path | None = None) -> Play:

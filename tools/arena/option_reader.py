@@ -274,6 +274,8 @@ class _Listed(argparse.Action):
 
 
 class Formatter(Help):
+    """Help in which `--flag` and `--no-flag` are one entry."""
+
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=32)
 

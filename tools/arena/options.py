@@ -49,6 +49,7 @@ def _text(value: Any) -> str:
 
 
 def whole(low: int, high: int = NUMBER_LIMIT) -> Kind:
+    """A whole number from `low` to `high`."""
     expected = f"expected a whole number of at least {low}" + (
         f", at most {high}" if high < NUMBER_LIMIT else ""
     )
@@ -67,6 +68,7 @@ def whole(low: int, high: int = NUMBER_LIMIT) -> Kind:
 
 
 def number(low: float, high: float, exclusive: bool = False) -> Kind:
+    """A number from `low` to `high`, both ends left out if `exclusive`."""
     within = f"between {low:g} and {high:g}" if exclusive else f"from {low:g} to {high:g}"
 
     def check(value: Any) -> float:
@@ -85,6 +87,8 @@ def number(low: float, high: float, exclusive: bool = False) -> Kind:
 
 
 def choice(*words: str) -> Kind:
+    """One of some words."""
+
     def check(value: Any) -> str:
         if value not in words:
             raise ValueError(f"expected one of {', '.join(words)}")

@@ -458,8 +458,7 @@ class Stored:
 
         self.store = Store.read(folder)
         self.run = run.reopen(self.store, run.load_config(folder))
-        self.progress = self.run.progress()
-        self.progress.walk(self.store.rows)
+        self.progress = self.run.progress(self.store.rows)
         self.facts = facts_of(self.run, folder)
 
     def counts(self) -> Counts:

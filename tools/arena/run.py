@@ -7,7 +7,7 @@ import contextlib
 import re
 import shlex
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from .store import (
     CONFIG,
     FINGERPRINT,
     OPENINGS,
+    Row,
     StorageFailed,
     Store,
     StoreError,
@@ -32,7 +33,7 @@ from .store import (
     within,
     write_file,
 )
-from .values import EngineSpec, GameResult, GameTask, Opening, find_variant
+from .values import EngineSpec, GameResult, GameTask, Opening, Watch, find_variant
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +46,21 @@ class Run:
     openings: Mapping[str, Sequence[Opening]]
     ids: tuple[str, ...] = ()
 
-    def progress(self) -> Progress:
-        """The progress of this run before its first game."""
-        return Progress(self.schedule, self.config.names, self.config.test)
+    def progress(self, rows: Mapping[tuple[int, int], Row] | None = None) -> Progress:
+        """The progress of this run as far as its stored games go; without `rows`, before its first game."""
+        progress = Progress(self.schedule, self.config.names, self.config.test)
+        progress.walk(rows or {})
+        return progress
 
 
 # Preparing
 
 
-def prepare(config: Config) -> tuple[Run, dict[str, str]]:
-    """A new run with its fingerprint; every engine was started once. ConfigError if it cannot be played."""
+def prepare(
+    config: Config, lists: Mapping[str, Sequence[Opening]] | None = None
+) -> tuple[Run, dict[str, str]]:
+    """A new run with its fingerprint, from the openings in `lists` or those that the configuration asks for; every
+    engine was started once. ConfigError if it cannot be played."""
     scale = host_scale(config)
     config, ids = check_engines(config, resolve.specs(config, scale))
     specs = resolve.specs(config, scale)
@@ -62,7 +68,8 @@ def prepare(config: Config) -> tuple[Run, dict[str, str]]:
     expect_cores(config, specs)
     expect_lines(config, specs)
     adjudication(config)
-    lists = openings.prepare(config, plan.openings, specs)
+    if lists is None:
+        lists = openings.prepare(config, plan.openings, specs)
     return Run(config, specs, plan, lists, ids), fingerprint.of(config, specs, ids, lists)
 
 
@@ -118,9 +125,10 @@ def expect_new(config: Config) -> None:
         raise ConfigError(f"run.out {shorten(config['run.out'])}: exists: expected a new folder")
 
 
-def create(run: Run, items: Mapping[str, str]) -> Store:
-    """The folder of a new run; StoreError if it cannot be made."""
-    folder = Path(run.config["run.out"] or time.strftime("arena-%Y%m%d-%H%M%S")).absolute()
+def create(run: Run, items: Mapping[str, str], folder: Path | None = None) -> Store:
+    """A new run in `folder`, or in the one that its configuration names; StoreError if it cannot be made."""
+    folder = folder or Path(run.config["run.out"] or time.strftime("arena-%Y%m%d-%H%M%S"))
+    folder = folder.absolute()
     files = {
         CONFIG: option_reader.to_toml(kept(run.config, folder)),
         FINGERPRINT: _json(items),
@@ -167,12 +175,22 @@ def load_openings(store: Store) -> dict[str, tuple[Opening, ...]]:
 
 
 def load_fingerprint(store: Store) -> dict[str, str]:
+    """The fingerprint that a run keeps; StoreError if it cannot be read."""
     import json
 
     try:
         return {str(key): str(value) for key, value in json.loads(store.text(FINGERPRINT)).items()}
     except (ValueError, AttributeError) as error:
         raise StoreError(f"{store.folder / FINGERPRINT}: {error}: expected it as it was written") from None
+
+
+def resumed(store: Store, flags: Document | None = None, *, force: bool | None = None) -> Run:
+    """A stored run that can be continued (see `renew`), or only be reported if it is complete. `flags` are laid over
+    its configuration; `force` is that of the configuration if None."""
+    run = reopen(store, load_config(store.folder, flags))
+    if run.progress(store.rows).complete:
+        return run
+    return renew(store, run, force=run.config["control.force"] if force is None else force)
 
 
 def reopen(store: Store, config: Config) -> Run:
@@ -218,10 +236,6 @@ def renew(store: Store, run: Run, *, force: bool = False) -> Run:
 def resume_command(store: Store) -> str:
     """The command that continues an interrupted run."""
     return f"hnefi arena resume {shlex.quote(str(store.folder))}"
-
-
-Watch = Callable[[str, dict[str, Any]], None]
-"""Hears events of games: their kind and what they say."""
 
 
 def host_scale(config: Config) -> float:
@@ -275,27 +289,17 @@ def play_with(
     on_traffic: Any = None,
 ) -> AsyncGenerator[GameResult, None]:
     """`slots.play` in the manner of a configuration."""
-    if config["run.inside"]:
-        from . import in_process
-
-        return in_process.play(
-            tasks,
-            specs,
-            concurrency=concurrency,
-            adjudication=adjudication(config),
-            on_event=on_event,
-            abort=abort,
-        )
     from .cross_check import compare
     from .slots import play
 
     wanted = config["control.cross_check"]
     every = 0 if wanted in (None, "final") else int(wanted)
     keep = config["output.keep_lines"]
-    games = play(
+    return play(
         tasks,
         specs,
         concurrency=concurrency,
+        inside=config["run.inside"],
         cores=cores,
         adjudication=adjudication(config),
         wait=config["run.wait"],
@@ -305,8 +309,6 @@ def play_with(
         after=partial(compare, every=every) if wanted is not None else None,
         abort=abort,
     )
-    assert isinstance(games, AsyncGenerator)
-    return games
 
 
 async def play_in_slots(

@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from .progress import Progress
     from .run import Run
     from .store import Row, Store
-    from .values import GameResult
+    from .values import GameResult, Watch
 
 SUMMARY = "summary.json"
 LIVE = "live.jsonl"
 PLOTS = "plots"
+PAUSE = 10.0
+"""Seconds between two lines of a `LineScreen` where there is no terminal."""
 
 
 class Screen:
@@ -42,7 +44,7 @@ class Screen:
     `quiet` leaves the final tables only. Call `begin` first and `end` last; `end` waits until all is said.
     """
 
-    on_event: Callable[[str, dict[str, Any]], None] | None = None
+    on_event: Watch | None = None
 
     def __init__(
         self,
@@ -248,6 +250,57 @@ def live_view(summary: Summary, elapsed: float, played: int, columns: int = WIDT
     rows = standings(summary.engines[: TALLEST - 3], columns - 1)
     hidden = len(summary.engines) - (TALLEST - 3)
     return [*rows, *([f"… and {hidden} more"] if hidden > 0 else []), line]
+
+
+class LineScreen:
+    """Shows a run as one line, for commands whose own report comes later: a live line on a terminal, elsewhere a line
+    every `PAUSE` seconds. Nothing else may use `live` meanwhile."""
+
+    on_event: Watch | None = None
+
+    def __init__(self, live: Live, title: str) -> None:
+        self._live = live
+        self._title = title
+        self._began = self._shown = 0.0
+        self._played = self._stored = self._games = 0
+        self._bound = ""
+
+    def begin(self, run: Run, store: Store, progress: Progress) -> None:
+        """The run begins, or is resumed."""
+        self._began = self._shown = time.monotonic()
+        self._stored = sum(row.winner is not None for row in store.rows.values())
+        self._games = run.schedule.games
+        # A test may end before all its pairs are played.
+        self._bound = "≤ " if progress.test is not None else ""
+
+    def game(self, result: GameResult) -> None:  # noqa: ARG002
+        """A game was stored."""
+        self._played += 1
+        now = time.monotonic()
+        if self._live.terminal:
+            self._live.show(self._line)
+        elif now - self._shown >= PAUSE:
+            self._shown = now
+            self._live.report(self._line())
+
+    def _line(self) -> list[str]:
+        spent = max(1e-3, time.monotonic() - self._began)
+        done = self._stored + self._played
+        line = f"{self._title}: games {done:,}/{self._games:,}"
+        if self._played:
+            line += f" · {self._played / spent:.1f} games/s"
+            line += f" · ETA {self._bound}{duration((self._games - done) * spent / self._played)}"
+        return [line]
+
+    def say(self, text: str) -> None:
+        """Report an event in a line."""
+        self._live.report(text.split("\n"))
+
+    def end(self, words: str, ending: str) -> None:
+        """Nothing more is played."""
+        if ending == "complete":
+            words = f"{self._title}: {self._stored + self._played:,} games, {words}"
+        self._live.report(words.split("\n"))
 
 
 def live_line(summary: Summary, elapsed: float, played: int, columns: int = WIDTH) -> str:

@@ -1,4 +1,4 @@
-"""Games in slots: each plays one game at a time with its two processes and its cores, both games of a pair in a row.
+"""Games in slots: each plays one game at a time with its two engines and its cores, both games of a pair in a row.
 
     async for result in play(tasks, specs, concurrency=2, cores=places(usable_cores(), 2)):
         ...
@@ -11,40 +11,45 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from hnefi.engine.sides import Reason
 
 from .adjudication import NONE, Adjudication
 from .engine_slot import EngineSlots
 from .referee import Game, WatchTraffic
-from .values import EngineSpec, GameResult, GameTask, PlyLog
+from .values import EngineSpec, GameResult, GameTask, PlyLog, Watch
 
 LIMIT = 16
 """More slots in one process would make its clocks late."""
-
-Watch = Callable[[str, dict[str, Any]], None]
-"""Told what happens, while no clock runs in that game: `start` (slot, task, fen), `ply` (slot, task, number from 1,
-ply as PlyLog) and `end` (slot, result)."""
 
 After = Callable[[Game, GameResult], Awaitable[GameResult]]
 """Looks at a game that has ended by itself, its engines still there; gives its result, perhaps with more to be said."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Manner:
-    """How the games of all slots are played: the arguments of `play` of the same names."""
+class Board(Protocol):
+    """Plays games one after the other: between engine processes, or inside this process (`in_process`)."""
 
-    adjudication: Adjudication
-    wait: int
-    keep: re.Pattern[str] | None
-    on_event: Watch | None
-    on_traffic: WatchTraffic | None
-    after: After | None
+    async def play(
+        self, task: GameTask, tell: Callable[..., None] | None, aborted: asyncio.Future[Any]
+    ) -> GameResult:
+        """Play a game; `tell` hears `start` and `ply` (see `Watch`). Soon after `aborted` the game is interrupted."""
+
+    async def close(self) -> None:
+        """No game follows."""
 
 
 async def play(
@@ -52,6 +57,7 @@ async def play(
     specs: Sequence[EngineSpec],
     *,
     concurrency: int = 1,
+    inside: bool = False,
     cores: Sequence[Collection[int]] = (),
     adjudication: Adjudication = NONE,
     wait: int = 0,
@@ -60,22 +66,31 @@ async def play(
     on_traffic: WatchTraffic | None = None,
     after: After | None = None,
     abort: asyncio.Event | None = None,
-) -> AsyncIterator[GameResult]:
+) -> AsyncGenerator[GameResult, None]:
     """Play all `tasks`, read as slots become free; results as they come. Afterwards no process is left.
 
-    `cores` are those of each slot (empty: any), `wait` ms pass between two games of a slot, `keep` chooses the
-    `info string` lines that are stored with their ply. After `abort` no game begins, and those that run are handed
-    out as interrupted. To leave the loop early, close the generator: running games have no result then.
+    `inside`: our own players play in threads of this process. Otherwise `cores` are those of each slot (empty: any),
+    and `keep` chooses the `info string` lines that are stored with their ply. `wait` ms pass between two games of a
+    slot. After `abort` no game begins, and those that run are handed out as interrupted. To leave the loop early,
+    close the generator: running games have no result then.
     """
     if not 1 <= concurrency <= LIMIT:
         raise ValueError(f"{concurrency} slots: expected 1 to {LIMIT}")
+    board: Callable[[int], Board]
+    if inside:
+        from .in_process import InProcessBoard
+
+        def board(_: int) -> Board:
+            return InProcessBoard(specs, adjudication)
+    else:
+
+        def board(number: int) -> Board:
+            engines = EngineSlots(specs, cores[number] if cores else ())
+            return _ProcessBoard(engines, adjudication, keep, on_traffic, after)
+
     aborted = asyncio.ensure_future((abort or asyncio.Event()).wait())
     pairs = in_pairs(tasks)
-    manner = _Manner(adjudication, wait, keep, on_event, on_traffic, after)
-    slots = [
-        _Slot(number, EngineSlots(specs, cores[number] if cores else ()), pairs, manner, aborted)
-        for number in range(concurrency)
-    ]
+    slots = [_Slot(number, board(number), pairs, wait, on_event, aborted) for number in range(concurrency)]
     running = {asyncio.ensure_future(slot.next_game()): slot for slot in slots}
     try:
         while running:
@@ -90,7 +105,7 @@ async def play(
         for waiting in (aborted, *running):
             waiting.cancel()
         await asyncio.gather(aborted, *running, return_exceptions=True)
-        await asyncio.gather(*(slot.engines.close() for slot in slots))
+        await asyncio.gather(*(slot.board.close() for slot in slots))
 
 
 def in_pairs(tasks: Iterable[GameTask]) -> Iterator[list[GameTask]]:
@@ -108,77 +123,85 @@ def in_pairs(tasks: Iterable[GameTask]) -> Iterator[list[GameTask]]:
         yield pair
 
 
+@dataclass(slots=True, eq=False)
 class _Slot:
-    """Plays the games of one pair after another, one at a time."""
+    """Has the games of one pair after another played on its board, one at a time."""
 
-    def __init__(
-        self,
-        number: int,
-        engines: EngineSlots,
-        pairs: Iterator[list[GameTask]],
-        manner: _Manner,
-        aborted: asyncio.Future[Any],
-    ) -> None:
-        self.engines = engines
-        self._number = number
-        self._pairs = pairs
-        self._manner = manner
-        self._aborted = aborted
-        self._open: list[GameTask] = []
-        self._begun = False
+    number: int
+    board: Board
+    pairs: Iterator[list[GameTask]]
+    wait: int
+    on_event: Watch | None
+    aborted: asyncio.Future[Any]
+    open: list[GameTask] | None = None
 
     async def next_game(self) -> GameResult | None:
         """The next game for this slot, if any."""
-        if self._begun and self._manner.wait:
-            await asyncio.wait({self._aborted}, timeout=self._manner.wait / 1000)
-        self._begun = True
-        if not self._aborted.done():
-            self._open = self._open or next(self._pairs, [])
-        if self._aborted.done() or not self._open:
-            await self.engines.close()
+        if self.open is not None and self.wait:
+            await asyncio.wait({self.aborted}, timeout=self.wait / 1000)
+        if not self.aborted.done():
+            self.open = self.open or next(self.pairs, [])
+        if self.aborted.done() or not self.open:
+            await self.board.close()
             return None
-        return await self._play(self._open.pop(0))
+        tell = None if self.on_event is None else partial(self._tell, self.on_event)
+        result = await self.board.play(self.open.pop(0), tell, self.aborted)
+        if tell is not None:
+            tell("end", result=result)
+        return result
 
-    async def _play(self, task: GameTask) -> GameResult:
-        manner = self._manner
+    def _tell(self, on_event: Watch, event: str, **facts: object) -> None:
+        on_event(event, {"slot": self.number, **facts})
+
+
+@dataclass(frozen=True, slots=True)
+class _ProcessBoard:
+    """Games between engine processes; the fields are the arguments of `play` of the same names."""
+
+    engines: EngineSlots
+    adjudication: Adjudication
+    keep: re.Pattern[str] | None
+    on_traffic: WatchTraffic | None
+    after: After | None
+
+    async def play(
+        self, task: GameTask, tell: Callable[..., None] | None, aborted: asyncio.Future[Any]
+    ) -> GameResult:
+        def tell_ply(game: Game, ply: PlyLog) -> None:
+            assert tell is not None
+            tell("ply", task=task, number=game.length, ply=ply)
+
         game = Game(
             task,
             self.engines.take(task.engines),
-            manner.adjudication,
-            keep=manner.keep,
-            on_ply=None if manner.on_event is None else self._tell_ply,
-            on_traffic=manner.on_traffic,
+            self.adjudication,
+            keep=self.keep,
+            on_ply=None if tell is None else tell_ply,
+            on_traffic=self.on_traffic,
         )
-        self._tell("start", task=task, fen=game.position.fen())
+        if tell is not None:
+            tell("start", task=task, fen=game.position.fen())
         playing = asyncio.ensure_future(game.play())
         try:
-            await asyncio.wait({playing, self._aborted}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({playing, aborted}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             if not playing.done():
                 playing.cancel()
                 with suppress(asyncio.CancelledError):
                     await playing
         result = game.interrupted() if playing.cancelled() else playing.result()
-        if manner.after is not None and result.counts:
-            result = await manner.after(game, result)
-        self._dismiss(game, result)
-        self._tell("end", result=result)
-        return result
-
-    def _dismiss(self, game: Game, result: GameResult) -> None:
-        """Nothing of a process that did wrong, or was cut short, reaches another game."""
+        if self.after is not None and result.counts:
+            result = await self.after(game, result)
+        # Nothing of a process that did wrong, or was cut short, reaches another game.
         if result.fault is not None:
             self.engines.retire(game.slots[result.fault.side], faulted=True)
         elif result.reason == Reason.INTERRUPTED:
             for slot in game.slots:
                 self.engines.retire(slot)
+        return result
 
-    def _tell_ply(self, game: Game, ply: PlyLog) -> None:
-        self._tell("ply", task=game.task, number=game.length, ply=ply)
-
-    def _tell(self, event: str, **facts: object) -> None:
-        if self._manner.on_event is not None:
-            self._manner.on_event(event, {"slot": self._number, **facts})
+    async def close(self) -> None:
+        await self.engines.close()
 
 
 # Cores

@@ -80,6 +80,7 @@ class Row:
 
     @property
     def id(self) -> str:
+        """The name of the game in its run, as `GameTask.id`."""
         return f"{self.pair}.{self.game}"
 
 
@@ -527,6 +528,7 @@ class Store:
             raise StoreError(f"{self.folder / name}: {error}: expected a file of a run") from None
 
     def close(self) -> None:
+        """Close all files and let go of the lock."""
         for descriptor in self._files.values():
             os.close(descriptor)
         self._files.clear()

@@ -7,6 +7,7 @@ machine, and its result is the same.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 LATE = 5.0
 """Milliseconds from which on the arena's own lateness is reported."""
+Watch = Callable[[str, dict[str, Any]], None]
+"""Told what happens, while no clock runs in that game: `start` (slot, task, fen), `ply` (slot, task, number from 1,
+ply as PlyLog) and `end` (slot, result)."""
+
 _SQUARE = re.compile(r"([a-s])([1-9][0-9]?)")
 
 

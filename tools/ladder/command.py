@@ -223,13 +223,14 @@ def _expect_frozen(ladder: Ladder, force: bool) -> None:
 
 
 def _run(given: Any) -> int:
+    from ..arena.screen import LineScreen
     from . import frozen, playing
 
     ladder = load(given.ladder)
     _expect_frozen(ladder, given.force)
     folder = Path(given.out or f"{ladder.name}-seed-{given.seed}")
     config = playing.rungs(ladder, given.seed, _jobs(given), given.backend)
-    screen = playing.Screen(playing.live(sys.stdout, plain=given.plain), f"{ladder.name} seed {given.seed}")
+    screen = LineScreen(playing.live(sys.stdout, plain=given.plain), f"{ladder.name} seed {given.seed}")
     code = playing.play(config, frozen.openings(ladder), folder, screen, force=given.force)
     if code == 0:
         print(f"hnefi ladder report {folder} shows what came of it")
@@ -300,6 +301,7 @@ def _place_one(
     title: str,
 ) -> int:
     """Against every rung, then against those that are near; its rating among all games."""
+    from ..arena.screen import LineScreen
     from . import fitting, frozen, playing
     from .pool import of_folders
 
@@ -310,7 +312,7 @@ def _place_one(
         config = playing.gauntlet(
             ladder, one, against, variants, pairs, given.seed, _jobs(given), after, given.backend
         )
-        screen = playing.Screen(live, f"{title}, {part}")
+        screen = LineScreen(live, f"{title}, {part}")
         return playing.play(config, lists, place / part, screen, force=given.force)
 
     code = play("every", ladder.rungs, given.every)

@@ -88,6 +88,7 @@ class Ladder:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the rungs, in their order."""
         return tuple(rung.name for rung in self.rungs)
 
     def rung(self, name: str) -> LimitedPlayer | None:

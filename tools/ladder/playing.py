@@ -6,25 +6,18 @@ with a folder that is there; `hnefi arena resume FOLDER` and `hnefi arena report
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..arena.options import Config
-from ..common import interrupts
-from ..common.live import Live, duration, is_terminal
+from ..common.live import Live, is_terminal
 from .ladder import Ladder, LadderError, LimitedPlayer
 
 if TYPE_CHECKING:
-    from ..arena.progress import Progress
-    from ..arena.run import Run
-    from ..arena.store import Store
-    from ..arena.values import GameResult, Opening
+    from ..arena.loop import Screen
+    from ..arena.values import Opening
 
-PAUSE = 10.0
-"""Seconds between two lines about the progress where there is no terminal."""
 NEAR = 4
 """So many rungs are near."""
 
@@ -120,53 +113,22 @@ def play(
 
     StoreError or ConfigError if it cannot be played; LadderError for a folder of something else.
     """
-    from ..arena import fingerprint, resolve, run, schedule
+    from ..arena import loop, run, schedule
     from ..arena.store import Store
 
-    if folder.exists():
-        with Store.resume(folder.absolute()) as store:
-            old = run.load_config(
-                folder, {"run": {key: config[f"run.{key}"] for key in ("concurrency", "backend", "jobs")}}
+    if not folder.exists():
+        prepared, items = run.prepare(config, {name: lists[name] for name in schedule.variants(config)})
+        with run.create(prepared, items, folder) as store:
+            return loop.play(prepared, store, screen)
+    with Store.resume(folder.absolute()) as store:
+        name = run.load_config(folder)["run.name"]
+        if name != config["run.name"]:
+            raise LadderError(
+                f"{folder}: the run {name!r:.80} is there: expected a new folder, or that of"
+                f" {config['run.name']!r}"
             )
-            if old["run.name"] != config["run.name"]:
-                raise LadderError(
-                    f"{folder}: the run {old['run.name']!r:.80} is there: expected a new folder, or that of"
-                    f" {config['run.name']!r}"
-                )
-            known = run.reopen(store, old)
-            progress = known.progress()
-            progress.walk(store.rows)
-            if not progress.complete:
-                known = run.renew(store, known, force=force)
-            return _loop(known, store, screen)
-    named, ids = run.check_engines(config, resolve.specs(config))
-    specs = resolve.specs(named)
-    plan = schedule.make(named)
-    used = {name: tuple(lists[name]) for name in plan.variants}
-    prepared = run.Run(named, specs, plan, used, ids)
-    items = fingerprint.of(named, specs, ids, used)
-    with run.create(_at(prepared, folder), items) as store:
-        return _loop(prepared, store, screen)
-
-
-def _at(prepared: Run, folder: Path) -> Run:
-    """The run with its folder in its configuration, where it is looked for when made."""
-    from dataclasses import replace
-
-    tables = {group: dict(table) for group, table in prepared.config.tables.items()}
-    tables["run"]["out"] = str(folder)
-    return replace(prepared, config=replace(prepared.config, tables=tables))
-
-
-def _loop(prepared: Run, store: Store, screen: Screen) -> int:
-    from ..arena.loop import Loop, player_of
-
-    async def everything() -> int:
-        return await Loop(prepared, store, player_of(prepared, store.folder), screen).play_on()
-
-    code = asyncio.run(everything())
-    interrupts.check()
-    return code
+        flags = {"run": {key: config[f"run.{key}"] for key in ("concurrency", "backend", "jobs")}}
+        return loop.play(run.resumed(store, flags, force=force), store, screen)
 
 
 def near(ladder: Ladder, ratings: Mapping[str, float], name: str) -> tuple[LimitedPlayer, ...]:
@@ -174,58 +136,6 @@ def near(ladder: Ladder, ratings: Mapping[str, float], name: str) -> tuple[Limit
     here = ratings[name]
     chosen = sorted(ladder.rungs, key=lambda rung: abs(ratings[rung.name] - here))[:NEAR]
     return tuple(rung for rung in ladder.rungs if rung in chosen)
-
-
-class Screen:
-    """Tells how a run goes: a live line on a terminal, a line now and then elsewhere."""
-
-    on_event: Callable[[str, dict[str, Any]], None] | None = None
-
-    def __init__(self, live: Live, title: str) -> None:
-        self._live = live
-        self._title = title
-        self._began = 0.0
-        self._shown = 0.0
-        self._played = 0
-        self._stored = 0
-        self._games = 0
-
-    def begin(self, run: Run, store: Store, progress: Progress) -> None:  # noqa: ARG002
-        """The run begins, or is resumed."""
-        self._began = self._shown = time.monotonic()
-        self._stored = sum(row.winner is not None for row in store.rows.values())
-        self._games = run.schedule.games
-
-    def game(self, result: GameResult) -> None:  # noqa: ARG002
-        """A game was stored."""
-        self._played += 1
-        now = time.monotonic()
-        if self._live.terminal:
-            self._live.show(self._line)
-        elif now - self._shown >= PAUSE:
-            self._shown = now
-            self._live.report(self._line())
-
-    def _line(self) -> list[str]:
-        spent = max(1e-3, time.monotonic() - self._began)
-        done = self._stored + self._played
-        line = f"{self._title}: games {done:,}/{self._games:,}"
-        if self._played:
-            line += f" · {self._played / spent:.1f} games/s"
-            line += f" · ETA {duration((self._games - done) * spent / self._played)}"
-        return [line]
-
-    def say(self, text: str) -> None:
-        """Report an event in a line."""
-        self._live.report(text.split("\n"))
-
-    def end(self, words: str, ending: str) -> None:
-        """Nothing more is played."""
-        if ending == "complete":
-            done = self._stored + self._played
-            self._live.report([f"{self._title}: {done:,} games, {words}"])
-        else:
-            self._live.report(words.split("\n"))
 
 
 def live(stream: Any, *, plain: bool) -> Live:

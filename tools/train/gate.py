@@ -5,22 +5,16 @@ Sides are swapped in every pair, and what comes of them is told apart: a net may
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..common import interrupts
-from ..common.live import PAUSE, Live, duration
+from ..common.live import Live
 from ..common.statistics import wilson
 
 if TYPE_CHECKING:
     from ..arena.progress import Progress
-    from ..arena.run import Run, Watch
-    from ..arena.store import Store
-    from ..arena.values import GameResult
 
 CANDIDATE, BEST = "candidate", "best"
 STRONGER = "H1"
@@ -39,6 +33,7 @@ class Side:
 
     @property
     def games(self) -> int:
+        """How many they are."""
         return self.won + self.drawn + self.lost
 
     def __str__(self) -> str:
@@ -64,9 +59,11 @@ class Verdict:
 
     @property
     def accepted(self) -> bool:
+        """Whether the candidate is stronger."""
         return self.verdict == STRONGER
 
     def as_json(self) -> dict[str, Any]:
+        """The verdict as the run's log keeps it."""
         return asdict(self)
 
     def lines(self) -> list[str]:
@@ -93,7 +90,8 @@ def play(
 ) -> Verdict:
     """Play the run in `folder`, or go on with it. `variant` as the arena takes it; evaluators by name or file; `hands`
     are a backend of joblib, or none, and how many play."""
-    from ..arena import resolve, run
+    from ..arena import loop, resolve, run
+    from ..arena.screen import LineScreen
     from ..arena.store import Store
 
     backend, jobs = hands
@@ -112,38 +110,22 @@ def play(
         "sprt": {"elo0": values["elo0"], "elo1": values["elo1"], "max_pairs": values["gate_pairs"]},
         "engine": [_engine(CANDIDATE, candidate, values), _engine(BEST, best, values)],
     }
+    screen = LineScreen(live, "gate")
     if folder.exists():
         with Store.resume(folder.absolute()) as store:
-            known = run.reopen(store, run.load_config(folder, {}))
-            if not _walked(known, store).complete:
-                known = run.renew(store, known, force=True)
-                _loop(known, store, live)
-            return _verdict(_walked(known, store))
-    prepared, items = run.prepare(resolve.resolve(document, {}))
-    with run.create(prepared, items) as store:
-        _loop(prepared, store, live)
-        return _verdict(_walked(prepared, store))
+            known = run.resumed(store, force=True)
+            if not known.progress(store.rows).complete:
+                loop.play(known, store, screen)
+            return _verdict(known.progress(store.rows))
+    known, items = run.prepare(resolve.resolve(document, {}))
+    with run.create(known, items) as store:
+        loop.play(known, store, screen)
+        return _verdict(known.progress(store.rows))
 
 
 def _engine(name: str, evaluator: str, values: Mapping[str, Any]) -> dict[str, Any]:
     options = {"Evaluator": evaluator, "Hash": str(HASH_MIB)}
     return {"name": name, "player": "default", "options": options, "nodes": values["gate_nodes"]}
-
-
-def _walked(known: Run, store: Store) -> Progress:
-    progress = known.progress()
-    progress.walk(store.rows)
-    return progress
-
-
-def _loop(prepared: Run, store: Store, live: Live) -> None:
-    from ..arena.loop import Loop, player_of
-
-    async def everything() -> int:
-        return await Loop(prepared, store, player_of(prepared, store.folder), _Screen(live)).play_on()
-
-    asyncio.run(everything())
-    interrupts.check()
 
 
 def _verdict(progress: Progress) -> Verdict:
@@ -160,43 +142,3 @@ def _side(progress: Progress, side: int) -> Side:
     won = sum(row.winner == "ad"[side] for row in rows)
     drawn = sum(row.winner == "draw" for row in rows)
     return Side(won, drawn, len(rows) - won - drawn)
-
-
-class _Screen:
-    """Tells how the run goes."""
-
-    on_event: Watch | None = None
-
-    def __init__(self, live: Live) -> None:
-        self._live = live
-        self._began = self._shown = time.monotonic()
-        self._done = self._played = self._all = 0
-
-    def begin(self, run: Run, store: Store, progress: Progress) -> None:  # noqa: ARG002
-        """The run begins, or goes on."""
-        self._done = sum(row.winner is not None for row in store.rows.values())
-        self._all = run.schedule.games
-
-    def game(self, result: GameResult) -> None:  # noqa: ARG002
-        """A game was stored."""
-        self._played += 1
-        self._done += 1
-        now = time.monotonic()
-        if self._live.terminal:
-            self._live.show(self._line)
-        elif now - self._shown >= 5 * PAUSE:
-            self._shown = now
-            self._live.report(self._line())
-
-    def _line(self) -> Sequence[str]:
-        left = (time.monotonic() - self._began) / max(1, self._played) * (self._all - self._done)
-        return [f"gate: {self._done} of at most {self._all} games, ETA at most {duration(left)}"]
-
-    def say(self, text: str) -> None:
-        """Report an event in a line."""
-        self._live.report(text.split("\n"))
-
-    def end(self, words: str, ending: str) -> None:
-        """Nothing more is played."""
-        if ending != "complete":
-            self._live.report(words.split("\n"))
