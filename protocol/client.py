@@ -20,7 +20,7 @@ import shlex
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -30,14 +30,7 @@ from typing import IO, Any, Self
 from hnefi.engine.compile.progress import Progress
 from hnefi.engine.search.types import Limits
 
-from .answers import (
-    Option,
-    VariantLine,
-    parse_bestmove,
-    parse_compiling,
-    parse_option,
-    parse_variant,
-)
+from .answers import Option, VariantLine, parse_bestmove, parse_compiling, parse_option, parse_variant
 from .errors import (
     EngineBusy,
     EngineCrashed,
@@ -54,7 +47,8 @@ from .errors import (
 from .format import go_line, position_line, setoption_line
 from .messages import SetOption, SetPosition
 from .process import AnyProcess, Exit, Listener, Process
-from .search import Alarm, Answer, Patience, Search
+from .search import Answer, Search
+from .waiting import Alarm, Patience, Pings
 
 __all__ = [
     "Answer",
@@ -119,7 +113,6 @@ class Engine(Listener):
         self.options: dict[str, Option] = {}
         self.failure: EngineError | None = None
         self.stray_answers = 0
-        self.dropped_lines = 0
         self.transcript: deque[tuple[float, str, bytes]] = deque(maxlen=TRANSCRIPT_LINES)
         self.on_traffic: Callable[[float, str, bytes], None] | None = None
         self.on_compiling: Callable[[Progress], None] | None = None
@@ -127,8 +120,7 @@ class Engine(Listener):
         self._process: AnyProcess
         self._held: list[str] = []
         self._searches: deque[Search] = deque()
-        self._ready: deque[asyncio.Future[None]] = deque()
-        self._waits: list[tuple[asyncio.Timeout, Patience]] = []
+        self._pings = Pings()
         self._answer: Callable[[], None] | None = None
         self._greeted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._asking = asyncio.Lock()
@@ -258,8 +250,8 @@ class Engine(Listener):
     async def ask(
         self, question: str, timeout: float | None = None, *, more: Sequence[str] = ()
     ) -> list[str]:
-        """All lines the engine answers to `question`, and to `more` of them in the same write; reports and answers of
-        a search are not among them."""
+        """All lines the engine answers to `question`, and to `more` of them in the same write: the first 65,536 of
+        them, or 16 MiB. Reports and answers of a search are not among them."""
         seconds = self.timeouts.answer if timeout is None else timeout
         async with self._asking:
             self._collected, self._collected_bytes = [], 0
@@ -452,15 +444,11 @@ class Engine(Listener):
     async def _ping(self, lines: Sequence[str], seconds: float) -> None:
         """Send lines that end in `isready` and wait for its answer."""
         data = self._encode(lines)
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         patience = Patience(seconds, self.timeouts)
-        # It stays in the row after a timeout, so that the late answer is taken for what it is.
-        self._ready.append(waiter)
+        waiter = self._pings.ask()
         try:
             await self._write(data)
-            async with asyncio.timeout_at(patience.deadline) as limit:
-                with self._waiting(limit, patience):
-                    await asyncio.shield(waiter)
+            await self._pings.answered(waiter, patience)
         except TimeoutError:
             self.look()  # if we were late ourselves, the answer lies in the pipe
             if not waiter.done():
@@ -505,10 +493,7 @@ class Engine(Listener):
             self._take_answer(line, stamp)
         elif word == "readyok":
             self.compiling = None
-            if self._ready:
-                waiter = self._ready.popleft()
-                if not waiter.done():
-                    waiter.set_result(None)
+            self._pings.take()
         elif word in ("utiok", "uciok", "ugiok"):
             if not self._greeted.done():
                 self._greeted.set_result(word.removesuffix("ok"))
@@ -518,34 +503,19 @@ class Engine(Listener):
                 self.options[option.name.casefold()] = option
         elif word == "id":
             self._identify(rest)
-        elif line.startswith(UNREADY) and self._ready:
-            self._unready(line.removeprefix(UNREADY))
+        elif line.startswith(UNREADY) and self._pings.take(
+            EngineUnready(f"{self.name} cannot work: {line.removeprefix(UNREADY)}")
+        ):
+            self.compiling = None
         elif (progress := parse_compiling(line)) is not None:
             self._take_progress(progress)
         elif line:
             self._take_text(line)
 
-    def _unready(self, reason: str) -> None:
-        self.compiling = None
-        waiter = self._ready.popleft()
-        if not waiter.done():
-            waiter.set_exception(EngineUnready(f"{self.name} cannot work: {reason}"))
-
-    @contextlib.contextmanager
-    def _waiting(self, limit: asyncio.Timeout, patience: Patience) -> Iterator[None]:
-        """While somebody waits: lines that say what is compiled put `limit` off."""
-        self._waits.append((limit, patience))
-        try:
-            yield
-        finally:
-            self._waits.remove((limit, patience))
-
     def _take_progress(self, progress: Progress) -> None:
         """The engine compiles: whoever waits for it has more time than was thought."""
         self.compiling = progress
-        for limit, patience in self._waits:
-            if not limit.expired():
-                limit.reschedule(patience.put_off())
+        self._pings.put_off()
         if self._searches:
             self._searches[0].put_off()
         if self.on_compiling is not None:
@@ -575,8 +545,6 @@ class Engine(Listener):
         self._collected_bytes += len(line)
         if len(self._collected) < ANSWER_LINES and self._collected_bytes < ANSWER_BYTES:
             self._collected.append(line)
-        else:
-            self.dropped_lines += 1
 
     def _identify(self, rest: str) -> None:
         key, _, value = rest.partition(" ")
@@ -604,10 +572,7 @@ class Engine(Listener):
         self._searches.clear()
         for search in searches:
             search.fail(self.failure)
-        while self._ready:
-            waiter = self._ready.popleft()
-            if not waiter.done():
-                waiter.set_exception(self.failure)
+        self._pings.fail(self.failure)
         if not self._greeted.done():
             self._greeted.set_exception(self.failure)
             self._greeted.exception()

@@ -16,6 +16,7 @@ PAUSE = 0.02
 
 
 def main(variable: str, mark: str) -> None:
+    """Wait until standard input ends, then end every process in whose environment `variable` begins with `mark`."""
     while os.read(0, 4096):
         pass
     wanted = f"{variable}={mark}".encode()

@@ -16,6 +16,8 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(parent: int, report: int, cores: str, command: list[str]) -> None:
+    """Become `command`, on the processors `cores`, such that it ends when `parent` does. If it cannot be run, the
+    descriptor `report` takes the reason."""
     os.set_inheritable(report, False)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:

@@ -7,11 +7,11 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator
 from dataclasses import dataclass
-from math import inf
 from typing import Any, Protocol
 
 from .answers import BestMove, InfoLine, parse_info
 from .errors import EngineError, EngineFault, EngineTimeout, Timeouts
+from .waiting import Alarm, Patience
 
 FAILED = "info string error search failed: "
 """How the line begins that our engine says before a `bestmove (none)` which is no end of a game."""
@@ -48,63 +48,6 @@ class Answer:
     def info(self) -> InfoLine | None:
         """The last report on the best line, if there was any."""
         return next((info for info in self.infos if info.multipv == 1), None)
-
-
-class Alarm:
-    """One timer for deadlines that follow each other.
-
-    Most are met, and the next is later: the timer stays where it is, and looks at the deadline only when it goes off.
-    """
-
-    def __init__(self) -> None:
-        self.deadline = inf
-        self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
-        self._strike: Callable[[], None]
-
-    def set(self, deadline: float, strike: Callable[[], None]) -> None:
-        """Call `strike` at `deadline` (`time.monotonic()`), and no longer what was to be called before."""
-        self.deadline = deadline
-        self._strike = strike
-        if self._timer is None or self._timer.when() > deadline:
-            self.stop()
-            self._timer = self._loop.call_at(deadline, self._ring)
-
-    def clear(self) -> None:
-        """Call nothing."""
-        self.deadline = inf
-
-    def stop(self) -> None:
-        """Hold no timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _ring(self) -> None:
-        self._timer = None
-        if self._loop.time() >= self.deadline:
-            self._strike()
-        elif self.deadline < inf:
-            self.set(self.deadline, self._strike)
-
-
-class Patience:
-    """How long somebody waits for an engine: `seconds` from now, and longer while it says that it compiles."""
-
-    def __init__(self, seconds: float, timeouts: Timeouts) -> None:
-        self.seconds = seconds
-        self.deadline = time.monotonic() + seconds
-        self._timeouts = timeouts
-        self._last: float | None = None
-
-    def put_off(self) -> float:
-        """It compiles: the new deadline."""
-        now = time.monotonic()
-        if self._last is None:
-            self._last = now + self._timeouts.compiling_whole
-        wanted = now + max(self.seconds, self._timeouts.compiling)
-        self.deadline = max(self.deadline, min(wanted, self._last))
-        return self.deadline
 
 
 class Asked(Protocol):

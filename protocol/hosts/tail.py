@@ -56,6 +56,7 @@ class Tail:
         self._file = open_regular(self._path)
 
     def close(self) -> None:
+        """Close the file; the next read begins with it anew."""
         if self._file is not None:
             self._file.close()
         self._file, self._rest, self._skipping = None, b"", False

@@ -362,7 +362,6 @@ def test_too_many_lines_are_dropped() -> None:
     async def work(engine: Engine) -> None:
         lines = await engine.ask("many 70000")
         assert len(lines) == 65_536
-        assert engine.dropped_lines == 70_000 - 65_536
 
     with_engine(work)
 

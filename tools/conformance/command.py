@@ -102,6 +102,7 @@ def main(argv: list[str]) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
+    """The command line of `hnefi arena check`."""
     options = parser(
         "arena check",
         "Walk through the text protocol with an engine, step by step. Each step is passed,\n"
@@ -317,6 +318,7 @@ def lacking_lines(results: Sequence[Result], paint: bool) -> list[str]:
 
 
 def shortened(line: str, width: int = 80) -> str:
+    """A line cut to `width` characters."""
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
@@ -325,6 +327,7 @@ def _printable(text: str) -> str:
 
 
 def counts(results: Sequence[Result]) -> dict[str, int]:
+    """How many steps passed, failed, were advisory and were skipped, by these words."""
     return {
         word: sum(result.status == status for result in results)
         for word, status in (

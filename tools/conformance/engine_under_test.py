@@ -78,6 +78,7 @@ class EngineUnderTest:
         self._talk: Transport | None = None
 
     def note(self, stamp: float, arrow: str, text: str) -> None:
+        """Keep a line for the transcript; an engine that says that it compiles has more time for the step."""
         self.left_out += len(self.transcript) == NOTED_LINES
         self.transcript.append((stamp, arrow, text[:NOTED_WIDTH]))
         if arrow == "<" and self.limit is not None and parse_compiling(text) is not None:
@@ -104,6 +105,7 @@ class EngineUnderTest:
 
     @property
     def name(self) -> str:
+        """What the engine calls itself; empty if it does not say."""
         names = [heard.text[8:].strip() for heard in self.greeting if heard.text.startswith("id name ")]
         return names[0][:100] if names else ""
 
@@ -318,6 +320,7 @@ def winning(start: Position) -> tuple[Position, frozenset[str]] | None:
 
 
 def won_by(position: Position, side: Side) -> bool:
+    """Whether the game is over and `side` has won it."""
     return position.outcome is not None and position.outcome.winner == side
 
 

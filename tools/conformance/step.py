@@ -80,6 +80,7 @@ def demand(fact: object, otherwise: str) -> None:
 
 
 def milliseconds(seconds: float) -> str:
+    """Seconds as milliseconds in words."""
     return f"{seconds * 1000:.1f} ms" if seconds < 0.1 else f"{seconds * 1000:.0f} ms"
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from hnefi.protocol.answers import BestMove, parse_bestmove, parse_compiling
 from hnefi.protocol.errors import Timeouts
 from hnefi.protocol.process import Exit, Listener, Process
-from hnefi.protocol.search import Patience as Waiting
+from hnefi.protocol.waiting import Patience as Waiting
 
 UNREAD_LIMIT = 32 * 1024 * 1024
 """So many bytes of unread lines are kept; the rest is dropped."""
@@ -54,6 +54,7 @@ class Heard(NamedTuple):
 
     @property
     def word(self) -> str:
+        """The first word of the line."""
         return self.text.partition(" ")[0]
 
 
@@ -127,6 +128,7 @@ class Transport(Listener):
 
     @property
     def exit(self) -> Exit | None:
+        """How the process ended; None while it lives."""
         return self._wire.exit
 
     @property
@@ -136,6 +138,7 @@ class Transport(Listener):
 
     @property
     def errors(self) -> str:
+        """The end of its standard error."""
         return self._wire.error_tail()
 
     async def ended(self, seconds: float) -> Exit | None:
@@ -143,10 +146,12 @@ class Transport(Listener):
         return await self._wire.wait(seconds)
 
     def close_input(self) -> None:
+        """Close its standard input: what a host does that has gone."""
         self._note(time.monotonic(), "*", "its input was closed")
         self._wire.close_input()
 
     def hang_up(self) -> None:
+        """Close our end of its standard output."""
         self._note(time.monotonic(), "*", "its output was closed")
         self._wire.hang_up()
 

@@ -198,10 +198,12 @@ class Link:
         return self._up.is_set()
 
     async def wait_up(self) -> None:
+        """Returns when there is a connection."""
         await self._up.wait()
 
     @property
     def identifier(self) -> str:
+        """The client identifier of the connection."""
         return self._identifier
 
     # What is said and heard

@@ -138,6 +138,7 @@ class Pool:
 
     @property
     def connected(self) -> bool:
+        """Whether there is a connection to the broker."""
         return self._remote.link.up
 
     @property

@@ -32,6 +32,7 @@ def level(word: str, what: str) -> str:
 
 
 def is_level(word: str) -> bool:
+    """Whether `word` may be a level of a topic that we name."""
     return _LEVEL.fullmatch(word) is not None
 
 
@@ -46,18 +47,22 @@ def slug(text: str) -> str:
 
 
 def status(eid: str) -> str:
+    """Where an engine host says, retained, whether it is there."""
     return f"{ROOT}/engine/{eid}/status"
 
 
 def about(eid: str) -> str:
+    """Where an engine host describes itself, retained."""
     return f"{ROOT}/engine/{eid}/about"
 
 
 def requests(eid: str, user: str = ANY) -> str:
+    """Where requests to one engine host go, of one user or of all."""
     return f"{ROOT}/engine/{eid}/req/{user}"
 
 
 def pool_requests(variant: str, user: str = ANY) -> str:
+    """Where requests go that any host may take which plays `variant`."""
     return f"{ROOT}/pool/{variant}/req/{user}"
 
 
@@ -67,10 +72,12 @@ def shared(topic_filter: str) -> str:
 
 
 def reply(user: str, cid: str = "default") -> str:
+    """Where replies to one client of a user go."""
     return f"{ROOT}/user/{user}/reply/{cid}"
 
 
 def presence(user: str = ANY, cid: str = ANY) -> str:
+    """Where a client says whether it is there."""
     return f"{ROOT}/user/{user}/presence/{cid}"
 
 
@@ -80,10 +87,12 @@ def session(user: str, sid: str, leaf: str) -> str:
 
 
 def arena_meta(run: str) -> str:
+    """Where a run of the arena is described."""
     return f"{ROOT}/arena/{run}/meta"
 
 
 def arena_state(run: str, game: str) -> str:
+    """Where one game of a run stands."""
     return f"{ROOT}/arena/{run}/game/{game}/state"
 
 

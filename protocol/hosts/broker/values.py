@@ -28,10 +28,12 @@ class Address:
 
     @property
     def secure(self) -> bool:
+        """Whether the connection is encrypted."""
         return self.scheme in ("mqtts", "wss")
 
     @property
     def websocket(self) -> bool:
+        """Whether MQTT goes through a WebSocket."""
         return self.scheme in ("ws", "wss")
 
     def __str__(self) -> str:
@@ -85,6 +87,7 @@ class Access:
 
     @property
     def login(self) -> str:
+        """The user name that the broker is told; empty for none."""
         return self.user or self.address.user
 
     def tls(self) -> ssl.SSLContext | None:

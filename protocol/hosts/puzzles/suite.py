@@ -47,6 +47,7 @@ class Entry:
     themes: tuple[str, ...] = ()
 
     def line(self) -> str:
+        """The puzzle as a line of the suite's file, with tabs between its fields."""
         return "\t".join(
             (
                 self.id,

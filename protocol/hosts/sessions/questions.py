@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from ...client import EngineError
-from ...search import Patience
+from ...waiting import Patience
 from .engine_process import TIMEOUTS, Piped
 
 OURS = -1

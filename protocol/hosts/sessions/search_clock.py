@@ -11,7 +11,7 @@ from hnefi.engine.session import SessionError
 
 from ...commands import TABLE
 from ...messages import Go, command_of, parse_go, words_of
-from ...search import Patience
+from ...waiting import Patience
 from .engine_process import GRACE, TIMEOUTS
 
 

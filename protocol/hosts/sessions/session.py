@@ -161,6 +161,7 @@ class Session(Generic[O]):
 
     @property
     def searching(self) -> bool:
+        """Whether a search runs."""
         return self._clock.search is not None
 
     @property
@@ -171,6 +172,7 @@ class Session(Generic[O]):
 
     @property
     def last_in(self) -> int:
+        """The number of the last line that was taken."""
         return self._incoming.last
 
     # Lines in
