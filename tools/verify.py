@@ -58,6 +58,7 @@ def text(report: Report, variant: str, seconds: float) -> list[str]:
 
 
 def as_json(report: Report, variant: str, seconds: float) -> dict[str, object]:
+    """The report for programs; `seconds` is what it took."""
     return {
         "variant": variant,
         "games": report.games,

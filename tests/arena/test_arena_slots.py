@@ -16,8 +16,9 @@ from arena_parts import VARIANT, by_heart, collect, leftovers, pair, spec
 from patience import PROMPTLY
 
 from hnefi.tools.arena.engine_slot import EngineSlots
-from hnefi.tools.arena.slots import in_pairs, places, play, slots_for, threads_of, usable_cores
+from hnefi.tools.arena.slots import in_pairs, places, play, slots_for, threads_of
 from hnefi.tools.arena.values import EngineSpec, GameResult, GameTask
+from hnefi.tools.common.workers import usable_cores
 
 
 def slow(name: str, **fields: Any) -> EngineSpec:

@@ -70,6 +70,7 @@ class Source:
 
     @property
     def own(self) -> bool:
+        """Whether our own engine is asked."""
         return self.command is None
 
     @property

@@ -74,6 +74,7 @@ def look_to_json(look: PositionAnalysis) -> dict[str, Any]:
 
 
 def line_to_json(line: Line) -> dict[str, Any]:
+    """A line of play as the store and `--json` hold it."""
     from hnefi.engine.squares import move_name
 
     return {

@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING, Any
 from hnefi.engine.wording import shorten
 from hnefi.protocol import orphans
 
-from ..common.workers import TRACKED, live_with
+from ..common.workers import TRACKED, cores, live_with, usable_cores
 from . import fingerprint, resolve
 from .logs import LOG
 from .options import Config, ConfigError, parse_cores
 from .run import host_scale, play_with, slots_of
-from .slots import LIMIT, in_pairs, places, threads_of, usable_cores
+from .slots import LIMIT, in_pairs, places, threads_of
 from .store import StoreError
 from .values import EngineSpec, GameResult, GameTask, Watch
 
@@ -254,9 +254,9 @@ def _warn_of_clocks(run: Run, backend: str) -> None:
         return
     workers, slots = shape(run.config, run.specs)
     threads = workers * slots * threads_of(run.specs)
-    if threads > len(usable_cores()) and not run.config["run.oversubscribe"]:
+    if threads > cores() and not run.config["run.oversubscribe"]:
         raise ConfigError(
-            f"run.jobs {run.config['run.jobs']}: {threads} engine threads on {len(usable_cores())} usable cores with"
+            f"run.jobs {run.config['run.jobs']}: {threads} engine threads on {cores()} usable cores with"
             " clocks: expected fewer, or --oversubscribe"
         )
 
@@ -433,7 +433,7 @@ def _loky(_: str, jobs: int) -> Cluster:
         get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
     settings = {"initializer": live_with, "initargs": (os.getpid(),)}
-    return Cluster("loky", jobs or len(usable_cores()), close, settings)
+    return Cluster("loky", jobs or cores(), close, settings)
 
 
 def _dask(address: str, jobs: int) -> Cluster:
@@ -448,7 +448,7 @@ def _dask(address: str, jobs: int) -> Cluster:
     cluster = None
     if not address:
         cluster = LocalCluster(
-            n_workers=jobs or len(usable_cores()),
+            n_workers=jobs or cores(),
             threads_per_worker=1,
             dashboard_address=None,
             memory_limit=0,
@@ -499,8 +499,7 @@ def _ray(address: str, jobs: int) -> Cluster:
             socket.create_connection((host, int(port)), CONNECT).close()
         ray.init(address, **quiet)
     else:
-        cores = max(2, jobs or len(usable_cores()))
-        ray.init("local", num_cpus=cores, include_dashboard=False, **quiet)
+        ray.init("local", num_cpus=max(2, jobs or cores()), include_dashboard=False, **quiet)
     register_ray()
     cpus = int(ray.cluster_resources().get("CPU", 0))
     if cpus < 2:

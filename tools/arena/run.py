@@ -97,7 +97,8 @@ def check_engines(config: Config, specs: Sequence[EngineSpec]) -> tuple[Config, 
 
 def expect_cores(config: Config, specs: Sequence[EngineSpec]) -> None:
     """ConfigError if clocks run and there are more threads than cores."""
-    from .slots import threads_of, usable_cores
+    from ..common.workers import usable_cores
+    from .slots import threads_of
 
     concurrency, places = slots_of(config, specs)
     timed = any(limits.timed for spec in specs for limits in spec.limits)
@@ -252,7 +253,8 @@ def host_scale(config: Config) -> float:
 
 def slots_of(config: Config, specs: Sequence[EngineSpec]) -> tuple[int, list[tuple[int, ...]]]:
     """How many games run at a time, and the cores of each slot (none: any). ConfigError if there are too few."""
-    from .slots import places, slots_for, threads_of, usable_cores
+    from ..common.workers import usable_cores
+    from .slots import places, slots_for, threads_of
 
     cores = usable_cores()
     affinity = config["run.affinity"]

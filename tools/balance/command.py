@@ -248,8 +248,9 @@ def _report(argv: list[str]) -> int:
 def _conduct(folder: Path, plan: Plan, given: argparse.Namespace) -> int:
     """Everything that is missing, then the report."""
     from ..common.live import Live
+    from ..common.workers import cores
     from . import searching
-    from .run import Runner, cells, cores, measured, terms_of
+    from .run import Runner, cells, measured, terms_of
 
     live = Live(sys.stderr if given.json else sys.stdout, plain=given.plain)
     runner = Runner(folder, plan, given.jobs or cores(), _Progress(live), given.backend)

@@ -48,15 +48,19 @@ class Plan:
     search: Mapping[str, int] = field(default_factory=dict)
 
     def strengths(self) -> list[Strength]:
+        """The players, weak ones first; BalanceError if one is not there any more."""
         return [strength.parse(word) for word in self.players]
 
     def entrant(self, label: str) -> Entrant:
+        """The rule set of that label."""
         return next(entrant for entrant in self.entrants if entrant.label == label)
 
     def games_of(self, player: str) -> int:
+        """How many games this player plays of each rule set."""
         return self.strongest if player == self.players[-1] else self.games
 
     def as_json(self) -> dict[str, Any]:
+        """The plan as `plan.json` holds it; `read_plan` reads it back."""
         return {
             "format": FORMAT,
             "kind": self.kind,
@@ -189,6 +193,7 @@ class Openings:
         return found[:count] if asked >= count else None
 
     def put(self, entrant: str, pool: int, count: int, openings: Sequence[Opening]) -> None:
+        """Write the openings through to the disk: all that were found where `count` were asked for."""
         _append(
             self._path,
             {

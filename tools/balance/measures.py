@@ -47,10 +47,12 @@ class Measures:
 
     @property
     def advantage(self) -> float:
+        """The attackers' wins out of all games, 0 to 1."""
         return self.attackers / self.games
 
     @property
     def decisiveness(self) -> float:
+        """The share of games that somebody won, 0 to 1."""
         return 1.0 - self.draws / self.games
 
 

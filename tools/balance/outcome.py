@@ -46,6 +46,7 @@ class Outcome:
         return {cell.entrant.label: cell.measures for cell in self.cells if cell.player == player}
 
     def at(self, label: str, player: str) -> Measures | None:
+        """The measures of one rule set and player; None if there are no games."""
         return self.of(player).get(label)
 
 

@@ -62,6 +62,7 @@ class Row:
 
     @property
     def counted(self) -> bool:
+        """Whether there are enough games to compare with."""
         return self.games is not None and self.games >= COUNTED
 
 
@@ -173,10 +174,12 @@ class Printed(NamedTuple):
 
     @property
     def score(self) -> float:
+        """The attackers' points, 0 to 1."""
         return (self.attackers + self.draws / 2) / sum(self)
 
     @property
     def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval of the score."""
         found = wilson(self.score * sum(self), sum(self))
         assert found is not None
         return found

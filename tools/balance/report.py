@@ -44,18 +44,22 @@ PLAIN_SIGNS = {"─": "-", "│": "|", "●": "o"}
 
 
 def percent(share: float) -> str:
+    """A share from 0 to 1 in per cent."""
     return f"{100 * share:.1f}"
 
 
 def between(interval: Interval) -> str:
+    """An interval of shares in per cent: `41.2-53.7`."""
     return f"{100 * interval[0]:.1f}-{100 * interval[1]:.1f}"
 
 
 def signed(interval: Interval) -> str:
+    """An interval of differences in percentage points: `-1.2 to +3.4`."""
     return f"{100 * interval[0]:+.1f} to {100 * interval[1]:+.1f}"
 
 
 def number(value: float | None, digits: int = 0) -> str:
+    """A number with `digits` decimals; `-` for None."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 
@@ -195,6 +199,7 @@ def weighted_rows(outcome: Outcome) -> list[list[str]]:
 
 
 def agreement_rows(outcome: Outcome) -> list[list[str]]:
+    """A table, its head first: how each player ranks rule sets compared with people."""
     rows = [["player", "rows", "n", "Spearman", "95 %", "Kendall", "95 %"]]
     for counted, found in agreed(outcome):
         intervals = [

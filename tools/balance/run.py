@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -34,6 +33,7 @@ class Wanted(NamedTuple):
 
     @property
     def key(self) -> Key:
+        """The key of these games in the log."""
         return Key(self.entrant.label, self.player.label, self.pool)
 
 
@@ -208,8 +208,3 @@ def _measures(
         for entrant in entrants
     }
     return {label: measures for label, measures in found.items() if measures is not None}
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -52,6 +52,7 @@ class State:
     environment: Mapping[str, str]
 
     def hnefi(self, *words: str) -> list[str]:
+        """The command `hnefi` of this state, with `words` behind it."""
         return [self.python, "-c", _PROGRAM, *words]
 
 
@@ -73,6 +74,7 @@ class Series:
     wall: list[float] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
+        """Median, least and most of each measurement, in seconds."""
         return {
             what: {
                 "median": round(median(taken), 4),

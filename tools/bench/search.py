@@ -63,10 +63,12 @@ class Row:
 
     @property
     def nodes(self) -> int:
+        """Nodes of all searches."""
         return sum(search.nodes[-1] for search in self.searches)
 
     @property
     def cpu(self) -> float:
+        """Seconds of CPU of all searches."""
         return sum(search.cpu for search in self.searches)
 
     @property
@@ -76,6 +78,7 @@ class Row:
 
     @property
     def growth(self) -> float:
+        """By what factor nodes grow from one depth to the next, the geometric mean."""
         return statistics.geometric_mean(search.growth for search in self.searches)
 
 

@@ -82,6 +82,7 @@ class Timing:
         return min(self.kernel) / min(self.reference) if self.reference else None
 
     def as_dict(self) -> dict[str, Any]:
+        """The figures of the best rounds as `--json` prints them: seconds of CPU, and work done in a second."""
         best = min(self.kernel)
         c_best = min(self.reference, default=None)
         return {

@@ -95,6 +95,7 @@ class Page:
         self.sid = ""
 
     async def say(self, **frame: Any) -> None:
+        """Send one frame."""
         await self._web.send_str(json.dumps(frame))
 
     async def hear(self, kind: str, text: str = "") -> dict[str, Any]:
@@ -119,6 +120,7 @@ class Page:
         return time.perf_counter() - began
 
     async def line(self, text: str) -> None:
+        """Send a line to the page's session."""
         await self.say(t="line", s=self.sid, n=0, text=text)
 
     async def echo(self) -> float:
@@ -137,6 +139,7 @@ class Visitor:
 
     @contextlib.asynccontextmanager
     async def page(self) -> AsyncIterator[Page]:
+        """An open page that has been welcomed."""
         async with self._client.ws_connect(f"{self._url}/ws", origin=self._url) as web:
             page = Page(web)
             await page.say(t="hello")

@@ -99,6 +99,7 @@ class Tinted:
 
     @property
     def tenth(self) -> int:
+        """The share in tenths, 0 to 10: there is a class of the style sheet for each."""
         return round(_TENTHS * min(1.0, max(0.0, self.share)))
 
 

@@ -81,6 +81,7 @@ class Caught:
             listener()
 
     def forget(self, listener: Callable[[], object]) -> None:
+        """Call `listener` no longer; nothing happens if it was not listening."""
         with self._lock, contextlib.suppress(ValueError):
             self._listeners.remove(listener)
 

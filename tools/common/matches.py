@@ -38,6 +38,7 @@ class Points(NamedTuple):
 
     @property
     def second(self) -> Any:
+        """The points of the other one; a match gives 2 in all."""
         return 2 - self.first
 
 
@@ -50,9 +51,11 @@ class Count(NamedTuple):
 
     @property
     def all(self) -> int:
+        """How many they are."""
         return self.won + self.drawn + self.lost
 
     def plus(self, other: Count) -> Count:
+        """Both counts together."""
         return Count(self.won + other.won, self.drawn + other.drawn, self.lost + other.lost)
 
 
@@ -72,6 +75,7 @@ class Tally:
     """Positions that both valued."""
 
     def plus(self, other: Tally) -> Tally:
+        """Both tallies together."""
         return Tally(
             self.matches.plus(other.matches),
             self.by_captures + other.by_captures,
@@ -82,6 +86,7 @@ class Tally:
         )
 
     def as_json(self) -> dict[str, Any]:
+        """The tally as JSON holds it; `from_json` reads it back."""
         return asdict(self)
 
     @classmethod

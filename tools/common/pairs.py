@@ -70,6 +70,7 @@ class Record:
 
     @property
     def games(self) -> int:
+        """How many games they are."""
         return self.wins + self.draws + self.losses
 
     @property
@@ -126,14 +127,17 @@ class Pair:
 
     @property
     def number(self) -> int:
+        """The number of the pair in its run, from 1."""
         return self.one.pair
 
     @property
     def first(self) -> str:
+        """The engine that attacks in the first game."""
         return self.one.ending.attackers
 
     @property
     def second(self) -> str:
+        """The engine that defends in the first game."""
         return self.one.ending.defenders
 
     @property
@@ -145,10 +149,12 @@ class Pair:
 
     @property
     def bucket(self) -> Bucket:
+        """The two results from the first engine's point of view."""
         return bucket(self.one.ending.winner, self.two.ending.winner)
 
     @property
     def match(self) -> Match:
+        """Who won the match: by games, else by men captured."""
         own = self.one.captured[0] + self.two.captured[1]
         other = self.one.captured[1] + self.two.captured[0]
         lead = points_of(self.bucket) - 2
@@ -227,10 +233,12 @@ class Tally:
 
     @property
     def engines(self) -> list[str]:
+        """The engines that have played, sorted by name."""
         return sorted({name for ending in self.games for name in ending[1:3]})
 
     @property
     def variants(self) -> list[str]:
+        """The variants that were played, sorted by name."""
         return sorted({ending.variant for ending in self.games})
 
     def record(

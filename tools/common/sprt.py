@@ -146,6 +146,7 @@ class Overshoot:
 
     @property
     def mean(self) -> float:
+        """The overshoot to be expected, in units of the log-likelihood ratio; 0 before the first step."""
         return self._squares / (2.0 * self._sum) if self._sum else 0.0
 
 

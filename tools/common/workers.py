@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from . import interrupts
@@ -33,10 +34,57 @@ class WorkerFailed(RuntimeError):
 
 
 def cores() -> int:
-    """The cores that this process may use."""
-    with suppress(AttributeError):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """How many cores this process may use."""
+    return len(usable_cores())
+
+
+def usable_cores(system: Path = Path("/")) -> tuple[int, ...]:
+    """The processors we may use, one of each physical core first; as many as a quota of the container allows.
+
+    `system` is where the file systems `sys` and `proc` are.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return tuple(range(os.cpu_count() or 1))
+    allowed = sorted(os.sched_getaffinity(0))
+    rank = {core: _siblings(system, core).index(core) for core in allowed}
+    ordered = sorted(allowed, key=lambda core: (rank[core], core))
+    quota = _quota(system)
+    return tuple(ordered if quota is None else ordered[: max(1, int(quota))])
+
+
+def _siblings(system: Path, core: int) -> list[int]:
+    """The processors of one physical core, that of `core`, in ascending order."""
+    text = _text(system / f"sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list").strip()
+    found: list[int] = []
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        if low.isdigit() and (high or low).isdigit():
+            found += range(int(low), int(high or low) + 1)
+    return found if core in found else [core]
+
+
+def _quota(system: Path) -> float | None:
+    """How many processors' time the control group grants, None where it sets no limit."""
+    group = next(
+        (line[3:] for line in _text(system / "proc/self/cgroup").splitlines() if line.startswith("0::")), "/"
+    )
+    root = system / "sys/fs/cgroup"
+    folders = [root / part.lstrip("/") for part in (group, *map(str, Path(group).parents))]
+    limits = [_text(folder / "cpu.max").split() for folder in folders]
+    old = [_text(root / "cpu" / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+    granted = [
+        int(limit[0]) / int(limit[1])
+        for limit in (*limits, old)
+        if len(limit) == 2 and all(number.isdigit() for number in limit) and int(limit[1])
+    ]
+    return min(granted, default=None)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, ValueError):
+        return ""
 
 
 BACKENDS = {"loky": "joblib", "dask": "distributed", "ray": "ray"}

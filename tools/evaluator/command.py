@@ -50,12 +50,14 @@ def main(argv: list[str]) -> int:
 
 
 def match(argv: list[str]) -> int:
+    """Play games between evaluators."""
     from .match import main as play
 
     return play(argv)
 
 
 def loss(argv: list[str]) -> int:
+    """Measure how well evaluators foretell results."""
     from .loss import main as measure
 
     return measure(argv)
@@ -65,6 +67,7 @@ def loss(argv: list[str]) -> int:
 
 
 def show(argv: list[str]) -> int:
+    """Print what is in evaluator files."""
     options = parser(
         "evaluator show",
         "What is in evaluator files: architecture, rules, where they come from, every array in numbers.",
@@ -208,6 +211,7 @@ def _rows(evaluator: Evaluator, sizes: Any) -> Any:
 
 
 def verify(argv: list[str]) -> int:
+    """Check evaluator files and compare kernels with their slow forms; 1 if a file fails."""
     options = parser(
         "evaluator verify",
         "Checks evaluator files through and through, and compares the compiled kernel with the slow and obvious form "
@@ -297,6 +301,7 @@ def _compared(
 
 
 def diff(argv: list[str]) -> int:
+    """Print how two evaluator files differ."""
     options = parser(
         "evaluator diff",
         "How two evaluator files differ: their documents key by key, their arrays in numbers.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import time
@@ -19,6 +18,7 @@ from hnefi.protocol.hosts.text_table import aligned
 
 from ..common import interrupts
 from ..common.arguments import add_variant_path, find_tafl_variant, natural, parser, positive
+from ..common.workers import cores
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -59,6 +59,7 @@ class Row:
     """Games that are no other's repetition: two of them count as a match for the interval."""
 
     def cells(self) -> tuple[str, ...]:
+        """The row as the table shows it."""
         from ..common.statistics import wilson
 
         found = self.tally
@@ -141,7 +142,7 @@ def main(argv: list[str]) -> int:
     with interrupts.caught(lambda: ["interrupted"]) as caught:
         for depth in depths:
             key = f"match {given.seed} {depth}"
-            rows.append(_play(variant, sides, depth, starts, key, given.jobs or len(os.sched_getaffinity(0))))
+            rows.append(_play(variant, sides, depth, starts, key, given.jobs or cores()))
     print(
         "\n".join(aligned([HEAD, *(row.cells() for row in rows)], left=()))
         if rows

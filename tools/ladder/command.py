@@ -202,9 +202,9 @@ def _add_people(made: Parser) -> None:
 
 
 def _jobs(given: Any) -> int:
-    from ..arena.slots import usable_cores
+    from ..common.workers import cores
 
-    jobs: int = given.jobs or len(usable_cores())
+    jobs: int = given.jobs or cores()
     return jobs
 
 

@@ -402,6 +402,7 @@ class Chosen:
             self._known.setdefault(entry.variant, []).append(entry)
 
     def add(self, found: Iterable[Entry]) -> None:
+        """Number those of `found` that repeat no other puzzle, and keep them."""
         for entry in found:
             for other in self._known.pop(entry.variant, ()):
                 if other.rules == entry.rules:
@@ -455,6 +456,7 @@ class Store:
                 file.truncate(whole)
 
     def add(self, game: int, found: Iterable[Entry]) -> None:
+        """Write what a game gave through to the disk, so that the game is not looked at again."""
         line = json.dumps({"game": game, "found": [entry.line() for entry in found]})
         durable.append_line(self.path, line.encode())
 

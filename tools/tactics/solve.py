@@ -80,8 +80,10 @@ def _row(name: str, results: Sequence[Result]) -> tuple[str, int, int, int, floa
 
 
 def by_variant(result: Result) -> str:
+    """The group of a result in a table of variants."""
     return result.entry.variant
 
 
 def by_length(result: Result) -> str:
+    """The group of a result in a table of kinds and lengths, in plies."""
     return f"{result.entry.kind} {result.entry.plies:>2}"

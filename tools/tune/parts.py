@@ -32,6 +32,7 @@ class Series:
 
     @property
     def name(self) -> str:
+        """What files of this series are called: the seed and the nodes."""
         return f"{self.seed}-{'-'.join(map(str, self.nodes))}"
 
 
