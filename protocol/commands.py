@@ -31,7 +31,7 @@ PERFT_LIMIT = 100
 BENCH_LIMIT = 100
 GENFENS_PLIES = (4, 8)
 SEARCH_FAILED = "search failed"
-"""What an error line says it read that stands before a `bestmove (none)` which is no end of a game."""
+"""What an error line says it read that stands before a `bestmove (none)` that is not the end of a game."""
 LICENSE_LINES = (
     f"{about.NAME} {about.VERSION}, by {about.AUTHORS}, is free software under the {about.LICENSE} licence:",
     "use, copy, change and pass it on as you like, as long as the copyright notice stays; there is no warranty.",

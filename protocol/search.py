@@ -14,7 +14,7 @@ from .errors import EngineError, EngineFault, EngineTimeout, Timeouts
 from .waiting import Alarm, Patience
 
 FAILED = "info string error search failed: "
-"""How the line begins that our engine says before a `bestmove (none)` which is no end of a game."""
+"""How the line begins that our engine says before a `bestmove (none)` that is not the end of a game."""
 KEPT_STRINGS = 1_024
 KEPT_MULTIPV = 512
 KEPT_AT_ONCE = 1_024

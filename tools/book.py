@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 PLIES: Final = 12
 LEAST: Final = 3
 MOST_PLIES: Final = 60
-QUIET_PAUSE: Final = 10.0
-"""Seconds between two lines of progress where there is no terminal."""
 
 
 def main(argv: list[str]) -> int:
@@ -152,12 +149,9 @@ class _Games:
 
         from .common.live import Live
 
-        live = (
-            None
-            if getattr(arguments, "quiet", False)
-            else Live(sys.stderr, plain=getattr(arguments, "plain", False))
-        )
-        number, said = 0, time.monotonic()
+        plain, quiet = (getattr(arguments, word, False) for word in ("plain", "quiet"))
+        live = Live(sys.stderr, plain=plain, quiet=quiet)
+        number = 0
         for path in files:
             try:
                 with open_regular(path) as stream:
@@ -168,17 +162,12 @@ class _Games:
                             self.left_out += 1
                         else:
                             yield found
-                        if live is not None and live.terminal:
-                            live.show(lambda: [f"{path.name}: {number} games"])  # noqa: B023 - shown at once
-                        elif live is not None and time.monotonic() - said >= QUIET_PAUSE:
-                            said = time.monotonic()
-                            live.report([f"{path.name}: {number} games"])
+                        live.step(lambda: f"{path.name}: {number} games")  # noqa: B023 - shown at once
             except OSError as error:
                 raise RecordError(
                     f"{path}: {error.strerror or error}: expected a file of recorded games"
                 ) from None
-        if live is not None:
-            live.close()
+        live.close()
 
     def _played(
         self, record: GameRecord, plies: int

@@ -8,7 +8,6 @@ import secrets
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from hnefi.protocol.hosts.exit_codes import code_of
 
 from .common.arguments import add_variant_path, find_variant, parser
 from .common.interrupts import gone_with_us
+from .common.live import Live
 
 if TYPE_CHECKING:
     from hnefi.engine.records.check import Checker
@@ -30,7 +30,6 @@ STANDARD = "-"
 JOURNAL = "journal"
 FAULT = 1
 UNREADABLE = 2
-_REPORT_EVERY = 0.5
 
 
 def main(argv: list[str]) -> int:
@@ -152,23 +151,23 @@ def _convert(
     from hnefi.engine.records.text import RecordError
 
     checker = _checker(how) if strict else None
-    progress = _Progress()
+    live = Live(sys.stderr)
     number = faults = 0
     try:
         for number, game in enumerate(_games(source, name, read_as, how, losses), start=1):
             fault = checker.fault(game) if checker else None
             if fault is not None:
                 faults += 1
-                progress.clear()
+                live.close()
                 print(fault.message(name, number), file=sys.stderr)
             if write_as and not faults:
                 try:
                     out.write(write(game.record, write_as, how.find, losses))
                 except RecordError as error:
                     raise RecordError(f"{name}:{game.line}: game {number}: {error}") from None
-            progress.show(number)
+            live.step(lambda: f"{number:,} games")  # noqa: B023 - shown at once
     finally:
-        progress.clear()
+        live.close()
     return number, faults
 
 
@@ -246,22 +245,3 @@ def _output(path: str | None, strict: bool) -> Iterator[_Output]:
             if out.wanted:
                 half.replace(target)
                 durable.sync_folder(target.parent)
-
-
-class _Progress:
-    """How many games are done, shown at a terminal now and then."""
-
-    def __init__(self) -> None:
-        self.due = time.monotonic() + _REPORT_EVERY if sys.stderr.isatty() else float("inf")
-        self.shown = False
-
-    def show(self, games: int) -> None:
-        if time.monotonic() >= self.due:
-            print(f"\r{games} games", end="", file=sys.stderr, flush=True)
-            self.due = time.monotonic() + _REPORT_EVERY
-            self.shown = True
-
-    def clear(self) -> None:
-        if self.shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-            self.shown = False

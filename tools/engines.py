@@ -85,8 +85,8 @@ def add(argv: list[str]) -> int:
     """Give an engine a name."""
     options = parser(
         "engines add",
-        "Give an engine a name. The program must be there; `hnefi engines check NAME` then says whether it keeps the "
-        "protocol.",
+        "Give an engine a name. The program must be there; `hnefi engines check NAME` then says whether it "
+        "follows the protocol.",
         [example.removeprefix("add ") for example in _ADD],
     )
     options.add_argument("name", metavar="NAME", help="letters, digits and . _ + -")
@@ -111,7 +111,7 @@ def add(argv: list[str]) -> int:
         "--clock",
         choices=registry.CLOCKS[1:],
         default="",
-        help="it knows no clock: it is sent a time for each move",
+        help="movetime: it does not understand clocks and is sent a time for each move",
     )
     options.add_argument(
         "--letters",
@@ -143,11 +143,11 @@ def add(argv: list[str]) -> int:
 
 
 def check(argv: list[str]) -> int:
-    """Whether an engine keeps the protocol: `hnefi arena check` of its command."""
+    """Whether an engine follows the protocol: `hnefi arena check` of its command."""
     options = parser(
         "engines check",
-        "Whether an engine keeps the protocol, step by step: `hnefi arena check` of its command. Further arguments are "
-        "handed on to it.",
+        "Check step by step that an engine follows the protocol: `hnefi arena check` of its command. Further arguments "
+        "are passed on to it.",
         ["mybot", "mybot --only 'beginning*'"],
     )
     options.add_argument("name", metavar="NAME", help="one of `hnefi engines`")

@@ -40,7 +40,7 @@ def decode(payload: bytes, limit: int = PAYLOAD_LIMIT) -> dict[str, Any]:
 
 
 def _no_constant(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _too_deep(payload: bytes) -> bool:

@@ -87,6 +87,6 @@ def describe(config: Mapping[str, Any], folder: str, run: str) -> dict[str, Any]
 
 
 def table(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What stands under a name, empty if that is no table."""
+    """What stands under a name, empty if that is not a table."""
     found = document.get(name)
     return found if isinstance(found, dict) else {}

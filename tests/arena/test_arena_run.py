@@ -333,7 +333,7 @@ def test_one_interruption_breaks_games_off_and_says_how_to_go_on(tmp_path: Path,
         out, _ = process.communicate(timeout=100)
     assert process.returncode == exit_codes.INTERRUPTED
     assert out.splitlines()[-1] == f"hnefi arena resume '{folder}'"
-    assert "interrupted: running games are broken off" in out
+    assert "interrupted: running games are stopped" in out
     with Store.read(folder) as opened:
         assert 1 <= len(opened.rows) < 1000
         assert all(row.winner for row in opened.rows.values())
@@ -346,7 +346,7 @@ def test_games_may_be_finished_and_a_second_interruption_does_not_wait(tmp_path:
         process.send_signal(signal.SIGINT)
         assert process.stdout
         for text in process.stdout:
-            if text.startswith("interrupted: running games are played to their end"):
+            if text.startswith("interrupted: running games are finished first"):
                 break
         time.sleep(interrupts.TWICE)
         begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""A foreign engine that plays 4x4 hex and keeps the protocol, or breaks it: ``python hex_engine.py [FAULT]...``.
+"""A foreign engine that plays 4x4 hex and follows the protocol, or breaks it: ``python hex_engine.py [FAULT]...``.
 
 It speaks `uci` only, knows no variants and runs with ``-I -S``, so that it starts fast.
 """

@@ -254,7 +254,7 @@ def test_it_plays_and_is_checked(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert command.main(run) == 0
     assert "mine" in capfd.readouterr().out
     assert engines.main(["check", "mine", "--only", "greeting"]) == 0
-    assert "keeps the protocol" in capfd.readouterr().out
+    assert "follows the protocol" in capfd.readouterr().out
 
 
 def test_a_user_without_a_home(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from hnefi.protocol.hosts.assessment.values import PositionAnalysis
 from hnefi.protocol.hosts.assessment.verdicts import Thresholds
 
-from ..common.live import Live, duration
+from ..common.live import Live, Pace
 from .analyser import Analyser
 from .store import Progress
 from .values import Analysed, PlayedThrough, analysed
@@ -18,8 +18,6 @@ from .values import Analysed, PlayedThrough, analysed
 if TYPE_CHECKING:
     from ..common.live import Stream
 
-SPEAK: Final = 10.0
-"""Seconds between two lines about progress, where there is no live line."""
 GIVE_UP: Final = 3
 """Positions in a row without an answer after which the engine is given up."""
 
@@ -36,29 +34,19 @@ class Watch:
     ) -> None:
         self._live = Live(stream, plain=quiet, clock=clock)
         self._quiet = quiet
-        self._clock = clock
-        self._total = total
-        self._done = 0
-        self._asked = 0
-        self._began = self._spoke = clock()
+        self._pace = Pace(total, clock=clock)
         self._at = ""
 
     def step(self, at: str, *, asked: bool) -> None:
         """One position more is known; `asked`: the engine was asked for it."""
         self._at = at
-        self._done += 1
-        self._asked += asked
-        if self._quiet:
-            return
-        if self._live.terminal:
-            self._live.show(lambda: [self.line()])
-        elif asked and self._clock() - self._spoke >= SPEAK:
-            self._spoke = self._clock()
-            self._live.report([self.line()])
+        self._pace.add(timed=asked)
+        if not self._quiet:
+            self._live.step(self.line)
 
     def skip(self, positions: int) -> None:
         """So many positions will not be looked at."""
-        self._total -= positions
+        self._pace.total -= positions
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -70,13 +58,11 @@ class Watch:
 
     def line(self) -> str:
         """`game 2, ply 14 · 57 of 120 positions · 1.9 a second · ETA 0:00:33`"""
-        parts = [self._at, f"{self._done} of {self._total} positions"]
-        passed = self._clock() - self._began
-        if self._asked and passed > 0:
-            rate = self._asked / passed
-            parts.append(f"{rate:.1f} a second" if rate >= 1 else f"{1 / rate:.1f} s each")
-            parts.append(f"ETA {duration((self._total - self._done) / rate)}")
-        return " · ".join(parts)
+        pace, rate = self._pace, self._pace.rate
+        said = f"{self._at} · {pace.done} of {pace.total} positions"
+        if rate:
+            said += f" · {rate:.1f} a second" if rate >= 1 else f" · {1 / rate:.1f} s each"
+        return said + pace.eta()
 
 
 @dataclass(slots=True)

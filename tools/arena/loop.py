@@ -259,9 +259,9 @@ class Loop:
         LOG.info("interrupted")
         self._stopping = self._stopping or "interrupted"
         if self.run.config["control.finish_games"]:
-            self.screen.say("interrupted: running games are played to their end; once more ends them")
+            self.screen.say("interrupted: running games are finished first; interrupt again to stop them")
         else:
-            self.screen.say("interrupted: running games are broken off")
+            self.screen.say("interrupted: running games are stopped")
             self._abort.set()
             # Engines that do not end by then are ended.
             asyncio.get_running_loop().call_later(interrupts.GRACE, self._hurry_up)

@@ -165,11 +165,11 @@ def parser() -> Parser:
         " and which side is easier.\n\n"
         "  hnefi arena [PLAYER ...] [flags]   play a run (flags below)\n"
         "  hnefi arena resume RUN             continue an interrupted run\n"
-        "  hnefi arena report RUN             tables, exports and plots of a run, made again\n"
-        "  hnefi arena rate RUN ...           one rating table of several runs\n"
+        "  hnefi arena report RUN             tables of a run; exports, plots and a page of it\n"
+        "  hnefi arena rate RUN ...           one rating table for several runs\n"
         "  hnefi arena openings ...           list openings\n"
-        "  hnefi arena check ENGINE           whether an engine keeps the protocol\n"
-        "  hnefi arena stats ...              the statistics of bare counts",
+        "  hnefi arena check ENGINE           check that an engine follows the protocol\n"
+        "  hnefi arena stats ...              statistics from counts alone",
         epilog="engines are numbered as they are given; results are given from the first one's point of view\n\n"
         "--engine and --each take player, cmd, args, name (of one engine) and every key of the groups engines,"
         " how long they think and how long we wait; with _ for -, option.NAME=VALUE, env.NAME=VALUE, limits_a.KEY=VALUE"
@@ -223,7 +223,7 @@ def add_flags(
         group = made.add_argument_group(GROUPS[name])
         options = [option for option in TABLE if option.group == name and option.flag]
         if name in PREFIXED:
-            text = "several of these" if all(map(shown, options)) else argparse.SUPPRESS
+            text = "several of the following at once" if all(map(shown, options)) else argparse.SUPPRESS
             group.add_argument(
                 f"--{name}", nargs="?", const="", metavar="k=v,...", dest=f"{name}:", help=text
             )

@@ -201,8 +201,8 @@ def reopen(store: Store, config: Config) -> Run:
 
 
 def renew(store: Store, run: Run, *, force: bool = False) -> Run:
-    """A run that can be gone on with: engines were started once, the fingerprint is that of old, and openings
-    suffice. StoreError names every difference, unless it is forced: then the log records it."""
+    """A stored run that can be continued: engines were started once, the fingerprint is unchanged, and there are
+    openings enough. StoreError names every difference, unless it is forced: then the log records it."""
     scale = host_scale(run.config)
     config, ids = check_engines(run.config, resolve.specs(run.config, scale))
     specs = resolve.specs(config, scale)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.hosts.text_table import WIDTH, clip, encodable, safe, width
 
-from ..common.live import REDRAW, TALLEST, Live, duration, is_terminal
+from ..common.live import REDRAW, TALLEST, Live, Pace, duration, is_terminal
 from .logs import LiveLog, game_line
 from .report import block, count_rows, facts_of, final, signed, standings, state_of
 from .schedule import expected_pairs
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 SUMMARY = "summary.json"
 LIVE = "live.jsonl"
 PLOTS = "plots"
-PAUSE = 10.0
-"""Seconds between two lines of a `LineScreen` where there is no terminal."""
 
 
 class Screen:
@@ -253,44 +251,28 @@ def live_view(summary: Summary, elapsed: float, played: int, columns: int = WIDT
 
 
 class LineScreen:
-    """Shows a run as one line, for commands whose own report comes later: a live line on a terminal, elsewhere a line
-    every `PAUSE` seconds. Nothing else may use `live` meanwhile."""
+    """Shows a run as one line (`Live.step`), for commands whose own report comes later."""
 
     on_event: Watch | None = None
 
     def __init__(self, live: Live, title: str) -> None:
         self._live = live
         self._title = title
-        self._began = self._shown = 0.0
-        self._played = self._stored = self._games = 0
-        self._bound = ""
+        self._pace = Pace(0)
 
-    def begin(self, run: Run, store: Store, progress: Progress) -> None:
+    def begin(self, run: Run, store: Store, progress: Progress) -> None:  # noqa: ARG002
         """The run begins, or is resumed."""
-        self._began = self._shown = time.monotonic()
-        self._stored = sum(row.winner is not None for row in store.rows.values())
-        self._games = run.schedule.games
-        # A test may end before all its pairs are played.
-        self._bound = "≤ " if progress.test is not None else ""
+        self._pace = Pace(run.schedule.games)
+        self._pace.add(sum(row.winner is not None for row in store.rows.values()), timed=False)
 
     def game(self, result: GameResult) -> None:  # noqa: ARG002
         """A game was stored."""
-        self._played += 1
-        now = time.monotonic()
-        if self._live.terminal:
-            self._live.show(self._line)
-        elif now - self._shown >= PAUSE:
-            self._shown = now
-            self._live.report(self._line())
+        self._pace.add()
+        self._live.step(self._line)
 
-    def _line(self) -> list[str]:
-        spent = max(1e-3, time.monotonic() - self._began)
-        done = self._stored + self._played
-        line = f"{self._title}: games {done:,}/{self._games:,}"
-        if self._played:
-            line += f" · {self._played / spent:.1f} games/s"
-            line += f" · ETA {self._bound}{duration((self._games - done) * spent / self._played)}"
-        return [line]
+    def _line(self) -> str:
+        pace = self._pace
+        return f"{self._title}: games {pace.done:,}/{pace.total:,} · {pace.rate:.1f} games/s{pace.eta()}"
 
     def say(self, text: str) -> None:
         """Report an event in a line."""
@@ -299,7 +281,7 @@ class LineScreen:
     def end(self, words: str, ending: str) -> None:
         """Nothing more is played."""
         if ending == "complete":
-            words = f"{self._title}: {self._stored + self._played:,} games, {words}"
+            words = f"{self._title}: {self._pace.done:,} games, {words}"
         self._live.report(words.split("\n"))
 
 

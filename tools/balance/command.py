@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .run import Runner
     from .searching import Found
 
-PAUSE = 10.0
 """Seconds between two plain lines, at least."""
 GAMES = {"table": 200, "diff": 600, "search": 0}
 """Games of each rule set and player by default."""
@@ -320,7 +319,6 @@ class _Progress:
     def __init__(self, live: Live) -> None:
         self._live = live
         self._began = time.monotonic()
-        self._shown = 0.0
         self._first: tuple[int, float] | None = None
 
     def __call__(self, done: int, whole: int, share: float, what: str) -> None:
@@ -332,8 +330,4 @@ class _Progress:
         if now > began and share > 0.0 and done > first:
             left = (now - began) * (1.0 - share) / share
             line += f" · {(done - first) / (now - began):.1f} games/s · ETA {duration(left)}"
-        if self._live.terminal:
-            self._live.show(lambda: [line])
-        elif now - self._shown >= PAUSE or done == whole:
-            self._live.report([line])
-            self._shown = now
+        self._live.step(lambda: line, last=done == whole)

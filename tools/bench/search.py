@@ -25,6 +25,7 @@ from ..common.arguments import (
     parser,
     positive,
 )
+from ..common.live import Live
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
@@ -310,7 +311,11 @@ def main(argv: list[str]) -> int:
     if arguments.chart is not None and _no_plots(arguments.chart):
         return 2
     places = positions(variant, arguments.positions)
-    note = _progress if sys.stderr.isatty() else _silent
+    live = Live(sys.stderr)
+
+    def note(text: str) -> None:
+        live.step(lambda: text)
+
     document: dict[str, Any] = {"variant": variant.name, "depth": arguments.depth}
     status = 0
     if arguments.stability:
@@ -343,7 +348,7 @@ def main(argv: list[str]) -> int:
         text = table(rows)
         if arguments.chart is not None:
             draw(rows, f"{variant.name}: nodes by depth, {len(places)} positions", arguments.chart)
-    _progress("") if sys.stderr.isatty() else None
+    live.close()
     print(json.dumps(document, indent=2) if arguments.json else text)
     return status
 
@@ -377,11 +382,3 @@ def _no_plots(path: Path) -> bool:
         print("--chart needs matplotlib: pip install 'hnefi[plots]'", file=sys.stderr)
         return True
     return False
-
-
-def _progress(text: str) -> None:
-    print(f"\r{text[:78]:78}\r", end="", file=sys.stderr, flush=True)
-
-
-def _silent(_text: str) -> None:
-    """Nobody is looking."""

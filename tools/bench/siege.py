@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import random
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -22,6 +21,7 @@ from hnefi.engine.regular import open_regular
 from hnefi.engine.wording import shorten
 
 from ..common.arguments import add_out, find_tafl_variant, let_interrupt_end_us, natural, parser, positive
+from ..common.live import Live, Pace
 from ..common.statistics import wilson
 
 if TYPE_CHECKING:
@@ -276,21 +276,19 @@ def main(argv: list[str]) -> int:
     }
     known = {} if arguments.out is None else _known(options.error, arguments.out, json.dumps(head))
     games: list[Played] = []
-    begun = time.monotonic()
-    fresh = 0
+    live, pace = Live(sys.stderr), Pace(len(sieges))
     for siege in sieges:
         game = known.get(siege.id)
         if game is None:
             game = play(siege, besieged(variants[siege.variant]), players, arguments.nodes, arguments.plies)
-            fresh += 1
             if arguments.out is not None:
                 with arguments.out.open("a") as stream:
                     stream.write(json.dumps(asdict(game)) + "\n")
         games.append(game)
-        left = (time.monotonic() - begun) / max(1, fresh) * (len(sieges) - len(games))
         won = sum(game.result == "won" for game in games)
-        _progress(f"{won} of {len(games)} won, {len(sieges)} in all, ETA {left:.0f} s")
-    _progress("")
+        pace.add(timed=siege.id not in known)
+        live.step(lambda: f"{won} of {pace.done} won, {pace.total} in all{pace.eta()}")  # noqa: B023 - shown at once
+    live.close()
     if arguments.json:
         print(json.dumps({**head, "games": [asdict(game) for game in games]}, indent=2))
     else:
@@ -346,6 +344,7 @@ def _find(argv: list[str]) -> int:
     arguments = options.parse_args(argv)
     variants = [find_tafl_variant(options, word) for word in arguments.variants]
     let_interrupt_end_us()
+    live = Live(sys.stderr)
     kept: list[Siege] = []
     for index, variant in enumerate(variants):
         # The first variants have one more where the number is not a multiple of theirs.
@@ -358,7 +357,8 @@ def _find(argv: list[str]) -> int:
             many = siege.attackers >= MANY
             if len(found[many]) < share[many]:
                 found[many].append(siege)
-            _progress(f"{variant.name}: {len(found[1])} with many, {len(found[0])} with few, {siege.source}")
+            said = f"{variant.name}: {len(found[1])} with many, {len(found[0])} with few, {siege.source}"
+            live.step(lambda said=said: said)  # type: ignore[misc]
             if len(found[0]) >= share[0] and len(found[1]) >= share[1]:
                 break
         kept += found[0] + found[1]
@@ -366,16 +366,10 @@ def _find(argv: list[str]) -> int:
     numbered = [
         Siege(f"siege-{i:03}", s.variant, s.source, s.ply, s.fen) for i, s in enumerate(kept, start=1)
     ]
-    _progress("")
+    live.close()
     try:
         write(arguments.out, numbered)
     except OSError as error:
         options.error(f"--out {arguments.out}: {error.strerror or error}")
     print(f"{len(numbered)} positions in {arguments.out}")
     return 0
-
-
-def _progress(text: str) -> None:
-    """One line that is written over, at a terminal."""
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{text[:78]}", end="", file=sys.stderr, flush=True)

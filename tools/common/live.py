@@ -18,6 +18,8 @@ REDRAW = 0.2
 """Seconds between two drawings of the live part, at least."""
 PAUSE = 2.0
 """Seconds between two lines of progress where there is no terminal, at least."""
+STEP = 10.0
+"""Seconds between two lines of `Live.step` where there is no terminal."""
 TALLEST = 16
 """Lines of the live part at most."""
 
@@ -34,7 +36,8 @@ class Stream(Protocol):
 class Live:
     """One place on a stream: lines that stay, and, on a terminal, a live part below them that is redrawn.
 
-    `plain` makes any stream one without live part and colour. `clock` gives seconds, `columns` the width.
+    `plain` makes any stream one without live part and colour; `quiet` writes nothing. `clock` gives seconds, `columns`
+    the width.
     """
 
     def __init__(
@@ -42,18 +45,21 @@ class Live:
         stream: Stream,
         *,
         plain: bool = False,
+        quiet: bool = False,
         clock: Callable[[], float] = time.monotonic,
         columns: int = 0,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._stream = stream
-        self.terminal = not plain and is_terminal(stream) and environment.get("TERM") != "dumb"
+        self.quiet = quiet
+        self.terminal = not (plain or quiet) and is_terminal(stream) and environment.get("TERM") != "dumb"
         self.colour = self.terminal and not environment.get("NO_COLOR")
         self._clock = clock
         self._columns = columns
         self._drawn = 0
         self._last = -math.inf
         self._pause = REDRAW
+        self._stepped = clock()
         self._view: Callable[[], Sequence[str]] | None = None
 
     def game(self, line: str, hint: str = "", *, fault: bool = False) -> None:
@@ -81,6 +87,15 @@ class Live:
         self._view = view
         if self.terminal and self._clock() - self._last >= self._pause:
             self._put(self._erased() + self._frame())
+
+    def step(self, line: Callable[[], str], *, last: bool = False) -> None:
+        """Some work is done: the live part is `line` on a terminal; elsewhere it stays, every `STEP` seconds and if it
+        is the `last`."""
+        if self.terminal:
+            self.show(lambda: [line()])
+        elif last or self._clock() - self._stepped >= STEP:
+            self._stepped = self._clock()
+            self.report([line()])
 
     def tick(self) -> None:
         """Time has passed."""
@@ -126,9 +141,51 @@ class Live:
         return encodable(line, getattr(self._stream, "encoding", "utf-8"))
 
     def _put(self, text: str) -> None:
-        if text:
+        if text and not self.quiet:
             self._stream.write(text)
             self._stream.flush()
+
+
+class Pace:
+    """How fast pieces of work are done, and how long the rest of `total` takes."""
+
+    def __init__(self, total: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.total = total
+        self.done = 0
+        self._clock = clock
+        self._began = clock()
+        self._timed = 0
+
+    def add(self, pieces: int = 1, *, timed: bool = True) -> None:
+        """So many more are done; not `timed` if they took no time, as those of an earlier run."""
+        self.done += pieces
+        self._timed += pieces if timed else 0
+
+    @property
+    def rate(self) -> float:
+        """Pieces a second; 0 if nothing is known yet."""
+        passed = self._clock() - self._began
+        return self._timed / passed if passed > 0 else 0.0
+
+    def eta(self) -> str:
+        """` · ETA 6:10`; empty if nothing is known yet."""
+        return f" · ETA {duration((self.total - self.done) / self.rate)}" if self.rate else ""
+
+
+class Counter:
+    """Tells how many of something are done: call it with how many are, and how many there are in all."""
+
+    def __init__(self, live: Live, what: str) -> None:
+        self._live = live
+        self._what = what
+        self._pace: Pace | None = None
+
+    def __call__(self, done: int, whole: int) -> None:
+        first, pace = self._pace is None, self._pace or Pace(whole)
+        self._pace = pace
+        pace.add(done - pace.done, timed=not first)
+        rate = f" · {pace.rate:.1f}/s" if pace.rate else ""
+        self._live.step(lambda: f"{self._what} {done:,}/{whole:,}{rate}{pace.eta()}", last=done == whole)
 
 
 def is_terminal(stream: Stream) -> bool:

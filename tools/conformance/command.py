@@ -1,4 +1,4 @@
-"""`hnefi arena check`: whether an engine keeps the protocol, one step after the other."""
+"""`hnefi arena check`: whether an engine follows the protocol, one step after the other."""
 
 from __future__ import annotations
 
@@ -350,7 +350,7 @@ def summary(engine: EngineUnderTest, results: Sequence[Result], seconds: float) 
         words = f"{name}{spoken} does not keep the protocol: {', '.join(failed)}. One step again:"
         lines += textwrap.wrap(words, 80)
     else:
-        lines += textwrap.wrap(f"{name}{spoken} keeps the protocol: every required step was passed", 80)
+        lines += textwrap.wrap(f"{name}{spoken} follows the protocol: every required step was passed", 80)
     return lines
 
 

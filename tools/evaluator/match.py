@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -237,7 +236,7 @@ def _play(
 
     from hnefi.engine.selfplay.match import Contestant
 
-    from ..common.live import duration
+    from ..common.live import Live, Pace
     from ..common.matches import count, play_games
     from ..common.workers import in_threads
 
@@ -248,19 +247,13 @@ def _play(
         partial(play_games, variant, ours, theirs, starts[first : first + CHUNK], key, first)
         for first in range(0, len(starts), CHUNK)
     ]
-    began = time.monotonic()
+    live, pace = Live(sys.stderr), Pace(len(pieces))
     done: dict[int, Any] = {}
     for number, played in in_threads(pieces, jobs):
         done[number] = played
-        if sys.stderr.isatty():
-            left = (time.monotonic() - began) * (len(pieces) / len(done) - 1)
-            print(
-                f"\r{depth} plies: {100 * len(done) // len(pieces)} %, ETA {duration(left)} ",
-                end="",
-                file=sys.stderr,
-            )
-    if sys.stderr.isatty():
-        print("\r\x1b[K", end="", file=sys.stderr)
+        pace.add()
+        live.step(lambda: f"{depth} plies: {100 * pace.done // pace.total} %{pace.eta()}")
+    live.close()
     games = np.concatenate([done[number] for number in sorted(done)])
     begun = np.repeat(np.arange(len(starts)) if any(starts) else np.zeros(len(starts), int), 2)
     different = len(set(zip(begun.tolist(), games["moves_hash"].tolist(), strict=True)))

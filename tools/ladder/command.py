@@ -15,6 +15,7 @@ from hnefi.protocol.flags import Parser
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, USAGE, code_of
 
 from ..common import arguments, interrupts
+from ..common.live import Counter, Live
 from .ladder import CURRENT, Ladder, LadderError, LimitedPlayer, load, parse_player, playable
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ def _run(given: Any) -> int:
     _expect_frozen(ladder, given.force)
     folder = Path(given.out or f"{ladder.name}-seed-{given.seed}")
     config = playing.rungs(ladder, given.seed, _jobs(given), given.backend)
-    screen = LineScreen(playing.live(sys.stdout, plain=given.plain), f"{ladder.name} seed {given.seed}")
+    screen = LineScreen(Live(sys.stdout, plain=given.plain), f"{ladder.name} seed {given.seed}")
     code = playing.play(config, frozen.openings(ladder), folder, screen, force=given.force)
     if code == 0:
         print(f"hnefi ladder report {folder} shows what came of it")
@@ -277,9 +278,8 @@ def _place(given: Any) -> int:
         )
     _expect_frozen(ladder, given.force)
     pool = _pool(ladder, given.on or ())
-    from . import playing
 
-    live = playing.live(sys.stdout, plain=given.plain)
+    live = Live(sys.stdout, plain=given.plain)
     out = Path(given.out or f"{ladder.name}-placed")
     for number, (one, variants) in enumerate(zip(found, chosen, strict=True), 1):
         title = one.name if len(found) == 1 else f"{one.name} ({number} of {len(found)})"
@@ -387,10 +387,9 @@ def _people(given: Any) -> int:
     plan = people.Plan(people.digest(file), variant.name, rules.hash, players, judge, given.seed)
     folder = Path(given.out)
     people.prepare(folder, plan)
-    from . import playing
 
-    live = playing.live(sys.stdout, plain=given.plain)
-    progress = playing.Counter(live, "positions")
+    live = Live(sys.stdout, plain=given.plain)
+    progress = Counter(live, "positions")
     try:
         known = people.work(
             folder, plan, rules, found, given.positions, progress, _jobs(given), given.backend

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..arena.options import Config
-from ..common.live import Live, is_terminal
 from .ladder import Ladder, LadderError, LimitedPlayer
 
 if TYPE_CHECKING:
@@ -136,32 +135,3 @@ def near(ladder: Ladder, ratings: Mapping[str, float], name: str) -> tuple[Limit
     here = ratings[name]
     chosen = sorted(ladder.rungs, key=lambda rung: abs(ratings[rung.name] - here))[:NEAR]
     return tuple(rung for rung in ladder.rungs if rung in chosen)
-
-
-def live(stream: Any, *, plain: bool) -> Live:
-    """Where progress is shown."""
-    return Live(stream, plain=plain or not is_terminal(stream))
-
-
-class Counter:
-    """Tells how much of something is done, as a `Screen` does for games."""
-
-    def __init__(self, live: Live, what: str) -> None:
-        self._live = live
-        self._what = what
-        self._first: tuple[float, int] | None = None
-        self._shown = 0.0
-
-    def __call__(self, done: int, whole: int) -> None:
-        """So many are done, of so many."""
-        now = time.monotonic()
-        began, first = self._first = self._first or (now, done)
-        line = f"{self._what} {done:,}/{whole:,}"
-        if done > first:
-            line += f" · {(done - first) / max(1e-3, now - began):.1f}/s"
-            line += f" · ETA {duration((whole - done) * (now - began) / (done - first))}"
-        if self._live.terminal:
-            self._live.show(lambda: [line])
-        elif now - self._shown >= PAUSE or done == whole:
-            self._shown = now
-            self._live.report([line])

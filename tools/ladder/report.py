@@ -136,7 +136,7 @@ def neighbours(ladder: Ladder, fit: Fit) -> Iterator[str]:
 
 
 def placed(ladder: Ladder, fit: Fit) -> Iterator[str]:
-    """A player that is no rung: where it stands."""
+    """Where players stand that are not rungs."""
     names = [name for name in fit.whole.ratings if name not in ladder.names]
     if not names:
         return

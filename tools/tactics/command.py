@@ -16,6 +16,7 @@ from hnefi.protocol.hosts.argument_types import setting
 from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, SuiteError, read, write
 
 from ..common.arguments import add_out, find_tafl_variant, let_interrupt_end_us, natural, parser, positive
+from ..common.live import Live, Pace
 
 if TYPE_CHECKING:
     from hnefi.engine.search.types import Limits
@@ -69,17 +70,6 @@ def _add_suite(options: Parser) -> None:
     options.add_argument(
         "--suite", metavar="FILE", default=str(SHIPPED), help="a suite (default: the shipped one)"
     )
-
-
-def _progress(text: str, *, last: bool = False) -> None:
-    """One line that is written over, at a terminal."""
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{text}", end="\n" if last else "", file=sys.stderr, flush=True)
-
-
-def _eta(begun: float, done: int, total: int) -> str:
-    left = (time.monotonic() - begun) * (total - done) / max(1, done)
-    return f"{done}/{total}, {left:.0f} s left"
 
 
 def _find(argv: list[str]) -> int:
@@ -150,10 +140,11 @@ def _verify(argv: list[str]) -> int:
     from .verify import METHODS, Verifier
 
     begun = time.monotonic()
+    live, pace = Live(sys.stderr), Pace(len(entries))
     methods: dict[str, int] = {}
     faults = 0
     verifier = None
-    for done, entry in enumerate(entries, start=1):
+    for entry in entries:
         if verifier is None or verifier.variant.name != entry.variant:
             variant = find_tafl_variant(options, entry.variant)
             verifier = Verifier(variant, arguments.minimax_nodes, arguments.proof_nodes)
@@ -162,7 +153,9 @@ def _verify(argv: list[str]) -> int:
         if fault is not None:
             faults += 1
             print(f"{entry.id}: {fault}", flush=True)
-        _progress(f"{entry.id}: {_eta(begun, done, len(entries))}", last=done == len(entries))
+        pace.add()
+        live.step(lambda: f"{entry.id}: {pace.done}/{pace.total}{pace.eta()}")  # noqa: B023 - shown at once
+    live.close()
     ways = ", ".join(f"{methods.get(name, 0)} by {name}" for name in METHODS)
     print(f"{len(entries)} positions, {ways}, {faults} wrong, {time.monotonic() - begun:.1f} s")
     return FOUND_FAULT if faults else 0
@@ -212,21 +205,22 @@ def _run(argv: list[str]) -> int:
         except ValueError as error:
             options.error(f"--engine: {error}")
         command, settings = engine.words, [*engine.options.items(), *settings]
-    begun = time.monotonic()
-    done: list[Result] = []
+    live, pace = Live(sys.stderr), Pace(len(entries))
+    solved = 0
 
     def on_result(result: Result) -> None:
-        done.append(result)
-        _progress(
-            f"{sum(r.solved for r in done)} solved: {_eta(begun, len(done), len(entries))}",
-            last=len(done) == len(entries),
-        )
+        nonlocal solved
+        solved += result.solved
+        pace.add()
+        live.step(lambda: f"{solved} solved: {pace.done}/{pace.total}{pace.eta()}")
 
     try:
         results = asyncio.run(solve(command, settings, entries, limits, on_result))
     except EngineError as error:
         print(f"hnefi tactics run: {error}", file=sys.stderr)
         return OTHER_SIDE
+    finally:
+        live.close()
     if arguments.json:
         print(json.dumps(_as_json(results, limits, settings), indent=2))
     else:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +27,7 @@ from hnefi.protocol.hosts.puzzles.suite import DIGITS, SHIPPED, Entry, SuiteErro
 from hnefi.protocol.hosts.text_table import safe
 
 from ..common.arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, parser, positive
-from ..common.live import Live, duration
+from ..common.live import Live, Pace
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
@@ -123,8 +122,8 @@ def main(argv: list[str]) -> int:
             Wanted(arguments.kind, arguments.least, arguments.plies, arguments.nodes),
         )
         store = Store(beside(out), work.about(arguments.variant), fresh=arguments.fresh)
-        live = Live(sys.stderr, plain=arguments.plain)
-        return _make(work, store, known, out, arguments.count, None if arguments.quiet else live)
+        live = Live(sys.stderr, plain=arguments.plain, quiet=arguments.quiet)
+        return _make(work, store, known, out, arguments.count, live)
     except (RecordError, SuiteError) as error:
         print(f"hnefi puzzle make: {safe(str(error))}", file=sys.stderr)
         return USAGE
@@ -142,34 +141,23 @@ def beside(out: Path) -> Path:
     return out.with_name(out.name + SUFFIX)
 
 
-def _make(
-    work: Work, store: Store, known: list[Entry], out: Path, count: int | None, live: Live | None
-) -> int:
+def _make(work: Work, store: Store, known: list[Entry], out: Path, count: int | None, live: Live) -> int:
     total = len(work.games)
     chosen = Chosen(known)
-    begun, fresh = time.monotonic(), 0
-    said = begun
-    if live is not None and store.done:
+    pace = Pace(total)
+    if store.done:
         live.report([f"continuing with {store.path}: {len(store.done)} of {total} games are done"])
     for number, game in enumerate(work.games):
         found = store.done.get(number)
         if found is None:
             found = work.look(game)
             store.add(number, found)
-            fresh += 1
         chosen.add(found)
-        if live is not None:
-            left = (time.monotonic() - begun) * (total - number - 1) / max(1, fresh)
-            text = f"game {number + 1} of {total}: {len(chosen.entries)} puzzles, {duration(left)} left"
-            if live.terminal:
-                live.show(lambda text=text: [text])  # type: ignore[misc]
-            elif time.monotonic() - said >= QUIET_PAUSE:
-                said = time.monotonic()
-                live.report([text])
+        pace.add(timed=number not in store.done)
+        live.step(lambda: f"game {pace.done} of {total}: {len(chosen.entries)} puzzles{pace.eta()}")
         if count is not None and len(chosen.entries) >= count:
             break
-    if live is not None:
-        live.close()
+    live.close()
     entries = chosen.entries[:count]
     durable.put(out, text_of(entries).encode())
     store.close()
@@ -179,10 +167,6 @@ def _make(
     puzzles = f"{len(entries)} {'puzzle' if len(entries) == 1 else 'puzzles'}"
     print(f"{puzzles} of {total} games in {out}{longest}; {chosen.twice} known before{left_out}")
     return DONE
-
-
-QUIET_PAUSE: Final = 10.0
-"""Seconds between two lines of progress where there is no terminal."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from hnefi.engine.wording import shorten
 
 from ..common import interrupts
 from ..common.calibration import LOGIT, expected, loss, scale_of
-from ..common.live import PAUSE, Live, duration
+from ..common.live import Live, Pace
 from . import gate, inputs, shards
 from .games import Series, play
 from .learner import Learner, logits, quantised, whole_logits
@@ -210,10 +210,11 @@ class Training:
         results = (
             through_joblib(work, hands.backend, hands.jobs) if hands.backend else in_threads(work, hands.jobs)
         )
-        progress = _Progress(self.live, "games", sum(sizes))
+        pace = Pace(sum(sizes))
         for at, data in results:
             entry = shards.keep(folder, todo[at], sizes[at], data)
-            progress.add(sizes[at], f"{entry['positions']} positions in the last {sizes[at]}")
+            pace.add(sizes[at])
+            self._tell("games", pace, f"{entry['positions']} positions in the last {sizes[at]}")
         ends = list(shards.listed(folder).values())
         said = {
             key: sum(entry[key] for entry in ends) for key in ("attackers", "draws", "defenders", "positions")
@@ -277,7 +278,7 @@ class Training:
                 raise TrainError(str(error)) from None
         known = read_lines(folder / EPOCHS)[: learner.epoch]
         durable.put(folder / EPOCHS, b"".join(json.dumps(line).encode() + b"\n" for line in known))
-        progress = _Progress(self.live, "lessons", epochs - learner.epoch)
+        pace = Pace(epochs - learner.epoch)
         while learner.epoch < epochs:
             losses = []
             for found in learner.learn(lessons):
@@ -290,8 +291,14 @@ class Training:
             }
             durable.append_line(folder / EPOCHS, json.dumps(said).encode())
             learner.save(path)
-            progress.add(1, f"loss {said['learned']:.4f}, held out {said['held_out']:.4f}")
+            pace.add()
+            self._tell("lessons", pace, f"loss {said['learned']:.4f}, held out {said['held_out']:.4f}")
         return learner
+
+    def _tell(self, what: str, pace: Pace, said: str) -> None:
+        """How far a part of a round is."""
+        line = f"{what}: {pace.done} of {pace.total}{pace.eta()}; {said}"
+        self.live.step(lambda: line, last=pace.done == pace.total)
 
     def _examined(
         self, rows: Any, exam: Examples, learner: Learner, arrays: Any, scale: tuple[float, float]
@@ -383,27 +390,6 @@ def position_of(row: Any, variant: Variant) -> Any:
     return from_fen(variant, f"{'/'.join(ranks)} {'ad'[int(row['side'])]} 0 1")
 
 
-class _Progress:
-    """Tells how far a part of a round is: a live line on a terminal, a line now and then elsewhere."""
-
-    def __init__(self, live: Live, what: str, total: int) -> None:
-        self._live, self._what, self._total = live, what, total
-        self._begun = self._shown = time.monotonic()
-        self._done = 0
-
-    def add(self, done: int, said: str) -> None:
-        """So much more is done."""
-        self._done += done
-        now = time.monotonic()
-        left = (now - self._begun) / self._done * (self._total - self._done)
-        line = f"{self._what}: {self._done} of {self._total}, ETA {duration(left)}; {said}"
-        if self._live.terminal:
-            self._live.show(lambda: [line])
-        elif now - self._shown >= 5 * PAUSE or self._done == self._total:
-            self._shown = now
-            self._live.report([line])
-
-
 # Files
 
 
@@ -439,12 +425,9 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log, one JSON object each; a last one that a crash has torn does not count."""
-    if not path.exists():
-        return []
-    data = path.read_bytes()
+    """The lines of a log, one JSON object each; a last one that a crash has torn is cut off."""
     try:
-        found = [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+        found = [json.loads(line) for line in durable.whole_lines(path)]
     except ValueError as error:
         raise TrainError(f"{path}: {error}: expected a JSON object in each line") from None
     if not all(isinstance(line, dict) for line in found):
@@ -453,11 +436,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
-    """The finished rounds; what a crash has torn off the end of the log is taken off the disk."""
+    """The finished rounds, from 1 on; TrainError if they are not."""
     path = folder / LOG
     found = read_lines(path)
-    if path.exists() and not path.read_bytes().endswith(b"\n"):
-        durable.put(path, b"".join(json.dumps(line).encode() + b"\n" for line in found))
     if [line.get("round") for line in found] != list(range(1, len(found) + 1)):
         raise TrainError(f"{path}: expected the rounds from 1 on, one in each line")
     return found

@@ -33,16 +33,10 @@ def name_of(first: int) -> str:
 
 
 def listed(folder: Path) -> dict[str, dict[str, Any]]:
-    """What the list of a round says of each file; a last line that a crash has torn is taken off the disk."""
+    """What the list of a round says of each file; a last line that a crash has torn is cut off."""
     path = folder / LIST
-    if not path.exists():
-        return {}
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if whole != data:
-        durable.put(path, whole)
     found: dict[str, dict[str, Any]] = {}
-    for number, line in enumerate(whole.splitlines(), 1):
+    for number, line in enumerate(durable.whole_lines(path), 1):
         try:
             entry = json.loads(line)
             name, digest = entry["file"], entry["sha256"]
