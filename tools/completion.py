@@ -110,6 +110,11 @@ def _either(words: Iterable[str], others: Callable[..., Iterable[str]], **how: A
 def _completer(action: argparse.Action) -> Callable[..., Iterable[str]] | None:
     """What completes the value of a flag or a word; None: files."""
     shown = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+    if numbers := re.fullmatch(r"(\d+)\.\.(\d+)\|(\w+)", shown):
+        low, high, word = numbers.groups()
+        return partial(_either, [*map(str, range(int(low), int(high) + 1)), word], _nothing)
+    if action.dest == "puzzle":
+        return _puzzles
     if action.dest.endswith(("variant", "variants")) or shown in ("V", "VARIANT"):
         return _variants
     if shown == "PLAYER" or action.dest in ("against", "player"):
@@ -121,10 +126,27 @@ def _completer(action: argparse.Action) -> Callable[..., Iterable[str]] | None:
     return None
 
 
-def _variants(**_: Any) -> Iterable[str]:
+def _variants(prefix: str = "", **_: Any) -> Iterable[str]:
+    """Every variant; behind a comma, those that the list does not have yet."""
     from hnefi.engine.catalogue import listed
 
-    return listed()
+    *given, _last = prefix.split(",")
+    head = "".join(f"{name}," for name in given)
+    return [f"{head}{name}" for name in listed() if name not in given]
+
+
+def _puzzles(parsed_args: argparse.Namespace, **_: Any) -> Iterable[str]:
+    """The ids of the suite that the line names, or of the shipped one."""
+    from pathlib import Path
+
+    from hnefi.protocol.hosts.puzzles.exercise import usable
+    from hnefi.protocol.hosts.puzzles.suite import SHIPPED, SuiteError, read
+
+    try:
+        entries = read(Path(getattr(parsed_args, "suite", None) or SHIPPED))
+    except SuiteError:
+        return ()
+    return [entry.id for entry in entries if usable(entry)]
 
 
 def _engines(**_: Any) -> Iterable[str]:
