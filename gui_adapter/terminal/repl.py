@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import signal
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Final
 
 from prompt_toolkit import PromptSession
@@ -15,6 +15,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from hnefi import players
@@ -101,8 +102,8 @@ class Repl:
         return controller.status
 
     async def _listen(self) -> None:
-        """Talk, and take every key for what it is: between two prompts the terminal would keep a Ctrl-D to itself."""
-        with self._session.input.raw_mode():
+        """Talk, with the terminal in raw mode all the time."""
+        with self._session.input.raw_mode(), _never_cooked(self._session.input):
             await self._talk()
 
     async def _talk(self) -> None:
@@ -276,6 +277,17 @@ class Repl:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+@contextmanager
+def _never_cooked(keyboard: Input) -> Iterator[None]:
+    """Stay in raw mode where prompt_toolkit would leave it to print above the typed line: a terminal in cooked mode
+    swallows a Ctrl-D."""
+    keyboard.cooked_mode = nullcontext  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del keyboard.cooked_mode
 
 
 def _worth_showing(view: View) -> bool:

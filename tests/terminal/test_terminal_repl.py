@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,25 @@ def test_a_whole_game_is_typed(house: House) -> None:
 
     screen = at_prompt(house, story)
     assert screen.count("The game is over: defenders win: king escaped.") == 1
+
+
+def test_no_key_is_lost_while_something_is_printed(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal that leaves raw mode to print takes a Ctrl-D for an end of file, and nobody hears of it."""
+    left: list[str] = []
+
+    def cooked(keyboard: PipeInput) -> AbstractContextManager[None]:
+        left.append(keyboard.typeahead_hash())
+        return nullcontext()
+
+    async def story(typist: Typist) -> None:
+        monkeypatch.setattr(type(typist.keys), "cooked_mode", cooked)
+        typist.controller.say("Hint: a4a2")
+        while "Hint: a4a2" not in typist.screen.getvalue():
+            await asyncio.sleep(0.01)
+        typist.press(CTRL_D)
+
+    at_prompt(house, story)
+    assert not left
 
 
 def test_an_illegal_move_is_explained_while_it_is_typed(house: House) -> None:
