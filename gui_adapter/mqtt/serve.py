@@ -45,6 +45,7 @@ def main(argv: list[str], verb: str = "serve") -> int:
         topics.level(arguments.eid, "--eid")
     except topics.TopicError as error:
         options.error(str(error))
+    journal.check_flags(options, arguments)
     logging.basicConfig(
         stream=sys.stderr,
         level=arguments.log_level.upper(),

@@ -66,7 +66,11 @@ def main(argv: list[str]) -> int:
     """Play; returns the exit status."""
     parser = _parser()
     arguments = parser.parse_args(argv)
+    from hnefi.protocol.hosts import journal
+
     from . import settings as preferences
+
+    journal.check_flags(parser, arguments)
 
     settings, complaints = preferences.load()
     for complaint in complaints:

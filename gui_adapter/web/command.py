@@ -6,9 +6,10 @@ import argparse
 import asyncio
 import ipaddress
 import logging
+import re
 import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,8 +17,10 @@ from typing import TYPE_CHECKING, Final
 from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
 from hnefi.protocol.hosts import journal, trace
+from hnefi.protocol.hosts.adapter import refuse_idle
 from hnefi.protocol.hosts.argument_types import number, setting, whole
 from hnefi.protocol.hosts.broker.flags import access, add_connection
+from hnefi.protocol.hosts.engine_flags import check_options
 from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, USAGE
 
 from .addresses import Network, network
@@ -36,6 +39,12 @@ LIMIT: Final = 8.0
 """Seconds that searches, games and goodbyes may take to end."""
 TOKEN: Final = 22
 """Characters of the shortest token: 128 bits in base64."""
+HOST_NAME: Final = re.compile(
+    r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*", re.IGNORECASE
+)
+"""A name as it stands in a Host header, without a port."""
+BROKER_FLAGS: Final = ("user", "password_file", "cafile", "mqtt")
+"""Flags that mean something with --engines only."""
 DESCRIPTION = """\
 The board in the browser: play against the engine, analyse, load and save games. Each game has an engine process of its
 own. Nothing is loaded from anywhere else, and only this machine can connect, unless --bind says otherwise.
@@ -57,6 +66,9 @@ def main(argv: list[str]) -> int:
     """0 ended as intended, 2 called wrongly, a package or a port missing, 3 the broker of --engines refuses us."""
     options = _parser()
     arguments = options.parse_args(argv)
+    refuse_idle(
+        options, argv, "--engines" * bool(arguments.engines), {flag: ["--engines"] for flag in BROKER_FLAGS}
+    )
     token = _check(options, arguments)
     try:
         import aiohttp  # noqa: F401
@@ -91,7 +103,7 @@ def _parser() -> Parser:
     options.add_argument("--bind", default="127.0.0.1", metavar="ADDR",
                          help="the address to listen on (default 127.0.0.1; others ask for --token-file)")  # fmt: skip
     options.add_argument("--token-file", metavar="FILE", help="what browsers are asked for, in a file")
-    options.add_argument("--host-name", action="append", default=[], metavar="NAME",
+    options.add_argument("--host-name", action="append", default=[], type=_host_name, metavar="NAME",
                          help="a name by which browsers know this server; repeatable")  # fmt: skip
     options.add_argument("--no-fork", action="store_true",
                          help="start each engine afresh instead of forking it from one that is loaded")  # fmt: skip
@@ -134,6 +146,17 @@ def _parser() -> Parser:
     return options
 
 
+def _host_name(text: str) -> str:
+    """A name or an address of this server as browsers send it; ArgumentTypeError."""
+    with suppress(ValueError):
+        return _shown(str(ipaddress.ip_address(text.strip("[]"))))
+    if len(text) > 253 or not HOST_NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"{shorten(text)}: expected a name such as tafl.example.org, without http:// and port"
+        )
+    return text
+
+
 def _network(text: str) -> Network:
     try:
         return network(text)
@@ -162,6 +185,8 @@ def _check(options: Parser, arguments: argparse.Namespace) -> str:
             load(arguments.player)
         except PlayerError as error:
             options.error(f"--player: {error}")
+    check_options(options, arguments)
+    journal.check_flags(options, arguments)
     for folder in arguments.arena:
         if not folder.is_dir():
             options.error(f"--arena {shorten(str(folder))}: expected a folder")

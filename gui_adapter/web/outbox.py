@@ -72,6 +72,7 @@ class Outbox:
 
     @property
     def empty(self) -> bool:
+        """Whether nothing waits to be sent."""
         return not self._frames
 
 

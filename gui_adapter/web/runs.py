@@ -59,6 +59,7 @@ class Finished:
     place: tuple[int, int]
 
     def shown(self) -> dict[str, Any]:
+        """The game as a page lists it."""
         return {
             "id": self.id,
             "variant": self.variant,

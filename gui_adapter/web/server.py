@@ -125,7 +125,7 @@ class Server:
             "spectators": self.tables.watching(),
             "searching": sum(session.searching for session in site.sessions.values()),
             "max": site.settings.sessions,
-            "counts": {name: site.counts[name] for name in COUNTS},
+            "counts": {name: site.count(name) for name in COUNTS},
         }
         engines = site.settings.engines
         if engines is not None:

@@ -148,7 +148,14 @@ class Site:
     def close(self, session: WebSession, reason: str) -> None:
         """End a session; once begun this is not broken off, so that no engine is left."""
         if self.sessions.pop(session.sid, None) is not None:
+            self.counts["restarted"] += session.restarts
             self._spawn(self._close(session, reason))
+
+    def count(self, name: str) -> int:
+        """How often something has happened since the beginning; engines of open sessions count as soon as they are
+        restarted."""
+        now = sum(session.restarts for session in self.sessions.values()) if name == "restarted" else 0
+        return self.counts[name] + now
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -165,7 +172,6 @@ class Site:
             await session.outgoing.close()
             return
         session.on_end = None
-        self.counts["restarted"] += session.restarts
         await session.close(reason)
         LOG.info("close session=%s reason=%s", session.sid[:6], reason)
 

@@ -40,12 +40,21 @@ NO_START: Final = "info string error position"
 
 @dataclass(slots=True)
 class Clock:
-    """Seconds that both sides have left; they run from the first move on."""
+    """Seconds that both sides have left of `base`; they run from the first move on."""
 
-    left: dict[str, float]
+    base: float
     increment: float
+    left: dict[str, float] = field(init=False)
     running: str = ""
     since: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Both sides have all their time, and nobody's runs."""
+        self.left = dict.fromkeys(SEATS, self.base)
+        self.running = ""
 
     def left_of(self, side: str, at: float | None = None) -> float:
         """What `side` has left, or had at that moment (`time.monotonic()`)."""
@@ -53,6 +62,7 @@ class Clock:
         return max(0.0, self.left[side] - gone)
 
     def stop(self) -> None:
+        """Nobody's time runs."""
         if self.running:
             self.left[self.running] = self.left_of(self.running)
             self.running = ""
@@ -64,6 +74,7 @@ class Clock:
         self.running, self.since = other(side), time.monotonic()
 
     def shown(self) -> dict[str, Any]:
+        """What pages are told: milliseconds of both sides, and who is running."""
         return {side: round(1000 * self.left_of(side)) for side in SEATS} | {"running": self.running or None}
 
 
@@ -80,16 +91,20 @@ class Asked:
 
 @dataclass(slots=True, eq=False)
 class Table:
-    """One game. `over` is how it ended where the rules did not end it; `people` are the pages that are here and their
-    places."""
+    """One game, and after it the next. `words` are the places by the words that stand for them; `position` is the line
+    that sets up the start, where that is another than the variant's; `game` counts from 1; `over` is how a game ended
+    where the rules did not end it; `people` are the pages that are here and their places."""
 
-    words: Mapping[str, str]
+    words: dict[str, str]
     session: WebSession
     clock: Clock | None
+    position: str = ""
+    game: int = 1
     name: str = field(default_factory=lambda: secrets.token_hex(4))
     state: Mapping[str, Any] = field(default_factory=dict)
     over: Mapping[str, str] | None = None
     offers: set[str] = field(default_factory=set)
+    """Sides that offer a draw; of a game that is over, those that ask for another."""
     people: dict[tuple[Outbox, str], str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     ended: Callable[[], None] = lambda: None
@@ -127,6 +142,8 @@ class Table:
             self._asked = None
             # An offer stands until the one who was offered has moved.
             self.offers.discard(other(asked.side))
+            if self.finished:
+                self.offers.clear()
             if self.clock is not None:
                 # What the engine needs to look at a move, or to be started again, is on nobody's clock.
                 self.clock.moved(asked.side, asked.at)
@@ -168,6 +185,7 @@ class Table:
 
     @property
     def finished(self) -> bool:
+        """Whether the game is over, by the rules or otherwise."""
         return self.over is not None or bool(self.state.get("outcome"))
 
     def move(self, box: Outbox, side: str, text: str, ident: object) -> None:
@@ -194,13 +212,39 @@ class Table:
         else:
             self.show()
 
-    def _demand_seat(self, side: str) -> None:
+    def rematch(self, side: str) -> None:
+        """That side asks for another game, or agrees to one: the sides are swapped, and the clock is set anew."""
+        self._demand_seat(side, over=True)
+        self.offers.add(side)
+        if len(self.offers) < len(SEATS):
+            self.show()
+            return
+        self.offers.clear()
+        self.over = None
+        self.game += 1
+        self.words = {word: other(place) for word, place in self.words.items()}
+        self.people = {(box, other(place)): name for (box, place), name in self.people.items()}
+        self.names = {other(place): name for place, name in self.names.items()}
+        if self.clock is not None:
+            self.clock.reset()
+        # Nothing can be played before the engine says how the new game stands.
+        self.state = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """The engine is told of a game from its start."""
+        if self.game > 1:
+            self.session.receive(b"utinewgame")
+        if self.position:
+            self.session.receive(self.position.encode())
+
+    def _demand_seat(self, side: str, *, over: bool = False) -> None:
         if side not in SEATS:
             raise RequestError("not_your_turn", "spectators only look on")
         if not self.state:
             raise RequestError("not_your_turn", "the game has not begun: expected another try")
-        if self.finished:
-            raise RequestError("over", "the game is over")
+        if self.finished != over:
+            raise RequestError("over", "the game is not over" if over else "the game is over")
 
     def _end(self, result: str, reason: Reason) -> None:
         self.over = {"result": result, "reason": reason.value}
@@ -248,6 +292,7 @@ class Table:
             "t": "table",
             "s": self.name,
             **{key: self.state[key] for key in known},
+            "game": self.game,
             "over": self.over,
             "offers": sorted(self.offers),
             "clock": None if self.clock is None else self.clock.shown(),
@@ -261,7 +306,8 @@ class Table:
 
 
 def other(side: str) -> str:
-    return "d" if side == "a" else "a"
+    """The seat at the other side; spectators stay where they are."""
+    return {"a": "d", "d": "a"}.get(side, side)
 
 
 class Tables:
@@ -269,14 +315,15 @@ class Tables:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._places: dict[str, tuple[Table, str]] = {}
+        self._tables: dict[str, Table] = {}
+        """By each of their words."""
 
     def __len__(self) -> int:
-        return len(self._places) // len(PLACES)
+        return len(self._tables) // len(PLACES)
 
     def watching(self) -> int:
         """Spectators at all tables."""
-        tables = {id(table): table for table, _ in self._places.values()}.values()
+        tables = set(self._tables.values())
         return sum(place == WATCH for table in tables for _, place in table.people)
 
     def make(
@@ -297,8 +344,12 @@ class Tables:
         session = self._site.open(Wanted(variant), own, lost, address)
         session.kept = KEPT
         session.left = time.monotonic()
+        position = ""
+        if start or moves:
+            where = f"fen {start}" if start else "startpos"
+            position = f"position {where} moves {' '.join(moves)}".removesuffix(" moves ")
         words = {secrets.token_urlsafe(16): place for place in PLACES}
-        table = Table(words, session, clock)
+        table = Table(words, session, clock, position)
         table.ended = lambda: self._forget(table)
 
         def no_start(why: str) -> None:
@@ -306,27 +357,26 @@ class Tables:
             failed(RequestError("bad_frame", why))
 
         table.failed = no_start
-        self._places.update((word, (table, place)) for word, place in words.items())
+        self._tables.update(dict.fromkeys(words, table))
         session.outgoing.attach(table, 0)
-        if start or moves:
-            where = f"fen {start}" if start else "startpos"
-            session.receive(f"position {where} moves {' '.join(moves)}".removesuffix(" moves ").encode())
+        table.begin()
         return table
 
     def place(self, frame: Mapping[str, Any]) -> tuple[Table, str]:
         """The table and the place that a frame's word stands for; RequestError."""
-        found = self._places.get(frames.text(frame, "seat", 64))
-        if found is None:
+        word = frames.text(frame, "seat", 64)
+        table = self._tables.get(word)
+        if table is None:
             raise RequestError("no_table", "this table is not on the server, or no longer")
-        return found
+        return table, table.words[word]
 
     def stands(self, table: Table) -> bool:
         """Whether there still is that table."""
-        return not self._places.keys().isdisjoint(table.words)
+        return not self._tables.keys().isdisjoint(table.words)
 
     def _forget(self, table: Table) -> None:
         for word in table.words:
-            self._places.pop(word, None)
+            self._tables.pop(word, None)
 
 
 def _clock(frame: Mapping[str, Any]) -> Clock | None:
@@ -342,7 +392,7 @@ def _clock(frame: Mapping[str, Any]) -> Clock | None:
     )
     if not good:
         raise FrameError("bad_frame", "clock: expected [seconds, increment]", frame.get("id"))
-    return Clock(dict.fromkeys(SEATS, float(value[0])), float(value[1]))
+    return Clock(float(value[0]), float(value[1]))
 
 
 class Guest:
@@ -386,12 +436,12 @@ class Guest:
             case "move":
                 table, place = self._tables.place(frame)
                 table.move(self._box, place, frames.text(frame, "move", 16), ident)
-            case "resign" | "draw" as what:
+            case "resign" | "draw" | "rematch" as what:
                 table, place = self._tables.place(frame)
-                (table.resign if what == "resign" else table.draw)(place)
+                {"resign": table.resign, "draw": table.draw, "rematch": table.rematch}[what](place)
                 self._box.put({"t": "done", "id": ident})
             case what:
-                expected = "make, sit, leave, move, resign or draw"
+                expected = "make, sit, leave, move, resign, draw or rematch"
                 raise FrameError("bad_frame", f"do {what}: expected {expected}", ident)
 
     def _refuse(self, error: RequestError, ident: object) -> None:

@@ -72,9 +72,11 @@ def check_flags(options: argparse.ArgumentParser, arguments: argparse.Namespace)
     except OSError as error:
         reason = error.strerror or str(error)
     else:
-        return
+        if os.access(folder, os.W_OK | os.X_OK):
+            return
+        reason = os.strerror(errno.EACCES)
     options.error(
-        f"--record-dir {shorten(str(folder))}: {reason}: expected a folder, or a name for a new one"
+        f"--record-dir {shorten(str(folder))}: {reason}: expected a folder that can be written, or a name for a new one"
     )
 
 

@@ -209,6 +209,18 @@ def test_a_game_is_saved_loaded_and_linked(house: House) -> None:
     page.locator("#paste").fill(text)
     page.locator("#load-go").click()
     expect(page.locator("#moves button")).to_have_count(2)
+    # An address that names nothing says so, and the game stays.
+    page.evaluate("location.hash = 'v=brandubb'")
+    expect(page.locator("#note")).to_have_text("brandubb: no rules of that name are offered here.")
+    expect(page.locator("#moves button")).to_have_count(2)
+    page.evaluate("location.hash = 'learn&v=brandubb'")
+    expect(page.locator("#note")).to_have_text("brandubb: no rules of that name are offered here.")
+    page.evaluate("location.hash = 'lern'")
+    expect(page.locator("#note")).to_have_text("#lern: the address names no page and no game.")
+    expect(page.locator("#moves button")).to_have_count(2)
+    fresh = house.page("v=brandubb")
+    expect(fresh.locator("#note")).to_have_text("brandubb: no rules of that name are offered here.")
+    my_turn(fresh, "b4")
 
 
 def test_the_new_game_is_one_that_is_listed(house: House) -> None:

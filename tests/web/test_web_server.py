@@ -404,6 +404,10 @@ def test_an_engine_that_dies_is_started_again_and_told_the_game() -> None:
             os.kill(server.site.sessions[sid].engine.pid, signal.SIGKILL)
             await page.text("info string error")
             await page.state(sid, "a4a2")
+            # It counts as soon as it has happened, and once.
+            assert server.site.count("restarted") == 1
+            server.site.close(server.site.sessions[sid], "test")
+            assert server.site.count("restarted") == 1
 
     play(scene)
 
@@ -474,6 +478,15 @@ def test_the_command_serves_drains_and_leaves_nobody(monkeypatch: pytest.MonkeyP
         (["--player", "nobody"], "nobody"),
         (["--token-file", "/no/such/file"], "expected a file"),
         (["--token-file", "SHORT"], "at least 22"),
+        (["--option", "Foo=1"], "no such option"),
+        (["--option", "Hash=much"], "Hash=much"),
+        (["--record-dir", "SHORT"], "not a folder"),
+        (["--record-dir", "/proc/games"], "expected a folder"),
+        (["--host-name", "http://tafl.example"], "without http://"),
+        (["--host-name", "tafl.example:8080"], "without http:// and port"),
+        (["--host-name", ""], "expected a name"),
+        (["--user", "anna"], "expected it only for --engines"),
+        (["--engines", "mqtt://broker", "--user", "an/na"], "an/na"),
     ],
 )
 def test_wrong_flags_are_a_sentence(

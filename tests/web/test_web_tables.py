@@ -106,6 +106,25 @@ def test_a_game_of_two_with_a_spectator() -> None:
             await do(defender, "draw", seats["d"])
             assert await defender.error() == "over"
 
+            # Another game from the same start, with the sides swapped; the links stay what they were.
+            await do(spectator, "rematch", seats["watch"])
+            assert await spectator.error() == "not_your_turn"
+            await do(defender, "rematch", seats["d"])
+            await sees(attacker, "a4a2", "d3a3", "d1c1", "e4e2", offers=["d"], game=1)
+            await do(attacker, "rematch", seats["a"])
+            again = [await sees(page, "a4a2", game=2) for page in (attacker, defender, spectator)]
+            assert [frame["seat"] for frame in again] == ["d", "a", "watch"]
+            assert (again[0]["names"], again[0]["over"], again[0]["offers"]) == (
+                {"d": "Anna", "a": "Björn"},
+                None,
+                [],
+            )
+            assert [bool(frame["legal"]) for frame in again] == [True, False, False]
+            await do(defender, "rematch", seats["d"])
+            assert await defender.error() == "over"
+            await do(attacker, "move", seats["a"], move="d3a3")
+            await sees(spectator, "a4a2", "d3a3", game=2)
+
             # Nobody but the host had a game, and no page could have driven the table's.
             assert not any(
                 frame["t"] in ("opened", "line") for page in (attacker, spectator) for frame in page.frames
@@ -159,7 +178,7 @@ def test_what_the_engine_needs_is_on_nobodys_clock(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(tables_module.time, "monotonic", lambda: now)
         box = Outbox(lambda: None)
         session = SimpleNamespace(receive=lambda _line: None, left=None)
-        table = tables_module.Table({}, session, tables_module.Clock({"a": 60.0, "d": 60.0}, 2.0))
+        table = tables_module.Table({}, session, tables_module.Clock(60.0, 2.0))
         common = dict.fromkeys(
             ["variant", "files", "ranks", "start", "fen", "special", "captures", "outcome"]
         )

@@ -81,6 +81,7 @@ class App {
     await records.prepared(this.wire, this.offer, hash).catch((error) => {
       wrong = words.capital(error.message);
     });
+    wrong ||= records.stray(this.offer, hash);
     this.take(this.firstGame());
     note(wrong);
     this.enter();
@@ -179,7 +180,7 @@ class App {
     this.analysis.clear();
     this.editor.close();
     if (!name) {
-      if (!(await this.linked())) this.take(this.game);
+      await this.linked(() => this.take(this.game));
       return;
     }
     const { mode } = await MODES[name]();
@@ -208,17 +209,21 @@ class App {
     }
   }
 
-  /** The game that the address holds; whether it holds one. */
-  async linked() {
+  /** The game that the address holds is taken; where it holds none, `otherwise` happens, and the reason is told. */
+  async linked(otherwise = () => {}) {
     const { hash } = location;
-    try {
-      await records.prepared(this.wire, this.offer, hash);
-    } catch (error) {
-      failed(error);
+    let wrong = "";
+    await records.prepared(this.wire, this.offer, hash).catch((error) => {
+      wrong = words.capital(error.message);
+    });
+    if (hash !== location.hash) return;
+    const game = records.linked(this.offer, hash);
+    if (game) {
+      this.take(game);
+      return;
     }
-    const game = hash === location.hash ? records.linked(this.offer, hash) : null;
-    if (game) this.take(game);
-    return Boolean(game);
+    otherwise();
+    note(wrong || records.stray(this.offer, hash));
   }
 
   leave() {

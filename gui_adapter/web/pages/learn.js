@@ -3,6 +3,7 @@
 
 import { $, button, h, select } from "./dom.js";
 import { Game } from "./game.js";
+import { stray } from "./records.js";
 import { note, say, speak } from "./view.js";
 import * as words from "./words.js";
 
@@ -20,6 +21,7 @@ class Lesson {
   async enter() {
     const { offer, game } = this.app;
     const asked = new URLSearchParams(location.hash.slice(1));
+    const wrong = asked.has("v") ? stray(offer, location.hash) : "";
     const known = [...offer.variants].sort((one, other) => (one.game !== "tafl") - (other.game !== "tafl") || one.files - other.files);
     const name = [asked.get("v"), game.variant.name, FIRST].find((wanted) => known.some((variant) => variant.name === wanted));
     const choices = known.map((variant) => [variant.name, `${variant.name}, ${variant.files} × ${variant.ranks}`]);
@@ -37,6 +39,7 @@ class Lesson {
     };
     this.card.replaceChildren(this.count, this.text, this.task, h("div", { className: "row" }, ...Object.values(this.buttons)), this.choice.row);
     await this.begin(name, Number(asked.get("step") ?? 1) - 1);
+    if (wrong) note(wrong);
   }
 
   leave() {

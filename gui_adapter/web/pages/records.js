@@ -68,6 +68,13 @@ export function write(wire, game, format) {
   return wire.ask({ t: "export", format, ...rulesOf(game.variant), start: game.start ?? "", moves, captures, players, result, reason });
 }
 
+/** Why a fragment names nothing that there is here; empty where it names a game that is offered, or is empty itself. */
+export function stray(offer, hash) {
+  const link = readFragment(hash);
+  if (hash.length < 2 || (link && offer.variants.some((known) => known.name === link.variant))) return "";
+  return link ? `${link.variant.slice(0, 40)}: no rules of that name are offered here.` : `${hash.slice(0, 40)}: the address names no page and no game.`;
+}
+
 /** The game of a fragment, null if it names none that is offered. */
 export function linked(offer, hash, players = PEOPLE, more = {}) {
   const link = readFragment(hash);

@@ -1,7 +1,7 @@
 // A table: a game of people at different browsers. The server keeps the game and says who may do what; a seat is a link.
 
 import { button, h, select } from "./dom.js";
-import { Game } from "./game.js";
+import { Game, other } from "./game.js";
 import { recall, remember } from "./settings.js";
 import { failed, note, say, speak } from "./view.js";
 import * as words from "./words.js";
@@ -9,6 +9,7 @@ import * as words from "./words.js";
 const CLOCKS = [["", "none"], ["180+2", "3 min + 2 s"], ["600+5", "10 min + 5 s"], ["1800+15", "30 min + 15 s"], ["5400+30", "90 min + 30 s"]];
 const PLACES = ["a", "d", "watch"];
 const SURE = "Really resign?";
+const AGAIN = "Rematch";
 const ASKING_MS = 5000;
 const TICK_MS = 200;
 
@@ -131,6 +132,7 @@ class Table {
       resign: button("Resign", () => this.resign()),
       swap: button("Swap sides", () => this.play("swap"), { hidden: true }),
       flip: button("Flip", () => this.app.board.flip(), { title: "Turn the board (F)" }),
+      again: button(AGAIN, () => this.act("rematch"), { hidden: true, title: "Another game, with the sides swapped" }),
       study: button("Analyse the game", () => this.study(), { hidden: true }),
       another: button("Another table", () => {
         location.hash = "table";
@@ -169,12 +171,13 @@ class Table {
     }));
   }
 
-  /** The links to pass on; the seats only by whoever made the table. */
+  /** The links to pass on; the seats only by whoever made the table. After each game the links change sides. */
   links() {
     const seats = made.find(this.seat) ?? {};
+    const swapped = this.shown?.game % 2 === 0;
     const rows = PLACES.filter((place) => seats[place] && seats[place] !== this.seat).map((place) => {
       const link = h("input", { type: "text", readOnly: true, value: `${location.href.split("#")[0]}#table&seat=${seats[place]}` });
-      const what = { a: "Attackers’ seat", d: "Defenders’ seat", watch: "To look on" }[place];
+      const what = { a: "Attackers’ seat", d: "Defenders’ seat", watch: "To look on" }[swapped && place !== "watch" ? other(place) : place];
       link.setAttribute("aria-label", `Link: ${what}`);
       const copy = button("Copy", async () => {
         link.select();
@@ -190,6 +193,14 @@ class Table {
     return h("div", { className: "links" }, ...rows);
   }
 
+  /** Another game at this table: whoever sits here plays the other side now. */
+  turn() {
+    this.place = this.shown.seat;
+    this.app.board.flipped = false;
+    this.card.querySelector(".links").replaceWith(this.links());
+    note(this.place === "watch" ? "Another game begins." : `Another game begins: you play the ${this.variant.sides["ad".indexOf(this.place)]} now.`);
+  }
+
   /** The game that is over becomes the game of the page. */
   study() {
     const { start, moves, over } = this.shown;
@@ -202,7 +213,9 @@ class Table {
   async act(what) {
     try {
       await this.ask(what);
-      note(what === "draw" && !this.shown?.over ? "You offer a draw." : "");
+      // What the other one has offered before is agreed to by this.
+      const agreed = this.shown?.offers.some((side) => side !== this.place);
+      note(agreed ? "" : ({ draw: "You offer a draw.", rematch: "You ask for a rematch." }[what] ?? ""));
     } catch (error) {
       failed(error);
     }
@@ -240,6 +253,7 @@ class Table {
       this.app.dress(frame.variant, { onMove: (m) => this.play(m), onRefused: (m) => this.refused(m) }, frame.special);
     }
     this.variant = this.app.offer.variants.find(({ name }) => name === frame.variant);
+    if (before && before.game !== frame.game) this.turn();
     const m = frame.moves.at(-1) ?? null;
     const step = before && frame.moves.length === before.moves.length + 1 ? { m, x: before.fen ? lost(before.fen, frame.fen, m) : [] } : null;
     this.app.stand(frame.fen, frame.legal, step);
@@ -251,6 +265,7 @@ class Table {
 
   render(before) {
     const { shown, variant, place } = this;
+    const seated = place !== "watch";
     const over = shown.outcome ?? shown.over;
     const called = (side) => variant.sides["ad".indexOf(side)];
     document.getElementById("title").textContent = shown.variant;
@@ -269,16 +284,18 @@ class Table {
     const many = shown.watching;
     this.people.replaceChildren(...rows, ...(many ? [h("li", {}, `${many} ${many === 1 ? "spectator" : "spectators"}`)] : []));
     this.moves.textContent = shown.moves.map((m, at) => (at % 2 ? m : `${at / 2 + 1}. ${m}`)).join(" ");
-    const seated = place !== "watch" && !over;
     const theirs = shown.offers.some((side) => side !== place);
-    this.buttons.draw.hidden = this.buttons.resign.hidden = !seated;
+    this.buttons.draw.hidden = this.buttons.resign.hidden = !seated || Boolean(over);
+    this.buttons.again.hidden = !seated || !over;
     this.buttons.draw.textContent = theirs ? "Accept the draw" : "Offer a draw";
-    this.buttons.draw.disabled = shown.offers.includes(place);
+    this.buttons.again.textContent = theirs ? "Accept the rematch" : AGAIN;
+    this.buttons.draw.disabled = this.buttons.again.disabled = shown.offers.includes(place);
     this.buttons.swap.hidden = !shown.legal.some((move) => move.m === "swap");
     this.buttons.another.hidden = this.buttons.study.hidden = !over;
     if (theirs && seated && !before?.offers.length) {
-      note("Your opponent offers a draw; to move is to decline it.");
-      speak("Your opponent offers a draw.");
+      const what = over ? "Your opponent asks for a rematch" : "Your opponent offers a draw";
+      note(over ? `${what}.` : `${what}; to move is to decline it.`);
+      speak(`${what}.`);
     }
     this.tick();
   }
