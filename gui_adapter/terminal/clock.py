@@ -87,6 +87,7 @@ class GameClock:
         self._left = [float(self.base if time is None else time) for time in left]
 
     def view(self, now: float) -> Clock:
+        """What is shown at `now`, in milliseconds; never below zero."""
         return Clock(
             self.base,
             self.increment,

@@ -265,11 +265,5 @@ def side_first(text: str) -> tuple[SideLetter | None, str]:
     return None, text
 
 
-def nothing_behind(word: str, rest: str) -> None:
-    """WordError if something stands behind a word that takes nothing."""
-    if rest:
-        raise WordError(f"{word} {shorten(rest)}: expected nothing after {word}")
-
-
 def _usage(word: Word) -> str:
     return f"{word.name} {word.takes}".strip()

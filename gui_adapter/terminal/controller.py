@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from hnefi.engine.catalogue import GAMES
 from hnefi.engine.games.base_variant import AnyVariant
+from hnefi.engine.wording import shorten
 from hnefi.protocol.client import EngineError
 from hnefi.protocol.hosts.exit_codes import STORAGE, code_of
 
@@ -199,9 +200,7 @@ class Controller:
         async def work() -> str:
             if session.ready and session.legal(text) is None:
                 with contextlib.suppress(EngineError, IllegalPosition):
-                    return await session.rules.why_not(
-                        session.variant, session.game.start, session.game.moves, text
-                    )
+                    return await session.rules.why_not(session.game.place, text)
             return ""
 
         return await self.events.call(work, "")
@@ -353,7 +352,10 @@ class Controller:
         self._question = None
         if self._broken is not None and word.name not in WITHOUT_RULES:
             raise WordError(self._broken)
-        return await HANDLERS[word.name](self, rest.strip())
+        rest = rest.strip()
+        if rest and not word.takes:
+            raise WordError(f"{word.name} {shorten(rest)}: expected nothing after {word.name}")
+        return await HANDLERS[word.name](self, rest)
 
     async def _interrupted(self) -> Reply:
         if self.session.stoppable and await self.session.halt():
@@ -449,7 +451,7 @@ def view_of(
         reviewing="" if session.review is None else session.review.progress,
         words=_words(session, question, waiting),
         log=tuple(log),
-        place=session.place,
+        arrivals=session.arrivals,
     )
 
 

@@ -14,7 +14,7 @@ from hnefi.engine.moves_text import MoveTextError, parse_move_word
 from hnefi.engine.records.record import PLY_LIMIT, next_place
 from hnefi.engine.squares import is_same_piece
 
-from .values import SWAP, Board, End, Entry, Move, SideLetter
+from .values import SWAP, Board, End, Entry, Move, SideLetter, other
 
 # Positions
 
@@ -27,6 +27,16 @@ _TERRAINS: Final = (
     ("corners", "corner"),
     ("throne", "throne"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place of a game as engines are told it: the variant, the start where it is not the variant's own, and the moves
+    from there."""
+
+    variant: AnyVariant
+    start: str | None = None
+    moves: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +201,9 @@ class Game:
     The first child of a node continues its main line, the others are variations.
     """
 
-    def __init__(self, variant: AnyVariant, start: str | None, facts: Facts) -> None:
+    def __init__(self, variant: AnyVariant, start: str | None = None, facts: Facts | None = None) -> None:
+        """Without `facts` the start is what its FEN alone says."""
+        facts = facts or facts_of(start or variant.startpos)
         self.variant = variant
         self.start = start
         self.comment = ""
@@ -204,6 +216,19 @@ class Game:
     def moves(self) -> list[str]:
         """The plies from the start to the place looked at."""
         return [node.text for node in self.at.line()]
+
+    @property
+    def place(self) -> Place:
+        """The place looked at."""
+        return self.place_of(self.at)
+
+    def place_of(self, node: Node) -> Place:
+        """One of its places."""
+        return Place(self.variant, self.start, tuple(ply.text for ply in node.line()))
+
+    def tips(self) -> list[Node]:
+        """The last places of all lines."""
+        return [node for node in below(self.root) if not node.children]
 
     def play(self, text: str, side: SideLetter, captures: tuple[str, ...] | None, *, main: bool) -> Node:
         """Go on with a ply of `side`, new or known; with `main` it becomes the main line. ValueError when full."""
@@ -280,7 +305,7 @@ def next_side(parent: Node, move: int) -> SideLetter:
     if parent.parent is None:
         return parent.side
     goes_on = is_same_piece(move_number(parent.text), move)
-    return parent.side if goes_on else "d" if parent.side == "a" else "a"
+    return parent.side if goes_on else other(parent.side)
 
 
 def below(node: Node) -> Iterator[Node]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from hnefi.engine.catalogue import GAMES
 from hnefi.engine.compile.progress import Progress, unkept_text
@@ -20,21 +20,18 @@ from hnefi.protocol.client import Answer, EngineError
 from hnefi.protocol.hosts.standing import Ladder, Standing, StandingError
 
 from . import questions
-from .clock import GameClock, Pace, spell
+from .clock import GameClock, Pace
 from .events import Events
-from .game import Facts, Game, Node, facts_of, special_squares
-from .opponents import PERSON, Opponent, Players, Question, Spec
+from .game import Facts, Game, Node, Place, special_squares
+from .opponents import Opponent, Players, Question, Spec
 from .questions import Questions
 from .review import Review
 from .rules_process import IllegalPosition, RulesProcess, Traffic
-from .saving import Files, game_of, record_of
-from .values import End, Mode, Move, Purpose, SideLetter
+from .saving import Files, game_of, record_of, tags_of
+from .values import End, Mode, Move, Purpose, SideLetter, other
 
 if TYPE_CHECKING:
     from .watching import Watcher
-
-PLAYER_TAGS: Final[tuple[tuple[str, SideLetter], ...]] = (("AttackersSeat", "a"), ("DefendersSeat", "d"))
-"""Tags of records that say who played a side, and the side."""
 
 
 class GameSession:
@@ -71,8 +68,8 @@ class GameSession:
         """Whether the rules have been loaded."""
         self.failure = 0
         """The exit status that an engine's failure leads to."""
-        self.place = 0
-        """Changes with the place that is looked at."""
+        self.arrivals = 0
+        """How many positions were reached or looked at."""
         self.number = 0
         """Of the game, from 1."""
         self.standing = Standing()
@@ -85,24 +82,23 @@ class GameSession:
         self.questions = Questions(events, self._begun, self._answered, self._failed)
         self.review: Review | None = None
         """The last review of this game."""
-        self._post = events.post
-        self.events_changed = events.changed
-        self._changed = events.changed
-        self._tell = events.tell
+        self.events = events
         self.watcher: Watcher | None = None
         """Who follows the game where it is played elsewhere, by `guests`."""
         self.guests: tuple[str, str] | None = None
         self.limits_of_analysis = Limits(infinite=True)
-        self._take(Game(variant, None, facts_of(variant.startpos)))
+        self._take(Game(variant))
 
     # What there is
 
     @property
     def variant(self) -> AnyVariant:
+        """What is played."""
         return self.game.variant
 
     @property
     def facts(self) -> Facts:
+        """What is known about the place looked at."""
         facts = self.game.at.facts
         assert facts is not None
         return facts
@@ -131,10 +127,11 @@ class GameSession:
         if progress.unkept and not self._unkept:
             self._unkept = progress.unkept
             self.say_unkept(unkept_text(progress.unkept))
-        self._tell()
+        self.events.tell()
 
     @property
     def mode(self) -> Mode:
+        """What the session is used for now."""
         if self.analysing:
             return "analysis"
         if self.looking or self.replaying is not None:
@@ -145,14 +142,17 @@ class GameSession:
 
     @property
     def clock(self) -> GameClock | None:
+        """The clock of this game, if it has one."""
         return self.pace.clock
 
     @property
     def side(self) -> SideLetter:
+        """The side to move at the place looked at."""
         return self.facts.side
 
     @property
     def names(self) -> tuple[str, str]:
+        """Who plays: attackers, defenders."""
         return self.guests or (self.players["a"].name, self.players["d"].name)
 
     def side_word(self, side: str) -> str:
@@ -204,13 +204,7 @@ class GameSession:
 
     def record(self) -> GameRecord:
         """The whole game as a record, with what is needed to sit down at it again."""
-        tags = []
-        for tag, side in PLAYER_TAGS:
-            opponent = self.players[side].opponent
-            tags.append((tag, PERSON if opponent is None else opponent.spec.spelled))
-        if self.clock is not None:
-            tags.append(("Clock", spell(self.clock.base, self.clock.increment)))
-        return record_of(self.game, self.names, tuple(tags))
+        return record_of(self.game, self.names, tags_of(self.players, self.clock))
 
     # Beginning a game
 
@@ -227,14 +221,14 @@ class GameSession:
         self.analysing = 0
         self.replaying = None
         self.offered = None
-        self.place += 1
+        self.arrivals += 1
         self.players.forget_scores()
         if self.clock is not None:
             self.clock.reset(game.clocks())
 
     def foresee(self, variant: AnyVariant, names: tuple[str, str] | None = None) -> None:
         """Before `load_rules`: the board of a game that is going to be taken up, so that no other one is seen first."""
-        self._take(Game(variant, None, facts_of(variant.startpos)))
+        self._take(Game(variant))
         self.guests = names
 
     async def begin(
@@ -248,9 +242,9 @@ class GameSession:
 
         With `watcher` it is played elsewhere: nobody here moves, and nothing is written down.
         """
-        facts = await self.rules.facts(variant, start, ())
+        facts = await self.rules.facts(Place(variant, start))
         if moves:
-            await self.rules.check(variant, start, moves)
+            await self.rules.check(Place(variant, start, moves))
         self.put_away()
         game = Game(variant, start, facts)
         self._take(game)
@@ -271,8 +265,8 @@ class GameSession:
         """
         game = game_of(record, variant)
         try:
-            for node in _tips(game.root):
-                await self.rules.check(variant, game.start, [ply.text for ply in node.line()])
+            for node in game.tips():
+                await self.rules.check(game.place_of(node))
         except IllegalPosition as error:
             # Some files name no rules, and then these are those of the game before.
             raise IllegalPosition(f"{error} (by the rules of {variant.name})") from None
@@ -309,7 +303,7 @@ class GameSession:
     async def load_rules(self) -> None:
         """Ask the rules for the first time; EngineError if they do not answer."""
         root = self.game.root
-        root.facts = await self.rules.facts(self.variant, self.game.start, ())
+        root.facts = await self.rules.facts(self.game.place_of(root))
 
     async def open(self, *, held: bool = False) -> None:
         """The rules are there: the game may begin. One that is `held` waits for another to be taken up."""
@@ -354,8 +348,11 @@ class GameSession:
         self.offered = self.offered if self.offered == side else None
         if not self.analysing:
             node.clock, node.time = self.pace.moved(side)
-        if answer is not None:
-            _take_score(node, answer)
+        if answer is not None and (info := answer.info) is not None:
+            # What the mover's engine has said goes into the record.
+            node.depth = info.depth
+            if info.score is not None:
+                node.cp, node.mate = info.score.cp, info.score.mate
         if not self.analysing and self.watcher is None:
             self.files.played(self.record, node)
         await self._arrive()
@@ -387,7 +384,7 @@ class GameSession:
         node = self.game.at
         if node.facts is None or not node.facts.asked:
             try:
-                node.facts = await self.rules.facts(self.variant, self.game.start, self.game.moves)
+                node.facts = await self.rules.facts(self.game.place)
             except BaseException:
                 while self.game.at.facts is None and self.game.at.parent is not None:
                     self.game.at = self.game.at.parent
@@ -399,12 +396,12 @@ class GameSession:
     async def _arrive(self, *, news: bool = True) -> None:
         """A position was reached, or something about it has changed: the game continues here, or it is over."""
         await self._look()
-        self.place += 1
+        self.arrivals += 1
         if self.end is None:
             await self.move_on()
         else:
             self._finish(news)
-        self._changed()
+        self.events.changed()
 
     def _finish(self, news: bool) -> None:
         """The game is over here: everything that ran stops."""
@@ -430,20 +427,16 @@ class GameSession:
             return
         self._counted = self.number
         score = 0.5 if end.result == "draw" else float(end.result == persons[0])
-        if spec.auto:
-            if self.rated:
-                self._rate(spec.level, score)
-            return
-        self.standing.add(spec.level, score)
-        if (said := self.standing.suggestion()) is not None:
-            self.say(said)
-
-    def _rate(self, level: int, score: float) -> None:
-        try:
-            self.ladder.take(self.variant.game, level, score)
-        except StandingError as error:
-            self.say(str(error))
-        self.say(self.ladder.news(self.variant.game))
+        if not spec.auto:
+            self.standing.add(spec.level, score)
+            if (said := self.standing.suggestion()) is not None:
+                self.say(said)
+        elif self.rated:
+            try:
+                self.ladder.take(self.variant.game, spec.level, score)
+            except StandingError as error:
+                self.say(str(error))
+            self.say(self.ladder.news(self.variant.game))
 
     async def move_on(self) -> None:
         """Ask the side to move for its move, unless the game is held up."""
@@ -495,9 +488,9 @@ class GameSession:
                     review.conclude()
                     self.files.noted(self.record)
                     told(review)
-                    self._changed()
+                    self.events.changed()
 
-            self._post(event)
+            self.events.post(event)
 
         if self.review is not None:
             self.review.drop()
@@ -522,20 +515,10 @@ class GameSession:
 
     def _question(self, opponent: Opponent, purpose: Purpose, limits: Limits, lines: int = 1) -> Question:
         """A question about the place looked at."""
-        start, moves = self.game.start, tuple(self.game.moves)
-        return Question(
-            opponent,
-            purpose,
-            self.side,
-            self.variant,
-            self.number,
-            start,
-            moves,
-            limits,
-            self.players.seed,
-            lines,
-            self.players.book and purpose == "move",
-        )
+        players = self.players
+        book = players.book and purpose == "move"
+        place = self.game.place
+        return Question(opponent, purpose, self.side, place, self.number, limits, players.seed, lines, book)
 
     def _think(self) -> None:
         """The time of the side to move counts from now on."""
@@ -545,8 +528,8 @@ class GameSession:
         """Ten times a second: a side without time has lost."""
         flagged = self.pace.flagged()
         if flagged is not None and self.end is None:
-            await self.declare("d" if flagged == "a" else "a", Reason.TIME)
-        self._changed()
+            await self.declare(other(flagged), Reason.TIME)
+        self.events.changed()
 
     # What engines say
 
@@ -561,11 +544,11 @@ class GameSession:
                 self._analyse()
         elif question.purpose == "move":
             await questions.take(self, question, answer)
-        self._changed()
+        self.events.changed()
 
     async def _failed(self, question: Question, error: EngineError) -> None:
         await questions.fail(self, question, error)
-        self._changed()
+        self.events.changed()
 
     # Time that passes
 
@@ -618,23 +601,3 @@ class GameSession:
         words = Reason(reason).words
         who = "draw" if result == "draw" else f"{self.side_word(result)} win"
         return End(cast(SideLetter, result), reason, f"{who}: {words}")
-
-
-def _take_score(node: Node, answer: Answer) -> None:
-    """What the mover's engine has said goes into the record."""
-    info = answer.info
-    if info is not None:
-        node.depth = info.depth
-        if info.score is not None:
-            node.cp, node.mate = info.score.cp, info.score.mate
-
-
-def _tips(root: Node) -> list[Node]:
-    """The last places of all lines."""
-    stack, tips = [root], []
-    while stack:
-        node = stack.pop()
-        if not node.children:
-            tips.append(node)
-        stack += node.children
-    return tips

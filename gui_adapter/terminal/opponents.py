@@ -29,6 +29,7 @@ from hnefi.protocol.client import Answer, Engine, EngineError, Search, own_comma
 from hnefi.protocol.hosts import registry
 
 from .events import Events
+from .game import Place
 from .rules_process import Traffic, choose, end
 from .values import Purpose, SideLetter
 
@@ -96,6 +97,7 @@ class Spec:
 
     @property
     def own(self) -> bool:
+        """Whether it is an engine of ours."""
         return not self.command
 
     @property
@@ -204,10 +206,8 @@ class Question:
     opponent: Opponent
     purpose: Purpose
     side: SideLetter
-    variant: AnyVariant
+    place: Place
     game: int
-    start: str | None
-    moves: Sequence[str]
     limits: Limits
     seed: int | None = None
     lines: int = 1
@@ -331,20 +331,20 @@ class Opponent:
     ) -> Answer | None:
         if not wanted():
             return None
-        engine = await self._ready(asked.variant, asked.game, asked.side, asked.seed, asked.book)
+        engine = await self._ready(asked.place.variant, asked.game, asked.side, asked.seed, asked.book)
         await self._set("MultiPV", asked.lines)
         await self._set("UCI_ShowWDL", True)
         if self.spec.own:
             await self._set(OPTION, HIGHEST if self.spec.level is None else self.spec.level)
         if not wanted():
             return None
-        start = asked.start
+        start = asked.place.start
         if start is not None and self.spec.letters == "adk":
             start = in_adk(start)
         limits = asked.limits
         if self.spec.clock == "movetime":
             limits = without_clock(limits, asked.side)
-        engine.position("startpos" if start is None else f"fen {start}", asked.moves)
+        engine.position("startpos" if start is None else f"fen {start}", asked.place.moves)
         self._search = await engine.go(limits, timeout=_patience(limits))
         if not wanted():
             await self._search.stop()
@@ -409,6 +409,7 @@ class Player:
 
     @property
     def name(self) -> str:
+        """What the player is called on screen."""
         return PERSON if self.opponent is None else self.opponent.name
 
 
@@ -438,9 +439,11 @@ class Players:
         return self._players[side]
 
     def values(self) -> ValuesView[Player]:
+        """Both players, attackers first."""
         return self._players.values()
 
     def items(self) -> ItemsView[SideLetter, Player]:
+        """Both sides with their players, attackers first."""
         return self._players.items()
 
     @property

@@ -19,7 +19,7 @@ from hnefi.protocol.format import BETTER
 from . import panes
 from .events import Events
 from .opponents import Opponent, Question, plain
-from .values import Line, Purpose, SideLetter, Thinking
+from .values import Line, Purpose, SideLetter, Thinking, other
 
 if TYPE_CHECKING:
     from .game_session import GameSession
@@ -190,7 +190,7 @@ async def take(session: GameSession, question: Question, answer: Answer) -> None
     text = "" if answer.move is None else answer.move
     if text == "resign":
         opponent.failures = 0
-        await session.declare(_other(question.side), Reason.RESIGNATION)
+        await session.declare(other(question.side), Reason.RESIGNATION)
         return
     move = session.legal(text)
     if move is None:
@@ -228,10 +228,7 @@ def _instead(opponent: Opponent, answer: Answer) -> str:
 async def _why_not(session: GameSession, text: str) -> str:
     if not (text.isascii() and text.isalnum()):
         return "not a move"
-    return (
-        await session.rules.why_not(session.variant, session.game.start, session.game.moves, text)
-        or "not legal here"
-    )
+    return await session.rules.why_not(session.game.place, text) or "not legal here"
 
 
 def tell_hint(session: GameSession, answer: Answer) -> None:
@@ -274,7 +271,3 @@ def accepts_draw(session: GameSession, side: SideLetter) -> bool:
     """Whether the engine on a side takes a draw now."""
     score = session.players[side].score
     return session.game.at.ply >= DRAW_PLY and score is not None and score <= DRAW_SCORE
-
-
-def _other(side: SideLetter) -> SideLetter:
-    return "d" if side == "a" else "a"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hnefi.engine.catalogue import GAMES
@@ -28,7 +29,7 @@ from hnefi.protocol.hosts.assessment.values import (
 )
 from hnefi.protocol.hosts.assessment.verdicts import Played, Thresholds, assessed, better_lines
 
-from .game import Facts, Node, move_number, next_side
+from .game import Facts, Node, Place, move_number, next_side
 from .opponents import Question
 from .rules_process import IllegalPosition
 
@@ -60,8 +61,7 @@ class Review:
         self.failure = ""
         self.result: Assessed | None = None
         self._session = session
-        self._variant = session.variant
-        self._start = session.game.start
+        self._start = session.game.place_of(session.game.root)
         self._game = session.number
         self._ended = ended
         self._speak = speak
@@ -116,10 +116,10 @@ class Review:
             moves += [node.text] if ply else []
             facts = node.facts
             if facts is None or not facts.asked:
-                facts = await self._session.rules.facts(self._variant, self._start, moves)
+                facts = await self._session.rules.facts(self._place(moves))
             self._facts.append(facts)
             try:
-                look = await self._look(facts, tuple(moves))
+                look = await self._look(facts, self._place(moves))
                 failures = 0
             except EngineError as error:
                 failures += 1
@@ -132,9 +132,12 @@ class Review:
             self.done = ply + 1
             if self.done % quarter == 0 and self.done < len(self.nodes):
                 self._speak(f"Review: {self.done} of {len(self.nodes)} positions.")
-            self._session.events_changed()
+            self._session.events.changed()
 
-    async def _look(self, facts: Facts, moves: tuple[str, ...]) -> PositionAnalysis | None:
+    def _place(self, moves: Sequence[str]) -> Place:
+        return replace(self._start, moves=tuple(moves))
+
+    async def _look(self, facts: Facts, place: Place) -> PositionAnalysis | None:
         side = "ad".index(facts.side)
         if facts.result is not None and facts.reason is not None:
             winner = None if facts.result == "draw" else Side.of(facts.result)
@@ -144,10 +147,8 @@ class Review:
             helper,
             "analysis",
             facts.side,
-            self._variant,
+            place,
             self._game,
-            self._start,
-            moves,
             Limits(nodes=self.limit),
             self._session.players.seed,
             LINES,
@@ -167,7 +168,7 @@ class Review:
                 found: list[tuple[str, tuple[str, ...]]] = []
                 for text in map(move_name, line.moves):
                     if found:
-                        facts = await self._session.rules.facts(self._variant, self._start, moves)
+                        facts = await self._session.rules.facts(self._place(moves))
                     move = next((move for move in facts.legal if move.text == text), None)
                     if move is None:
                         break
@@ -180,7 +181,7 @@ class Review:
             Played("ad".index(node.side), move_number(node.text), self._choices(ply))
             for ply, node in enumerate(self.nodes[1:])
         ]
-        return assessed(played, self._looks, Thresholds(), GAMES[self._variant.game].sides)
+        return assessed(played, self._looks, Thresholds(), GAMES[self._start.variant.game].sides)
 
     # What comes of it
 

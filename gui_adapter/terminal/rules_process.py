@@ -20,7 +20,7 @@ from hnefi.engine.records.rule_sets import carried
 from hnefi.engine.regular import home_folder
 from hnefi.protocol.client import Engine, EngineError, Timeouts, own_command
 
-from .game import Facts, facts_of, read_legal
+from .game import Facts, Place, facts_of, read_legal
 
 Traffic = Callable[[float, str, bytes], None]
 
@@ -54,21 +54,10 @@ class RulesProcess:
         """What the process compiles now; None if nothing."""
         return None if self._engine is None else self._engine.compiling
 
-    async def facts(self, variant: AnyVariant, start: str | None, moves: Sequence[str]) -> Facts:
-        """What the rules say about the place after `moves`; IllegalPosition if it cannot be reached."""
-        answers = await self._about(
-            variant,
-            start,
-            moves,
-            (
-                "query fen",
-                "moves verbose",
-                "query outcome",
-                "query reason",
-                "query captures",
-            ),
-        )
-        fen, moved, outcome, reason, captures = answers
+    async def facts(self, place: Place) -> Facts:
+        """What the rules say about a place; IllegalPosition if it cannot be reached."""
+        questions = ("query fen", "moves verbose", "query outcome", "query reason", "query captures")
+        fen, moved, outcome, reason, captures = await self._about(place, *questions)
         facts = facts_of(fen[-1].removeprefix("response "))
         taken = captures[-1].split()[1:3]
         result = outcome[-1].split()[1]
@@ -81,62 +70,53 @@ class RulesProcess:
             asked=True,
         )
 
-    async def why_not(self, variant: AnyVariant, start: str | None, moves: Sequence[str], move: str) -> str:
-        """Why `move` may not be played after `moves`, in the words of the rules; empty if it may."""
-        (answer,) = await self._about(variant, start, moves, (f"play {move}",))
+    async def why_not(self, place: Place, move: str) -> str:
+        """Why `move` may not be played there, in the words of the rules; empty if it may."""
+        (answer,) = await self._about(place, f"play {move}")
         for line in answer:
             if line.startswith("info string error "):
                 return line.removeprefix(f"info string error play {move}: ")
         return ""
 
-    async def evaluation(
-        self, variant: AnyVariant, start: str | None, moves: Sequence[str]
-    ) -> list[tuple[str, int]]:
+    async def evaluation(self, place: Place) -> list[tuple[str, int]]:
         """The terms of the hand-written evaluation in centipawns for the side `a`; the last is `total`."""
-        (answer,) = await self._about(variant, start, moves, ("eval",))
+        (answer,) = await self._about(place, "eval")
         return [
             (words[3], int(words[5]))
             for words in (line.split() for line in answer)
             if words[:3] == ["info", "string", "eval"] and len(words) > 5
         ]
 
-    async def solved(
-        self, variant: AnyVariant, start: str | None, moves: Sequence[str], path: str
-    ) -> list[list[str]]:
+    async def solved(self, place: Place, path: str) -> list[list[str]]:
         """What the solved tables at `path` say: the words of the position's value, then of each move with its value,
         the best first. ValueError with the engine's sentence where they say nothing."""
-        tables, answer = await self._about(
-            variant, start, moves, (f"setoption name TablePath value {path}", "tb")
-        )
+        tables, answer = await self._about(place, f"setoption name TablePath value {path}", "tb")
         for line in (*tables, *answer):
             if line.startswith("info string error "):
                 sentence = line.removeprefix("info string error ").removeprefix("setoption TablePath ")
                 raise ValueError(sentence.removeprefix("setoption TablePath: ").removeprefix("tb: "))
         return [line.split()[3:] for line in answer if line.startswith("info string tb ")]
 
-    async def check(self, variant: AnyVariant, start: str | None, moves: Sequence[str]) -> None:
-        """IllegalPosition if `moves` cannot be played from `start`."""
-        await self._about(variant, start, moves, ())
+    async def check(self, place: Place) -> None:
+        """IllegalPosition if a place cannot be reached."""
+        await self._about(place)
 
-    async def _about(
-        self, variant: AnyVariant, start: str | None, moves: Sequence[str], questions: Sequence[str]
-    ) -> list[list[str]]:
+    async def _about(self, place: Place, *questions: str) -> list[list[str]]:
+        """The lines that answer each question; a process that fails is started again once."""
         async with self._asking:
             try:
-                return await self._ask(variant, start, moves, questions)
+                return await self._ask(place, questions)
             except EngineError:
                 await self._drop()
                 if self._closed:
                     raise
                 self.restarts += 1
-                return await self._ask(variant, start, moves, questions)
+                return await self._ask(place, questions)
 
-    async def _ask(
-        self, variant: AnyVariant, start: str | None, moves: Sequence[str], questions: Sequence[str]
-    ) -> list[list[str]]:
-        engine = await self._ready_for(variant)
-        where = "startpos" if start is None else f"fen {start}"
-        played = f" moves {' '.join(moves)}" if moves else ""
+    async def _ask(self, place: Place, questions: Sequence[str]) -> list[list[str]]:
+        engine = await self._ready_for(place.variant)
+        where = "startpos" if place.start is None else f"fen {place.start}"
+        played = f" moves {' '.join(place.moves)}" if place.moves else ""
         for line in await engine.ask(f"position {where}{played}"):
             if line.startswith("info string error "):
                 raise IllegalPosition(line.removeprefix("info string error position: "))

@@ -25,14 +25,18 @@ from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts import journal
 
-from .game import Game, Node, facts_of, move_number, next_side
-from .values import End
+from .clock import GameClock, spell
+from .game import Game, Node, move_number, next_side
+from .opponents import PERSON, Players
+from .values import End, SideLetter
 
 SUFFIX: Final = ".tafl"
 KEPT: Final = 20
 """Games saved by themselves that are kept."""
 _AUTOMATIC: Final = "game-"
 ADAPTER: Final = "terminal"
+PLAYER_TAGS: Final[tuple[tuple[str, SideLetter], ...]] = (("AttackersSeat", "a"), ("DefendersSeat", "d"))
+"""Tags of records that say who played a side, and the side."""
 
 
 class SavingError(ValueError):
@@ -66,6 +70,17 @@ def record_of(game: Game, names: tuple[str, str], tags: tuple[tuple[str, str], .
         comment=game.comment,
     )
     return played_by(record, game.variant)
+
+
+def tags_of(players: Players, clock: GameClock | None) -> tuple[tuple[str, str], ...]:
+    """The tags that say who plays and by which clock, so that the game can be continued like that."""
+    tags = []
+    for tag, side in PLAYER_TAGS:
+        opponent = players[side].opponent
+        tags.append((tag, PERSON if opponent is None else opponent.spec.spelled))
+    if clock is not None:
+        tags.append(("Clock", spell(clock.base, clock.increment)))
+    return tuple(tags)
 
 
 def outcome_of(node: Node) -> Outcome | None:
@@ -109,7 +124,7 @@ def _ply(node: Node, variations: tuple[tuple[Ply, ...], ...]) -> Ply:
 
 def game_of(record: GameRecord, variant: AnyVariant) -> Game:
     """The tree that a record describes, looked at where its main line ends; the rules have not been asked."""
-    game = Game(variant, record.start, facts_of(record.start or variant.startpos))
+    game = Game(variant, record.start)
     game.comment = record.comment
     game.tags = record.tags
     _grow(game, game.root, record.plies)

@@ -121,7 +121,7 @@ class FullScreen:
         self._reading: _Reading | None = None
         self._mouse = controller.view.settings.mouse
         self._styles: tuple[tuple[str, bool], BaseStyle] | None = None
-        self._place = controller.view.place
+        self._arrivals = controller.view.arrivals
         self._failure: BaseException | None = None
         self._buffer = Buffer(
             completer=completer or DummyCompleter(), multiline=False, accept_handler=self._accept
@@ -230,8 +230,8 @@ class FullScreen:
     def _changed(self) -> None:
         """The view is another one."""
         view = self._controller.view
-        if view.place != self._place:
-            self._place = view.place
+        if view.arrivals != self._arrivals:
+            self._arrivals = view.arrivals
             self._chosen = ""
         if view.closed:
             self._leave()

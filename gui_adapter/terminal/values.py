@@ -23,6 +23,11 @@ LineKind = Literal["reply", "error", "news"]
 SWAP = "swap"
 
 
+def other(side: SideLetter) -> SideLetter:
+    """The side that plays against this one."""
+    return "d" if side == "a" else "a"
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
     """One legal move: its text, its squares (equal for a stone that is placed, both empty for `swap`), and what it
@@ -153,8 +158,8 @@ class View:
     loaded: before that there is a board and nothing is legal. `words` are the commands that make sense now, `prompt`
     what the prompt says before its `>`, `question` a yes-or-no question the next line answers, `compiling` what an
     engine is compiling before it can work, if one does, `reviewing` how far a review is. `clock` is None where
-    nobody plays by one. `level` is the level of our engine, None where it plays otherwise. `place` changes with the
-    position.
+    nobody plays by one. `level` is the level of our engine, None where it plays otherwise. `arrivals` counts the
+    positions that were reached or looked at.
     """
 
     variant: str
@@ -182,7 +187,7 @@ class View:
     reviewing: str = ""
     words: tuple[str, ...] = ()
     log: tuple[LogLine, ...] = ()
-    place: int = 0
+    arrivals: int = 0
 
     @property
     def persons_turn(self) -> bool:

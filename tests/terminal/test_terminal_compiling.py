@@ -9,7 +9,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,8 +19,7 @@ from terminal_screen import CONTROL_C, CONTROL_D, PATIENCE, Terminal, play
 
 from hnefi.engine.compile import jit
 from hnefi.engine.compile.progress import Progress
-from hnefi.engine.games.base_variant import AnyVariant
-from hnefi.gui_adapter.terminal.game import Facts
+from hnefi.gui_adapter.terminal.game import Facts, Place
 from hnefi.gui_adapter.terminal.panes import compiling_text
 from hnefi.gui_adapter.terminal.rules_process import RulesProcess
 from hnefi.protocol.client import EngineCrashed, EngineError, Exit, Timeouts
@@ -368,10 +367,10 @@ class Stuck(RulesProcess):
         self._error = error
         self.asked = asyncio.Event()
 
-    async def facts(self, variant: AnyVariant, start: str | None, moves: Sequence[str]) -> Facts:
+    async def facts(self, place: Place) -> Facts:
         self._left -= 1
         if self._left >= 0:
-            return await self._real.facts(variant, start, moves)
+            return await self._real.facts(place)
         self.asked.set()
         if self._error is not None:
             raise self._error

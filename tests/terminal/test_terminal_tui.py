@@ -302,7 +302,7 @@ def test_the_screen_follows_the_view() -> None:
         async with session(start()) as seen:
             await seen.shown("attackers to move")
             other = view("brandubh", "7/7/7/3K3/7/7/7", board_facts={"side": "d"})
-            seen.controller.change(board=other.board, prompt="defenders", place=1)
+            seen.controller.change(board=other.board, prompt="defenders", arrivals=1)
             await seen.shown("4 . . . K . . . 4")
             await seen.shown("defenders to move")
             await seen.shown("defenders>")

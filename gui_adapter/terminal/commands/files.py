@@ -14,9 +14,8 @@ from hnefi.engine.wording import shorten
 from .. import clock as clocks
 from .. import command_table, opponents, saving
 from .. import settings as preferences
-from ..command_table import WordError, nothing_behind
+from ..command_table import WordError
 from ..game import typed_move
-from ..game_session import PLAYER_TAGS
 from ..opponents import Spec
 from ..values import Reply
 
@@ -103,7 +102,7 @@ async def take_up(c: Controller, loaded: saving.Loaded, said: str) -> Reply:
 def _players(c: Controller, loaded: saving.Loaded) -> list[str]:
     """Assign the players that the record names; a command in a file is never run by itself."""
     lines = []
-    for tag, letter in PLAYER_TAGS:
+    for tag, letter in saving.PLAYER_TAGS:
         text = loaded.record.tag(tag)
         if text is None:
             continue
@@ -125,9 +124,8 @@ def _players(c: Controller, loaded: saving.Loaded) -> list[str]:
     return lines
 
 
-async def go_on(c: Controller, rest: str) -> Reply:
+async def go_on(c: Controller, _rest: str) -> Reply:
     """Go on with the game that was saved by itself."""
-    nothing_behind("continue", rest)
     path = c.files.autosave.unfinished()
     if path is None:
         raise WordError("continue: no unfinished game is saved")
@@ -230,9 +228,8 @@ def _usable(commands: _Commands) -> list[str] | None:
     return None
 
 
-async def variants(c: Controller, rest: str) -> Reply:
+async def variants(c: Controller, _rest: str) -> Reply:
     """All games and rule sets, by the size of their boards."""
-    nothing_behind("variants", rest)
     from hnefi.engine.catalogue import listed
 
     groups: dict[tuple[str, int, int], list[str]] = {}
@@ -247,9 +244,8 @@ async def variants(c: Controller, rest: str) -> Reply:
     return Reply((*lines, "`hex:N` and `hexapawn:RxC` come in other sizes, too."))
 
 
-async def settings(c: Controller, rest: str) -> Reply:
+async def settings(c: Controller, _rest: str) -> Reply:
     """What is preferred, and where it is kept."""
-    nothing_behind("settings", rest)
     file = preferences.path()
     where = (
         f"Kept in {file}." if file.exists() else f"{file} keeps what you set; the file does not exist yet."
@@ -287,9 +283,8 @@ async def help_with(_c: Controller, rest: str) -> Reply:
     return Reply(tuple(command_table.explain(command_table.find(rest.split(maxsplit=1)[0]))))
 
 
-async def leave(_c: Controller, rest: str) -> Reply:
+async def leave(_c: Controller, _rest: str) -> Reply:
     """Leave; the controller saves the game, and the front end says so after closing its screen."""
-    nothing_behind("quit", rest)
     return Reply(quit=True)
 
 

@@ -12,10 +12,10 @@ from hnefi.engine.wording import shorten
 
 from .. import clock as clocks
 from .. import opponents, questions
-from ..command_table import WordError, nothing_behind, side_first, whole
+from ..command_table import WordError, side_first, whole
 from ..game import Node
 from ..opponents import Spec
-from ..values import Reply, SideLetter
+from ..values import Reply, SideLetter, other
 
 if TYPE_CHECKING:
     from ..controller import Controller
@@ -43,7 +43,7 @@ async def play_move(c: Controller, text: str) -> Reply:
         )
     move = session.legal(text)
     if move is None:
-        why = await session.rules.why_not(session.variant, session.game.start, session.game.moves, text)
+        why = await session.rules.why_not(session.game.place, text)
         raise WordError(f"{text}: {why or 'not legal here'}")
     try:
         await session.play(move)
@@ -197,9 +197,8 @@ def _unfinished(c: Controller, word: str) -> None:
         raise WordError(f"{word}: the game is over: {c.session.end.words}. `new` begins another")
 
 
-async def go(c: Controller, rest: str) -> Reply:
+async def go(c: Controller, _rest: str) -> Reply:
     """The engine moves now."""
-    nothing_behind("go", rest)
     _unfinished(c, "go")
     session = c.session
     if session.analysing:
@@ -213,9 +212,8 @@ async def go(c: Controller, rest: str) -> Reply:
     return Reply()
 
 
-async def stop(c: Controller, rest: str) -> Reply:
+async def stop(c: Controller, _rest: str) -> Reply:
     """End what runs."""
-    nothing_behind("stop", rest)
     watching = c.session.watcher is not None and c.session.questions.asked is None
     analysing = c.session.analysing
     if not await c.session.halt():
@@ -306,15 +304,14 @@ def _resigning(c: Controller) -> SideLetter:
     return persons[0] if len(persons) == 1 else session.side
 
 
-async def resign(c: Controller, rest: str) -> Reply:
+async def resign(c: Controller, _rest: str) -> Reply:
     """Give the game up."""
-    nothing_behind("resign", rest)
     _unfinished(c, "resign")
     loser = _resigning(c)
 
     async def give_up() -> Reply:
         _unfinished(c, "resign")
-        await c.session.declare("d" if loser == "a" else "a", Reason.RESIGNATION)
+        await c.session.declare(other(loser), Reason.RESIGNATION)
         return Reply()
 
     if c.interactive and c.session.game.at.ply:
@@ -322,26 +319,25 @@ async def resign(c: Controller, rest: str) -> Reply:
     return await give_up()
 
 
-async def draw(c: Controller, rest: str) -> Reply:
+async def draw(c: Controller, _rest: str) -> Reply:
     """Offer a draw, or accept one."""
-    nothing_behind("draw", rest)
     _unfinished(c, "draw")
     session = c.session
     offering = _resigning(c)
     if dict(session.variant.rules_lines()).get("agreed_draw", "no") != "yes":
         raise WordError("draw: these rules know no draw by agreement")
-    other: SideLetter = "d" if offering == "a" else "a"
-    if session.players[other].opponent is None:
+    asked = other(offering)
+    if session.players[asked].opponent is None:
         if session.offered is not None and session.offered != session.side:
             await session.declare("draw", Reason.AGREED_DRAW)
             return Reply()
         session.offered = session.side
-        offer = f"The {session.side_word(session.side)} offer a draw: after their move the {session.side_word(other)} "
+        offer = f"The {session.side_word(session.side)} offer a draw: after their move the {session.side_word(asked)} "
         return Reply((f"{offer}accept with `draw`, or move on.",))
-    if questions.accepts_draw(session, other):
+    if questions.accepts_draw(session, asked):
         await session.declare("draw", Reason.AGREED_DRAW)
         return Reply()
-    return Reply((f"{session.players[other].name} declines.",))
+    return Reply((f"{session.players[asked].name} declines.",))
 
 
 async def yes(_c: Controller, _rest: str) -> Reply:

@@ -12,7 +12,7 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts.assessment.remarks import SIGN
 
 from .. import opponents, panes
-from ..command_table import WordError, nothing_behind, seconds, whole
+from ..command_table import WordError, seconds, whole
 from ..game import Node, owner
 from ..review import NODES, Review
 from ..theme import ASCII, glyphs
@@ -26,15 +26,13 @@ WIDTH = 78
 LINES_HIGHEST = 20
 
 
-async def board(_c: Controller, rest: str) -> Reply:
+async def board(_c: Controller, _rest: str) -> Reply:
     """Show the board."""
-    nothing_behind("board", rest)
     return Reply(show=True)
 
 
-async def flip(c: Controller, rest: str) -> Reply:
+async def flip(c: Controller, _rest: str) -> Reply:
     """Turn the board round."""
-    nothing_behind("flip", rest)
     c.flipped = not c.flipped
     return Reply(show=True)
 
@@ -75,9 +73,8 @@ def _why_none(c: Controller, square: str) -> str:
     return f"{square}: {man} has no move here: every way is blocked, or forbidden by the rules"
 
 
-async def hint(c: Controller, rest: str) -> Reply:
+async def hint(c: Controller, _rest: str) -> Reply:
     """What our engine would play."""
-    nothing_behind("hint", rest)
     session = c.session
     if session.end is not None:
         raise WordError(f"hint: the game is over: {session.end.words}")
@@ -88,11 +85,10 @@ async def hint(c: Controller, rest: str) -> Reply:
     return Reply()
 
 
-async def evaluate(c: Controller, rest: str) -> Reply:
+async def evaluate(c: Controller, _rest: str) -> Reply:
     """The terms of the evaluation."""
-    nothing_behind("eval", rest)
     session = c.session
-    terms = await session.rules.evaluation(session.variant, session.game.start, session.game.moves)
+    terms = await session.rules.evaluation(session.game.place)
     lines = [f"  {term.replace('_', ' '):<12} {value / 100:+.2f}" for term, value in terms]
     return Reply((f"Seen by the {session.side_word('a')}, before any search:", *lines))
 
@@ -104,9 +100,7 @@ async def solved(c: Controller, rest: str) -> Reply:
         raise WordError(f"tb: the game is over: {session.end.words}")
     path = str(Path(rest).expanduser().absolute()) if rest else SHIPPED_TABLES
     try:
-        here, *found = await session.rules.solved(
-            session.variant, session.game.start, session.game.moves, path
-        )
+        here, *found = await session.rules.solved(session.game.place, path)
     except ValueError as error:
         raise WordError(f"tb: {error}") from None
     lines = [
@@ -123,9 +117,8 @@ def _worth(words: Sequence[str]) -> str:
     return f"{words[0]} by repetition" if words[1] == "repetition" else f"{words[0]} in {words[1]}"
 
 
-async def pv(c: Controller, rest: str) -> Reply:
+async def pv(c: Controller, _rest: str) -> Reply:
     """The lines of the last search."""
-    nothing_behind("pv", rest)
     thinking = c.session.questions.thinking
     if thinking is None or not thinking.lines:
         raise WordError("pv: no engine has thought about this game yet: `hint` or `analyze` lets ours")
@@ -142,9 +135,8 @@ async def analyze(c: Controller, rest: str) -> Reply:
     return Reply(("Analysis: moves are played for both sides, `stop` ends it.",) if c.interactive else ())
 
 
-async def history(c: Controller, rest: str) -> Reply:
+async def history(c: Controller, _rest: str) -> Reply:
     """The plies so far, two or more to a line as turns go."""
-    nothing_behind("history", rest)
     entries = c.session.game.entries()
     if not entries:
         return Reply(("Nothing has been played.",))
@@ -249,9 +241,8 @@ async def replay(c: Controller, rest: str) -> Reply:
     return Reply((f"From the start, every {pause:g} seconds; `pause` interrupts it, `stop` ends it.",))
 
 
-async def pause(c: Controller, rest: str) -> Reply:
+async def pause(c: Controller, _rest: str) -> Reply:
     """Hold, or go on."""
-    nothing_behind("pause", rest)
     session = c.session
     _played_here(c, "pause")
     if session.mode not in ("watch", "replay") or (session.end is not None and session.replaying is None):
@@ -262,9 +253,8 @@ async def pause(c: Controller, rest: str) -> Reply:
     return Reply(("Paused: `step` plays one ply, `pause` resumes.",) if session.paused else ("Resumed.",))
 
 
-async def step(c: Controller, rest: str) -> Reply:
+async def step(c: Controller, _rest: str) -> Reply:
     """One ply on."""
-    nothing_behind("step", rest)
     session = c.session
     _played_here(c, "step")
     if session.mode == "replay":
@@ -313,9 +303,8 @@ async def speed(c: Controller, rest: str) -> Reply:
     return Reply((f"{c.session.speed:g} seconds after each ply.",))
 
 
-async def rules(c: Controller, rest: str) -> Reply:
+async def rules(c: Controller, _rest: str) -> Reply:
     """The rules in sentences."""
-    nothing_behind("rules", rest)
     variant = c.session.variant
     if isinstance(variant, Variant):
         from hnefi.engine.games.tafl.explain import explain
