@@ -14,7 +14,7 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
 from hnefi.protocol.hosts import adapter, engine_flags
 from hnefi.protocol.hosts.argument_types import whole
-from hnefi.protocol.hosts.connecting import password
+from hnefi.protocol.hosts.connecting import host_and_port, password
 from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED, OURS_FAILED
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ PREFIX = "ai-"
 """How the site's custom begins the names of engines."""
 PASSWORD_LIMIT = 32
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,16}", re.ASCII)
-_SERVER = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?", re.ASCII)
 _WIRE = re.compile(r"[A-Za-z0-9._-]{1,40}", re.ASCII)
 DESCRIPTION = """\
 Our engine as an account on the public server hnefatafl.org: it offers a game, plays it and ends.
@@ -82,7 +81,7 @@ def _parser() -> Parser:
     account.add_argument(
         "--yes-this-account-is-for-engines",
         action="store_true",
-        help="the account may be an engine's though its name does not begin with ai-",
+        help="an engine may use the account although its name does not begin with ai-",
     )
     account.add_argument("--server", default=SERVER, metavar="HOST[:PORT]", help=f"default {SERVER}:{PORT}")
     account.add_argument(
@@ -98,10 +97,10 @@ def _parser() -> Parser:
     games.add_argument(
         "--games", type=whole(1), default=1, metavar="N", help="games, one after the other (default 1)"
     )
-    games.add_argument("--join", default="", metavar="ID", help="join this offer, rather than making one")
+    games.add_argument("--join", default="", metavar="ID", help="join this offer instead of making one")
     games.add_argument(
         "--draws", default="never", choices=("never", "even"),
-        help="take draws where the engine thinks itself no better than even (default never)",
+        help="accept draws never, or where the engine does not see itself ahead (default never)",
     )  # fmt: skip
     playing = options.add_argument_group("the engine")
     engine_flags.add_flags(playing)
@@ -109,7 +108,7 @@ def _parser() -> Parser:
         "--movetime",
         type=whole(1),
         metavar="MS",
-        help="think no longer than this (untimed: so long, else 5000)",
+        help="think for at most this long; in untimed games the time for a move (default there 5000)",
     )
     adapter.add_flags(options, "every line in both directions but the password, and the lines of our engine")
     return options
@@ -152,12 +151,12 @@ def _settings(options: Parser, arguments: argparse.Namespace) -> Settings:
 def _account(options: Parser, arguments: argparse.Namespace) -> Account:
     from .connection import Account
 
-    server = _SERVER.fullmatch(arguments.server)
-    port = int(server[2] or PORT) if server else 0
-    if server is None or not 0 < port < 65_536:
-        options.error(f"--server {shorten(arguments.server)}: expected HOST or HOST:PORT")
+    try:
+        host, port = host_and_port(arguments.server, PORT)
+    except ValueError as error:
+        options.error(f"--server {error}")
     if not _WIRE.fullmatch(arguments.wire_version):
-        options.error(f"--wire-version {shorten(arguments.wire_version)}: expected such as {WIRE}")
+        options.error(f"--wire-version {shorten(arguments.wire_version)}: expected an id such as {WIRE}")
     try:
         secret = password(arguments.password_file)
     except ValueError as error:
@@ -166,7 +165,7 @@ def _account(options: Parser, arguments: argparse.Namespace) -> Account:
         if not sys.stdin.isatty():
             options.error("no password: expected --password-file FILE or the variable HNEFI_PASSWORD")
         try:
-            secret = getpass.getpass(f"password of {arguments.user} on {server[1]}: ")
+            secret = getpass.getpass(f"password of {arguments.user} on {host}: ")
         except (EOFError, KeyboardInterrupt):
             options.exit(INTERRUPTED)
     # It travels as words of a line.
@@ -178,7 +177,7 @@ def _account(options: Parser, arguments: argparse.Namespace) -> Account:
         options.error(
             f"the password: expected at most {PASSWORD_LIMIT} characters that can be seen, without blanks at its ends"
         )
-    return Account(arguments.user, secret, server[1].strip("[]"), port, arguments.wire_version)
+    return Account(arguments.user, secret, host, port, arguments.wire_version)
 
 
 async def _play(
@@ -239,14 +238,15 @@ class _Table:
             await asyncio.gather(playing, return_exceptions=True)
 
     def _open(self) -> Player:
-        from hnefi.protocol.hosts.rulebook import EngineSlot
+        from hnefi.protocol.hosts.rulebook import rules_and_player
 
         from .play import Player
         from .thinking import Engines
 
         given, traffic = self._arguments, self._traffic
-        chooser = EngineSlot(given.engine, player=given.player, options=given.option, trace=traffic)
-        self._engines = Engines(EngineSlot(trace=traffic) if given.engine else chooser, chooser)
+        self._engines = Engines(
+            *rules_and_player(given.engine, game="", player=given.player, options=given.option, trace=traffic)
+        )
         self._starting = asyncio.create_task(self._engines.start(given.variant))
         kept = adapter.games("hnefatafl-org", given)
         return Player(self._settings, self._engines, kept, adapter.tell, self._ping)
@@ -255,7 +255,7 @@ class _Table:
         """Say that a game goes on without us, if one does."""
         if self._player is not None and self._player.playing:
             LOG.warning(
-                "game %s goes on without us, and its clock: the same command plays on", self._player.playing
+                "game %s and its clock continue without us: the same command resumes it", self._player.playing
             )
 
     def leave(self, why: str) -> None:

@@ -268,7 +268,7 @@ class Link:
     def _pause_after(self, refusal: str) -> float:
         account = self._account
         if refusal == "logged_in_already":
-            LOG.warning("%s is logged in already, perhaps by a connection that has fallen: trying again in %.0f s",
+            LOG.warning("%s is logged in already, perhaps by a connection that was lost: trying again in %.0f s",
                         account.user, self.waits.occupied)  # fmt: skip
             self._been_in = True
             return self.waits.occupied
@@ -280,12 +280,12 @@ class Link:
             return pause
         if refusal == "wrong_version":
             raise ServerError(
-                f"the server does not take our version {account.wire}: expected that of its present release, "
+                f"the server does not accept our version {account.wire}: expected that of its current release, "
                 "which its source has as VERSION_ID; say it with --wire-version"
             )
         known = {
             "wrong_password": f"wrong password for {account.user}",
-            "account_not_in_database": f"there is no account {account.user}: expected one that you have made there",
+            "account_not_in_database": f"there is no account {account.user}: expected one that you created there",
         }
         raise ServerError(f"login refused: {known.get(refusal, shorten(refusal or 'no reason given'))}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -12,6 +11,7 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
 from hnefi.protocol.hosts import adapter, engine_flags
 from hnefi.protocol.hosts.argument_types import number, whole
+from hnefi.protocol.hosts.connecting import host_and_port
 from hnefi.protocol.hosts.exit_codes import FAULTS
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ def _parser() -> Parser:
         formatter_class=Help,
         allow_abbrev=False,
     )
-    kinds = options.add_argument_group("what to be, besides an engine that a controller drives")
-    kinds.add_argument("--connect", metavar="HOST[:PORT]", help="a player on a light server (port 49152)")
-    kinds.add_argument("--wrap", metavar="CMD", help="one of their engines as an engine of ours")
+    kinds = options.add_argument_group("other modes")
+    kinds.add_argument("--connect", metavar="HOST[:PORT]", help="play on a light server (port 49152)")
+    kinds.add_argument("--wrap", metavar="CMD", help="make one of their engines speak our protocol")
     options.add_argument(
         "--variant", metavar="V", help=f"the rules to begin with: {', '.join(VARIANTS)} (default: the first)"
     )
@@ -68,7 +68,7 @@ def _parser() -> Parser:
     playing.add_argument("--movetime", type=whole(1), metavar="MS",
                          help=f"for a move without a clock (default {MOVETIME})")  # fmt: skip
     playing.add_argument("--wait", type=number(0, 1_000_000, "seconds"), metavar="N",
-                         help="seconds to wait until there is a light server (default 300)")  # fmt: skip
+                         help="how many seconds to wait for a light server (default 300)")  # fmt: skip
     wrapping = options.add_argument_group("wrapping engines")
     wrapping.add_argument(
         "--name", metavar="NAME", help="what the engine is called here (default: its program)"
@@ -90,11 +90,8 @@ USES: Final = {
 
 def _check(options: Parser, arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     """Make values of the words; ends the program with a sentence where they do not fit each other."""
-    if arguments.wrap is not None and arguments.connect is not None:
-        options.error("--wrap and --connect: expected one of them")
-    chosen = "--wrap" if arguments.wrap is not None else "--connect" if arguments.connect is not None else ""
     uses = {**USES, "address": ("--wrap",)} if "{host}" in (arguments.wrap or "") else USES
-    adapter.refuse_idle(options, argv, chosen, uses)
+    adapter.kind_of(options, arguments, argv, ("--wrap", "--connect"), uses)
     arguments.variant = _variant(options, arguments)
     arguments.wrap = adapter.words(options, "--wrap", arguments.wrap)
     if arguments.wrap:
@@ -105,7 +102,12 @@ def _check(options: Parser, arguments: argparse.Namespace, argv: Sequence[str]) 
         if PORT in text and HOST not in text:
             options.error(f"--wrap: {PORT} without {HOST}: expected both, or {HOST} alone")
     if arguments.connect is not None:
-        arguments.connect = _server(options, arguments.connect)
+        from .lines import PORT as LIGHT_PORT
+
+        try:
+            arguments.connect = host_and_port(arguments.connect, LIGHT_PORT)
+        except ValueError as error:
+            options.error(f"--connect {error}")
     if arguments.player or arguments.engine is not None:
         from hnefi.engine.games.tafl.variant import find
 
@@ -128,32 +130,19 @@ def _variant(options: Parser, arguments: argparse.Namespace) -> str:
     return str(text)
 
 
-def _server(options: Parser, text: str) -> tuple[str, int]:
-    """Host and port of HOST, HOST:PORT or [ADDRESS]:PORT."""
-    from .lines import PORT
-
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]") or (":" in host and not host.startswith("[")):
-        host, port = text, str(PORT)
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not (port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65_536):
-        options.error(f"--connect {shorten(text)}: expected HOST or HOST:PORT, as in localhost:{PORT}")
-    return host, int(port)
-
-
 # The parts, each imported when it is chosen
 
 
 def _slots(arguments: argparse.Namespace, traffic: trace.Trace | None) -> tuple[EngineSlot, EngineSlot]:
-    """Our own engine, which knows the rules, and the one that plays: mostly the same."""
-    from hnefi.protocol.hosts.rulebook import EngineSlot
+    from hnefi.protocol.hosts.rulebook import rules_and_player
 
-    game = f"variant {arguments.variant}"
-    if not arguments.engine:
-        slot = EngineSlot(game=game, player=arguments.player, options=arguments.option, trace=traffic)
-        return slot, slot
-    chooser = EngineSlot(arguments.engine, game=game, options=arguments.option, trace=traffic)
-    return EngineSlot(game=game, trace=traffic), chooser
+    return rules_and_player(
+        arguments.engine or (),
+        game=f"variant {arguments.variant}",
+        player=arguments.player,
+        options=arguments.option,
+        trace=traffic,
+    )
 
 
 async def _face(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
@@ -167,11 +156,8 @@ async def _face(arguments: argparse.Namespace, traffic: trace.Trace | None) -> i
     own, chooser = _slots(arguments, traffic)
     game = Game(own, chooser, adapter.games("htp", arguments), size, arguments.movetime or MOVETIME)
     stdio = Stdio(traffic)
-    warming = asyncio.create_task(adapter.warm_up(*{own, chooser}))
-    try:
+    async with adapter.engines(own, chooser):
         return await Face(stdio, game).run()
-    finally:
-        await adapter.close(warming, *{own, chooser})
 
 
 async def _connect(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
@@ -180,19 +166,17 @@ async def _connect(arguments: argparse.Namespace, traffic: trace.Trace | None) -
 
     host, port = arguments.connect
     own, chooser = _slots(arguments, traffic)
-    warming = asyncio.create_task(adapter.warm_up(*{own, chooser}))
-    try:
-        reader, writer = await connect(host, port, 300.0 if arguments.wait is None else arguments.wait)
-        adapter.tell(f"connected to {host}:{port}: the game begins when two players are there")
-        game = Game(
-            own, chooser, adapter.games("htp", arguments), 11, arguments.movetime or MOVETIME, "opponent"
-        )
-        return await Client(reader, writer, game, adapter.tell, traffic).play()
-    except ServerError as error:
-        LOG.error("%s", error)
-        return FAULTS
-    finally:
-        await adapter.close(warming, *{own, chooser})
+    async with adapter.engines(own, chooser):
+        try:
+            reader, writer = await connect(host, port, 300.0 if arguments.wait is None else arguments.wait)
+            adapter.tell(f"connected to {host}:{port}: the game begins when two players are there")
+            game = Game(
+                own, chooser, adapter.games("htp", arguments), 11, arguments.movetime or MOVETIME, "opponent"
+            )
+            return await Client(reader, writer, game, adapter.tell, traffic).play()
+        except ServerError as error:
+            LOG.error("%s", error)
+            return FAULTS
 
 
 async def _wrap(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:

@@ -161,7 +161,7 @@ class Client:
                 await self._follow(say.read_play(words, self._game.size))
             elif self._nonsense == NONSENSE:
                 raise ServerError(
-                    f"the server sent {NONSENSE} lines in a row that say nothing: expected generate_move or play"
+                    f"the server sent {NONSENSE} lines in a row that mean nothing to us: expected generate_move or play"
                 )
             else:
                 self._nonsense += 1

@@ -142,13 +142,11 @@ class HtpEngine(Guest, Listener):
         """Its move, whenever it comes."""
         for word, given in (("searchmoves", go.searchmoves), ("ponder", go.limits.ponder)):
             if given:
-                expected = f"expected no such word: {self.name} has nothing like it"
+                expected = f"{self.name} does not support it"
                 self.tell(protocol.error_line(f"go {word}", expected))
         if not self._told:
             self._told = True
-            self.tell(
-                f"info string note {self.name} thinks as long as it likes: it is told no limits and no stop"
-            )
+            self.tell(f"info string note {self.name} takes no limits and cannot be stopped")
         line = place.line
         if line.start is not None:
             if line.start.split()[:2] != self._variant.startpos.split()[:2]:

@@ -119,6 +119,7 @@ class Rows:
     rows: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, what: str, figure: str) -> None:
+        """One more row."""
         self.rows.append((what, figure))
 
     def times(self, what: str, seconds: Sequence[float]) -> None:
@@ -127,6 +128,7 @@ class Rows:
         self.add(what, f"median {middle:.1f} ms, slowest {worst:.1f} ms ({len(seconds)})")
 
     def lines(self) -> list[str]:
+        """The table in Markdown."""
         return ["| what | figure |", "|---|---|", *(f"| {what} | {figure} |" for what, figure in self.rows)]
 
 

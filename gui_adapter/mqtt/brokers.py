@@ -95,11 +95,13 @@ class Mosquitto(Broker):
         self._process = process
 
     async def ended(self) -> str:
+        """Returns why, once the process has ended."""
         while await self._process.wait(3600.0) is None:
             pass
         return _end_of(self._process)
 
     async def close(self) -> None:
+        """End the process."""
         await self._process.wind_up(grace=0.0)
 
 
@@ -113,6 +115,7 @@ class Amqtt(Broker):
         self._embedded = embedded
 
     async def close(self) -> None:
+        """Shut it down, for two seconds at most."""
         # It goes away anyhow, and on its way out it hurts nobody.
         with contextlib.suppress(Exception):
             async with asyncio.timeout(2.0):

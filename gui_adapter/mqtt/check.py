@@ -65,6 +65,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
+        """Whether the broker did all that a service needs."""
         return all(row.passed is not False for row in self.rows)
 
     @property

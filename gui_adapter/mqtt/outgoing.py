@@ -117,6 +117,7 @@ class Outgoing:
 
     @property
     def state_topic(self) -> str:
+        """The topic with the retained state of the session."""
         return self._state
 
     def _document(self) -> bytes:

@@ -61,7 +61,7 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     positive, seconds = whole(1, 999_999), number(0.001, 10_000_000, "seconds")
     options = parser(
         verb,
-        "Engines behind an MQTT broker: whoever may publish and subscribe there can play, analyse and watch.\n"
+        "Engines behind an MQTT broker: everyone who may publish and subscribe there can play, analyse and watch.\n"
         "The first line on standard output says which broker, then a log goes to standard error.\n"
         "Ctrl-C or SIGTERM ends it gently, within 5 s: searches answer, sessions close. A second one ends it at once.",
         EXAMPLES,

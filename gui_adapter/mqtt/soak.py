@@ -165,6 +165,7 @@ class Soak:
         return f"go movetime {self._pace.movetime}"
 
     async def run(self, number: int, seconds: float, asked: asyncio.Event) -> None:
+        """Play in so many sessions for so many seconds, or until somebody asks us to end."""
         began = time.monotonic()
         workers = [asyncio.create_task(self._work()) for _ in range(number)]
         watcher = asyncio.create_task(self._watch(began, seconds))
@@ -249,6 +250,7 @@ class Soak:
             self.reopened += 1
 
     def report(self, observer: Observer, rows: Table, number: int, seconds: float) -> None:
+        """Fill the table with what was counted."""
         pause = f" and {self._pace.pause:g} s between two" if self._pace.pause else ""
         rows("sessions, for", f"{number}, {seconds / 60:.1f} minutes, games with `{self._go}`{pause}")
         rows("moves answered", f"{self.moves:,}")

@@ -99,6 +99,7 @@ class Show:
             self.news.append(f"game {name} {players}: {result(document)}")
 
     def title(self) -> str:
+        """The name of the run and what is played for."""
         return f"{text(self.meta.get('name')) or self.run}, {text(self.meta.get('format'))}".rstrip(", ")
 
     def condition(self) -> str:

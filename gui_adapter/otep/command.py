@@ -76,7 +76,7 @@ def _parser() -> Parser:
         formatter_class=Help,
         allow_abbrev=False,
     )
-    kinds = options.add_argument_group("what to be, besides OpenTafl's engine")
+    kinds = options.add_argument_group("other modes")
     kinds.add_argument(
         "--write-ini", metavar="DIR", help="tell the OpenTafl in this folder how to start our engine"
     )
@@ -119,12 +119,7 @@ USES: Final = {
 
 def _check(options: Parser, arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     """Make values of the words; ends the program with a sentence where they do not fit each other."""
-    if arguments.wrap is not None and arguments.write_ini is not None:
-        options.error("--wrap and --write-ini: expected one of them")
-    kind = (
-        "--wrap" if arguments.wrap is not None else "--write-ini" if arguments.write_ini is not None else ""
-    )
-    adapter.refuse_idle(options, argv, kind, USES)
+    adapter.kind_of(options, arguments, argv, ("--wrap", "--write-ini"), USES)
     arguments.wrap = adapter.words(options, "--wrap", arguments.wrap)
     _check_values(options, arguments, "--")
 
@@ -154,8 +149,6 @@ def _check_values(options: Parser, arguments: argparse.Namespace, dash: str) -> 
 
 
 async def _face(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
-    import asyncio
-
     from hnefi.protocol.hosts import registry
     from hnefi.protocol.hosts.rulebook import EngineSlot
     from hnefi.protocol.hosts.stdio import Stdio
@@ -183,12 +176,8 @@ async def _face(arguments: argparse.Namespace, traffic: trace.Trace | None) -> i
     settings = Settings(int(arguments.movetime or MOVETIME), arguments.otn != "intended")
     face = Face(stdio, ours, chooser, settings, adapter.games("otep", arguments), game_for_others)
     told.append(face)
-    slots = {ours, chooser}
-    warming = asyncio.create_task(adapter.warm_up(*slots))
-    try:
+    async with adapter.engines(ours, chooser):
         return await face.run()
-    finally:
-        await adapter.close(warming, *slots)
 
 
 async def _wrap(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:

@@ -308,7 +308,7 @@ class Face:
     async def _take_play(self, text: str) -> None:
         side = say.parse_side(text)
         if self._sent and self._owed is None:
-            LOG.warning("play: we have answered %s, and wait for what becomes of it", self._sent)
+            LOG.warning("play: we have answered %s and are waiting for the host to play it", self._sent)
             return
         await self._stop()
         self._owed = side

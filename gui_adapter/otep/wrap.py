@@ -332,11 +332,7 @@ class OpenTafl(Guest, Listener):
     def _refuse(self, go: Go) -> None:
         for word, given in (("searchmoves", go.searchmoves), ("ponder", go.limits.ponder)):
             if given:
-                self.tell(
-                    protocol.error_line(
-                        f"go {word}", f"expected no such word: {self.name} has nothing like it"
-                    )
-                )
+                self.tell(protocol.error_line(f"go {word}", f"{self.name} does not support it"))
 
     def _once(self, text: str) -> None:
         if text not in self._said:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hnefi.engine.sides import Reason, Side
+from hnefi.protocol.hosts.rulebook import Facts, Line, Rules
 
 from .bot import Bot, BotError, Command
 from .frames import COLOURS, State, board_of, fen_of, turn_of
 from .host import Action, Guest, GuestError, Traffic
-from .rules import Facts, Line, Rules
 from .serve import Match, Played, Player, Settings
 
 PLIES: Final = 60
@@ -51,9 +51,11 @@ class Sparring:
         self._state = State("", "")
 
     async def tell(self, state: State) -> None:
+        """Take note of the state."""
         self._state = state
 
     async def action(self, timeout: float | None = None) -> Action:  # noqa: ARG002
+        """A random legal move, at once."""
         facts = await self._rules.facts(Line(fen_of(self._state.board, self.side)))
         return Action(self._dice.choice(list(facts.legal)), 0.0)
 
@@ -67,6 +69,7 @@ class InPieces:
         self._guest = guest
 
     async def tell(self, state: State) -> None:
+        """Send the state to the bot in pieces."""
         await self._guest.tell(state, CUTS)
 
 

@@ -16,7 +16,7 @@ from hnefi.protocol.client import EngineError
 from hnefi.protocol.hosts.connecting import keep_alive, reason_of
 from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, OURS_FAILED
 from hnefi.protocol.hosts.journal import GameLog, Journal
-from hnefi.protocol.hosts.rulebook import GRACE, until
+from hnefi.protocol.hosts.rulebook import GRACE, Facts, IllegalPosition, Line, Rules, Thinker, until
 from hnefi.protocol.hosts.trace import Trace
 
 from .frames import (
@@ -25,6 +25,7 @@ from .frames import (
     FRAME_LIMIT,
     KING,
     PORTS,
+    VARIANT,
     Broken,
     FrameError,
     State,
@@ -34,11 +35,11 @@ from .frames import (
     complaint,
     fen_of,
     frame,
+    header,
     name_message,
     read_frame,
     read_state,
 )
-from .rules import START_BOARD, Facts, IllegalPosition, Line, Rules, Thinker, header
 
 LOG = logging.getLogger("hnefi.tablut")
 
@@ -257,7 +258,7 @@ class Client:
     async def _begin(self, state: State, why: str) -> None:
         """The game begins, or continues from a board whose history is not known."""
         side = self._facts.side if state.side is None else state.side
-        fresh = state.board == START_BOARD and side == Side.DEFENDERS
+        fresh = state.board == board_of(VARIANT.startpos) and side == Side.DEFENDERS
         line = Line() if fresh else Line(fen_of(state.board, side))
         if self._line is not None:
             LOG.warning("%s: the game goes on from %s, without its history", why, line.start)

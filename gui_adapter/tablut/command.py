@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -13,11 +12,10 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
 from hnefi.protocol.hosts import adapter, engine_flags, trace
 from hnefi.protocol.hosts.argument_types import number, whole
-from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, OURS_FAILED, USAGE
+from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, USAGE
 
 if TYPE_CHECKING:
     from .bot import Command
-    from .rules import EngineSlot
 
 LOG = logging.getLogger("hnefi.tablut")
 
@@ -67,7 +65,7 @@ def _parser() -> Parser:
         allow_abbrev=False,
     )
     options.add_argument("words", nargs="*", metavar="White|Black SECONDS HOST", help=argparse.SUPPRESS)
-    kinds = options.add_argument_group("what to be, besides a player")
+    kinds = options.add_argument_group("other modes")
     kinds.add_argument(
         "--serve", action="store_true", help="a server for two players, with a reason for each end"
     )
@@ -79,15 +77,15 @@ def _parser() -> Parser:
     playing.add_argument("--host", metavar="HOST", help="where the server is (default localhost)")
     playing.add_argument("--name", default="hnefi", help="our name there (default hnefi)")
     playing.add_argument("--reserve", type=number(0, 1_000_000, "seconds"), default=2.0, metavar="N",
-                         help="seconds of a move that are not used (default 2, at most half of the time)")  # fmt: skip
+                         help="seconds to keep in reserve at each move (default 2, at most half)")  # fmt: skip
     playing.add_argument("--wait", type=number(0, 1_000_000, "seconds"), default=300.0, metavar="N",
-                         help="seconds to wait until there is a server (default 300)")  # fmt: skip
-    playing.add_argument("--movetime", type=whole(1), metavar="MS", help="think no longer than this")
+                         help="how many seconds to wait for the server (default 300)")  # fmt: skip
+    playing.add_argument("--movetime", type=whole(1), metavar="MS", help="think for at most this long")
     engine_flags.add_flags(playing)
     hosting = options.add_argument_group("serving, and wrapping bots")
     hosting.add_argument("--games", type=whole(1), default=1, metavar="N", help="games to serve (default 1)")
     hosting.add_argument("--tolerate", type=whole(0), default=0, metavar="K",
-                         help="illegal moves that each side has free in a served game (default 0)")  # fmt: skip
+                         help="illegal moves a side may make in a served game (default 0)")  # fmt: skip
     hosting.add_argument("--start", type=number(0, 1_000_000, "seconds"), default=60.0, metavar="N",
                          help="seconds that a bot has to connect and give its name (default 60)")  # fmt: skip
     hosting.add_argument(
@@ -112,13 +110,10 @@ USES: Final = {
 
 def _check(options: Parser, arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     """Make values of the words; ends the program with a sentence where they do not fit each other."""
-    kinds = [flag for flag in PARTS if getattr(arguments, flag) not in (None, False)]
-    if len(kinds) > 1:
-        options.error(f"--{kinds[0]} and --{kinds[1]}: expected one of them")
-    adapter.refuse_idle(options, argv, f"--{kinds[0]}" if kinds else "", USES)
+    kind = adapter.kind_of(options, arguments, argv, [f"--{part}" for part in PARTS], USES)
     words = arguments.words
-    if kinds and words:
-        options.error(f"{shorten(words[0])} with --{kinds[0]}: expected flags only")
+    if kind and words:
+        options.error(f"{shorten(words[0])} with {kind}: expected flags only")
     if len(words) > 3:
         options.error(f"{shorten(words[3])}: expected White or Black, the seconds and the host, and no more")
     for flag, word in zip(("side", "seconds", "host"), words, strict=False):
@@ -126,7 +121,7 @@ def _check(options: Parser, arguments: argparse.Namespace, argv: Sequence[str]) 
             options.error(f"{shorten(word)} and --{flag}: expected one of them")
         setattr(arguments, flag, word)
     side = SIDES.get((arguments.side or "").lower())
-    if side is None and not kinds:
+    if side is None and not kind:
         found = f"side {shorten(arguments.side)}: " if arguments.side else ""
         options.error(f"{found}expected White or Black, as in `hnefi tablut White 60 localhost`")
     arguments.side = side
@@ -146,7 +141,7 @@ def _check(options: Parser, arguments: argparse.Namespace, argv: Sequence[str]) 
 
             adapter.check_places(options, f"--{flag}", command, PLACES)
     if arguments.player or arguments.engine is not None:
-        from .rules import VARIANT
+        from .frames import VARIANT
 
         engine_flags.check_flags(options, arguments, VARIANT)
     else:
@@ -175,9 +170,10 @@ def _check_host(options: Parser, flag: str, host: str) -> None:
 
 
 async def _play(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
+    from hnefi.protocol.hosts.rulebook import Rules, Thinker, rules_and_player
+
     from .client import Client, NoServer, Settings, connect
-    from .frames import COLOURS
-    from .rules import EngineSlot, Rules, Thinker
+    from .frames import COLOURS, GAME
 
     settings = Settings(
         arguments.side,
@@ -194,37 +190,30 @@ async def _play(arguments: argparse.Namespace, traffic: trace.Trace | None) -> i
         LOG.error("%s", error)
         return FAULTS
     adapter.tell(f"connected to {settings.host} as {settings.name}, {COLOURS[arguments.side]}")
-    own = EngineSlot(trace=traffic) if arguments.engine else _slot(arguments, traffic)
-    chooser = _slot(arguments, traffic) if arguments.engine else own
-    try:
-        client = Client(
-            settings, Rules(own), Thinker(chooser), adapter.games("tablut", arguments), adapter.tell, traffic
-        )
-        return await client.play(reader, writer)
-    finally:
-        writer.close()
-        await asyncio.gather(own.close(), chooser.close())
-
-
-def _slot(arguments: argparse.Namespace, traffic: trace.Trace | None) -> EngineSlot:
-    """The engine that was asked for."""
-    from .rules import EngineSlot
-
-    return EngineSlot(arguments.engine, player=arguments.player, options=arguments.option, trace=traffic)
+    own, chooser = rules_and_player(
+        arguments.engine, game=GAME, player=arguments.player, options=arguments.option, trace=traffic
+    )
+    async with adapter.engines(own, chooser):
+        try:
+            kept = adapter.games("tablut", arguments)
+            client = Client(settings, Rules(own), Thinker(chooser), kept, adapter.tell, traffic)
+            return await client.play(reader, writer)
+        finally:
+            writer.close()
 
 
 async def _serve(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
-    from hnefi.protocol.client import EngineError
+    from hnefi.protocol.hosts.rulebook import EngineSlot, Rules
 
+    from .frames import GAME
     from .host import HostError
-    from .rules import EngineSlot, Rules
     from .serve import Settings, serve
 
     if not arguments.bind.startswith("127."):
-        LOG.warning("--bind %s: whoever reaches that address can play, the convention has no passwords",
+        LOG.warning("--bind %s: anyone who can reach this address can play: the convention has no passwords",
                     shorten(arguments.bind))  # fmt: skip
     settings = Settings(arguments.seconds, arguments.tolerate, arguments.start, arguments.bind)
-    slot = EngineSlot(trace=traffic)
+    slot = EngineSlot(game=GAME, trace=traffic)
     try:
         await serve(
             settings, arguments.games, Rules(slot), adapter.games("tablut", arguments), adapter.tell, traffic
@@ -232,34 +221,28 @@ async def _serve(arguments: argparse.Namespace, traffic: trace.Trace | None) -> 
     except HostError as error:
         LOG.error("%s: expected an address of this machine with free ports", error)
         return USAGE
-    except EngineError as error:
-        LOG.error("our engine failed: %s", error)
-        return OURS_FAILED
     finally:
         await slot.close()
     return DONE
 
 
 async def _wrap(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
-    from .rules import VARIANT
+    from .frames import GAME
     from .wrap import BotEngine
 
     guest = BotEngine(_bots(arguments, arguments.wrap), traffic)
-    return await adapter.as_engine(guest, f"variant {VARIANT.name}", "tablut", arguments, traffic)
+    return await adapter.as_engine(guest, GAME, "tablut", arguments, traffic)
 
 
 async def _try(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
-    from hnefi.protocol.client import EngineError
+    from hnefi.protocol.hosts.rulebook import EngineSlot, Rules
 
     from .check import check
-    from .rules import EngineSlot, Rules
+    from .frames import GAME
 
-    slot = EngineSlot(trace=traffic)
+    slot = EngineSlot(game=GAME, trace=traffic)
     try:
         return int(not await check(_bots(arguments, arguments.check), Rules(slot), adapter.tell, traffic))
-    except EngineError as error:
-        LOG.error("our engine failed: %s", error)
-        return OURS_FAILED
     finally:
         await slot.close()
 

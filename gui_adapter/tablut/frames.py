@@ -14,10 +14,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hnefi.engine.games.tafl.variant import find
+from hnefi.engine.records.record import GameRecord
 from hnefi.engine.sides import Side
 from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts.connecting import reason_of
 
+VARIANT: Final = find("tablut-bologna")
+GAME: Final = f"variant {VARIANT.name}"
+"""The line that has an engine play by the rules of the competition."""
 FRAME_LIMIT: Final = 65_536
 """Bytes of one message; a state takes about a thousand."""
 NAME_LIMIT: Final = 40
@@ -71,6 +76,11 @@ class State:
     def result(self) -> str | None:
         """`a`, `d` or `draw`; None while the game is undecided."""
         return _RESULTS.get(self.turn)
+
+
+def header(players: tuple[str, str], start: str | None = None) -> GameRecord:
+    """How a game is written down; `players` are the attackers and the defenders."""
+    return GameRecord(VARIANT.name, start=start, players=players, rules_hash=VARIANT.hash)
 
 
 def turn_of(side: Side, result: str | None) -> str:

@@ -11,10 +11,10 @@ from typing import Final, Protocol
 
 from hnefi.engine.sides import Reason, Side
 from hnefi.protocol.hosts.journal import Journal
+from hnefi.protocol.hosts.rulebook import Facts, Line, Rules
 
-from .frames import COLOURS, State, board_of, turn_of
+from .frames import COLOURS, State, board_of, header, turn_of
 from .host import Action, Guest, GuestError, Host, Nonsense, Traffic
-from .rules import Facts, Line, Rules, header
 
 LOG = logging.getLogger("hnefi.tablut")
 

@@ -16,9 +16,8 @@ from hnefi.protocol.hosts.rulebook import Facts, Line
 from hnefi.protocol.messages import Go
 
 from .bot import Bot, BotError, Command
-from .frames import COLOURS, State, board_of, turn_of
+from .frames import COLOURS, VARIANT, State, board_of, turn_of
 from .host import GuestError, Traffic
-from .rules import VARIANT
 
 
 class BotEngine(Guest):

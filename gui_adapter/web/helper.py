@@ -68,10 +68,12 @@ class Helper(Listener):
         return answer
 
     def on_line(self, line: bytes, _stamp: float) -> None:
+        """The process has answered."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(line)
 
     def on_exit(self, ending: Exit) -> None:
+        """The process has ended: whoever waits for its answer is told."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(ChildProcessError(f"it ended ({ending.text})"))
 

@@ -207,6 +207,7 @@ class Watched:
 
     @property
     def key(self) -> str:
+        """What the frames about this run are called by."""
         return f"run {self.name}"
 
     def _read(self) -> bool:

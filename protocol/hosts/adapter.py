@@ -10,14 +10,14 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from hnefi.engine.wording import shorten
 
 from . import journal, trace
-from .exit_codes import INTERRUPTED, STORAGE
+from .exit_codes import INTERRUPTED, OURS_FAILED, STORAGE
 
 if TYPE_CHECKING:
     from .guest import Guest
@@ -54,6 +54,23 @@ def refuse_idle(
             flag = f"--{name.replace('_', '-')}"
             where = " or ".join(one or "playing" for one in kinds)
             options.error(f"{flag}{' with ' * bool(kind)}{kind}: expected it only for {where}")
+
+
+def kind_of(
+    options: argparse.ArgumentParser,
+    arguments: argparse.Namespace,
+    argv: Sequence[str],
+    kinds: Sequence[str],
+    uses: Mapping[str, Sequence[str]],
+) -> str:
+    """The flag that says what to be, such as `--wrap`, empty for a player. It ends the program with a sentence where
+    there are two of them, or where `refuse_idle` finds a flag that means nothing."""
+    chosen = [flag for flag in kinds if getattr(arguments, flag[2:].replace("-", "_")) not in (None, False)]
+    if len(chosen) > 1:
+        options.error(f"{chosen[0]} and {chosen[1]}: expected one of them")
+    kind = "".join(chosen)
+    refuse_idle(options, argv, kind, uses)
+    return kind
 
 
 def words(options: argparse.ArgumentParser, flag: str, text: str | None) -> tuple[str, ...]:
@@ -108,11 +125,13 @@ def run(
 ) -> int:
     """Do the work until it is done or we are told to end; the exit code. It is handed the trace that was asked for.
 
-    It is STORAGE where standard output went to a full disk, whatever else has happened.
+    It is OURS_FAILED after an EngineError, and STORAGE where standard output went to a full disk, whatever else has
+    happened.
     A program that is not ours ends with us, with all that it has started. Where standard input is read this does not
     return: the thread that reads may hang in a read that only its writer could end.
     """
     from .. import orphans
+    from ..errors import EngineError
     from .shutdown import Asked
     from .stdio import Diagnostics, Output, Stdio
 
@@ -126,7 +145,11 @@ def run(
         asked.limit = limit
 
         async def unless_asked() -> int:
-            status = await asked.unless(work(traffic))
+            try:
+                status = await asked.unless(work(traffic))
+            except EngineError as error:
+                logging.getLogger(f"hnefi.{options.prog.split()[-1]}").error("our engine failed: %s", error)
+                return OURS_FAILED
             return INTERRUPTED if status is None else status
 
         status = asked.run(lambda _: unless_asked())
@@ -167,18 +190,22 @@ def tell(text: str) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-async def warm_up(*slots: EngineSlot) -> None:
-    """Have engines ready; what goes wrong is told when they are needed."""
+@contextlib.asynccontextmanager
+async def engines(*slots: EngineSlot) -> AsyncIterator[None]:
+    """Start engines in the background, and end them afterwards, also while they start. What goes wrong at the start is
+    told when they are needed. The same slot may be given twice."""
     from ..errors import EngineError
 
-    with contextlib.suppress(EngineError):
-        await asyncio.gather(*(slot.warm_up() for slot in slots))
+    async def warm_up() -> None:
+        with contextlib.suppress(EngineError):
+            await asyncio.gather(*(slot.warm_up() for slot in {*slots}))
 
-
-async def close(warming: asyncio.Task[None], *slots: EngineSlot) -> None:
-    """End engines, also while they get ready."""
-    warming.cancel()
-    await asyncio.gather(warming, *(slot.close() for slot in slots), return_exceptions=True)
+    warming = asyncio.create_task(warm_up())
+    try:
+        yield
+    finally:
+        warming.cancel()
+        await asyncio.gather(warming, *(slot.close() for slot in {*slots}), return_exceptions=True)
 
 
 async def as_engine(

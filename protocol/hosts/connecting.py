@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import socket
 import stat
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 from hnefi.engine.wording import shorten
 
 PASSWORD_LIMIT = 4096
+_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+(?:%[A-Za-z0-9]+)?", re.ASCII)
+_PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
 ALIVE = 30
 """Seconds between two questions of the system whether the other side still exists."""
 
@@ -35,6 +38,17 @@ def password(file: str | None) -> str | None:
     if stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
         print(f"warning: others can read {shorten(file)}: chmod 600 would help", file=sys.stderr)
     return line.rstrip("\r\n")
+
+
+def host_and_port(text: str, default: int) -> tuple[str, int]:
+    """The parts of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address alone; ValueError that says what was expected."""
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]") or (":" in host and not host.startswith("[")):
+        host, port = text, str(default)
+    host = host.removeprefix("[").removesuffix("]")
+    if not _HOST.fullmatch(host) or not _PORT.fullmatch(port) or not 0 < int(port) < 65_536:
+        raise ValueError(f"{shorten(text)}: expected HOST or HOST:PORT, as in localhost:{default}")
+    return host, int(port)
 
 
 class Pauses:

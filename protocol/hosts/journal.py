@@ -76,7 +76,7 @@ def check_flags(options: argparse.ArgumentParser, arguments: argparse.Namespace)
             return
         reason = os.strerror(errno.EACCES)
     options.error(
-        f"--record-dir {shorten(str(folder))}: {reason}: expected a folder that can be written, or a name for a new one"
+        f"--record-dir {shorten(str(folder))}: {reason}: expected a folder, or a name for a new one"
     )
 
 

@@ -179,6 +179,19 @@ class EngineSlot:
             LOG.info("the engine compiles %s (%d/%d)", progress.part, progress.done, progress.total)
 
 
+def rules_and_player(
+    command: Sequence[str] = (),
+    *,
+    game: str,
+    player: str = "",
+    options: Sequence[tuple[str, str]] = (),
+    trace: Trace | None = None,
+) -> tuple[EngineSlot, EngineSlot]:
+    """Our engine, which knows the rules, and the one that plays: the same where `command` names no other."""
+    chooser = EngineSlot(command, game=game, player=player, options=options, trace=trace)
+    return (EngineSlot(game=game, trace=trace) if command else chooser), chooser
+
+
 async def _choose(engine: Engine, game: str) -> None:
     word, _, name = game.partition(" ")
     if word == "variant":

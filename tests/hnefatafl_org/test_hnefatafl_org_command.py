@@ -56,7 +56,7 @@ FAULTY = Path(__file__).parents[1] / "support" / "fault_engine.py"
         ("--user ai-x --engine ''", "--engine: "),
         ("--user ai-x --server a:b:c", "--server 'a:b:c': expected HOST or HOST:PORT"),
         ("--user ai-x --server a:70000", "--server 'a:70000': expected HOST or HOST:PORT"),
-        ("--user ai-x --wire-version 'a b'", "--wire-version 'a b': expected such as 32d9a140"),
+        ("--user ai-x --wire-version 'a b'", "--wire-version 'a b': expected an id such as 32d9a140"),
         ("--user ai-x --password-file /no/file", "password file '/no/file': No such file"),
     ],
 )

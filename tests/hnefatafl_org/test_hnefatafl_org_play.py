@@ -234,7 +234,7 @@ def test_the_clock(house: House, tmp_path: Path) -> None:
 
 REFUSED = {
     "wrong_password": "login refused: wrong password for ai-hnefi",
-    "account_not_in_database": "login refused: there is no account ai-hnefi: expected one that you have made there",
+    "account_not_in_database": "login refused: there is no account ai-hnefi: expected one that you created there",
     "whatever this is": "login refused: 'whatever this is'",
 }
 
@@ -248,7 +248,7 @@ def test_a_refused_login_is_not_tried_again(house: House, tmp_path: Path, reason
 
 def test_another_release_of_the_protocol(house: House, tmp_path: Path) -> None:
     played = Played(house, tmp_path, wire=0)
-    assert played.error.startswith("the server does not take our version 32d9a140: expected")
+    assert played.error.startswith("the server does not accept our version 32d9a140: expected")
     assert "--wire-version" in played.error
     assert len(played.double.logins) == 1
 

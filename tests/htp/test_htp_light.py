@@ -124,7 +124,7 @@ FAULTS = {
     "illegal": "play attacker a1 a2: nothing stands on a1",
     "unreadable": "'d99': expected a square, a1 to k11",
     "wrong-side": "generate_move defender: expected the other role, which is ours",
-    "endless": "100000 lines in a row that say nothing: expected generate_move or play",
+    "endless": "100000 lines in a row that mean nothing to us: expected generate_move or play",
 }
 
 

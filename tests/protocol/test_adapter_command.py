@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import logging
 import os
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from hnefi.protocol.errors import EngineError
 from hnefi.protocol.hosts import adapter
+from hnefi.protocol.hosts.connecting import host_and_port
 from hnefi.protocol.hosts.exit_codes import STORAGE
 from hnefi.protocol.hosts.stdio import Diagnostics
 
@@ -210,3 +213,51 @@ def test_a_name_keeps_its_letters(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.decode().splitlines()[0] == "id name ᚠ ø\\x1b\\x202e"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("localhost", ("localhost", 49)),
+        ("play.example-1.org:80", ("play.example-1.org", 80)),
+        ("[::1]:80", ("::1", 80)),
+        ("[::1]", ("::1", 49)),
+        ("fe80::1", ("fe80::1", 49)),
+    ],
+)
+def test_a_host_and_its_port(text: str, found: tuple[str, int]) -> None:
+    assert host_and_port(text, 49) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":80", "a:", "a:0", "a:65536", "a:8o", "a b", "http://a", "[::1]:", "a/b:1"]
+)
+def test_no_host_and_port(text: str) -> None:
+    with pytest.raises(ValueError, match="expected HOST or HOST:PORT"):
+        host_and_port(text, 49)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_engines_end_with_the_work_also_while_they_start(fails: bool) -> None:
+    class Slot:
+        closed = 0
+
+        async def warm_up(self) -> None:
+            if fails:
+                raise EngineError("no engine")
+            await asyncio.get_running_loop().create_future()
+
+        async def close(self) -> None:
+            self.closed += 1
+
+    slot = Slot()
+
+    async def work() -> None:
+        async with adapter.engines(slot, slot):  # type: ignore[arg-type]
+            await asyncio.sleep(0)
+            assert not slot.closed
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        asyncio.run(work())
+    assert slot.closed == 1

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import engine_pool
 
-from hnefi.gui_adapter.tablut.rules import Facts, Line
 from hnefi.protocol.client import Answer, Limits
+from hnefi.protocol.hosts.rulebook import Facts, Line
 
 DOUBLES = Path(__file__).parents[1] / "tablut"
 WAIT = 120.0

@@ -24,10 +24,10 @@ from tablut_parts import DOUBLES, HNEFI, environment, free_address
 
 from hnefi.engine.sides import Side
 from hnefi.gui_adapter.tablut.check import Sparring
-from hnefi.gui_adapter.tablut.frames import State, board_of, turn_of
+from hnefi.gui_adapter.tablut.frames import GAME, State, board_of, turn_of
 from hnefi.gui_adapter.tablut.host import Host
-from hnefi.gui_adapter.tablut.rules import EngineSlot, Line, Rules
 from hnefi.gui_adapter.tablut.serve import Match, Played, Settings
+from hnefi.protocol.hosts.rulebook import EngineSlot, Line, Rules
 
 BOT = shlex.join(
     [sys.executable, "-I", "-S", str(DOUBLES / "double_bot.py"), "{Colour}", "{seconds}", "{host}"]
@@ -207,7 +207,7 @@ async def at_once(rules: Rules, folder: Path, games: int) -> None:
 
 
 async def measured(given: argparse.Namespace, folder: Path) -> None:
-    slot = EngineSlot()
+    slot = EngineSlot(game=GAME)
     rules = Rules(slot)
     await rules.warm_up()
     try:

@@ -19,9 +19,10 @@ from hnefi.engine.records.record import GameRecord
 from hnefi.engine.sides import Side
 from hnefi.gui_adapter.tablut import client as client_module
 from hnefi.gui_adapter.tablut.client import Client, NoServer, Settings, connect
-from hnefi.gui_adapter.tablut.rules import EngineSlot, Rules
+from hnefi.gui_adapter.tablut.frames import GAME
 from hnefi.protocol.client import EngineError
 from hnefi.protocol.hosts import journal
+from hnefi.protocol.hosts.rulebook import EngineSlot, Rules
 
 pytestmark = pytest.mark.process
 
@@ -33,7 +34,7 @@ class House:
 
     def __init__(self) -> None:
         self.runner = asyncio.Runner()
-        self.slot = EngineSlot()
+        self.slot = EngineSlot(game=GAME)
         self.rules = Rules(self.slot)
 
 

@@ -15,10 +15,11 @@ from tablut_parts import DOUBLES, WAIT, free_address
 from hnefi.engine import squares
 from hnefi.engine.records.record import GameRecord
 from hnefi.gui_adapter.tablut import host as host_module
+from hnefi.gui_adapter.tablut.frames import GAME
 from hnefi.gui_adapter.tablut.host import Action, Guest, HostError
-from hnefi.gui_adapter.tablut.rules import EngineSlot, Rules
 from hnefi.gui_adapter.tablut.serve import Settings, serve
 from hnefi.protocol.hosts import journal
+from hnefi.protocol.hosts.rulebook import EngineSlot, Rules
 
 pytestmark = pytest.mark.process
 
@@ -31,7 +32,7 @@ class House:
 
     def __init__(self) -> None:
         self.runner = asyncio.Runner()
-        self.slot = EngineSlot()
+        self.slot = EngineSlot(game=GAME)
         self.rules = Rules(self.slot)
 
 

@@ -25,12 +25,13 @@ from hnefi.gui_adapter.tablut import bot as bot_module
 from hnefi.gui_adapter.tablut import check as check_module
 from hnefi.gui_adapter.tablut.bot import Command
 from hnefi.gui_adapter.tablut.check import check
+from hnefi.gui_adapter.tablut.frames import GAME
 from hnefi.gui_adapter.tablut.host import Guest
-from hnefi.gui_adapter.tablut.rules import EngineSlot, Rules
 from hnefi.gui_adapter.tablut.wrap import BotEngine
 from hnefi.protocol import orphans
 from hnefi.protocol.hosts import journal
 from hnefi.protocol.hosts.guest import Front
+from hnefi.protocol.hosts.rulebook import EngineSlot, Rules
 from hnefi.protocol.hosts.stdio import Line, Stdio
 
 if sys.platform != "linux":
@@ -54,7 +55,7 @@ class House:
 
     def __init__(self) -> None:
         self.runner = asyncio.Runner()
-        self.slot = EngineSlot()
+        self.slot = EngineSlot(game=GAME)
         self.rules = Rules(self.slot)
 
 
