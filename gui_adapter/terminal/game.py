@@ -21,12 +21,6 @@ from .values import SWAP, Board, End, Entry, Move, SideLetter, other
 
 _CELLS: Final = re.compile(r"\d+|[A-Za-z]")
 _TWO_SQUARES: Final = re.compile(r"([a-z]\d{1,3})-?([a-z]\d{1,3})(?:[x/].*)?", re.ASCII)
-_TERRAINS: Final = (
-    ("attacker_camps", "camp"),
-    ("defender_camps", "fort"),
-    ("corners", "corner"),
-    ("throne", "throne"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +57,6 @@ def facts_of(fen: str) -> Facts:
     )
     side: SideLetter = "d" if len(fields) > 1 and fields[1] == "d" else "a"
     return Facts(fen, rows, side)
-
-
-def special_squares(variant: AnyVariant) -> Mapping[str, str]:
-    """The squares that mean something by the rules, by name."""
-    switches = dict(variant.rules_lines())
-    return {
-        square: kind
-        for switch, kind in _TERRAINS
-        for square in switches.get(switch, "none").split(",")
-        if square != "none"
-    }
 
 
 def board_of(

@@ -17,12 +17,13 @@ from hnefi.engine.records.record import BY_RULES, GameRecord
 from hnefi.engine.search.types import Limits
 from hnefi.engine.sides import Reason
 from hnefi.protocol.client import Answer, EngineError
+from hnefi.protocol.hosts.rulebook import special_squares
 from hnefi.protocol.hosts.standing import Ladder, Standing, StandingError
 
 from . import questions
 from .clock import GameClock, Pace
 from .events import Events
-from .game import Facts, Game, Node, Place, special_squares
+from .game import Facts, Game, Node, Place
 from .opponents import Opponent, Players, Question, Spec
 from .questions import Questions
 from .review import Review
@@ -216,7 +217,7 @@ class GameSession:
             self.review = None
         self.watcher = self.guests = None
         self.number += 1
-        self.special = special_squares(game.variant)
+        self.special = special_squares(game.variant.rules_lines())
         self.looking = self.paused = False
         self.analysing = 0
         self.replaying = None

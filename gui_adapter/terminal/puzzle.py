@@ -18,10 +18,11 @@ from hnefi.protocol.hosts.puzzles.exercise import THEMES, themes, usable
 from hnefi.protocol.hosts.puzzles.scores import Scores, ScoresError
 from hnefi.protocol.hosts.puzzles.sitting import Sitting
 from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, SuiteError, read
+from hnefi.protocol.hosts.rulebook import special_squares
 from hnefi.protocol.hosts.text_table import encodable, safe
 
 from . import drawing, theme
-from .game import board_of, facts_of, special_squares
+from .game import board_of, facts_of
 from .settings import Settings, load
 from .values import View
 
@@ -238,7 +239,7 @@ class Desk:
         taken = () if last is None else tuple(name(square) for square in position.last_captures)
         board = board_of(
             variant,
-            special_squares(variant),
+            special_squares(variant.rules_lines()),
             facts_of(position.fen()),
             "" if last is None else move_name(last),
             taken,

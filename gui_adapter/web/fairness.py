@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from hnefi.engine.games.base_variant import VariantError
 from hnefi.engine.games.tafl import variant as variants
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.search.types import Limits
@@ -111,10 +110,7 @@ async def _game(engine: Engine, opening: str, nodes: int) -> tuple[str, int]:
 
 
 def _variant(frame: Mapping[str, Any]) -> Variant:
-    try:
-        variant = records.variant_named(frame)
-    except VariantError as error:
-        raise FrameError("unknown_variant", str(error), frame.get("id")) from None
+    variant = records.known_variant(frame)
     if not isinstance(variant, Variant):
         raise FrameError("unknown_variant", f"{variant.name}: expected a variant of tafl", frame.get("id"))
     return variant

@@ -11,7 +11,7 @@ from typing import Any
 from hnefi.engine import about
 from hnefi.protocol.hosts.sessions.engine_process import RequestError, Wanted
 
-from . import catalogue, fairness, frames, judging, lessons, levels, puzzles, records, workshop
+from . import catalogue, fairness, frames, judging, levels, puzzles, records, workshop
 from .frames import FrameError
 from .outbox import Outbox
 from .site import Site
@@ -146,11 +146,18 @@ class Page:
             case "level":
                 self.box.put(await asyncio.to_thread(self._levels.take, frame))
             case "lesson":
-                self._later(lessons.taught(frame, self._site.helper), frame)
+                self._later(self._lesson(frame), frame)
             case "puzzle":
                 self._later(self._puzzles.take(frame), frame)
             case _:
                 self.box.put(await asyncio.to_thread(judging.judged, frame))
+
+    async def _lesson(self, frame: Mapping[str, Any]) -> dict[str, Any]:
+        """The steps of the lesson in a variant; RequestError."""
+        name = records.known_variant(frame).name
+        rules = frames.text(frame, "rules", records.WORDS)
+        answer = await self._site.helper.ask(lesson=name, rules=rules)
+        return {"t": "lesson", "id": frame.get("id"), "variant": name, **answer}
 
     def _later(self, work: Coroutine[Any, Any, dict[str, Any]], frame: Mapping[str, Any]) -> None:
         """Answer when the answer is there; the page may say other things meanwhile."""

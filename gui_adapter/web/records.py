@@ -93,6 +93,14 @@ def variant_named(frame: Mapping[str, Any]) -> AnyVariant:
     return variants.from_words(words) if words else find()(frames.text(frame, "variant", 64))
 
 
+def known_variant(frame: Mapping[str, Any]) -> AnyVariant:
+    """The same; FrameError where there is none."""
+    try:
+        return variant_named(frame)
+    except VariantError as error:
+        raise FrameError("unknown_variant", str(error), frame.get("id")) from None
+
+
 def exported(frame: Mapping[str, Any]) -> dict[str, Any]:
     """The `record` in answer to an `export`: the game of the frame as text of its format. FrameError."""
     ident = frame.get("id")

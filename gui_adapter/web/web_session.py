@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hnefi.protocol.hosts.rulebook import special_squares
 from hnefi.protocol.hosts.sessions.engine_process import Policy, Wanted
 from hnefi.protocol.hosts.sessions.questions import RULES
 from hnefi.protocol.hosts.sessions.recording import Recording
@@ -23,13 +24,6 @@ QUESTIONS: Final = (
     "query captures",
     "moves verbose",
 )
-TERRAIN: Final = {
-    "attacker_camps": "camp",
-    "defender_camps": "fort",
-    "corners": "corner",
-    "throne": "throne",
-}
-"""Which switches name squares that mean something, and what the page calls them."""
 
 
 class WebSession(Session[Voice]):
@@ -62,7 +56,8 @@ class WebSession(Session[Voice]):
         history, fen, side, outcome, reason, captures, moves, *rules = answers
         if rules:
             self._rules_of = self.variant
-            self._special = special_squares(line.removeprefix(RULES) for line in rules)
+            switches = (line.removeprefix(RULES).partition(" ") for line in rules)
+            self._special = special_squares((name, text) for name, _, text in switches)
         start, _, played = history.partition(" moves ")
         own = start == "startpos"
         return {
@@ -93,14 +88,3 @@ def legal_move(word: str) -> dict[str, Any]:
     """A word of `moves verbose` (`d3a3xa2`) as the page reads it: the move and the squares that it captures."""
     move, *taken = word.split("x")
     return {"m": move, "x": taken}
-
-
-def special_squares(rules: Any) -> dict[str, str]:
-    """The squares that mean something by the lines of `rules`, by name; what they are."""
-    said = dict(line.split(" ", 1) for line in rules if " " in line)
-    return {
-        square: kind
-        for switch, kind in TERRAIN.items()
-        for square in said.get(switch, "none").split(",")
-        if square != "none"
-    }

@@ -19,8 +19,7 @@ from hnefi.engine.games.tafl.variant import from_words
 from hnefi.engine.squares import move_name, name, origin
 from hnefi.protocol.hosts.puzzles.exercise import Exercise, prover_of
 from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, read
-
-from .web_session import special_squares
+from hnefi.protocol.hosts.rulebook import special_squares
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_variant import AnyVariant
@@ -45,7 +44,10 @@ class Worker:
                 variant: AnyVariant = (
                     from_words(request["rules"]) if request["rules"] else find(request["lesson"])
                 )
-                return {"steps": [asdict(step) for step in lesson(variant)], "special": _special(variant)}
+                return {
+                    "steps": [asdict(step) for step in lesson(variant)],
+                    "special": special_squares(variant.rules_lines()),
+                }
             entry = self._entries[request["puzzle"]]
             exercise = Exercise(entry, self._prover(entry))
             for move in request["moves"]:
@@ -82,7 +84,7 @@ class Worker:
             "legal": [
                 {"m": move_name(move), "x": [name(square) for square in taken]} for move, taken in legal
             ],
-            "special": _special(position.variant),
+            "special": special_squares(position.variant.rules_lines()),
         }
 
     def _prover(self, entry: Entry) -> Prover:
@@ -91,10 +93,6 @@ class Worker:
         if len(self._provers) > PROVERS:
             del self._provers[next(iter(self._provers))]
         return prover
-
-
-def _special(variant: AnyVariant) -> dict[str, str]:
-    return special_squares(" ".join(line) for line in variant.rules_lines())
 
 
 def _step(move: int, after: Any) -> dict[str, Any]:

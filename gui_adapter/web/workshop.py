@@ -15,10 +15,10 @@ from hnefi.engine.games.tafl.fen import SetupError, rows_to_pieces, split_rows
 from hnefi.engine.games.tafl.rules import PIECE_WORDS, SWITCHES, Rules, RulesError
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.wording import shorten
+from hnefi.protocol.hosts.rulebook import special_squares
 
 from . import catalogue, frames, records
 from .frames import FrameError
-from .web_session import special_squares
 
 GROUPS: Final = {
     "size": "The board",
@@ -86,7 +86,7 @@ def made(frame: Mapping[str, Any]) -> dict[str, Any]:
         "values": {switch.name: rules.switch_text(switch.name) for switch in SWITCHES},
         "changes": list(rules.changes()),
         "said": {switch.name: sentence(rules, switch.name, present) for switch in SWITCHES},
-        "special": special_squares(" ".join(line) for line in variant.rules_lines()),
+        "special": special_squares(variant.rules_lines()),
         "toml": variants.as_toml(variant),
         "same": [
             known.name for known in everything() if known.hash == variant.hash and known.name != variant.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import random
 import re
@@ -14,7 +15,7 @@ from pathlib import Path
 from hnefi.engine.wording import shorten
 
 PASSWORD_LIMIT = 4096
-_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+(?:%[A-Za-z0-9]+)?", re.ASCII)
+_HOST = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
 ALIVE = 30
 """Seconds between two questions of the system whether the other side still exists."""
@@ -46,9 +47,21 @@ def host_and_port(text: str, default: int) -> tuple[str, int]:
     if not colon or text.endswith("]") or (":" in host and not host.startswith("[")):
         host, port = text, str(default)
     host = host.removeprefix("[").removesuffix("]")
-    if not _HOST.fullmatch(host) or not _PORT.fullmatch(port) or not 0 < int(port) < 65_536:
+    if (
+        not (_HOST.fullmatch(host) or _is_ipv6(host))
+        or not _PORT.fullmatch(port)
+        or not 0 < int(port) < 65_536
+    ):
         raise ValueError(f"{shorten(text)}: expected HOST or HOST:PORT, as in localhost:{default}")
     return host, int(port)
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        ipaddress.IPv6Address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class Pauses:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -31,6 +31,13 @@ TIMEOUTS: Final = Timeouts(start=30.0, ready=120.0)
 REMEMBERED: Final = 64
 """Ends of lines of which is known what the rules say: moves are taken back, refused and told twice."""
 QUESTIONS: Final = ("query fen", "moves verbose", "query outcome", "query reason")
+TERRAIN: Final = (
+    ("attacker_camps", "camp"),
+    ("defender_camps", "fort"),
+    ("corners", "corner"),
+    ("throne", "throne"),
+)
+"""Switches that name squares, and what these are; later ones win."""
 T = TypeVar("T")
 
 
@@ -80,6 +87,18 @@ class Facts:
         if self.result is None:
             return None
         return Outcome(None if self.result == "draw" else Side.of(self.result), Reason(self.reason))
+
+
+def special_squares(switches: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The squares that mean something by the switches of rules (name, text): by their names, what they are (`throne`,
+    `corner`, `camp`, `fort`)."""
+    said = dict(switches)
+    return {
+        square: kind
+        for switch, kind in TERRAIN
+        for square in said.get(switch, "none").split(",")
+        if square != "none"
+    }
 
 
 class EngineSlot:

@@ -261,7 +261,7 @@ def test_an_engine_that_does_not_start_resigns_nothing(tmp_path: Path) -> None:
         gate.touch()
         _, errors = process.communicate(timeout=WAIT)
     assert process.returncode == 4, errors
-    assert "game 7 goes on without us" in errors
+    assert "game 7 and its clock continue without us" in errors
     assert not any(line.startswith("game ") for line in double.heard)
 
 
@@ -281,7 +281,7 @@ def test_signals_end_it(tmp_path: Path, number: signal.Signals) -> None:
         status = process.wait(PROMPTLY)
         _, errors = process.communicate()
     if number != signal.SIGKILL:
-        assert b"game 7 goes on without us, and its clock: the same command plays on" in errors
+        assert b"game 7 and its clock continue without us: the same command resumes it" in errors
     assert status == (-number if number == signal.SIGKILL else 1)
     expect_nobody(mark)
     (record,) = records(tmp_path)

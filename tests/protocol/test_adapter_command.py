@@ -230,7 +230,7 @@ def test_a_host_and_its_port(text: str, found: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":80", "a:", "a:0", "a:65536", "a:8o", "a b", "http://a", "[::1]:", "a/b:1"]
+    "text", ["", ":80", "a:", "a:0", "a:65536", "a:8o", "a b", "http://a", "[::1]:", "a/b:1", "a:b:c"]
 )
 def test_no_host_and_port(text: str) -> None:
     with pytest.raises(ValueError, match="expected HOST or HOST:PORT"):

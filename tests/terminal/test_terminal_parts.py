@@ -18,11 +18,12 @@ from hnefi.engine.search.types import Limits, Score
 from hnefi.engine.squares import move, square
 from hnefi.gui_adapter.terminal import clock, command_table, opponents, saving
 from hnefi.gui_adapter.terminal.commands import HANDLERS
-from hnefi.gui_adapter.terminal.game import Game, Node, facts_of, next_side, special_squares, typed_move
+from hnefi.gui_adapter.terminal.game import Game, Node, facts_of, next_side, typed_move
 from hnefi.gui_adapter.terminal.questions import as_line
 from hnefi.protocol.answers import InfoLine
 from hnefi.protocol.hosts import journal
 from hnefi.protocol.hosts.journal import Journal, JournalError
+from hnefi.protocol.hosts.rulebook import special_squares
 from hnefi.tools.convert import main as convert
 
 
@@ -126,9 +127,9 @@ def test_a_fen_alone() -> None:
     assert (facts.side, facts.asked, facts.legal) == ("d", False, ())
     assert facts.rows[2] == "." * 11
     assert facts.rows[5] == "tt.TTKTT.tt"
-    camps = special_squares(find("tablut-bologna"))
+    camps = special_squares(find("tablut-bologna").rules_lines())
     assert {"throne", "camp"} <= set(camps.values())
-    assert special_squares(find("hex:5")) == {}
+    assert special_squares(find("hex:5").rules_lines()) == {}
 
 
 def test_scores_are_in_the_view_of_the_attackers() -> None:

@@ -11,7 +11,8 @@ import pytest
 from hnefi.gui_adapter.web import catalogue, frames, judging, records
 from hnefi.gui_adapter.web.frames import FrameError
 from hnefi.gui_adapter.web.outbox import Outbox, Voice
-from hnefi.gui_adapter.web.web_session import legal_move, special_squares
+from hnefi.gui_adapter.web.web_session import legal_move
+from hnefi.protocol.hosts.rulebook import special_squares
 from hnefi.protocol.hosts.sessions import reports
 
 
@@ -134,8 +135,8 @@ def test_thinking_is_sent_newest_and_its_last_becomes_lines() -> None:
 
 def test_moves_and_squares_as_the_engine_says_them() -> None:
     assert legal_move("d3a3xa2xa4") == {"m": "d3a3", "x": ["a2", "a4"]}
-    lines = ["size 7", "throne d4", "corners a1,a7,g1,g7", "attacker_camps none"]
-    assert special_squares(lines) == {
+    switches = [("size", "7"), ("throne", "d4"), ("corners", "a1,a7,g1,g7"), ("attacker_camps", "none")]
+    assert special_squares(switches) == {
         "d4": "throne",
         **dict.fromkeys(("a1", "a7", "g1", "g7"), "corner"),
     }
