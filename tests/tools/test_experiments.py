@@ -335,6 +335,52 @@ def test_the_whole_chain(
     assert (out / "report.md").read_text() == text
 
 
+def test_a_report_on_what_is_finished(tmp_path: Path) -> None:
+    """Seeds up to the first gap, in all rule sets alike; ways and rule sets with one run wait."""
+    study = replace(
+        studies.DISTRIBUTION,
+        ways={name: studies.DISTRIBUTION.ways[name] for name in ("as-printed", "plies-200", "tau-schwefel")},
+        seeds=(11, 12, 13, 14, 15, 16),
+        others=4,
+    )
+
+    def finish(rules: str, way: str, *numbers: int) -> None:
+        for number in numbers:
+            file = tmp_path / studies.Run(rules, way, number).folder / "archive" / "gen-0300.safetensors"
+            file.parent.mkdir(parents=True)
+            file.touch()
+
+    one, other = study.rules
+    finish(one, "as-printed", 11, 12, 13, 14, 16)
+    finish(other, "as-printed", 11)
+    found = studies.finished(tmp_path, study)
+    assert (found.rules, list(found.ways), found.seeds) == ((one,), ["as-printed"], (11, 12, 13, 14))
+    finish(other, "as-printed", 12, 13)
+    finish(one, "plies-200", 11, 12, 13)
+    finish(other, "plies-200", 11, 12)
+    finish(one, "tau-schwefel", 11, 12)
+    finish(other, "tau-schwefel", 11)
+    found = studies.finished(tmp_path, study)
+    assert (found.rules, list(found.ways), found.seeds) == (
+        study.rules,
+        ["as-printed", "plies-200"],
+        (11, 12, 13),
+    )
+    assert found.seeds_of("plies-200") == (11, 12)
+    with pytest.raises(ExperimentError, match="expected 2 finished runs of as-printed"):
+        studies.finished(tmp_path / "nothing", study)
+
+
+def test_a_part_of_a_distribution_has_a_report(tmp_path: Path) -> None:
+    study = replace(studies.DISTRIBUTION, ways={"as-printed": {}}, seeds=(1, 2, 3), others=None)
+    results = like_the_paper(replace(study, ways={"as-printed": {}, "plies-200": {}}), "plies-200")
+    for rules in study.rules:
+        part = replace(study, rules=(rules,))
+        text = distribution_report.write(tmp_path, part, results, [], "").read_text()
+        assert f"## Table {1 + study.rules.index(rules)}: {rules}, as-printed" in text
+        assert "3 seeds from 1 for as-printed, under" in text
+
+
 def test_a_study_of_another_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = studies.quick(studies.SCALING)
     prepare(tmp_path, study)

@@ -88,7 +88,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--report",
         action="store_true",
-        help="with resume: no more runs, a report on those that are finished (hex)",
+        help="with resume: no more runs, a report on those that are finished (hex, readings, distribution, scaling)",
     )
     parser.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
     arguments.add_backend(parser)
@@ -107,8 +107,10 @@ def main(argv: list[str]) -> int:
         if given.folder is not None:
             folder = Path(given.folder)
             plan = _read(folder)
-            if given.report and not isinstance(plan, torus.Plan):
-                parser.error(f"--report: {folder}: expected the folder of an experiment hex")
+            if given.report and isinstance(plan, Study):
+                plan = studies.finished(folder, plan)
+            elif given.report and not isinstance(plan, torus.Plan):
+                parser.error(f"--report: {folder}: expected the folder of an experiment hex, or of a study")
         else:
             plan = _plan(given.name, given.quick)
             if given.seeds:
@@ -190,6 +192,8 @@ def _conduct(
     name = plan.name if isinstance(plan, Study) else own or "hingston"
     size = "--quick" if plan.quick else f"--seeds {len(plan.seeds)}"
     command = f"hnefi experiments {name} {size} --out {folder.name}"
+    if not runs:
+        command = f"hnefi experiments resume {folder.name} --report"
     writer: Any
     if own:
         _, writer = OWN[own]

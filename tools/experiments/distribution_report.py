@@ -76,6 +76,11 @@ def probabilities(logarithms: Mapping[Reading, float]) -> dict[Reading, float]:
     return {reading: weight / whole for reading, weight in weights.items()}
 
 
+def tables(study: Study) -> Iterator[tuple[int, str]]:
+    """The rule sets with the numbers of their tables in the paper."""
+    return ((paper.RULES.index(rules) + 1, rules) for rules in study.rules)
+
+
 class Place(NamedTuple):
     """Where one number of the paper lies among single runs of one way: counts of `n` games."""
 
@@ -159,8 +164,9 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
     lines = [
         *report.head(study.title, command, quick=study.quick),
         (
-            f"{len(study.seeds)} seeds from {study.seeds[0]} for {base}, {len(study.seeds_of(others[-1]))} for each "
-            f"other reading, under {' and '.join(study.rules)}; {study.generations} generations. Tests of the last: "
+            f"{len(study.seeds)} seeds from {study.seeds[0]} for {base}"
+            + (f", {len(study.seeds_of(others[-1]))} for each other reading" if others else "")
+            + f", under {' and '.join(study.rules)}; {study.generations} generations. Tests of the last: "
             + ", ".join(f"{number} matches at {depth} ply" for depth, number in study.number.items())
             + "."
         ),
@@ -168,10 +174,10 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
         "## Which reading explains the paper's numbers?",
         "",
         (
-            "*Log-likelihood*: the natural logarithm of the probability of all numbers of tables 1 and 2, each row by "
-            "the law that our seeds suggest for one more run. *Probability*: if one of the combinations is true and "
-            "all were equally likely beforehand. Rows are taken for independent; one run played them all, so "
-            "differences are too large rather than too small."
+            "*Log-likelihood*: the natural logarithm of the probability of all numbers of the paper's tables under "
+            "these rules, each row by the law that our seeds suggest for one more run. *Probability*: if one of the "
+            "combinations is true and all were equally likely beforehand. Rows are taken for independent; one run "
+            "played them all, so differences are too large rather than too small."
         ),
         "",
     ]
@@ -204,7 +210,7 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
     ]
     for rules in study.rules:
         lines += [f"{rules}:", "", *markdown_table(luck(study, results, rules)), ""]
-    for number, rules in enumerate(study.rules, 1):
+    for number, rules in tables(study):
         rows = [["plies", "opponent", "", "paper", "ours: mean", "foreseen", "a run as far out"]]
         rows += [
             [
@@ -256,7 +262,7 @@ def draw(folder: Path, study: Study, results: Results, *, png: bool = False) -> 
     """Every number of the paper in its distribution, a figure for each rule set, as SVG; `png` needs matplotlib."""
     made = []
     base = next(iter(study.ways))
-    for number, rules in enumerate(study.rules, 1):
+    for number, rules in tables(study):
         found = list(places(study, results, rules, base))
         sheet = Sheet(
             LEFT + STEP * len(found) + 2 * MARGIN,

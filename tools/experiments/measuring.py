@@ -48,6 +48,11 @@ class Cell(NamedTuple):
         return " ".join(map(str, (*self.run, self.generation, self.opponent, self.depth)))
 
 
+def archived(generation: int) -> str:
+    """Where the folder of an evolution has the champion of a generation."""
+    return f"archive/gen-{generation:04d}.safetensors"
+
+
 def test(folder: Path, cell: Cell, matches: int) -> Tally:
     """Play one test of the evaluator in the run's archive."""
     from hnefi.engine import games
@@ -55,9 +60,7 @@ def test(folder: Path, cell: Cell, matches: int) -> Tally:
     from hnefi.engine.selfplay.match import Contestant
 
     variant = games.find(cell.run.rules)
-    evaluator = files.load(
-        folder / cell.run.folder / "archive" / f"gen-{cell.generation:04d}.safetensors", variant
-    )
+    evaluator = files.load(folder / cell.run.folder / archived(cell.generation), variant)
     ours = Contestant("minimax", cell.depth, files.record(evaluator, variant))
     if cell.opponent == "random-blind":
         theirs = Contestant("random")

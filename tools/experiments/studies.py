@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..common import paper_hingston as paper
+from . import measuring
 from .measuring import Cell, ExperimentError, flags, read_json
 
 OPPONENTS = ("random-blind", "random-terminal", "simple")
@@ -176,6 +177,34 @@ def read_study(folder: Path) -> Study:
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ExperimentError(f"{folder / 'plan.json'}: expected the plan of a study ({error})") from None
+
+
+def finished(folder: Path, study: Study) -> Study:
+    """The part of a study that can be reported on: rule sets and ways with at least two finished runs, the first of
+    their seeds, in all rule sets alike. ExperimentError as long as there are none of the first way."""
+
+    def count(rules: str, way: str) -> int:
+        last = measuring.archived(study.generations)
+        there = [(folder / Run(rules, way, seed).folder / last).exists() for seed in study.seeds_of(way)]
+        return [*there, False].index(False)
+
+    base, *others = study.ways
+    rules = tuple(name for name in study.rules if count(name, base) >= FEWEST)
+    if not rules:
+        raise ExperimentError(f"{folder}: expected {FEWEST} finished runs of {base} before --report")
+    done = {way: min(count(name, way) for name in rules) for way in study.ways}
+    kept = [way for way in others if done[way] >= FEWEST]
+    return replace(
+        study,
+        ways={way: study.ways[way] for way in (base, *kept)},
+        seeds=study.seeds[: done[base]],
+        others=min(done[way] for way in kept) if kept else None,
+        rules=rules,
+    )
+
+
+FEWEST = 2
+"""One run says nothing of the spread."""
 
 
 def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False, backend: str = "") -> int:
