@@ -80,8 +80,8 @@ def test_runs_of_different_learners_are_compared_by_what_they_share(
         command.main(["compare", str(one), str(tmp_path / "zero"), "--by", "games", "--out", str(out)]) == 0
     )
     assert capsys.readouterr().out == f"{out}\n{out.with_suffix('.csv')}\n"
-    assert {str(one), str(tmp_path / "zero"), compare.SPEED, "games"} <= words(out)
-    assert not {"best", "loss_value"} & words(out)
+    assert {str(one), str(tmp_path / "zero"), "games a second", "games so far"} <= words(out)
+    assert not {"best", "loss of the value", compare.SPEED} & words(out)
     rows = table(out.with_suffix(".csv"))
     assert [(row["folder"], row["run"], row["generation"]) for row in rows] == [
         *((str(one), "es", str(at)) for at in (1, 2, 3)),

@@ -24,6 +24,12 @@ USUAL: Final = ("best", "median", "loss_value", "loss_policy", SPEED)
 BOOKKEEPING: Final = ("generation", "files")
 AXES: Final = ("generation", "games", "seconds")
 """What may stand below: the generation, or games or seconds of all generations so far."""
+CALLED: Final = {
+    "loss_value": "loss of the value",
+    "loss_policy": "loss of the policy",
+    SPEED: "games a second",
+}
+"""What columns are called in the picture; others by their own names, with blanks."""
 LEFT, GAP, WIDE, HEIGHT, ACROSS = 70, 84, 420, 240, 2
 MOST_PANELS: Final = 12
 
@@ -152,7 +158,7 @@ def draw(contestants: Sequence[Contestant], names: Sequence[str], by: str) -> tu
         )
         panel.ticks_left([(value, f"{value:g}") for value in steps(low, high, 6)])
         lowest = panel.ticks_below([(value, f"{value:g}") for value in steps(0, furthest, 6)], grid=True)
-        below = max(below, panel.called_below(by, lowest))
+        below = max(below, panel.called_below(by if by == AXES[0] else f"{by} so far", lowest))
         for one in contestants:
             look = _line(looks[one.name])
             runs = drawn[one.name]
@@ -164,8 +170,13 @@ def draw(contestants: Sequence[Contestant], names: Sequence[str], by: str) -> tu
             values = [mean(run[1][at] for run in runs) for at in range(shortest)]
             panel.line(list(zip(places, values, strict=True)), look.colour, look.width, look.dash)
         panel.frame()
-        panel.called_left(name, left - 54)
+        panel.called_left(called(name), left - 54)
     return sheet, below + MARGIN
+
+
+def called(name: str) -> str:
+    """A column in words."""
+    return CALLED.get(name, name.replace("_", " "))
 
 
 def _line(look: Curve) -> Curve:
