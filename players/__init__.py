@@ -4,7 +4,7 @@ description = "One sentence."
 algorithm = "minimax"       # a word of the option Algorithm
 evaluator = "simple"        # by name, or a file beside this one: "net.safetensors"
 game = "tafl"               # only if it plays no other
-variant = "copenhagen"      # only if it plays no other
+variant = "copenhagen"      # only if it plays no other; a list if it plays several, its usual one first
 
 [limits]                    # hold for every search: depth, nodes, mate, movetime (milliseconds)
 depth = 2
@@ -61,7 +61,7 @@ class Rating:
 class Player:
     """How somebody plays: the search algorithm, the evaluator, and the limits that hold for every search.
 
-    `evaluator` is a name, or the path of a file that has not been opened; `game` and `variant` are what it plays,
+    `evaluator` is a name, or the path of a file that has not been opened; `game` and `variants` are what it plays,
     if it does not play everything.
     """
 
@@ -72,15 +72,20 @@ class Player:
     limits: Limits = field(default_factory=Limits)
     options: Mapping[str, str] = field(default_factory=dict)
     game: str | None = None
-    variant: str | None = None
+    variants: tuple[str, ...] = ()
     rating: Rating | None = None
     file: Path | None = None
+
+    @property
+    def variant(self) -> str | None:
+        """The only variant that it plays, or its usual one of several; None if it is made for none."""
+        return self.variants[0] if self.variants else None
 
     def misfit(self, variant: AnyVariant) -> str | None:
         """Why this player cannot play a variant; None if it can, as far as its file says."""
         known = {variant.name.lower(), *(alias.lower() for alias in variant.aliases)}
-        if self.variant is not None and self.variant.lower() not in known:
-            return f"{self.name} plays {self.variant} only, not {variant.name}"
+        if self.variants and known.isdisjoint(name.lower() for name in self.variants):
+            return f"{self.name} plays {', '.join(self.variants)} only, not {variant.name}"
         if self.game is not None and self.game != variant.game:
             return f"{self.name} plays {self.game} only, not {variant.name}"
         return None
@@ -136,7 +141,7 @@ def read(file: Path) -> Player:
         limits=_read_limits(file, table),
         options={name: _option(file, name, value) for name, value in _table(file, table, "options").items()},
         game=_game(file, table),
-        variant=_text(file, table, "variant", "") or None,
+        variants=_variants(file, table),
         rating=_read_rating(file, table),
         file=file,
     )
@@ -170,6 +175,15 @@ def _game(file: Path, table: Mapping[str, Any]) -> str | None:
     if game is not None and game not in GAMES:
         raise PlayerError(f"{file}: game: {game!r:.80}: expected one of {', '.join(GAMES)}")
     return game
+
+
+def _variants(file: Path, table: Mapping[str, Any]) -> tuple[str, ...]:
+    names = table.get("variant", [])
+    if isinstance(names, str):
+        names = [names] if names else []
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        raise PlayerError(f"{file}: variant: {names!r:.80}: expected a name, or a list of names")
+    return tuple(names)
 
 
 def _read_rating(file: Path, table: Mapping[str, Any]) -> Rating | None:

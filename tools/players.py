@@ -148,6 +148,7 @@ def as_json(player: Player) -> dict[str, Any]:
         "description": player.description,
         "game": player.game,
         "variant": player.variant,
+        "variants": list(player.variants),
         "algorithm": player.algorithm,
         "evaluator": player.evaluator,
         "limits": {name: value for name, value in limits.items() if value is not None},
@@ -201,8 +202,8 @@ def provenance(player: Player) -> dict[str, Any]:
 
 
 def _plays(player: Player) -> str | None:
-    """The one variant or game that a player plays, if it does not play all."""
-    return player.variant or player.game
+    """The variants or the game that a player plays, if it does not play all."""
+    return ", ".join(player.variants) or player.game
 
 
 def _rating(rating: Rating | None) -> str | None:

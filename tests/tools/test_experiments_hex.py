@@ -258,13 +258,13 @@ def test_shipped_players_win_against_random_what_their_files_say(name: str) -> N
     assert share > 0.5
 
 
-@pytest.mark.slow
-def test_the_perfect_player_opens_with_a_winning_move() -> None:
+@pytest.mark.parametrize("size", [2, 3, 4, pytest.param(5, marks=pytest.mark.slow)])
+def test_the_perfect_player_opens_with_a_winning_move(size: int) -> None:
     session = Session(load_player=players.load)
     session.set_option("Player", "hex-perfect")
     searcher = Searcher(session.settings)
     searcher.begin()
-    result = searcher.search(games.initial(games.find("hex:5")), session.player_limits, lambda _: None)
+    result = searcher.search(games.initial(games.find(f"hex:{size}")), session.player_limits, lambda _: None)
     assert result.move is not None
     sq = target(result.move)
-    assert WINNING_OPENINGS[5].replace("/", "")[(4 - rank_of(sq)) * 5 + file_of(sq)] == "W"
+    assert WINNING_OPENINGS[size].split("/")[size - 1 - rank_of(sq)][file_of(sq)] == "W"

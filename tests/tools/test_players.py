@@ -88,8 +88,8 @@ def test_a_player_who_cannot_play_a_variant_says_so() -> None:
     """What a player's file says about games agrees with what its evaluator knows."""
     for player in players.everything():
         for variant in map(games.find, GAMES):
-            if player.variant is not None:
-                knows = variant.name == player.variant
+            if player.variants:
+                knows = variant.name in player.variants
             elif player.evaluator in network.NAMES:
                 knows = variant.game in network.Network(player.evaluator).module.GAMES
             else:
@@ -97,6 +97,11 @@ def test_a_player_who_cannot_play_a_variant_says_so() -> None:
             assert (player.misfit(variant) is None) == knows, f"{player.name} {variant.name}"
     simple = players.load("simple")
     assert simple.misfit(games.find("hex:4")) == "simple plays tafl only, not hex:4"
+    perfect = players.load("hex-perfect")
+    assert perfect.variant == "hex:5"
+    assert (
+        perfect.misfit(games.find("hex:6")) == "hex-perfect plays hex:5, hex:4, hex:3, hex:2 only, not hex:6"
+    )
 
 
 SHIPPED = sorted(
@@ -331,6 +336,7 @@ def test_a_player_from_a_file(tmp_path: Path) -> None:
         ("[options]\nHash = 0", "options.Hash: 0: expected 1 to 65536"),
         ("[options]\nPlayer = 'x'", "options.Player: 'x': expected one of Algorithm, "),
         ("[options]\nWins = 'far'", "options.Wins: 'far': expected one of near, flat, unseen"),
+        ("variant = ['hex:5', 4]", "variant: ['hex:5', 4]: expected a name, or a list of names"),
         ("game = 'chess'", "game: 'chess': expected one of tafl, hex, hexapawn"),
         ("[rating]\nelo = 5", "rating: {'elo': 5}: expected elo, and as source what was played"),
         ("[rating]\nsource = 'a'", "rating: {'source': 'a'}: expected elo, and as source what was played"),
