@@ -105,6 +105,59 @@ def test_runs_of_zero_side_by_side(tmp_path: Path, cluster: str, monkeypatch: py
     assert len(set(digests(here).values())) >= 2 * 2
 
 
+LEARNERS = (
+    ("torus", "--variant", "hex:3", "--side", "3", "--measure-games", "2", "--generations", "4"),
+    (
+        "td",
+        "--variant",
+        "hexapawn:3x3",
+        "--network",
+        "mlp:3",
+        "--generations",
+        "2",
+        "--generation-games",
+        "4",
+    ),
+    (
+        "treestrap",
+        "--variant",
+        "mini-four",
+        "--network",
+        "linear",
+        "--generations",
+        "2",
+        "--generation-games",
+        "2",
+    ),
+    (
+        "tdleaf",
+        "--variant",
+        "mini-four",
+        "--network",
+        "linear",
+        "--generations",
+        "2",
+        "--generation-games",
+        "2",
+    ),
+)
+
+
+@BACKENDS
+@pytest.mark.filterwarnings("default")
+def test_runs_of_other_learners_side_by_side(
+    tmp_path: Path, cluster: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "WAVE_SECONDS", 0.05)
+    for words in LEARNERS:
+        here, there = tmp_path / "here" / words[0], tmp_path / "there" / words[0]
+        common = [*words, "--seeds", "2", "--quiet"]
+        assert command.main([*common, "--jobs", "1", "--out", str(here)]) == 0
+        assert command.main([*common, "--jobs", "2", "--backend", cluster, "--out", str(there)]) == 0
+        assert digests(here) == digests(there)
+        assert len(set(digests(here).values())) >= 2 * 2
+
+
 def generation(hands: contestants.Executor) -> Games:
     variant, network = find("brandubh"), parse("hingston2007")
     weights = np.random.default_rng(1).standard_normal((4, network.count(variant))) * 0.1
