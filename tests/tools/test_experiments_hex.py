@@ -106,7 +106,7 @@ def test_the_quick_chain_from_runs_to_report(quick: Path) -> None:
     for name in ("figure-2", "figure-3", "figure-4", "deep", "generations"):
         assert "QUICK" in (quick / "figures" / f"{name}.svg").read_text()
     assert {path.stem for path in quick.glob("*.csv")} == {
-        "claims", "random", "runs", "matrix", "pairs", "openings", "future", "readings",
+        "claims", "random", "runs", "matrix", "pairs", "small-claims", "small", "openings", "future", "readings",
     }  # fmt: skip
     assert "| exponential selection consistently grows stronger players |" in report
     assert report.count("wins after") == 2
@@ -131,7 +131,8 @@ def test_a_report_on_what_is_there(quick: Path, tmp_path: Path) -> None:
     assert command.main(["resume", str(out), "--report", "--jobs", "2", "--plain"]) == 0
     report = (out / "report.md").read_text()
     assert "**34 of 38 runs are finished.** Missing: no-swap on hex:5 (2), deep on hex:5 (2)." in report
-    assert "without swaps" not in report
+    assert "without swaps" not in (out / "claims.csv").read_text()
+    assert "without swaps" in (out / "small-claims.csv").read_text()
     assert not (out / "figures" / "deep.svg").exists()
     assert not (out / "runs" / "hex-5" / "deep").exists()
 
@@ -200,7 +201,9 @@ def test_claims_are_judged_by_intervals() -> None:
         )
         for seed in range(6)
     )
-    verdicts = {claim: verdict for claim, _, verdict in hex_report.claims(plan, Results(runs, {}))}
+    verdicts = {
+        claim: verdict for claim, _, verdict in hex_report.claims(plan, plan.board, Results(runs, {}))
+    }
     assert verdicts["the vanilla runs produce similar results"].startswith("holds")
     assert verdicts["exponential selection consistently grows stronger players"] == "holds"
     assert verdicts["without swaps players within a population are alike"] == "holds"
@@ -210,17 +213,27 @@ def test_claims_are_judged_by_intervals() -> None:
     few = {run: one for run, one in runs.items() if run.seed < 2}
     judged = {
         verdict
-        for claim, _, verdict in hex_report.claims(plan, Results(few, {}))[1:]
+        for claim, _, verdict in hex_report.claims(plan, plan.board, Results(few, {}))[1:]
         if "person" not in claim
     }
     assert all(verdict.startswith("too few runs") for verdict in judged), judged
     # The same numbers under each other's names: nothing holds any more.
-    swapped = {run._replace(configuration={"vanilla": "exponential", "exponential": "vanilla"}[run.configuration]): one
-               for run, one in runs.items() if run.configuration in ("vanilla", "exponential")}  # fmt: skip
-    verdicts = {claim: verdict for claim, _, verdict in hex_report.claims(plan, Results(swapped, {}))}
-    assert verdicts["exponential selection consistently grows stronger players"].startswith(
-        "not seen: the other way"
-    )
+    for other, claim, verdict in (
+        (
+            "exponential",
+            "exponential selection consistently grows stronger players",
+            "not seen: the other way",
+        ),
+        ("no-swap", "without swaps runs differ much", "not seen: they lie closer together"),
+    ):
+        names = {"vanilla": other, other: "vanilla"}
+        swapped = {
+            run._replace(configuration=names[run.configuration]): one
+            for run, one in runs.items()
+            if run.configuration in names
+        }
+        found = hex_report.claims(plan, plan.board, Results(swapped, {}))
+        assert {claim: verdict for claim, _, verdict in found}[claim].startswith(verdict)
 
 
 def test_chances_are_counted_over_all_ways_to_deal() -> None:

@@ -189,7 +189,7 @@ def _over_time(
 def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], command: str) -> Path:
     """Write `report.md` and its tables as CSV; the report's path."""
     sections = [
-        Section("claims", "The claims", "", claims(plan, results)),
+        Section("claims", "The claims", "", claims(plan, plan.board, results)),
         Section(
             "random",
             "Against Random",
@@ -203,6 +203,18 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
             "Every pair of runs",
             "Per cent of the games that the run of the row won.",
             pairs(plan, results),
+        ),
+        Section(
+            "small-claims",
+            f"The claims on {plan.solved}",
+            "The document names no board.",
+            claims(plan, plan.solved, results),
+        ),
+        Section(
+            "small",
+            f"Against Random on {plan.solved}",
+            "",
+            random_table(plan, plan.solved, CONFIGURATIONS, results),
         ),
         Section("openings", "Exact openings", _openings_note(plan), openings_table(plan, results)),
         Section("future", "Future work", _future_note(plan), future_table(plan, results)),
@@ -231,10 +243,10 @@ def missing(plan: Plan, results: Results) -> list[str]:
     return [f"**{done}.** Missing: {words}."]
 
 
-def claims(plan: Plan, results: Results) -> list[list[str]]:
-    """What the document says, what we found, and a verdict."""
+def claims(plan: Plan, board: str, results: Results) -> list[list[str]]:
+    """What the document says, what we found on a board, and a verdict."""
     rows = [["claim", "found", "verdict"]]
-    vanilla = results.of(plan.board, VANILLA)
+    vanilla = results.of(board, VANILLA)
     if len(vanilla) < 2:
         return rows
     ours = _means(vanilla, plan)
@@ -246,7 +258,7 @@ def claims(plan: Plan, results: Results) -> list[list[str]]:
     verdict = f"{verdict} than the players of one" if len(ours) >= FEWEST else TOO_FEW
     found = f"means {min(ours):.1f} to {max(ours):.1f} %, {apart}; within a population {inside:.1f}"
     rows.append(["the vanilla runs produce similar results", found, verdict])
-    other = results.of(plan.board, NO_SWAP)
+    other = results.of(board, NO_SWAP)
     if len(other) > 1:
         one, two = ([inner_spread(found, plan.games) for found in runs.values()] for runs in (other, vanilla))
         found = f"spread within {mean(one):.1f} points, vanilla {mean(two):.1f}{_between(one, two)}"
@@ -264,10 +276,12 @@ def claims(plan: Plan, results: Results) -> list[list[str]]:
         found += f" {between:.1f}; mean distance from the middle {mean(one):.1f} and {mean(two):.1f}"
         if min(len(one), len(two)) < FEWEST:
             verdict = TOO_FEW
+        elif mean(one) <= mean(two):
+            verdict = "not seen: they lie closer together than those of vanilla"
         else:
             verdict = f"{'holds' if chance <= ONE_SIDED else 'not certain'}: so large by chance in {100 * chance:.0f} %"
         rows.append(["without swaps runs differ much", found, verdict])
-    other = results.of(plan.board, EXPONENTIAL)
+    other = results.of(board, EXPONENTIAL)
     if len(other) > 1:
         theirs = _means(other, plan)
         over = sum(one > max(ours) for one in theirs)
@@ -275,12 +289,12 @@ def claims(plan: Plan, results: Results) -> list[list[str]]:
         verdict = _verdict(difference(theirs, ours), "holds", up=True)
         rows.append(["exponential selection consistently grows stronger players", found, verdict])
     for name in (*ALIKE, "deep"):
-        other = results.of(plan.board, name)
+        other = results.of(board, name)
         if len(other) > 1:
             theirs = _means(other, plan)
             claim = f"{name}: {'not better at this length' if name == 'deep' else 'like vanilla'}"
             rows.append([claim, _beside(theirs, ours), _alike(difference(theirs, ours))])
-    top = max(best(one, plan.games) for run, one in results.runs.items() if run.board == plan.board)
+    top = max(best(one, plan.games) for run, one in results.runs.items() if run.board == board)
     found = f"not tested with people; no run's best player wins more than {top:.1f} % against Random, on fresh games"
     rows.append(["none would beat a person who knows Hex", found, "plausible"])
     return rows
