@@ -14,7 +14,6 @@ from .spread import bootstrap
 LEFT, GAP, HEIGHT = 62, 34, 320
 WIDTHS = {1: 620, 2: 430}
 """Of a field, by how many stand beside each other."""
-SHARES = [(share, str(share)) for share in range(0, 101, 20)]
 PAD = 0.04
 
 
@@ -33,16 +32,20 @@ def figure(
     curves: Mapping[str, Sequence[Sequence[float]]],
     levels: Mapping[str, tuple[float | None, float | None]],
     label: str = "matches won, %",
+    ends: tuple[int, int] = (0, 100),
 ) -> tuple[Sheet, float]:
     """The sheet and its height.
 
-    `curves` are per cent by name, seed and value; `levels` is what others found at both ends.
+    `curves` are per cent by name, seed and value, drawn between `ends`; `levels` is what others found at both ends of
+    the axis below.
     """
     wide = WIDTHS[min(2, len(axes))]
     sheet = Sheet(LEFT + len(axes) * (wide + GAP) - GAP + 2 * MARGIN, title)
     looks = {name: curve_of(name, number) for number, name in enumerate(curves)}
     top = sheet.legend_below(list(looks.values()), sheet.top + 4, LEFT) + 4
     below = top
+    room = 0.03 * (ends[1] - ends[0])
+    ticks = [(share, f"{share:g}") for share in steps(*ends, 5)]
     for column, over in enumerate(axes):
         low, high = (end(value for row in over.values.values() for value in row) for end in (min, max))
         panel = Panel(
@@ -52,9 +55,9 @@ def figure(
             wide,
             HEIGHT,
             _padded(low, high, over.log),
-            Scale(-3, 103),
+            Scale(ends[0] - room, ends[1] + room),
         )
-        panel.ticks_left(SHARES if column == 0 else [(share, "") for share, _ in SHARES])
+        panel.ticks_left(ticks if column == 0 else [(share, "") for share, _ in ticks])
         lowest = panel.ticks_below(_powers(low, high) if over.log else _round(low, high), grid=True)
         below = max(below, panel.called_below(over.label, lowest))
         for name, seeds in curves.items():

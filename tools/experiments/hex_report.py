@@ -131,7 +131,7 @@ def _ranked(
     ]
     top = sheet.legend_below(looks, sheet.top + 4, LEFT) + 4
     everything = [value for values in (*curves.values(), *band) for value in values]
-    low, high = 10 * (min(everything) // 10), 10 * (-(-max(everything) // 10))
+    low, high = _tens(everything)
     count = max(map(len, curves.values()))
     panel = Panel(sheet, LEFT, top, WIDE, HEIGHT, Scale(1, max(2, count)), Scale(low, high))
     if band:
@@ -143,7 +143,7 @@ def _ranked(
         half = len(edges) // 2
         outline = [*edges[:half], *reversed(edges[half:])]
         sheet.add(Outline(tuple(panel.at(*point) for point in outline), BAND, 0, "", BAND, closed=True))
-    panel.ticks_left([(value, f"{value:g}") for value in range(int(low), int(high) + 1, 10)])
+    panel.ticks_left([(value, f"{value:g}") for value in range(low, high + 1, 10)])
     ticks = [(1.0, "1"), *((float(rank), str(rank)) for rank in range(20, count + 1, 20))]
     lowest = panel.ticks_below(ticks, grid=True)
     below = panel.called_below("player, from the fewest wins to the most", lowest)
@@ -152,6 +152,11 @@ def _ranked(
     panel.frame()
     panel.called_left("games won, %", 20)
     return sheet, below + MARGIN
+
+
+def _tens(values: Sequence[float]) -> tuple[int, int]:
+    """The tens around all values."""
+    return 10 * int(min(values) // 10), 10 * -int(-max(values) // 10)
 
 
 def _over_time(
@@ -179,6 +184,7 @@ def _over_time(
         curves,
         {},
         "games won, %",
+        _tens([value for seeds in curves.values() for seed in seeds for value in seed]),
     )
     return figures.write(folder / "figures" / name, sheet, height, png=png)
 
