@@ -32,11 +32,11 @@ def figure(
     curves: Mapping[str, Sequence[Sequence[float]]],
     levels: Mapping[str, tuple[float | None, float | None]],
     label: str = "matches won, %",
-    ends: tuple[int, int] = (0, 100),
+    span: tuple[int, int] = (0, 100),
 ) -> tuple[Sheet, float]:
     """The sheet and its height.
 
-    `curves` are per cent by name, seed and value, drawn between `ends`; `levels` is what others found at both ends of
+    `curves` are per cent by name, seed and value, drawn over `span`; `levels` is what others found at both ends of
     the axis below.
     """
     wide = WIDTHS[min(2, len(axes))]
@@ -44,8 +44,8 @@ def figure(
     looks = {name: curve_of(name, number) for number, name in enumerate(curves)}
     top = sheet.legend_below(list(looks.values()), sheet.top + 4, LEFT) + 4
     below = top
-    room = 0.03 * (ends[1] - ends[0])
-    ticks = [(share, f"{share:g}") for share in steps(*ends, 5)]
+    room = 0.03 * (span[1] - span[0])
+    ticks = [(share, f"{share:g}") for share in steps(*span, 5)]
     for column, over in enumerate(axes):
         low, high = (end(value for row in over.values.values() for value in row) for end in (min, max))
         panel = Panel(
@@ -55,7 +55,7 @@ def figure(
             wide,
             HEIGHT,
             _padded(low, high, over.log),
-            Scale(ends[0] - room, ends[1] + room),
+            Scale(span[0] - room, span[1] + room),
         )
         panel.ticks_left(ticks if column == 0 else [(share, "") for share, _ in ticks])
         lowest = panel.ticks_below(_powers(low, high) if over.log else _round(low, high), grid=True)
