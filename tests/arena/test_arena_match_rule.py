@@ -8,7 +8,10 @@ from typing import Literal
 
 import pytest
 
-from hnefi.tools.arena.values import GameResult, GameTask, Opening, PlyLog, Winner, image, played
+from hnefi.tools.arena.progress import Progress
+from hnefi.tools.arena.schedule import Schedule
+from hnefi.tools.arena.store import summarize
+from hnefi.tools.arena.values import GameResult, GameTask, Opening, PlyLog, Winner, image
 from hnefi.tools.common.pairs import (
     BUCKETS,
     Ending,
@@ -229,12 +232,11 @@ def result(
 
 
 def test_what_is_kept_of_a_result() -> None:
-    kept = played(result("a1a3 b2b7"))
-    assert kept is not None
+    row = summarize(result("a1a3 b2b7"))
+    kept = Progress(Schedule((), (), 0, 0), ("A", "B")).played(row)
     ending = Ending("brandubh", "B", "A", "a")
     assert (kept.pair, kept.game, kept.ending, kept.reason) == (3, 2, ending, "king_captured")
     assert (kept.captured, kept.plies, len(kept.image)) == ((2, 1), 2, 32)
-    assert played(result("a1a3", winner=None)) is None
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from arena_results import game, pairs, summary
+from arena_results import game, pairs, played, summary
 
 from hnefi.tools.arena import plots, report
 from hnefi.tools.arena.summary import ReportError
-from hnefi.tools.arena.values import GameResult, played
+from hnefi.tools.arena.values import GameResult
 from hnefi.tools.common.pairs import Ending, Played
 from hnefi.tools.common.rating import Model
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import fake_arena
 import pytest
-from arena_results import facts, game, new_run, pairs, summary
+from arena_results import counts_of, facts, game, new_run, pairs, summary
 
 from hnefi.protocol.hosts import text_table
 from hnefi.tools.arena import report_command
 from hnefi.tools.arena.report import block, final, standings
 from hnefi.tools.arena.run import load_openings
 from hnefi.tools.arena.store import Store, StoreError
-from hnefi.tools.arena.summary import Advisory, Counts, State, document, limits_text, summarize
+from hnefi.tools.arena.summary import Advisory, State, document, limits_text, summarize
 from hnefi.tools.arena.values import EngineSpec, Fault, GameResult, SideLimits
 from hnefi.tools.common.rating import Model
 from hnefi.tools.common.sprt import Sprt
@@ -403,8 +403,8 @@ def test_the_document_is_described() -> None:
 
 def test_order_of_games_makes_no_difference() -> None:
     games = list(tournament())
-    one = document(summarize(facts(engines=HOSTILE), Counts.of(games)))
-    other = document(summarize(facts(engines=HOSTILE), Counts.of(reversed(games))))
+    one = document(summarize(facts(engines=HOSTILE), counts_of(games)))
+    other = document(summarize(facts(engines=HOSTILE), counts_of(reversed(games))))
     assert one == other
 
 

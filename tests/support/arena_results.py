@@ -10,8 +10,8 @@ from hnefi.tools.arena import openings, option_reader
 from hnefi.tools.arena.run import Run
 from hnefi.tools.arena.store import CONFIG, FINGERPRINT, OPENINGS, Store
 from hnefi.tools.arena.summary import Counts, RunFacts, State, Summary, sprt_line, summarize
-from hnefi.tools.arena.values import Fault, GameResult, GameTask, Opening, PlyLog, Winner, played
-from hnefi.tools.common.pairs import Pair
+from hnefi.tools.arena.values import Fault, GameResult, GameTask, Opening, PlyLog, Winner, image
+from hnefi.tools.common.pairs import Ending, Pair, Played
 from hnefi.tools.common.rating import Model
 from hnefi.tools.common.sprt import Sprt, Walk
 
@@ -79,6 +79,26 @@ def facts(**known: object) -> RunFacts:
     return RunFacts(**{**given, **known})  # type: ignore[arg-type]
 
 
+def played(result: GameResult) -> Played | None:
+    """A result as tallies take it; None for a game without one."""
+    if result.winner is None:
+        return None
+    task = result.task
+    ending = Ending(task.variant, *result.names, result.winner)
+    moves = len(result.plies)
+    return Played(task.pair, task.game, ending, result.reason, result.captured, moves, image(result))
+
+
+def counts_of(results: Iterable[GameResult]) -> Counts:
+    """What a run counts of these results."""
+    counts = Counts()
+    for result in results:
+        if (one := played(result)) is not None:
+            fault = None if result.fault is None else (result.fault.side, result.fault.reason)
+            counts.add(one, fault, result.lateness, result.seconds)
+    return counts
+
+
 def walk_of(test: Sprt, results: Iterable[GameResult]) -> Walk:
     """The test along complete pairs."""
     walk = Walk(test)
@@ -95,7 +115,7 @@ def summary(
     about = facts(**known)
     found = list(results)
     test = None if about.test is None else sprt_line(about, walk_of(about.test, found))
-    return summarize(about, Counts.of(found), state, test, fit=fit)
+    return summarize(about, counts_of(found), state, test, fit=fit)
 
 
 def new_run(folder: Path, run: Run) -> Store:

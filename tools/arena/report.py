@@ -27,7 +27,6 @@ from .summary import (
     RunFacts,
     State,
     Summary,
-    document,
     limits_text,
     sprt_line,
     summarize,
@@ -49,9 +48,6 @@ CROSS = 8
 """Opponents side by side in a cross table."""
 FAULT_HEADS = ("crashes", "stalls", "disconnects", "time losses", "illegal")
 SIDES = {"a": "attackers won", "d": "defenders won", "draw": "drawn"}
-
-__all__ = ["Counts", "RunFacts", "State", "Summary", "block", "document", "facts_of", "final", "summarize"]
-
 
 # The block: how a run stands
 

@@ -1,7 +1,7 @@
 """What a run comes to: every number that tables show, as values and as the document `summary.json`.
 
     counts = Counts()
-    counts.add(played, fault, lateness)      # game after game, in any order
+    counts.add(game, fault, lateness)        # game after game, in any order
     summary = summarize(facts, counts, state)
 
 Tables and document are made from the same `Summary`, so no table shows a number that the document lacks.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..common.pairs import BUCKETS, DOUBLED, Bucket, Played, Record, Tally, buck
 from ..common.rating import Fitted, Model, Table, rate
 from ..common.sprt import Sprt, Walk
 from ..common.statistics import Estimate, estimate
-from .values import EngineSpec, GameResult, SideLimits, played
+from .values import EngineSpec, SideLimits
 
 SCHEMA = 1
 """Grows whenever a reader of older documents would misunderstand a newer one; new keys alone do not count."""
@@ -103,21 +103,6 @@ class Counts:
         self.lateness = 0.0
         self.seconds = 0.0
         self._known: set[tuple[int, int]] = set()
-
-    @classmethod
-    def of(cls, results: Iterable[GameResult]) -> Counts:
-        """The counts of some results; those without a winner add nothing."""
-        counts = cls()
-        for result in results:
-            counts.take(result)
-        return counts
-
-    def take(self, result: GameResult) -> None:
-        """Count a result."""
-        game = played(result)
-        if game is not None:
-            fault = None if result.fault is None else (result.fault.side, result.fault.reason)
-            self.add(game, fault, result.lateness, result.seconds)
 
     def add(
         self, game: Played, fault: tuple[int, str] | None = None, lateness: float = 0.0, seconds: float = 0.0

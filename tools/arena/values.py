@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hnefi.engine.squares import FILES
 
-from ..common.pairs import Ending, Played, Winner
+from ..common.pairs import Winner
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
@@ -252,21 +252,6 @@ def from_json(document: dict[str, Any]) -> GameResult:
 def _ply(ply: dict[str, Any]) -> PlyLog:
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in ply.items()}
     return PlyLog(**fields)
-
-
-def played(result: GameResult) -> Played | None:
-    """What a tally needs of a result; None for a game without one (interrupted, failed to start)."""
-    if result.winner is None:
-        return None
-    return Played(
-        result.task.pair,
-        result.task.game,
-        Ending(result.task.variant, *result.names, result.winner),
-        result.reason,
-        result.captured,
-        len(result.plies),
-        image(result),
-    )
 
 
 def image(result: GameResult) -> str:
