@@ -19,6 +19,7 @@ from .common.arguments import (
     let_interrupt_end_us,
     parser,
     positive,
+    subcommand,
 )
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ MOST_PLIES: Final = 60
 def main(argv: list[str]) -> int:
     """Run `build` or `show`; 0, 2 for what cannot be read, 4 for what cannot be written."""
     commands = {"build": _build, "show": _show}
-    if argv and argv[0] in commands:
-        return commands[argv[0]](argv[1:])
     options = parser(
         "book",
         "Opening books: what came of the first positions of many games. Our engine plays from one with the option "
@@ -47,9 +46,7 @@ def main(argv: list[str]) -> int:
         "  hnefi book show            what a book knows of a position",
         ["build games.tafl --out mine.taflbook", "show --variant brandubh", "show a4a2 --book mine.taflbook"],
     )
-    options.add_argument("command", choices=list(commands))
-    options.parse_args(argv)
-    return USAGE
+    return subcommand(options, commands, argv)
 
 
 # Building

@@ -21,7 +21,6 @@ from .values import EngineSpec, Opening, find_variant
 
 RUN = ("format", "challengers", "others", "variants", "rules", "swap", "seed", "wait")
 OPENINGS = ("source", "cut", "order", "first", "plies", "seed", "max_eval", "eval_by", "repeat")
-BLOCK = 1 << 20
 
 
 def of(
@@ -109,14 +108,11 @@ def _player_files(name: str) -> Iterator[Path]:
 
 
 def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
     try:
         with open_regular(path) as stream:
-            while block := stream.read(BLOCK):
-                digest.update(block)
+            return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type] - it has readinto
     except OSError:
         return "unreadable"
-    return digest.hexdigest()
 
 
 @lru_cache(maxsize=1)

@@ -14,9 +14,9 @@ from typing import Any
 from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol.hosts.argument_types import whole
 from hnefi.protocol.hosts.exit_codes import code_of, unwritten
-from hnefi.protocol.hosts.text_table import safe
+from hnefi.protocol.hosts.text_table import encodable, safe
 
-from ..common.arguments import parser
+from ..common.arguments import add_html, add_plain, parser
 from ..common.rating import Model
 from ..common.sprt import MODELS, Sprt, parse
 from ..common.statistics import check_counts, estimate
@@ -26,8 +26,6 @@ from .summary import Counts, ReportError, RunFacts, Summary, document, summarize
 
 def main_report(argv: list[str]) -> int:
     """`hnefi arena report`: the tables of a run, made from its log."""
-    from ..common.arguments import add_html, add_plain, parser
-
     options = parser(
         "arena report",
         "The tables of a run, made again from its log, even while it is being played.",
@@ -71,8 +69,6 @@ def main_report(argv: list[str]) -> int:
 
 def main_rate(argv: list[str]) -> int:
     """`hnefi arena rate`: one table of several runs."""
-    from ..common.arguments import add_plain, parser
-
     options = parser(
         "arena rate",
         "One rating table of the games of several runs. Engines of one name are taken for the same one; a pair that\n"
@@ -97,7 +93,7 @@ def main_rate(argv: list[str]) -> int:
         joined, counts = joined_runs([Stored(folder) for folder in folders])
         anchor = _anchor(arguments.anchor, joined.engines) if arguments.anchor is not None else None
         model = Model(anchor, side=not arguments.no_side, bootstrap=arguments.bootstrap, seed=arguments.seed)
-        _print_summary(summarize(_with_model(joined, model), counts), arguments.json, plain=arguments.plain)
+        _print_summary(summarize(replace(joined, model=model), counts), arguments.json, plain=arguments.plain)
         return 0
 
     return _guarded("arena rate", rate)
@@ -127,14 +123,8 @@ def joined_runs(runs: Sequence[Stored]) -> tuple[RunFacts, Counts]:
     ), counts
 
 
-def _with_model(facts: RunFacts, model: Model) -> RunFacts:
-    return replace(facts, model=model)
-
-
 def _anchor(text: str, engines: Sequence[str]) -> tuple[str, float]:
     """`NAME=ELO`; ReportError says what is wrong."""
-    import math
-
     name, sign, number = text.rpartition("=")
     try:
         elo = float(number)
@@ -149,8 +139,6 @@ def _anchor(text: str, engines: Sequence[str]) -> tuple[str, float]:
 
 
 def _print_summary(summary: Summary, as_json: bool, *, plain: bool) -> None:
-    from hnefi.protocol.hosts.text_table import encodable
-
     if as_json:
         print(json.dumps(document(summary), indent=1))
         return

@@ -11,12 +11,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ..common.arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, parser, positive
+from ..common.arguments import add_variants, find_tafl_variant, let_interrupt_end_us, parser, positive
 from .speed import (
     COMPILERS,
     MOST_PLIES,
     SEED,
     BenchError,
+    add_flags,
     compile_reference,
     find_compiler,
     record_types,
@@ -102,23 +103,11 @@ def main(argv: list[str]) -> int:
         f"plain random games in C, by CPU time. Target: at most {TARGET} x the time of C for each simulation.",
         ["", "brandubh tablut-linnaeus --rounds 3", "--json"],
     )
-    options.add_argument(
-        "variants",
-        nargs="*",
-        metavar="VARIANT",
-        default=["copenhagen", "brandubh"],
-        help="default: copenhagen brandubh; also --variant V,V",
-    )
-    options.takes_variant()
-    options.add_argument(
-        "--rounds", metavar="N", type=positive, default=5, help="rounds of which the best counts (5)"
-    )
+    add_variants(options, ("copenhagen", "brandubh"))
+    add_flags(options)
     options.add_argument(
         "--plies", metavar="N", type=positive, default=PLIES, help="of random games, a round"
     )
-    options.add_argument("--cc", metavar="CC", help="the C compiler (else $CC, cc, gcc or clang)")
-    options.add_argument("--json", action="store_true", help="the figures as one JSON document")
-    add_variant_path(options)
     arguments = options.parse_args(argv)
     chosen = [find_tafl_variant(options, word, arguments.path) for word in arguments.variants]
     let_interrupt_end_us()

@@ -18,14 +18,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..common.arguments import (
-    add_variant_path,
     find_tafl_variant,
     let_interrupt_end_us,
     natural,
     parser,
-    positive,
 )
-from .speed import COMPILERS, FLAGS, BenchError, find_compiler, run_reference
+from .speed import COMPILERS, FLAGS, BenchError, add_flags, find_compiler, run_reference
 
 REFERENCE = Path(__file__).with_suffix(".c")
 NETWORK = "hingston2007"
@@ -287,15 +285,10 @@ def main(argv: list[str]) -> int:
     options.add_argument(
         "--variant", metavar="NAME", default="hingston-original", help="default: hingston-original"
     )
-    options.add_argument(
-        "--rounds", metavar="N", type=positive, default=5, help="rounds of which the best counts (5)"
-    )
-    options.add_argument("--cc", metavar="CC", help="the C compiler (else $CC, cc, gcc or clang)")
+    add_flags(options)
     options.add_argument(
         "--verify", metavar="N", type=natural, default=0, help="compare the moves in N positions instead"
     )
-    options.add_argument("--json", action="store_true", help="the figures as one JSON document")
-    add_variant_path(options)
     arguments = options.parse_args(argv)
     variant = find_tafl_variant(options, arguments.variant, arguments.path)
     let_interrupt_end_us()

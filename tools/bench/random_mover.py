@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hnefi.engine.catalogue import MEASURED
 
-from ..common.arguments import find_variant, let_interrupt_end_us, parser, positive
+from ..common.arguments import add_variants, find_variant, let_interrupt_end_us, parser, positive
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_variant import AnyVariant
@@ -24,13 +24,7 @@ def main(argv: list[str]) -> int:
         "the same on every run.",
         ["", "berserk ard-ri --games 20 --nodes 500", "--json"],
     )
-    options.add_argument(
-        "variants",
-        nargs="*",
-        metavar="VARIANT",
-        help=f"what to play (default: {' '.join(MEASURED)}); also --variant V,V",
-    )
-    options.takes_variant()
+    add_variants(options, MEASURED)
     options.add_argument("--games", type=positive, default=100, help="per variant and side (default 100)")
     options.add_argument(
         "--nodes", type=positive, default=20000, help="per move of the search (default 20000)"
@@ -42,7 +36,7 @@ def main(argv: list[str]) -> int:
     from hnefi.engine.sides import Side
 
     rows = []
-    for word in arguments.variants or MEASURED:
+    for word in arguments.variants:
         chosen = find_variant(options, word)
         name = chosen.name
         for side in Side:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hnefi.engine.catalogue import MEASURED
 
-from ..common.arguments import find_variant, let_interrupt_end_us, parser, positive
+from ..common.arguments import add_variants, find_variant, let_interrupt_end_us, parser, positive
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_variant import AnyVariant
@@ -33,13 +33,7 @@ def main(argv: list[str]) -> int:
         "Plays the default search against itself from random openings and fits how much score a centipawn is.",
         ["", "--games 50 --nodes 500"],
     )
-    options.add_argument(
-        "variants",
-        nargs="*",
-        metavar="VARIANT",
-        help=f"what to play (default: {' '.join(MEASURED)}); also --variant V,V",
-    )
-    options.takes_variant()
+    add_variants(options, MEASURED)
     options.add_argument("--games", type=positive, default=200, help="per variant (default 200)")
     options.add_argument("--nodes", type=positive, default=1000, help="per move (default 1000)")
     options.add_argument("--seed", type=positive, default=1, help="of the openings (default 1)")
@@ -48,7 +42,7 @@ def main(argv: list[str]) -> int:
     let_interrupt_end_us()
 
     rows = []
-    for word in arguments.variants or MEASURED:
+    for word in arguments.variants:
         chosen = find_variant(options, word)
         name = chosen.name
         samples, score = _games(chosen, arguments.games, arguments.nodes, arguments.seed)

@@ -24,6 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hnefi.engine.games.tafl.variant import Variant
+from hnefi.protocol.flags import Parser
 from hnefi.protocol.hosts.text_table import aligned
 
 from ..common.arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, parser, positive
@@ -369,6 +370,16 @@ def table_of(timings: Sequence[Timing]) -> str:
     return "\n".join(aligned(rows, left=(0,)))
 
 
+def add_flags(options: Parser) -> None:
+    """What all measurements beside C have: `--rounds`, `--cc`, `--json` and `--path`."""
+    options.add_argument(
+        "--rounds", metavar="N", type=positive, default=5, help="rounds of which the best counts (5)"
+    )
+    options.add_argument("--cc", metavar="CC", help="the C compiler (else $CC, cc, gcc or clang)")
+    options.add_argument("--json", action="store_true", help="the figures as one JSON document")
+    add_variant_path(options)
+
+
 def main(argv: list[str]) -> int:
     """Measure and print; the exit status is 1 if the reference does not compile or finds something else."""
     options = parser(
@@ -380,13 +391,8 @@ def main(argv: list[str]) -> int:
     options.add_argument(
         "--variant", metavar="NAME", default="copenhagen", help="default: copenhagen, all its rules on"
     )
-    options.add_argument(
-        "--rounds", metavar="N", type=positive, default=5, help="rounds of which the best counts (5)"
-    )
-    options.add_argument("--cc", metavar="CC", help="the C compiler (else $CC, cc, gcc or clang)")
+    add_flags(options)
     options.add_argument("--only", metavar="KIND", choices=KINDS, help=f"one of {', '.join(KINDS)}")
-    options.add_argument("--json", action="store_true", help="the figures as one JSON document")
-    add_variant_path(options)
     arguments = options.parse_args(argv)
     variant = find_tafl_variant(options, arguments.variant, arguments.path)
     let_interrupt_end_us()

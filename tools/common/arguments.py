@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.flags import Help, Parser
 from hnefi.protocol.hosts.argument_types import whole
+from hnefi.protocol.hosts.exit_codes import USAGE
 
 from .interrupts import let_them_end_us
 
@@ -29,6 +30,28 @@ def parser(command: str, description: str, examples: Sequence[str] = ()) -> Pars
         formatter_class=Help,
         allow_abbrev=False,
     )
+
+
+def subcommand(options: Parser, commands: Mapping[str, Callable[[list[str]], int]], argv: list[str]) -> int:
+    """Carry out the one of `commands` that `argv` begins with, each with a parser of its own; otherwise `options` says
+    which there are, and the program ends."""
+    if argv and argv[0] in commands:
+        return commands[argv[0]](argv[1:])
+    options.add_argument("command", choices=list(commands), help="what to do; each has its own --help")
+    options.parse_args(argv[:1])
+    return USAGE
+
+
+def add_variants(to: Parser, default: Sequence[str]) -> None:
+    """`VARIANT ...`, in `variants`: what is played or measured."""
+    to.add_argument(
+        "variants",
+        nargs="*",
+        metavar="VARIANT",
+        default=list(default),
+        help=f"default: {' '.join(default)}; also --variant V,V",
+    )
+    to.takes_variant()
 
 
 def add_variant_path(to: argparse.ArgumentParser) -> None:

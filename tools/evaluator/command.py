@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.hosts.text_table import aligned
 
-from ..common.arguments import add_variant_path, find_variant, natural, parser, positive
+from ..common.arguments import add_variant_path, find_variant, natural, parser, positive, subcommand
 
 if TYPE_CHECKING:
     from hnefi.engine.evaluators.files import Evaluator
@@ -27,8 +27,6 @@ SINGLE_TOLERANCE = 1e-4
 def main(argv: list[str]) -> int:
     """Run one of the subcommands."""
     commands = {"show": show, "verify": verify, "diff": diff, "match": match, "loss": loss}
-    if argv and argv[0] in commands:
-        return commands[argv[0]](argv[1:])
     options = parser(
         "evaluator",
         "Evaluators are files: arrays of weights in the .safetensors format, with a document that says what they are. "
@@ -44,9 +42,7 @@ def main(argv: list[str]) -> int:
             "loss games.csv default best.safetensors --variant brandubh",
         ],
     )
-    options.add_argument("what", choices=commands, help="what to do; each has its own --help")
-    options.parse_args(argv[:1])
-    return 0
+    return subcommand(options, commands, argv)
 
 
 def match(argv: list[str]) -> int:

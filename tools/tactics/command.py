@@ -15,7 +15,15 @@ from hnefi.protocol.flags import Parser
 from hnefi.protocol.hosts.argument_types import setting
 from hnefi.protocol.hosts.puzzles.suite import SHIPPED, Entry, SuiteError, read, write
 
-from ..common.arguments import add_out, find_tafl_variant, let_interrupt_end_us, natural, parser, positive
+from ..common.arguments import (
+    add_out,
+    find_tafl_variant,
+    let_interrupt_end_us,
+    natural,
+    parser,
+    positive,
+    subcommand,
+)
 from ..common.live import Live, Pace
 
 if TYPE_CHECKING:
@@ -33,8 +41,6 @@ NODES = 20_000
 def main(argv: list[str]) -> int:
     """Run `find`, `verify` or `run`."""
     commands = {"find": _find, "verify": _verify, "run": _run}
-    if argv and argv[0] in commands:
-        return commands[argv[0]](argv[1:])
     options = parser(
         "tactics",
         "Positions with proven wins and losses.\n\n"
@@ -43,9 +49,7 @@ def main(argv: list[str]) -> int:
         "  hnefi tactics find    positions of one variant from recorded games, or from games of the engine",
         ["run --nodes 20000", "verify brandubh", "find brandubh --recorded games.csv --out mine.tsv"],
     )
-    options.add_argument("command", choices=list(commands))
-    options.parse_args(argv)
-    return 2
+    return subcommand(options, commands, argv)
 
 
 def _suite(options: ArgumentParser, arguments: Namespace) -> list[Entry]:
