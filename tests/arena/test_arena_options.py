@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hnefi.tools.arena import command, fingerprint, option_reader, options, run, schedule
+from hnefi.tools.arena import command, fingerprint, option_reader, options
 from hnefi.tools.arena.option_reader import from_arguments, read_file, to_toml
 from hnefi.tools.arena.options import Config, ConfigError, parse_tc
 from hnefi.tools.arena.resolve import named, resolve, specs
@@ -352,8 +352,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_a_test_is_corrected_only_if_that_is_asked_for() -> None:
     for flag, expected in (("--sprt-siegmund", True), ("--sprt", False)):
-        told = parse("default", "default", flag)
-        assert run.Run(told, (), schedule.make(told), {}).test == Sprt(siegmund=expected)
+        assert parse("default", "default", flag).test == Sprt(siegmund=expected)
 
 
 def test_a_command_line_is_a_program_and_its_arguments(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def _player_files(name: str) -> Iterator[Path]:
 def _digest(path: Path) -> str:
     try:
         with open_regular(path) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type] - it has readinto
+            return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
     except OSError:
         return "unreadable"
 
