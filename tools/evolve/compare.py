@@ -82,8 +82,8 @@ def text_of(runs: Sequence[tuple[Sequence[str], Log]], head: Sequence[str]) -> s
 
 
 @dataclass(frozen=True, slots=True)
-class Contestant:
-    """A folder: what its curve is called, and the columns of each of its runs."""
+class Compared:
+    """One folder of the comparison: what its curve is called, and the columns of each of its runs."""
 
     name: str
     runs: Sequence[Mapping[str, Sequence[float]]]
@@ -98,16 +98,14 @@ def write(
     column is missing, or nothing can be written.
     """
     logs = {name: [(run, read_log(run)) for run in runs] for name, runs in folders.items()}
-    contestants = []
+    compared = []
     for name, runs in logs.items():
         found = [columns(log) for _, log in runs if log]
         if not found:
             raise FolderError(f"{name}: no generation is finished: expected at least one")
-        contestants.append(Contestant(name, found))
+        compared.append(Compared(name, found))
     shared = [
-        column
-        for column in contestants[0].runs[0]
-        if all(column in run for contestant in contestants for run in contestant.runs)
+        column for column in compared[0].runs[0] if all(column in run for one in compared for run in one.runs)
     ]
     chosen = list(names) or [name for name in USUAL if name in shared] or shared[:4]
     for name in (*chosen, *([by] if by != AXES[0] else [])):
@@ -117,7 +115,7 @@ def write(
             raise FolderError(f"{shorten(name)}: not a column that all of these runs have: {expected}")
     if not 0 < len(chosen) <= MOST_PANELS:
         raise FolderError(f"{len(chosen)} columns: expected 1 to {MOST_PANELS}")
-    sheet, height = draw(contestants, chosen, by)
+    sheet, height = draw(compared, chosen, by)
     text = text_of(
         [((name, run.name), log) for name, runs in logs.items() for run, log in runs], ("folder", "run")
     )
@@ -135,20 +133,20 @@ def write(
     return made
 
 
-def draw(contestants: Sequence[Contestant], names: Sequence[str], by: str) -> tuple[Sheet, float]:
+def draw(compared: Sequence[Compared], names: Sequence[str], by: str) -> tuple[Sheet, float]:
     """The sheet and its height: a field for each column, a colour for each folder."""
     across = min(ACROSS, len(names))
-    several = any(len(contestant.runs) > 1 for contestant in contestants)
+    several = any(len(one.runs) > 1 for one in compared)
     title = ["Runs compared"] + (["means of each folder's runs, thin lines single runs"] if several else [])
     sheet = Sheet(LEFT + across * WIDE + (across - 1) * GAP + 2 * MARGIN, title)
-    looks = {one.name: curve_of(one.name, number) for number, one in enumerate(contestants)}
+    looks = {one.name: curve_of(one.name, number) for number, one in enumerate(compared)}
     top = sheet.legend_below([_line(look) for look in looks.values()], sheet.top + 4, LEFT) + 4
     below = top
     for number, name in enumerate(names):
         if number and number % across == 0:
             top = below + MARGIN
         left = LEFT + number % across * (WIDE + GAP)
-        drawn = {one.name: [(_places(run, by), run[name]) for run in one.runs] for one in contestants}
+        drawn = {one.name: [(_places(run, by), run[name]) for run in one.runs] for one in compared}
         everything = [value for runs in drawn.values() for _, values in runs for value in values]
         furthest = max(places[-1] for runs in drawn.values() for places, _ in runs)
         low, high = min(0.0, *everything), max(*everything, 0.0) or 1.0
@@ -159,7 +157,7 @@ def draw(contestants: Sequence[Contestant], names: Sequence[str], by: str) -> tu
         panel.ticks_left([(value, f"{value:g}") for value in steps(low, high, 6)])
         lowest = panel.ticks_below([(value, f"{value:g}") for value in steps(0, furthest, 6)], grid=True)
         below = max(below, panel.called_below(by if by == AXES[0] else f"{by} so far", lowest))
-        for one in contestants:
+        for one in compared:
             look = _line(looks[one.name])
             runs = drawn[one.name]
             if len(runs) > 1:
