@@ -140,17 +140,21 @@ def solved_lines(side: Side, value: Value, moves: Sequence[MoveValue]) -> list[s
     """The answer to `tb`: what the position is worth to the side to move, then each move, counted from now."""
     lines = [f"info string tb {solved_text(side, value, 0)}"]
     for each in moves:
-        mark = " best" if each.best else " keeps" if each.value.winner is value.winner else ""
+        if each.value is None:
+            lines.append(f"info string tb {move_name(each.move)} unknown")
+            continue
+        mark = " best" if each.best else " keeps" if each.keeps(value) else ""
         lines.append(f"info string tb {move_name(each.move)} {solved_text(side, each.value, 1)}{mark}")
     return lines
 
 
 def solved_text(side: Side, value: Value, more: int) -> str:
-    """`win 7`, `loss 4`, `draw`, `win repetition`, `open`, for `side`; `more` plies lie before the value."""
+    """`win 7`, `loss 4`, `draw`, `win repetition`, `open`, for `side`; `more` plies lie before the value. It is
+    `win 7 at_most` where a proof knows no more than that."""
     if value.winner is None:
         return "open" if value.open else "draw"
     plies = "repetition" if value.plies is None else str(value.plies + more)
-    return f"{'win' if value.winner is side else 'loss'} {plies}"
+    return f"{'win' if value.winner is side else 'loss'} {plies}{' at_most' if value.at_most else ''}"
 
 
 def played_line(played: Played) -> str:

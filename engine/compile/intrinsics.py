@@ -154,6 +154,11 @@ def byte_at(address: int, index: int) -> int:
     return ctypes.c_uint8.from_address(int(address) + int(index)).value
 
 
+def word_at(address: int, index: int) -> int:
+    """The 64-bit number at a place of an array that begins at an address, as `byte_at`."""
+    return ctypes.c_int64.from_address(int(address) + 8 * int(index)).value
+
+
 def cells_between(cells: Any, start: int, low: int, high: int) -> int:
     """A word whose bit i says whether the piece code of cell `start + i` is `low` to `high`, for 32 cells."""
     return sum((low <= int(cell) & 15 <= high) << i for i, cell in enumerate(cells[start : start + 32]))
@@ -222,6 +227,23 @@ def _byte_at(_context, address, index):
 
 
 @intrinsic
+def _word_at(_context, address, index):
+    if not (isinstance(address, types.Integer) and isinstance(index, types.Integer)):
+        return None
+
+    def generate(context, builder, _signature, arguments):
+        word = llvm.IntType(64)
+        first, behind = (
+            context.cast(builder, value, kind, types.int64)
+            for value, kind in zip(arguments, (address, index), strict=True)
+        )
+        place = builder.gep(builder.inttoptr(first, word.as_pointer()), [behind])
+        return builder.load(place)
+
+    return types.int64(address, index), generate
+
+
+@intrinsic
 def _cells_between(_context, cells, start, low, high):
     def generate(context, builder, _signature, arguments):
         row = llvm.VectorType(context.get_data_type(cells.dtype), 32)
@@ -267,6 +289,11 @@ def _ones_compiled(word):  # noqa: ARG001
 @overload(byte_at)
 def _byte_at_compiled(address, index):  # noqa: ARG001
     return lambda address, index: _byte_at(address, index)  # noqa: PLW0108
+
+
+@overload(word_at)
+def _word_at_compiled(address, index):  # noqa: ARG001
+    return lambda address, index: _word_at(address, index)  # noqa: PLW0108
 
 
 @overload(cells_between)

@@ -203,6 +203,13 @@ def leans_on(data, ply):
 
 
 @kernel
+def is_proven(s, td, table, winner):
+    """Whether the table has a proof that `winner` can force a win of the position on the record."""
+    data = probe(td, table, key_of(s, td, winner))
+    return data != 0 and data & NEVER == 0
+
+
+@kernel
 def first_look(s, td, table, winner, ply, top):
     """Proof number, disproof number and `rests` of the position after a move, without a search; puts it on the way."""
     outcome = s.outcome
@@ -408,6 +415,17 @@ class ProofSearch:
         return int(self._work["proof"]), int(self._work["disproof"])
 
     @property
+    def records(self) -> tuple[Any, Any, Any]:
+        """For kernels: the record with the position that is asked about (whoever puts another one there asks about
+        that), the record of the search, and the table."""
+        return self._array[0], self._work, self._table
+
+    @property
+    def best(self) -> int:
+        """The move that proved or refuted, in the last `ask`; 0 where there is none."""
+        return int(self._work["best"])
+
+    @property
     def stored(self) -> int:
         """Places of the table that this search has filled."""
         return int(self._work["stored"])
@@ -423,7 +441,7 @@ class ProofSearch:
             position.load(self._array)
             if self.ask(winner, LINE_NODES) != Answer.PROVEN:
                 break
-            move = int(self._work["best"])
+            move = self.best
             if not move:
                 break
             if position.side == winner and position.play(move).key in seen:

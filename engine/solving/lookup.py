@@ -8,39 +8,55 @@ from dataclasses import dataclass
 from ..games.base_position import Position
 from ..sides import Side
 from ..squares import move_name
-from .table import Value
+from .table import TableError, Value
 
 FAR = 1 << 14
 """More plies than any win takes."""
 
 Ask = Callable[[Position], Value]
-"""The value of a position; ValueError where nobody knows it."""
+"""The value of a position; ValueError where nobody knows it, as TableError where the file is to blame."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveValue:
-    """A move and what it leads to, counted from after it; whether it is as good as any."""
+    """A move and what it leads to, counted from after it (None where nobody knows); whether it is as good as any."""
 
     move: int
-    value: Value
+    value: Value | None
     best: bool
+
+    def keeps(self, now: Value) -> bool:
+        """Whether it is known to lead to the winner that the position before it has."""
+        return self.value is not None and self.value.winner is now.winner
 
     @property
     def text(self) -> str:
-        return f"{move_name(self.move)}  {self.value.text}"
+        return f"{move_name(self.move)}  {'not known' if self.value is None else self.value.text}"
 
 
 def moves(ask: Ask, position: Position) -> tuple[MoveValue, ...]:
-    """Every legal move with its value, the best first: sooner wins, then draws, then later losses."""
-    values = [(move, ask(position.play(move))) for move in position.legal_moves()]
+    """Every legal move with its value, the best first: sooner wins, then draws, then later losses. Where a proof knows
+    the position it knows a winning move, but not all moves: the others come last."""
+    values = [(move, _known(ask, position.play(move))) for move in position.legal_moves()]
     side = position.side
     best = max((_rank(value, side) for _, value in values), default=0)
     found = [MoveValue(move, value, _rank(value, side) == best) for move, value in values]
     return tuple(sorted(found, key=lambda each: -_rank(each.value, side)))
 
 
-def _rank(value: Value, side: Side) -> int:
+def _known(ask: Ask, position: Position) -> Value | None:
+    try:
+        return ask(position)
+    except TableError:
+        raise
+    except ValueError:
+        return None
+
+
+def _rank(value: Value | None, side: Side) -> int:
     """How much a player likes a value: the higher the better."""
+    if value is None:
+        return -3 * FAR
     if value.winner is None:
         return 0
     ahead = 2 * FAR - (FAR if value.plies is None else value.plies)
@@ -48,13 +64,14 @@ def _rank(value: Value, side: Side) -> int:
 
 
 def keeping(ask: Ask, position: Position) -> tuple[int, ...]:
-    """The moves after which the winner is who he was before, whatever the distance."""
-    now = ask(position).winner
-    return tuple(move for move in position.legal_moves() if ask(position.play(move)).winner is now)
+    """The moves after which the winner is who he was before, whatever the distance; of a proof, those that it knows."""
+    now = ask(position)
+    return tuple(sorted(each.move for each in moves(ask, position) if each.keeps(now)))
 
 
 def best_line(ask: Ask, position: Position) -> tuple[int, ...]:
-    """The shortest win against the longest defence, the first of equal moves; empty where nobody can force an end."""
+    """The shortest win against the longest defence, the first of equal moves; empty where nobody can force an end. Of a
+    proof, its win."""
     line = []
     while position.outcome is None and ask(position).plies is not None:
         move = moves(ask, position)[0].move

@@ -7,13 +7,16 @@ What was played before counts for nothing in a table; in the game it may. A shor
 ever nearer to the end. It would meet one that has been on the board only if that is nearer to the end as well, for the
 same winner: so a win is told only if nothing since the last capture was won in fewer plies by the same side (`least`).
 A draw stays one, whatever was played, and a win by repetition only comes sooner.
+
+A proof tree has only some positions of a material, by their numbers, and the plies that a win takes at most. With them
+too it goes through positions that are ever nearer to the end.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..compile.intrinsics import byte_at
+from ..compile.intrinsics import byte_at, word_at
 from ..compile.jit import inline, kernel
 from ..games.interface import bind, bind_otherwise
 from ..games.tafl.codes import ATTACKERS, DEFENDERS
@@ -44,6 +47,10 @@ TABLES = np.dtype(
         ("settled", "i8"),  # 1: every move of the root leads to a value that is told, or to an end
         ("endless", "i8"),  # 1: unforced positions of the root's material are not told
         ("hits", "i8"),
+        # Proof trees: how many positions they have, the addresses of their sorted numbers and of their codes.
+        ("proven", "i8"),
+        ("numbers", "i8"),
+        ("words", "i8"),
         ("index", INDEX),
     ],
     align=True,
@@ -58,26 +65,50 @@ def code_at(tables, place):
 
 
 @kernel
+def proven_code(tables, number):
+    """What the proof trees say of a number, 0 where they do not have it."""
+    low = 0
+    high = int(tables.proven)
+    while low < high:
+        middle = (low + high) >> 1
+        if word_at(tables.numbers, middle) < number:
+            low = middle + 1
+        else:
+            high = middle
+    if low == tables.proven or word_at(tables.numbers, low) != number:
+        return 0
+    return byte_at(tables.words, 2 * low) | byte_at(tables.words, 2 * low + 1) << 8
+
+
+@kernel
 def probe(s, tables):
     """The answer for the position on a tafl record."""
     ix = tables.index
     a = s.count[ATTACKERS]
     d = s.count[DEFENDERS] - 1
-    if s.king == 0 or a > MOST_MEN or d > MOST_MEN or d < 0 or tables.first[a, d] < 0:
+    if s.king == 0 or a > MOST_MEN or d > MOST_MEN or d < 0:
+        return NOTHING
+    solved = tables.first[a, d] >= 0
+    if not solved and (tables.proven == 0 or ix.half[a, d] == 0):
         return NOTHING
     king, attackers, defenders = sets_of(s, ix)
     if ix.king_number[king] < 0 or ((attackers | defenders) & ~ix.men):
         # Set up by somebody: no position of a game has a piece there.
         return NOTHING
-    place = tables.first[a, d] + canonical_number(ix, s.side, king, attackers, defenders) - ix.begin[a, d]
-    code = code_at(tables, place)
+    number = canonical_number(ix, s.side, king, attackers, defenders)
     of_root = a == tables.attackers and d == tables.defenders
-    if code == 0:
-        if of_root and tables.endless:
+    if not solved:
+        code = proven_code(tables, number)
+        if code == 0:
             return NOTHING
-        return tables.unforced << KIND
-    if code == (1 << 16) - 1 if tables.wide else code == (1 << 8) - 1:
-        return NOTHING
+    else:
+        code = code_at(tables, tables.first[a, d] + number - ix.begin[a, d])
+        if code == 0:
+            if of_root and tables.endless:
+                return NOTHING
+            return tables.unforced << KIND
+        if code == (1 << 16) - 1 if tables.wide else code == (1 << 8) - 1:
+            return NOTHING
     winner = (code - 1) & 1
     plies = (code - 1) >> 1
     if of_root and plies > tables.least[winner]:

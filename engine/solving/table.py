@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self, cast
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -78,12 +78,14 @@ class TableError(ValueError):
 class Value:
     """What a position is worth: who wins, in how many plies; `plies` is None where nobody forces an end.
 
-    `winner` is None for a draw, and where the history decides (`open`).
+    `winner` is None for a draw, and where the history decides (`open`). A proof knows only the plies that a win takes
+    `at_most`.
     """
 
     winner: Side | None
     plies: int | None
     open: bool = False
+    at_most: bool = False
 
     @property
     def text(self) -> str:
@@ -91,7 +93,9 @@ class Value:
         if self.winner is None:
             return "open: the history decides" if self.open else "draw"
         side = "attackers" if self.winner is Side.ATTACKERS else "defenders"
-        return f"{side} win by repetition" if self.plies is None else f"{side} win in {self.plies}"
+        if self.plies is None:
+            return f"{side} win by repetition"
+        return f"{side} win in {'at most ' if self.at_most else ''}{self.plies}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +120,7 @@ class Header:
         return json.dumps(
             {
                 "format": FORMAT,
-                "name": variant.name,
-                "rules": variant.hash,
-                "start": list(variant.start.rows),
-                "switches": variant.rules.changes(),
+                **described(variant),
                 "attackers": self.attackers,
                 "defenders": self.defenders,
                 "entries": self.entries,
@@ -130,6 +131,99 @@ class Header:
                 "program": f"{NAME} {VERSION}",
             }
         ).encode()
+
+
+def described(variant: Variant) -> dict[str, Any]:
+    """Rules and start as a header has them."""
+    return {
+        "name": variant.name,
+        "rules": variant.hash,
+        "start": list(variant.start.rows),
+        "switches": variant.rules.changes(),
+    }
+
+
+class Claims:
+    """What a header says, not believed before it is checked, because a checksum does not make a file honest."""
+
+    def __init__(self, read: dict[str, Any], wrong: Callable[[str], TableError]) -> None:
+        self._read = read
+        self._wrong = wrong
+
+    def expect(self, key: str, what: str, fits: Callable[[Any], bool]) -> Any:
+        """The value of a key; TableError where it does not fit."""
+        value = self._read.get(key)
+        if not fits(value):
+            raise self._wrong(f"header: {key}: {shorten(str(value))}: expected {what}")
+        return value
+
+    def number(self, key: str, low: int, high: int, what: str = "") -> int:
+        """A whole number from `low` to `high`."""
+        if not what:
+            what = str(low) if low == high else f"a number from {low} to {high}"
+        found: int = self.expect(key, what, lambda value: type(value) is int and low <= value <= high)
+        return found
+
+    def digest(self) -> str:
+        """The digest of what follows."""
+        found: str = self.expect(
+            "digest", "64 hex digits", lambda value: isinstance(value, str) and len(value) == 64
+        )
+        return found
+
+    def variant(self) -> Variant:
+        """The rules, which have the hash that the header names."""
+        rows = self.expect(
+            "start", "the rows of a board",
+            lambda value: isinstance(value, list) and 0 < len(value) <= LARGEST
+            and all(isinstance(row, str) for row in value),
+        )  # fmt: skip
+        switches = self.expect(
+            "switches", "switches of the rules",
+            lambda value: isinstance(value, dict) and all(isinstance(text, str) for text in value.values()),
+        )  # fmt: skip
+        name = self.expect("name", "a name", lambda value: isinstance(value, str))
+        try:
+            variant = Variant.build(name, rows, switches)
+        except VariantError as error:
+            raise self._wrong(f"header: {error}") from None
+        self.expect(
+            "rules", f"the hash of its rules, {variant.hash[:16]}…", lambda value: value == variant.hash
+        )
+        return variant
+
+
+def read_head(
+    file: IO[bytes], magic: bytes, what: str, wrong: Callable[[str], TableError]
+) -> tuple[dict[str, Any], int]:
+    """The header of a file that begins with `magic`, if its checksum fits, and where it ends; `what` the file should
+    be."""
+
+    def read(length: int) -> bytes:
+        data = file.read(length)
+        if len(data) != length:
+            raise wrong(f"ends after {file.tell()} bytes, in the header")
+        return data
+
+    start = file.read(len(magic))
+    if start != magic:
+        shown = shorten(start.decode("latin-1"))
+        raise wrong(f"begins with {shown}, expected {what} of hnefi solve ({magic.decode()})")
+    start += read(_WORD.size)
+    (length,) = _WORD.unpack_from(start, len(magic))
+    if length > LARGEST_HEADER:
+        raise wrong(f"says that its header has {length} bytes, expected at most {LARGEST_HEADER}")
+    data = read(length)
+    (said,) = _WORD.unpack(read(_WORD.size))
+    if zlib.crc32(start + data) != said:
+        raise wrong("the header was changed: its checksum does not fit")
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        raise wrong("the header is not JSON") from None
+    if not isinstance(found, dict):
+        raise wrong("the header is not a JSON object")
+    return found, len(start) + length + _WORD.size
 
 
 def bits_for(longest: int) -> int:
@@ -146,6 +240,20 @@ def packed(codes: Any, bits: int) -> bytes:
 def compressed(data: bytes) -> bytes:
     """The bytes of a block as they are in the file."""
     return lzma.compress(data, lzma.FORMAT_RAW, filters=FILTERS)
+
+
+def unpacked(data: bytes, size: int, what: str) -> bytes:
+    """So many bytes, which are `what`, out of what `compressed` made of them; ValueError where it has more or fewer, or
+    is damaged."""
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=FILTERS)
+    try:
+        # One byte more than there should be, so that what is too long is noticed.
+        data = unpacker.decompress(data, size + 1)
+    except lzma.LZMAError as error:
+        raise ValueError(f"cannot be unpacked ({error})") from None
+    if len(data) != size or not unpacker.eof:
+        raise ValueError(f"does not have {what}")
+    return data
 
 
 def write(
@@ -200,7 +308,8 @@ class Table:
                 memory.demand((self._size >> 20) + 1)
                 with self._file as file:
                     self._file = io.BytesIO(file.read(self._size))
-            self.header, begin = self._read_header()
+            read, begin = read_head(self._file, MAGIC, "a table", self._wrong)
+            self.header = self._parse(read)
             self._offsets, self._sums = self._read_directory(begin)
         except BaseException:
             self._file.close()
@@ -302,14 +411,10 @@ class Table:
         kind = _BITS[self.header.bits]
         codes = min(BLOCK, self.header.entries - which * BLOCK)
         size = codes * kind.itemsize
-        unpacker = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=FILTERS)
         try:
-            # One byte more than there should be, so that a block that is too long is noticed.
-            data = unpacker.decompress(data, size + 1)
-        except lzma.LZMAError as error:
-            raise self._wrong(f"block {which} of {self.blocks} cannot be unpacked ({error})") from None
-        if len(data) != size or not unpacker.eof:
-            raise self._wrong(f"block {which} of {self.blocks} does not have {codes} codes")
+            data = unpacked(data, size, f"{codes} codes")
+        except ValueError as error:
+            raise self._wrong(f"block {which} of {self.blocks} {error}") from None
         return np.frombuffer(data, kind)
 
     def _packed(self, which: int) -> bytes:
@@ -330,76 +435,22 @@ class Table:
             raise self._wrong(f"ends after {offset + len(data)} bytes, expected {offset + length}")
         return data
 
-    def _read_header(self) -> tuple[Header, int]:
-        """The header, and where the list of blocks begins."""
-        start = self._file.read(len(MAGIC) + _WORD.size)
-        if start[: len(MAGIC)] != MAGIC:
-            shown = shorten(start[: len(MAGIC)].decode("latin-1"))
-            raise self._wrong(f"begins with {shown}, expected a table of hnefi solve ({MAGIC.decode()})")
-        if len(start) < len(MAGIC) + _WORD.size:
-            raise self._wrong(f"ends after {len(start)} bytes, in the header")
-        (length,) = _WORD.unpack_from(start, len(MAGIC))
-        if length > LARGEST_HEADER:
-            raise self._wrong(f"says that its header has {length} bytes, expected at most {LARGEST_HEADER}")
-        data = self._read(len(start), length)
-        (said,) = _WORD.unpack(self._read(len(start) + length, _WORD.size))
-        if zlib.crc32(start + data) != said:
-            raise self._wrong("the header was changed: its checksum does not fit")
-        return self._parse(data), len(start) + length + _WORD.size
-
-    def _parse(self, data: bytes) -> Header:
-        """The header; every value is checked, because a checksum does not make a file honest."""
-        try:
-            read = json.loads(data)
-        except (ValueError, RecursionError):
-            raise self._wrong("the header is not JSON") from None
-        if not isinstance(read, dict):
-            raise self._wrong("the header is not a JSON object")
-
-        def expect(key: str, what: str, fits: Callable[[Any], bool]) -> Any:
-            value = read.get(key)
-            if not fits(value):
-                raise self._wrong(f"header: {key}: {shorten(str(value))}: expected {what}")
-            return value
-
-        def whole(low: int, high: int) -> Callable[[Any], bool]:
-            return lambda value: type(value) is int and low <= value <= high
-
-        expect(
-            "format",
-            f"{FORMAT} (`hnefi solve` makes the table anew)",
-            lambda value: value == FORMAT and type(value) is int,
-        )
-        rows = expect(
-            "start", "the rows of a board",
-            lambda value: isinstance(value, list) and 0 < len(value) <= LARGEST
-            and all(isinstance(row, str) for row in value),
-        )  # fmt: skip
-        switches = expect(
-            "switches", "switches of the rules",
-            lambda value: isinstance(value, dict) and all(isinstance(text, str) for text in value.values()),
-        )  # fmt: skip
-        name = expect("name", "a name", lambda value: isinstance(value, str))
-        try:
-            variant = Variant.build(name, rows, switches)
-        except VariantError as error:
-            raise self._wrong(f"header: {error}") from None
-        expect("rules", f"the hash of its rules, {variant.hash[:16]}…", lambda value: value == variant.hash)
-        expect("block", str(BLOCK), lambda value: value == BLOCK and type(value) is int)
-        endless = expect(
-            "endless",
-            ENDLESS[variant.rules.repetition],
-            lambda value: value == ENDLESS[variant.rules.repetition],
-        )
-        digest = expect("digest", "64 hex digits", lambda value: isinstance(value, str) and len(value) == 64)
+    def _parse(self, read: dict[str, Any]) -> Header:
+        claims = Claims(read, self._wrong)
+        claims.number("format", FORMAT, FORMAT, f"{FORMAT} (`hnefi solve` makes the table anew)")
+        variant = claims.variant()
+        claims.number("block", BLOCK, BLOCK)
+        endless = ENDLESS[variant.rules.repetition]
+        claims.expect("endless", endless, lambda value: value == endless)
+        men = f"a number up to {MOST_MEN}"
         return Header(
             variant,
-            expect("attackers", f"a number up to {MOST_MEN}", whole(0, MOST_MEN)),
-            expect("defenders", f"a number up to {MOST_MEN}", whole(0, MOST_MEN)),
-            expect("entries", "a number of entries", whole(1, BLOCK * MOST_BLOCKS)),
-            expect("bits", "8 or 16", lambda value: type(value) is int and value in _BITS),
-            cast("Endless", endless),
-            digest,
+            claims.number("attackers", 0, MOST_MEN, men),
+            claims.number("defenders", 0, MOST_MEN, men),
+            claims.number("entries", 1, BLOCK * MOST_BLOCKS, "a number of entries"),
+            claims.expect("bits", "8 or 16", lambda value: type(value) is int and value in _BITS),
+            endless,
+            claims.digest(),
         )
 
     def _read_directory(self, begin: int) -> tuple[list[int], list[int]]:

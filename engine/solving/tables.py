@@ -15,13 +15,17 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from .. import memory
+from ..regular import open_regular
+from .proof_tree import MAGIC as TREE
+from .proof_tree import Tree
 from .table import Table, TableError, Value
 
 if TYPE_CHECKING:
     from ..games.base_position import Position
     from ..games.base_variant import AnyVariant
 
-SUFFIX = ".taflbase"
+SUFFIXES = (".taflbase", ".tafltree")
+"""Of solved tables, and of proof trees."""
 SHIPPED = Path(__file__).resolve().parents[1] / "tablebases"
 MOST_FILES = 256
 _KEPT: WeakValueDictionary[tuple[object, ...], Tables] = WeakValueDictionary()
@@ -36,19 +40,29 @@ def find(text: str, shipped: str = "shipped") -> list[Path]:
         if not part:
             continue
         place = SHIPPED if part == shipped else Path(part)
-        if place.name == part and (named := SHIPPED / f"{part}{SUFFIX}").is_file():
+        if place.name == part:
             # What a player names must not depend on the folder in which he is started.
-            place = named
+            named = (SHIPPED / f"{part}{suffix}" for suffix in SUFFIXES)
+            place = next((path for path in named if path.is_file()), place)
         if place.is_dir():
-            files = sorted(place.glob(f"*{SUFFIX}"))
+            files = sorted(path for suffix in SUFFIXES for path in place.glob(f"*{suffix}"))
             if not files:
-                raise ValueError(f"{part}: expected files *{SUFFIX} in this folder")
+                raise ValueError(
+                    f"{part}: expected files {' or '.join(f'*{s}' for s in SUFFIXES)} in this folder"
+                )
             found += files
         else:
             found.append(place)
     if len(found) > MOST_FILES:
         raise ValueError(f"{text}: {len(found)} tables, expected at most {MOST_FILES}")
     return found
+
+
+def open_file(path: str | os.PathLike[str], *, held: bool = False) -> Table | Tree:
+    """The table or the proof tree in a file, with what `Table` and `Tree` raise."""
+    with open_regular(path) as file:
+        is_tree = file.read(len(TREE)) == TREE
+    return Tree(path) if is_tree else Table(path, held=held)
 
 
 def opened(files: Sequence[Path]) -> Tables:
@@ -66,22 +80,23 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 
 class Tables:
-    """Tables of any rule sets, their files in memory. TableError where a file is none, OSError where one cannot be
-    read, MemoryError where one is too large."""
+    """Tables and proof trees of any rule sets, their files in memory. TableError where a file is none, OSError where
+    one cannot be read, MemoryError where one is too large."""
 
     def __init__(self, files: Sequence[Path]) -> None:
-        self.files: list[Table] = []
+        self.files: list[Table | Tree] = []
         self._loaded: dict[str, _Loaded] = {}
         for path in files:
-            table = Table(path, held=True)
-            table.check_sums()
+            table = open_file(path, held=True)
+            if isinstance(table, Table):
+                table.check_sums()
             self.files.append(table)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Other processes read the files themselves.
         return opened, ([table.path for table in self.files],)
 
-    def of(self, variant: AnyVariant) -> list[Table]:
+    def of(self, variant: AnyVariant) -> list[Table | Tree]:
         """The tables of just these rules and this start."""
         return [table for table in self.files if table.variant.hash == variant.hash]
 
@@ -125,33 +140,35 @@ class Tables:
             return None
         return loaded.rooted(position, self._past(position))
 
-    def _past(self, position: Position) -> list[Value]:
-        """The values of this position and of those before it, back to the last capture; empty where the position is
-        in no table."""
-        past = []
+    def _past(self, position: Position) -> list[Value | None]:
+        """The values of this position and of those before it, back to the last capture; None for one that is in no
+        table."""
+        past: list[Value | None] = []
         here: Any = position
-        try:
-            while here is not None:
+        while here is not None:
+            try:
                 past.append(self.value(here))
-                here = here.parent if here.quiet else None
-        except ValueError:
-            return []
+            except ValueError:
+                past.append(None)
+            here = here.parent if here.quiet else None
         return past
 
 
 class _Loaded:
     """The codes of one variant in memory, and the record that leads to them."""
 
-    def __init__(self, files: Sequence[Table]) -> None:
+    def __init__(self, named: Sequence[Table | Tree]) -> None:
         # Compiled code is not imported for those who only open files.
         from . import probing
         from .index import Index
 
+        files = [table for table in named if isinstance(table, Table)]
+        trees = [table for table in named if isinstance(table, Tree)]
         sizes = [table.header.entries for table in files]
         self._wide = any(table.header.bits == 16 for table in files)
         memory.demand(sum(sizes) * (2 if self._wide else 1) // memory.MIB + 1)
-        variant = files[0].variant
-        men = max(table.header.attackers for table in files), max(table.header.defenders for table in files)
+        variant = named[0].variant
+        men = max(table.header.attackers for table in named), max(table.header.defenders for table in named)
         self._index = Index(variant, *men)
         self._codes = np.zeros(sum(sizes), np.uint16 if self._wide else np.uint8)
         self._record = np.zeros(1, probing.TABLES).view(np.recarray)
@@ -169,12 +186,37 @@ class _Loaded:
             first += table.header.entries
         tables["codes"] = self._codes.ctypes.data
         tables["wide"] = self._wide
-        tables["unforced"] = {
-            "draw": probing.DRAWN, "attackers": probing.ENDLESS_BY_ATTACKERS,
-            "defenders": probing.ENDLESS_BY_DEFENDERS, "open": probing.NOTHING,
-        }[files[0].header.endless]  # fmt: skip
+        if files:
+            tables["unforced"] = {
+                "draw": probing.DRAWN, "attackers": probing.ENDLESS_BY_ATTACKERS,
+                "defenders": probing.ENDLESS_BY_DEFENDERS, "open": probing.NOTHING,
+            }[files[0].header.endless]  # fmt: skip
+        self._numbers, self._words = self._joined(trees)
+        tables["proven"] = len(self._numbers)
+        tables["numbers"] = self._numbers.ctypes.data
+        tables["words"] = self._words.ctypes.data
+        if trees:
+            tables["most"] = sum(men) + 1
 
-    def rooted(self, position: Position, past: Sequence[Value]) -> Any:
+    def _joined(self, trees: Sequence[Tree]) -> tuple[Any, Any]:
+        """The numbers of all positions of trees, sorted, and a code of each: that of its shortest win."""
+        numbers, codes = [], []
+        for tree in trees:
+            ours = tree.numbers.copy()
+            for material in tree.index.materials:
+                of_it = slice(*np.searchsorted(tree.numbers, (material.first, material.end)))
+                begin = self._index.record["begin"][material.attackers, material.defenders]
+                ours[of_it] += int(begin) - material.first
+            numbers.append(ours)
+            codes.append(1 + 2 * tree.plies + int(tree.header.winner))
+        if not numbers:
+            return np.zeros(0, np.int64), np.zeros(0, np.uint16)
+        every, code = np.concatenate(numbers), np.concatenate(codes)
+        order = np.lexsort((code, every))
+        every, first = np.unique(every[order], return_index=True)
+        return every, code[order][first].astype(np.uint16)
+
+    def rooted(self, position: Position, past: Sequence[Value | None]) -> Any:
         """The record for a search from this position, whose values since the last capture are `past`."""
         from . import probing
 
@@ -183,12 +225,12 @@ class _Loaded:
         tables["attackers"], tables["defenders"] = pieces.count("t"), pieces.count("T")
         tables["hits"] = 0
         tables["least"] = probing.NEVER
-        tables["endless"] = bool(past) and past[0].plies is None and past[0].winner is not None
+        root = past[0]
+        tables["endless"] = root is not None and root.plies is None and root.winner is not None
         for value in past:
-            if value.plies is not None and value.winner is not None:
+            if value is not None and value.plies is not None and value.winner is not None:
                 tables["least"][value.winner] = min(tables["least"][value.winner], value.plies)
         # Otherwise a move that leads back to what was nearer to the end has to be searched.
-        root = past[0] if past else None
         tables["settled"] = root is not None and (
             int(tables["least"][root.winner]) == root.plies
             if root.winner is not None and root.plies is not None

@@ -46,13 +46,13 @@ def _other_sizes() -> list[AnyVariant]:
 
 @cache
 def _solved() -> frozenset[str]:
-    """The rules of which a table ships, by their hash."""
-    from hnefi.engine.solving.table import Table
+    """The rules of which a table or a proof ships, by their hash."""
     from hnefi.engine.solving.tables import find as tables
+    from hnefi.engine.solving.tables import open_file
 
     found = set()
     for path in tables(SHIPPED_TABLES):
-        with Table(path) as table:
+        with open_file(path) as table:
             found.add(table.variant.hash)
     return frozenset(found)
 

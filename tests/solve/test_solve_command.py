@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -228,3 +230,41 @@ def test_a_table_without_room_on_the_disk_is_not_begun(
     assert full.value.filename == "brandubh.taflbase"
     assert [path.name for path in here.iterdir()] == ["tiny.toml"]
     assert capsys.readouterr().out == ""
+
+
+LIMITED = """\
+import resource, sys
+from pathlib import Path
+from hnefi.tools.solve import command
+argv = ["tiny.toml", "--yes", "--quiet"]
+Path("first.taflbase").unlink(missing_ok=True)
+# Code and kernels first, so that what is measured is the table.
+assert command.main([*argv, "--out", "first.taflbase"]) == 0
+mib = int(sys.argv[1])
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+limit = pages * resource.getpagesize() + (mib << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+sys.exit(command.main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux tells how much memory a process has")
+def test_under_a_limit_on_memory_it_takes_what_it_announced_or_says_so(here: Path) -> None:
+    """139 MiB are announced for mini-six: half of them are refused in a sentence, before any work. Three men on 5 x 5
+    squares are announced with 1 MiB; compressing takes 48 MiB at most."""
+
+    def limited(mib: int, *argv: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", LIMITED, str(mib), *argv, "--yes", "--plain"],
+            cwd=here, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+
+    refused = limited(70, "mini-six")
+    assert "It takes 140 MiB of memory and of disk" in refused.stderr
+    assert "hnefi solve: out of memory (139 MiB of address space needed" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert refused.returncode == 2
+    enough = limited(49, "mini-four", "--attackers", "2", "--defenders", "1")
+    assert "It takes 1 MiB of memory and of disk" in enough.stderr
+    assert enough.returncode == 0, enough.stderr

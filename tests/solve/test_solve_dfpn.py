@@ -186,6 +186,25 @@ def test_a_proof_that_was_killed_is_continued_to_the_same_answer(tmp_path: Path)
     assert again["nodes"] < whole["nodes"] / 2
 
 
+def test_two_searches_may_share_a_table(tmp_path: Path) -> None:
+    """As two processes do, each with the file mapped for itself: both come to the answer, on each other's work."""
+    free = memoryless(games.find("mini-four"))  # type: ignore[arg-type]
+    path = tmp_path / "four.proof"
+    one, two = (ProofSearch(games.initial(free), proof_table.mapped(path, free, 1 << 12)) for _ in range(2))
+    work = {one: 0, two: 0}
+    answers = {one: Answer.OPEN, two: Answer.OPEN}
+    for _ in range(1000):
+        for search, winner in ((one, Side.ATTACKERS), (two, Side.DEFENDERS)):
+            if answers[search] is Answer.OPEN:
+                answers[search] = search.ask(winner, 500)
+                work[search] += search.nodes
+    assert answers == {one: Answer.REFUTED, two: Answer.PROVEN}
+    # What the other one has found is there: asked the other's question, each answers at once.
+    assert one.ask(Side.DEFENDERS, 50) is Answer.PROVEN
+    assert two.ask(Side.ATTACKERS, 50) is Answer.REFUTED
+    assert min(work.values()) > 500
+
+
 def entries_of(path: Path) -> int:
     """How many entries a kept table has; 0 before there is one."""
     if not path.exists():

@@ -86,7 +86,7 @@ def cases(table: Table, count: int, seed: int, least: int = 1) -> list[Case]:
         if position.outcome is not None:
             continue
         moves = lookup.moves(table.value, position)
-        keeping = frozenset(each.move for each in moves if each.value.winner is value.winner)
+        keeping = frozenset(each.move for each in moves if each.keeps(value))
         if 0 < len(keeping) < len(moves):
             found.append(
                 Case(position, keeping, frozenset(each.move for each in moves if each.best), len(moves))
@@ -187,7 +187,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
     arguments.add_plain(parser)
     given = parser.parse_args(argv)
-    from .command import opened
+    from .files import opened
 
     with opened(parser, given.file) as table:
         words = given.players or everybody(table)
@@ -217,7 +217,7 @@ def main(argv: list[str]) -> int:
 
 
 def _tell(rows: Sequence[Agreement], *, as_json: bool) -> None:
-    from .command import print_table
+    from .files import print_table
 
     rows = [rows[0], *sorted(rows[1:], key=lambda row: row.share)]
     if as_json:

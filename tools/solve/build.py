@@ -159,9 +159,16 @@ class Builder:
             raise BuildError(
                 f"{self.folder}: its files do not have the expected sizes; remove it to begin again"
             )
-        self._words = np.memmap(self.folder / "words", np.uint16, "r+")
-        self._marks = np.memmap(self.folder / "marks", np.uint8, "r+")
-        self._state = np.memmap(self.folder / "ranges", _RANGE, "r+")
+        try:
+            self._words = np.memmap(self.folder / "words", np.uint16, "r+")
+            self._marks = np.memmap(self.folder / "marks", np.uint8, "r+")
+            self._state = np.memmap(self.folder / "ranges", _RANGE, "r+")
+        except OSError as error:
+            if error.errno != errno.ENOMEM:
+                raise
+            raise MemoryError(
+                f"{BYTES * entries >> 20} MiB of address space needed, more than this process may have"
+            ) from None
         self._finished = int(old["finished"]) if old else 0
         if old and (old["boot"] is None or old["boot"] != boot()):
             self._forget_unsynced()

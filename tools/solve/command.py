@@ -16,11 +16,9 @@ from ..common.live import Live, duration
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
     from hnefi.engine.games.base_variant import AnyVariant
     from hnefi.engine.games.tafl.variant import Variant
-    from hnefi.engine.solving.table import Table, Value
 
     from .build import Progress
 
@@ -35,12 +33,10 @@ PROVEN_PLIES = 40
 PROOF_MEMORY = 256
 """MiB that the table of a proof may have."""
 NOT_SETTLED = 1
-COMPARED_PLIES = 9
-"""Distances that are proven in a comparison: longer ones take too many moves."""
 PAUSE = 10.0
 """Seconds between two plain lines, at least."""
-ELSEWHERE = ("agreement", "bench", "layouts", "prove", "puzzles")
-"""Actions that are modules of their own."""
+ACTIONS = ("agreement", "bench", "layouts", "prove", "puzzles", "query", "show", "verify")
+"""Modules of this package; without any of these words, the command solves."""
 EXAMPLES = (
     "mini-four --yes",
     "hexapawn:4x4",
@@ -67,7 +63,7 @@ Hex and hexapawn are solved from the start, which prints who wins and the first 
   hnefi solve prove VARIANT [FEN]  whether a side can force a win of one position of any game, by proof-number search
   hnefi solve query FILE [FEN]     value of a position and of each legal move
   hnefi solve show FILE            how many positions are won, drawn and lost; the longest wins
-  hnefi solve verify FILE          compares every position with what one ply of minimax makes of the table
+  hnefi solve verify FILE          compares every position with what one ply of minimax makes of the file
   hnefi solve layouts VARIANT      the value of every symmetric start, and which change of the rules flips it
   hnefi solve agreement FILE       how often players find moves that keep the exact value
   hnefi solve puzzles FILE         positions with one winning move, as puzzles
@@ -80,11 +76,8 @@ def main(argv: list[str]) -> int:
     from hnefi.engine.solving.readings import NotSolvable
     from hnefi.engine.solving.table import TableError
 
-    actions = {"query": _query, "show": _show, "verify": _verify}
     try:
-        if argv[:1] and argv[0] in actions:
-            return actions[argv[0]](argv[1:])
-        if argv[:1] and argv[0] in ELSEWHERE:
+        if argv[:1] and argv[0] in ACTIONS:
             module = import_module(f".{argv[0]}", __package__)
             return int(module.main(argv[1:]))
         return _solve(argv)
@@ -281,6 +274,7 @@ def _run(given: argparse.Namespace, how: Any, men: tuple[int, int], path: Path, 
     from hnefi.engine.solving.table import Table
 
     from .build import Builder, BuildError
+    from .show import tell
 
     shown = _Shown(live, quiet=given.quiet)
     begun = time.monotonic()
@@ -294,12 +288,19 @@ def _run(given: argparse.Namespace, how: Any, men: tuple[int, int], path: Path, 
     except BuildError as error:
         print(f"hnefi solve: {error}", file=sys.stderr)
         return USAGE
+    except MemoryError as error:
+        print(
+            f"hnefi solve: out of memory{f' ({error})' if error.args else ''}: raise the limit (ulimit -v) or take "
+            f"fewer men (--attackers, --defenders); what was done is in {path}.part, and the same command continues",
+            file=sys.stderr,
+        )
+        return USAGE
     if caught.ended:
         return INTERRUPTED
     if not given.quiet:
         live.report([f"{path}: {path.stat().st_size} bytes, in {duration(time.monotonic() - begun)}"])
     with Table(path) as table:
-        return _tell(table, as_json=given.json)
+        return tell(table, as_json_text=given.json)
 
 
 def _announced(assumption: str, index: Any, jobs: int) -> list[str]:
@@ -368,268 +369,3 @@ class _Shown:
         if not self._live.terminal and time.monotonic() - self._last >= PAUSE:
             self._last = time.monotonic()
             self._live.report([self._line])
-
-
-def opened(parser: argparse.ArgumentParser, name: str) -> Table:
-    from hnefi.engine.solving.table import Table
-
-    try:
-        return Table(name)
-    except OSError as error:
-        parser.error(f"{name}: {error.strerror}")
-
-
-def _query(argv: list[str]) -> int:
-    parser = arguments.parser(
-        "solve query",
-        "What a table says of a position, and of every legal move in it, the best first. A position that follows is "
-        "counted from after the move. Moves with a * are as good as any, those with a + keep the result.",
-        ["mini-four.taflbase", "mini-four.taflbase '5/2T2/t1K1t/2T2/2t2 d 0 1'"],
-    )
-    parser.add_argument("file", metavar="FILE", help="a table")
-    parser.add_argument("fen", metavar="FEN", nargs="?", help="the position (the start)")
-    parser.add_argument("--json", action="store_true", help="the answer as JSON")
-    given = parser.parse_args(argv)
-    with opened(parser, given.file) as table:
-        from hnefi.engine.solving import lookup
-        from hnefi.engine.squares import move_name
-
-        from . import report
-
-        try:
-            position = report.position_of(table, given.fen)
-            value = table.value(position)
-            moves = lookup.moves(table.value, position)
-        except ValueError as error:
-            from hnefi.engine.solving.table import TableError
-
-            if isinstance(error, TableError):
-                raise
-            parser.error(str(error))
-        if given.json:
-            print(
-                json.dumps(
-                    {
-                        "fen": position.fen(),
-                        **_value(value),
-                        "moves": [
-                            {"move": move_name(each.move), **_value(each.value), "best": each.best}
-                            for each in moves
-                        ],
-                    }
-                )
-            )
-            return 0
-        over = position.outcome
-        print(f"{position.fen()}: {value.text if over is None else over.text}")
-        for each in moves:
-            mark = "*" if each.best else "+" if each.value.winner is value.winner else " "
-            print(f"{mark} {each.text}")
-    return 0
-
-
-def _names(moves: Sequence[int]) -> list[str]:
-    from hnefi.engine.squares import move_name
-
-    return [move_name(move) for move in moves]
-
-
-def _value(value: Value) -> dict[str, Any]:
-    winner = "open" if value.open else "draw" if value.winner is None else value.winner.letter
-    return {"winner": winner, "plies": value.plies}
-
-
-def _show(argv: list[str]) -> int:
-    parser = arguments.parser(
-        "solve show",
-        "Counts the positions of a table by who wins them, each with all its images on the board; the value of the "
-        "start and the first moves that keep it; the longest win of either side with one best line.",
-        ["mini-four.taflbase", "mini-four.taflbase --json"],
-    )
-    parser.add_argument("file", metavar="FILE", help="a table")
-    parser.add_argument("--json", action="store_true", help="as JSON")
-    given = parser.parse_args(argv)
-    with opened(parser, given.file) as table:
-        return _tell(table, as_json=given.json)
-
-
-def _tell(table: Table, *, as_json: bool) -> int:
-    """Everything that a table says of its game."""
-    from hnefi.engine.solving import lookup
-
-    from . import report
-    from .build import load
-
-    with interrupts.caught(lambda: ["hnefi solve: interrupted"]) as caught:
-        found = report.summary(table, load(table))
-    if caught.ended:
-        return INTERRUPTED
-    header = table.header
-    start = report.position_of(table, None)
-    covered = table.index.covers(table.variant.attackers, table.variant.defenders)
-    value = table.value(start) if covered else None
-    lines = {
-        side: (plies, fen, _names(lookup.best_line(table.value, report.position_of(table, fen))))
-        for side, (plies, fen) in zip(("a", "d"), found.longest, strict=True)
-        if fen
-    }
-    if as_json:
-        print(
-            json.dumps(
-                {
-                    "variant": table.variant.name,
-                    "rules": table.variant.hash,
-                    "attackers": header.attackers,
-                    "defenders": header.defenders,
-                    "entries": header.entries,
-                    "bits": header.bits,
-                    "endless": header.endless,
-                    "digest": header.digest,
-                    "counts": [
-                        {
-                            "material": c.material,
-                            "a": c.attackers,
-                            "d": c.defenders,
-                            "neither": c.neither,
-                            "over": c.over,
-                        }
-                        for c in (*found.counts, found.total)
-                    ],
-                    "start": None
-                    if value is None
-                    else {
-                        **_value(value),
-                        "moves": _names(lookup.keeping(table.value, start)),
-                        "line": _names(lookup.best_line(table.value, start)),
-                    },
-                    "longest": {
-                        side: {"plies": plies, "fen": fen, "line": line}
-                        for side, (plies, fen, line) in lines.items()
-                    },
-                }
-            )
-        )
-        return 0
-    endless = {"draw": "draws", "open": "open"}.get(header.endless, "by repetition")
-    rows: list[tuple[str, ...]] = [("men", "attackers win", "defenders win", endless, "over", "all")]
-    rows += [
-        (c.material, *(str(n) for n in (c.attackers, c.defenders, c.neither, c.over, c.all)))
-        for c in (*found.counts, found.total)
-    ]
-    print_table(rows)
-    if value is not None:
-        print(f"start: {value.text}")
-        keeping = _names(lookup.keeping(table.value, start))
-        print(f"first moves that keep it ({len(keeping)} of {len(start.legal_moves())}): {' '.join(keeping)}")
-        if value.plies is not None:
-            print(f"best line: {' '.join(_names(lookup.best_line(table.value, start)))}")
-    for side, (plies, fen, line) in lines.items():
-        print(f"longest win of the {'attackers' if side == 'a' else 'defenders'}: {plies} plies, {fen}")
-        print(f"  {' '.join(line)}")
-    print(f"digest {header.digest}")
-    return 0
-
-
-def print_table(rows: Sequence[tuple[str, ...]]) -> None:
-    """Columns, the first to the left and the others to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        first, *rest = (
-            cell.rjust(width) if i else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        print("  ".join([first, *rest]).rstrip())
-
-
-def _verify(argv: list[str]) -> int:
-    parser = arguments.parser(
-        "solve verify",
-        "Reads a whole table and compares every position with the best of what its legal moves lead to. If all agree, "
-        "every value in it is right. With --proofs, values of random positions are proven by a search instead, up to "
-        f"{COMPARED_PLIES} plies; with --df-pn as well, by proof-number search: who wins, however long it takes.",
-        [
-            "mini-four.taflbase",
-            "mini-six.taflbase --jobs 2",
-            "mini-four.taflbase --proofs 10000",
-            "mini-four.taflbase --proofs 10000 --df-pn",
-        ],
-    )
-    parser.add_argument("file", metavar="FILE", help="a table")
-    parser.add_argument("--jobs", type=arguments.positive, default=1, metavar="J", help="threads (1)")
-    parser.add_argument(
-        "--proofs", type=arguments.positive, metavar="N", help="prove so many positions instead"
-    )
-    parser.add_argument(
-        "--df-pn", action="store_true", help="with --proofs: by proof-number search, winners only"
-    )
-    parser.add_argument(
-        "--seed", type=arguments.natural, default=1, metavar="S", help="which positions these are (1)"
-    )
-    parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
-    arguments.add_plain(parser)
-    given = parser.parse_args(argv)
-    if given.df_pn and given.proofs is None:
-        parser.error("--df-pn: expected together with --proofs")
-    with opened(parser, given.file) as table:
-        if given.proofs is not None:
-            return _compare(table, given)
-        from . import report
-        from .build import Clock, load
-
-        live = Live(sys.stderr, plain=given.plain or given.quiet)
-        clock = Clock()
-
-        def shown(share: float) -> None:
-            left = clock.left(share)
-            eta = "" if left is None else f", ETA {duration(left)}"
-            live.show(lambda: [f"{100 * share:.0f} % compared{eta}"])
-
-        with interrupts.caught(lambda: ["hnefi solve: interrupted"]) as caught:
-            words = load(table)
-            faults, where = report.check(table, words, given.jobs, shown)
-            digest = report.digest(words, table.header.bits)
-        live.close()
-        if caught.ended:
-            return INTERRUPTED
-        if faults or digest != table.header.digest:
-            if faults:
-                print(
-                    f"{table.path}: {faults} of {len(words)} positions disagree with their moves, one is {where}"
-                )
-            else:
-                print(f"{table.path}: the codes have the digest {digest}, expected {table.header.digest}")
-            return 1
-        print(f"{table.path}: all {len(words)} positions agree with their moves")
-    return 0
-
-
-def _compare(table: Table, given: argparse.Namespace) -> int:
-    """Prove random positions of a table; 1 where it is wrong."""
-    from .build import Clock
-    from .proofs import compare, compare_winners
-
-    live = Live(sys.stderr, plain=given.plain or given.quiet)
-    clock = Clock()
-
-    def shown(done: int) -> None:
-        left = clock.left(done / given.proofs)
-        eta = "" if left is None else f", ETA {duration(left)}"
-        live.show(lambda: [f"{done} of {given.proofs} proven{eta}"])
-
-    with interrupts.caught(lambda: ["hnefi solve: interrupted"]) as caught:
-        if given.df_pn:
-            found = compare_winners(table, given.proofs, given.seed, shown)
-        else:
-            found = compare(table, given.proofs, given.seed, COMPARED_PLIES, shown)
-    live.close()
-    if caught.ended:
-        return INTERRUPTED
-    how = "" if given.df_pn else " in as many plies as it says"
-    within = " that either side can force" if given.df_pn else f" within {COMPARED_PLIES} plies"
-    print(
-        f"{table.path}: {found.agreed} wins proven{how}, {found.undecided} positions without a win{within}, "
-        f"{found.too_deep} left out as too {'hard' if given.df_pn else 'deep'}, {len(found.wrong)} wrong"
-    )
-    for fen in found.wrong[:10]:
-        print(f"  {fen}")
-    return 1 if found.wrong else 0

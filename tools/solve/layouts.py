@@ -408,7 +408,7 @@ def _build(case: Case, path: Path, threads: int, shown: Callable[[str], None]) -
 
 
 def _print(starts: Sequence[Layout], found: dict[str, list[list[str]]], *, listed: bool) -> None:
-    from .command import print_table
+    from .files import print_table
 
     first = next(iter(found.values()))
     for side, name in enumerate(("attackers", "defenders")):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hnefi.protocol.hosts.exit_codes import INTERRUPTED, UNWRITABLE
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED, UNWRITABLE, USAGE
 
 from ..common import arguments, interrupts
 from ..common.live import Live, duration
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
     from hnefi.engine.games.base_variant import AnyVariant
     from hnefi.engine.solving.dfpn import Answer, ProofSearch
+    from hnefi.engine.solving.index import Index
 
 MEMORY = 256
 """MiB of the table."""
@@ -105,6 +106,7 @@ def main(argv: list[str]) -> int:
             "mini-edge --win defenders --time 600 --memory 1024 --table edge.proof",
             "brandubh '3t3/2t4/3T3/1tTKTtt/T6/3t3/3t3 d 0 1' --nodes 10000000",
             "hex:4",
+            "mini-eight --tree mini-eight.tafltree",
         ],
     )
     parser.add_argument(
@@ -122,6 +124,11 @@ def main(argv: list[str]) -> int:
         "--table",
         metavar="FILE",
         help="keep the table in this file, and continue from it; what it holds is believed",
+    )
+    parser.add_argument(
+        "--tree",
+        metavar="FILE",
+        help="write the positions of the proof into a new file *.tafltree, by which a player can play",
     )
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
@@ -141,8 +148,58 @@ def main(argv: list[str]) -> int:
     if position.outcome is not None:
         print(f"{position.fen()}: {position.outcome.text}")
         return 0
+    index = None if given.tree is None else _index(parser, Path(given.tree), variant, position)
     with closing(_table(parser, given, played)) as table:
-        return _ask(given, variant, position, sides, table, assumes)
+        return _ask(given, variant, position, sides, table, assumes, index)
+
+
+def _index(parser: argparse.ArgumentParser, path: Path, variant: AnyVariant, position: Position) -> Index:
+    """The numbers of the positions of a tree. Ends the program where it could not be written; NotSolvable."""
+    from hnefi.engine.games.tafl.variant import Variant
+    from hnefi.engine.solving.index import Index
+    from hnefi.engine.solving.readings import reading
+
+    if not isinstance(variant, Variant):
+        parser.error(f"--tree {path}: expected a tafl variant, not {variant.name}")
+    if path.exists():
+        parser.error(f"{path}: is there already; remove it, or name another file with --tree")
+    if not path.absolute().parent.is_dir():
+        parser.error(f"{path}: no folder {path.absolute().parent}")
+    index = Index(reading(variant).variant, variant.attackers, variant.defenders)
+    try:
+        index.number(position)
+    except ValueError as error:
+        parser.error(f"--tree {path}: {error}")
+    return index
+
+
+def _write_tree(
+    path: Path,
+    variant: AnyVariant,
+    index: Index,
+    search: ProofSearch,
+    position: Position,
+    winner: int,
+    live: Live,
+) -> str:
+    """Write the tree of the proof that `search` has found; a sentence about it. `grow.NoTree` where it is lost."""
+    from hnefi.engine.games.tafl.variant import Variant
+    from hnefi.engine.sides import Side
+    from hnefi.engine.solving import branches, proof_tree
+
+    from .grow import Grower, by_material
+
+    assert isinstance(variant, Variant)
+    grower = Grower(
+        index, search, winner, lambda count: live.show(lambda: [f"{count} positions of the tree"])
+    )
+    root = index.canonical(index.number(position))
+    numbers, plies = grower.grow(root)
+    if faults := by_material(branches.check, search.records[0], index, winner, numbers, plies):
+        raise AssertionError(f"{faults} positions of the tree do not follow from their moves")
+    proof_tree.write(path, variant, index, Side(winner), numbers, plies)
+    most = int(plies[numbers.searchsorted(root)])
+    return f"{path}: {len(numbers)} positions, a win in at most {most} plies, {path.stat().st_size} bytes"
 
 
 def _played(variant: AnyVariant) -> tuple[AnyVariant, str | None]:
@@ -234,8 +291,11 @@ def _ask(
     sides: list[int],
     table: _Table,
     assumes: str | None,
+    index: Index | None,
 ) -> int:
     from hnefi.engine.solving.dfpn import Answer, ProofSearch
+
+    from .grow import NoTree
 
     names = _names(variant)
     live = Live(sys.stderr, plain=given.plain)
@@ -272,6 +332,17 @@ def _ask(
     seconds = time.monotonic() - asked.begun
     proven = next((question.winner for question in asked.questions if question.answer is Answer.PROVEN), None)
     line = () if proven is None else asked.search.line(proven)
+    written = no_tree = None
+    if proven is not None and index is not None:
+        words = [f"hnefi solve prove: interrupted: {given.tree} is not written; {kept}"]
+        try:
+            with interrupts.caught(lambda: words) as caught:
+                written = _write_tree(Path(given.tree), variant, index, asked.search, position, proven, live)
+        except NoTree as error:
+            no_tree = f"hnefi solve prove: {given.tree}: not written: {error}"
+        live.close()
+        if caught.ended:
+            return INTERRUPTED
     text, winner, repetition = _value(variant, asked.questions)
     if given.json:
         print(json.dumps(_as_json(variant, position, asked, winner, repetition, line, seconds)))
@@ -281,11 +352,16 @@ def _ask(
         print(f"{position.fen()}: {text}")
         if line:
             print(f"a line of the proof: {' '.join(map(move_name, line))}")
+        if written is not None:
+            print(written)
     if not given.quiet:
         filled = table.filled()
         live.report(
             [f"{state()}; {filled} of {table.places} places of the table ({100 * filled // table.places} %)"]
         )
+    if no_tree is not None:
+        print(no_tree, file=sys.stderr)
+        return USAGE
     return (
         0
         if all(question.answer in (Answer.PROVEN, Answer.REFUTED) for question in asked.questions)

@@ -58,9 +58,7 @@ def find(table: Table, count: int, plies: tuple[int, int], seed: int) -> list[En
             continue
         if position.outcome is not None or position.canonical() in seen:
             continue
-        winning = [
-            each.move for each in lookup.moves(table.value, position) if each.value.winner is position.side
-        ]
+        winning = [each.move for each in lookup.moves(table.value, position) if each.keeps(value)]
         if len(winning) != 1:
             continue
         seen.add(position.canonical())
@@ -112,7 +110,7 @@ def main(argv: list[str]) -> int:
     from hnefi.engine.games.base_variant import VariantError
     from hnefi.protocol.hosts.puzzles.suite import write
 
-    from .command import opened
+    from .files import opened
 
     if given.least > given.most:
         parser.error(f"--least {given.least}: expected at most --most, {given.most}")

@@ -13,8 +13,9 @@ import numpy as np
 from hnefi.engine import games
 from hnefi.engine.games.base_position import Position
 from hnefi.engine.games.tafl.position import new_state
-from hnefi.engine.solving import retrograde
+from hnefi.engine.solving import branches, retrograde
 from hnefi.engine.solving.index import Index, place_number
+from hnefi.engine.solving.proof_tree import Tree
 from hnefi.engine.solving.readings import reading
 from hnefi.engine.solving.table import BLOCK, Table, packed
 from hnefi.engine.squares import file_of, rank_of
@@ -22,6 +23,7 @@ from hnefi.engine.squares import file_of, rank_of
 from ..common import interrupts
 from ..common.workers import in_threads
 from .build import RANGE, encode, new_report
+from .grow import by_material
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,12 @@ def check(
     return faults, where
 
 
+def check_tree(tree: Tree) -> int:
+    """How many positions of a proof tree do not have the plies that follow from their moves."""
+    state = new_state(reading(tree.variant).played, "tTK")[0]
+    return by_material(branches.check, state, tree.index, tree.header.winner, tree.numbers, tree.plies)
+
+
 def digest(words: Any, bits: int) -> str:
     """The digest that a table with these words has."""
     found = hashlib.sha256()
@@ -149,6 +157,6 @@ def _packed(row: list[str]) -> str:
     return text.removesuffix("/")
 
 
-def position_of(table: Table, fen: str | None) -> Position:
+def position_of(table: Table | Tree, fen: str | None) -> Position:
     """A position of the table's game; ValueError if it cannot stand."""
     return games.initial(table.variant) if fen is None else games.from_fen(table.variant, fen)

@@ -114,7 +114,9 @@ def _worth(words: Sequence[str]) -> str:
     """A value as people say it: `win in 7`, `loss in 4`, `win by repetition`, `draw`."""
     if words[0] not in ("win", "loss"):
         return "open, the history decides" if words[0] == "open" else words[0]
-    return f"{words[0]} by repetition" if words[1] == "repetition" else f"{words[0]} in {words[1]}"
+    if words[1] == "repetition":
+        return f"{words[0]} by repetition"
+    return f"{words[0]} in {'at most ' if words[-1] == 'at_most' or 'at_most' in words else ''}{words[1]}"
 
 
 async def pv(c: Controller, _rest: str) -> Reply:

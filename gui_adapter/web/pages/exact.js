@@ -65,25 +65,26 @@ export class Exact {
 
   /** `win 7` for whoever is to move: Attackers win in 7. */
   sentence(text) {
-    const [kind, plies] = text.split(" ");
+    const [kind, ...rest] = text.split(" ");
     if (kind === "draw") return "Neither side can force a win: a draw.";
     if (kind === "open") return "Neither side can force a win: the moves played before decide.";
     const mover = this.node.state.side === "a" ? 0 : 1;
-    return `${words.capital(this.game.variant.sides[kind === "win" ? mover : 1 - mover])} win ${within(plies)}.`;
+    return `${words.capital(this.game.variant.sides[kind === "win" ? mover : 1 - mover])} win ${within(rest)}.`;
   }
 }
 
-function within(plies) {
-  return plies === "repetition" ? "by repetition" : `in ${plies}`;
+function within([plies, atMost]) {
+  if (plies === "repetition") return "by repetition";
+  return atMost === "at_most" ? `in at most ${plies}` : `in ${plies}`;
 }
 
 function row(move, [kind, ...rest]) {
   const item = document.createElement("li");
   const [value, name] = [document.createElement("b"), document.createElement("span")];
   const mark = rest.find((word) => word === "best" || word === "keeps");
-  value.textContent = kind === "win" || kind === "loss" ? `${kind} ${within(rest[0])}` : kind;
+  value.textContent = kind === "win" || kind === "loss" ? `${kind} ${within(rest)}` : kind;
   name.textContent = words.moveText({ m: move }) + (mark === "best" ? ", best" : mark ? ", keeps the result" : "");
-  item.className = mark ?? "loses";
+  item.className = mark ?? (kind === "unknown" ? "" : "loses");
   item.append(value, name);
   return item;
 }

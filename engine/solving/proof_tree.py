@@ -1,0 +1,192 @@
+"""The positions of a proof as a file, `*.tafltree`: those that a forced win passes through, with the plies it takes.
+
+    8 bytes   TAFLTREE
+    u32       length of the header
+    header    JSON: rules (all that differ from defaults, start, hash), men, winner, positions, digest
+    u32       CRC-32 of all that
+    u32       CRC-32 of the body
+    body      LZMA2 of the numbers, as differences, and the plies
+
+All numbers are little-endian. A position goes by its canonical number (`index.py`), in rising order; of the differences
+between neighbours come the lowest bytes first, all of them, then the next higher ones, up to eight; then two bytes of
+plies in the same way. Where the winner is to move, one move leads to a position of the tree with a ply less, or ends
+the game; where the other side is to move, all moves do with at least a ply less. So the plies are those in which the
+winner wins at the latest, and a position that is not in the tree may be worth anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from .. import durable, memory
+from ..about import NAME, VERSION
+from ..games.tafl.variant import Variant
+from ..regular import open_regular, replaceable
+from ..sides import Side
+from .numbering import MOST_MEN
+from .table import Claims, TableError, Value, compressed, described, read_head, unpacked
+
+if TYPE_CHECKING:
+    from ..games.base_position import Position
+    from .index import Index
+
+MAGIC = b"TAFLTREE"
+FORMAT = 1
+MOST_POSITIONS = 1 << 24
+MOST_PLIES = (1 << 14) - 1
+_NUMBER = 8
+_PLIES = 2
+_WORD = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeHeader:
+    """What a tree says of itself."""
+
+    variant: Variant
+    attackers: int
+    defenders: int
+    winner: Side
+    positions: int
+    digest: str
+
+    def as_json(self) -> bytes:
+        return json.dumps(
+            {
+                "format": FORMAT,
+                **described(self.variant),
+                "attackers": self.attackers,
+                "defenders": self.defenders,
+                "winner": self.winner.letter,
+                "positions": self.positions,
+                "digest": self.digest,
+                "program": f"{NAME} {VERSION}",
+            }
+        ).encode()
+
+
+def write(path: Path, variant: Variant, index: Index, winner: Side, numbers: Any, plies: Any) -> TreeHeader:
+    """Write a tree, whole or not at all: canonical numbers in rising order and the plies of each."""
+    body = _planes(np.diff(numbers, prepend=0), _NUMBER) + _planes(plies, _PLIES)
+    digest = hashlib.sha256(body).hexdigest()
+    header = TreeHeader(variant, index.attackers, index.defenders, winner, len(numbers), digest)
+    data = header.as_json()
+    head = MAGIC + _WORD.pack(len(data)) + data
+    packed = compressed(body)
+    durable.put(
+        replaceable(path), head + _WORD.pack(zlib.crc32(head)) + _WORD.pack(zlib.crc32(packed)) + packed
+    )
+    return header
+
+
+def _planes(values: Any, size: int) -> bytes:
+    """The lowest bytes of all values, then the next higher ones, up to so many."""
+    return np.ascontiguousarray(values.astype("<u8").view("u1").reshape(-1, 8)[:, :size].T).tobytes()
+
+
+def _from_planes(data: bytes, size: int) -> Any:
+    planes = np.frombuffer(data, "u1").reshape(size, -1)
+    wide = np.zeros((planes.shape[1], 8), np.uint8)
+    wide[:, :size] = planes.T
+    return wide.view("<u8").reshape(-1).astype(np.int64)
+
+
+class Tree:
+    """An open tree, all of it in memory and checked. TableError where the file is none, OSError where it cannot be
+    read, MemoryError where it is too large."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            memory.demand((size >> 20) + 1)
+            read, begin = read_head(file, MAGIC, "a proof tree", self._wrong)
+            self.header = self._parse(read)
+            file.seek(begin)
+            checksum, body = file.read(_WORD.size), file.read(size)
+        if len(checksum) < _WORD.size or zlib.crc32(body) != _WORD.unpack(checksum)[0]:
+            raise self._wrong("was changed or cut off: the checksum of its positions does not fit")
+        positions = self.header.positions
+        memory.demand((positions * 4 * _NUMBER >> 20) + 1)
+        try:
+            data = unpacked(body, positions * (_NUMBER + _PLIES), f"{positions} positions")
+        except ValueError as error:
+            raise self._wrong(str(error)) from None
+        if hashlib.sha256(data).hexdigest() != self.header.digest:
+            raise self._wrong("its positions do not have the digest of its header")
+        gaps = _from_planes(data[: positions * _NUMBER], _NUMBER)
+        self.numbers = np.cumsum(gaps)
+        """Canonical numbers, int64, in rising order."""
+        self.plies = _from_planes(data[positions * _NUMBER :], _PLIES)
+        """Of each position: the plies in which the winner wins at the latest, int64."""
+        # The first may be 0; a sum that is too large for its word would be below one before it.
+        if (gaps[1:] <= 0).any() or self.numbers[0] < 0 or (np.diff(self.numbers) <= 0).any():
+            raise self._wrong("its positions are not in order")
+        if (self.plies > MOST_PLIES).any():
+            raise self._wrong(f"says {int(self.plies.max())} plies, expected at most {MOST_PLIES}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing stays open: as a `Table` is used."""
+
+    def _parse(self, read: dict[str, Any]) -> TreeHeader:
+        claims = Claims(read, self._wrong)
+        claims.number("format", FORMAT, FORMAT)
+        variant = claims.variant()
+        letter = claims.expect("winner", "a or d", lambda value: value in ("a", "d"))
+        return TreeHeader(
+            variant,
+            claims.number("attackers", 0, MOST_MEN),
+            claims.number("defenders", 0, MOST_MEN),
+            Side.of(letter),
+            claims.number("positions", 1, MOST_POSITIONS),
+            claims.digest(),
+        )
+
+    @property
+    def variant(self) -> Variant:
+        """The rules that it is for."""
+        return self.header.variant
+
+    @cached_property
+    def index(self) -> Any:
+        """The numbers of positions."""
+        # Compiled: not before somebody asks for a position.
+        from .index import Index
+
+        index = Index(self.variant, self.header.attackers, self.header.defenders)
+        if self.numbers[-1] >= index.entries:
+            raise self._wrong(
+                f"has the number {self.numbers[-1]}, expected less than {index.entries} for these rules and men"
+            )
+        return index
+
+    def value(self, position: Position) -> Value:
+        """The winner and the plies he needs at most; ValueError for a position that is not in the tree."""
+        if position.variant.hash != self.variant.hash:
+            raise ValueError(
+                f"{position.variant.name} has the rules hash {position.variant.hash[:16]}…, expected that of "
+                f"{self.variant.name}, {self.variant.hash[:16]}…"
+            )
+        if position.outcome is not None:
+            return Value(position.outcome.winner, 0)
+        number = self.index.canonical(self.index.number(position))
+        at = int(np.searchsorted(self.numbers, number))
+        if at == len(self.numbers) or self.numbers[at] != number:
+            raise ValueError(f"{position.fen()}: not in the proof that {self.path.name} holds")
+        return Value(self.header.winner, int(self.plies[at]), at_most=True)
+
+    def _wrong(self, what: str) -> TableError:
+        return TableError(f"{self.path}: {what}")

@@ -1,0 +1,58 @@
+"""What the actions of `hnefi solve` on a file share: opening it, words for its values, columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hnefi.engine.squares import move_name
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from hnefi.engine.solving.proof_tree import Tree
+    from hnefi.engine.solving.table import Table, Value
+
+
+def opened(parser: argparse.ArgumentParser, name: str) -> Table:
+    """A table. Ends the program where the file is none."""
+    from hnefi.engine.solving.table import Table
+
+    try:
+        return Table(name)
+    except OSError as error:
+        parser.error(f"{name}: {error.strerror}")
+
+
+def opened_any(parser: argparse.ArgumentParser, name: str) -> Table | Tree:
+    """A table or a proof tree. Ends the program where the file cannot be read."""
+    from hnefi.engine.solving.tables import open_file
+
+    try:
+        return open_file(name)
+    except OSError as error:
+        parser.error(f"{name}: {error.strerror}")
+
+
+def names(moves: Sequence[int]) -> list[str]:
+    """Moves as people write them."""
+    return [move_name(move) for move in moves]
+
+
+def as_json(value: Value | None) -> dict[str, Any]:
+    """A value for programs; `unknown` where a proof does not have it."""
+    if value is None:
+        return {"winner": "unknown", "plies": None}
+    winner = "open" if value.open else "draw" if value.winner is None else value.winner.letter
+    return {"winner": winner, "plies": value.plies, **({"at_most": True} if value.at_most else {})}
+
+
+def print_table(rows: Sequence[tuple[str, ...]]) -> None:
+    """Columns, the first to the left and the others to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        first, *rest = (
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        print("  ".join([first, *rest]).rstrip())

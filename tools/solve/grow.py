@@ -1,0 +1,230 @@
+"""A proof tree out of a proof: the positions that a win passes through, each with the plies that it still takes.
+
+Proof-number search leaves a table of proven positions. Where the winner is to move, the tree keeps one of the moves
+that lead to a proven position; where the other side is to move, it keeps all moves. Some proven moves only lead back to
+where the winner came from. So the plies are counted backwards from the ends of the game, and where kept moves go round
+in a circle, other proven moves are added. There are always some, unless the table has overwritten them: each position
+was proven by moves to positions that were proven before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hnefi.engine.games.interface import MOST_MOVES
+from hnefi.engine.solving import branches
+from hnefi.engine.solving.dfpn import LINE_NODES
+
+from ..common import interrupts
+
+if TYPE_CHECKING:
+    from hnefi.engine.solving.dfpn import ProofSearch
+    from hnefi.engine.solving.index import Index
+
+PORTION = 1 << 10
+"""Positions between two signs of life."""
+RANGE = 1 << 12
+"""Positions that one call of a kernel looks at."""
+
+
+class NoTree(RuntimeError):
+    """A position of the proof could not be proven again within `LINE_NODES` moves: a sentence."""
+
+
+class _Look:
+    """What follows a position: who has won after each move, and the positions in which nobody has."""
+
+    def __init__(self, winners: Any, numbers: Any, proven: Any, chooses: bool) -> None:
+        self.winners = winners.copy()
+        goes_on = winners == branches.GOES_ON
+        self.going = numbers[goes_on]
+        self.proven = numbers[goes_on & (proven == 1)]
+        """Those that the table knows to be won by the winner."""
+        self.chooses = chooses
+        """Whether the winner is to move."""
+
+
+class Grower:
+    """The tree of one proof. `search` has the table in which `winner` was proven to win."""
+
+    def __init__(
+        self,
+        index: Index,
+        search: ProofSearch,
+        winner: int,
+        on_progress: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._index = index
+        self._search = search
+        self._winner = winner
+        self._on_progress = on_progress
+        self._moves = np.zeros(MOST_MOVES, np.int64)
+        self._winners = np.zeros(MOST_MOVES, np.int64)
+        self._numbers = np.zeros(MOST_MOVES, np.int64)
+        self._proven = np.zeros(MOST_MOVES, np.uint8)
+        self._after: dict[int, list[int]] = {}
+        """By position: those behind the moves that are kept."""
+        self._chooses: set[int] = set()
+        """Positions in which the winner chooses."""
+        self._plies: dict[int, int] = {}
+
+    def grow(self, root: int) -> tuple[Any, Any]:
+        """Sorted numbers and plies of a tree for the position of this number, which is proven."""
+        self._add([root])
+        while True:
+            self._count()
+            if root in self._plies:
+                return self._pruned(root)
+            self._add(self._other_ways(root))
+
+    def _add(self, numbers: list[int]) -> None:
+        """Add positions and all that follow."""
+        todo = [number for number in numbers if number not in self._after]
+        while todo:
+            number = todo.pop()
+            if number in self._after:
+                continue
+            self._after[number] = after = self._behind(number)
+            todo += [each for each in after if each not in self._after]
+            if len(self._after) % PORTION == 0:
+                interrupts.check()
+                self._on_progress(len(self._after))
+
+    def _behind(self, number: int) -> list[int]:
+        """The positions that follow one that is new; its plies, where the game ends."""
+        look = self._look(number)
+        if not len(look.winners):
+            self._plies[number] = 0
+            return []
+        if not look.chooses:
+            if not len(look.going):
+                self._plies[number] = 1
+            return sorted(set(look.going.tolist()))
+        self._chooses.add(number)
+        if (look.winners == self._winner).any():
+            self._plies[number] = 1
+            return []
+        proven = look.proven.tolist()
+        return [next((each for each in proven if each in self._after), proven[0])]
+
+    def _look(self, number: int) -> _Look:
+        """What follows a position. NoTree where no move of the winner is known to win."""
+        s, td, table = self._search.records
+        material = self._index.of(number)
+        men = material.attackers, material.defenders
+        for last in (False, True):
+            count = branches.behind(
+                s, self._index.record, td, table, self._winner, *men, number,
+                self._moves, self._winners, self._numbers, self._proven,
+            )  # fmt: skip
+            chooses = int(s["side"]) == self._winner
+            look = _Look(self._winners[:count], self._numbers[:count], self._proven[:count], chooses)
+            if not chooses or len(look.proven) or (look.winners == self._winner).any():
+                return look
+            if not last:
+                # The table has forgotten the move.
+                self._search.ask(self._winner, LINE_NODES)
+        raise NoTree("the table has forgotten too much of the proof: expected a larger one (--memory)")
+
+    def _count(self) -> None:
+        """Count the plies of all positions for which they follow, from the ends of the game."""
+        before: dict[int, list[int]] = {}
+        left = {}
+        for number, after in self._after.items():
+            if number in self._plies:
+                continue
+            left[number] = 1 if number in self._chooses else len(after)
+            for each in after:
+                before.setdefault(each, []).append(number)
+        levels: list[list[int]] = []
+        # Plies found earlier may be more than what follows now from a move that was added since: they stay true.
+        for number, plies in self._plies.items():
+            levels += [[] for _ in range(plies + 1 - len(levels))]
+            levels[plies].append(number)
+        at = 0
+        while at < len(levels):
+            for number in levels[at]:
+                for each in before.get(number, ()):
+                    left[each] -= 1
+                    if left[each] == 0:
+                        self._plies[each] = at + 1
+                        if at + 1 == len(levels):
+                            levels.append([])
+                        levels[at + 1].append(each)
+            at += 1
+
+    def _other_ways(self, root: int) -> list[int]:
+        """Add all other proven moves where moves of the winner close a circle, or wherever there are any if that adds
+        none; what follows these moves."""
+        closing, seen = self._circles(root)
+        for numbers in (closing, seen):
+            found = []
+            for number in numbers:
+                kept = self._after[number]
+                others = [each for each in self._look(number).proven.tolist() if each not in kept]
+                kept += others
+                found += others
+            if found:
+                return found
+        raise NoTree("every move that is known to win leads back: expected a larger table (--memory)")
+
+    def _circles(self, root: int) -> tuple[list[int], list[int]]:
+        """On a walk from `root` over positions without plies: those in which a kept move of the winner leads back to
+        where the walk came from, and all in which the winner is to move."""
+        closing = []
+        on_way, seen = {root}, {root}
+        stack = [(root, iter(self._after[root]))]
+        while stack:
+            number, rest = stack[-1]
+            for each in rest:
+                if each in self._plies:
+                    continue
+                if each in on_way and number in self._chooses:
+                    closing.append(number)
+                if each not in seen:
+                    seen.add(each)
+                    on_way.add(each)
+                    stack.append((each, iter(self._after[each])))
+                    break
+            else:
+                stack.pop()
+                on_way.discard(number)
+        return closing, sorted(seen & self._chooses)
+
+    def _pruned(self, root: int) -> tuple[Any, Any]:
+        """Only the positions that the shortest of the moves that are kept lead to."""
+        kept = {root}
+        todo = [root]
+        while todo:
+            number = todo.pop()
+            after = self._after[number]
+            if number in self._chooses and after:
+                after = [min((each for each in after if each in self._plies), key=self._plies.__getitem__)]
+            new = [each for each in after if each not in kept]
+            kept.update(new)
+            todo += new
+        numbers = np.array(sorted(kept), np.int64)
+        plies = np.array([self._plies[number] for number in numbers.tolist()], np.int64)
+        while by_material(
+            branches.shorten, self._search.records[0], self._index, self._winner, numbers, plies
+        ):
+            pass
+        return numbers, plies
+
+
+def by_material(
+    kernel: Callable[..., int], s: Any, index: Index, winner: int, numbers: Any, plies: Any
+) -> int:
+    """The sum of what a kernel of `branches` returns for all positions of a tree; `s` is a record to work in."""
+    found = 0
+    for material in index.materials:
+        begin, end = np.searchsorted(numbers, (material.first, material.end))
+        for first in range(begin, end, RANGE):
+            interrupts.check()
+            last = min(first + RANGE, end)
+            men = material.attackers, material.defenders
+            found += int(kernel(s, index.record, numbers, plies, *men, first, last, winner))
+    return found

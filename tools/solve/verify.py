@@ -1,0 +1,143 @@
+"""`hnefi solve verify`: every value of a table against its moves, or random ones against a proof; a proof tree."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED
+
+from ..common import arguments, interrupts
+from ..common.live import Live, duration
+from .files import opened_any
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hnefi.engine.solving.proof_tree import Tree
+    from hnefi.engine.solving.table import Table
+
+COMPARED_PLIES = 9
+"""Distances that are proven in a comparison: longer ones take too many moves."""
+
+
+def main(argv: list[str]) -> int:
+    """Verify; 0 when all agrees, 1 when something does not."""
+    parser = arguments.parser(
+        "solve verify",
+        "Reads a whole table and compares every position with the best of what its legal moves lead to. If all agree, "
+        "every value in it is right. In a proof tree, the winner needs one move that leads on, and the other side must "
+        "have none that leads elsewhere. With --proofs, values of random positions are proven by a search instead, up "
+        f"to {COMPARED_PLIES} plies; with --df-pn as well, by proof-number search: who wins, however long it takes.",
+        [
+            "mini-four.taflbase",
+            "mini-six.taflbase --jobs 2",
+            "mini-four.taflbase --proofs 10000",
+            "mini-four.taflbase --proofs 10000 --df-pn",
+            "mini-edge.tafltree",
+        ],
+    )
+    parser.add_argument("file", metavar="FILE", help="a table, or a proof tree")
+    parser.add_argument("--jobs", type=arguments.positive, default=1, metavar="J", help="threads (1)")
+    parser.add_argument(
+        "--proofs", type=arguments.positive, metavar="N", help="prove so many positions instead"
+    )
+    parser.add_argument(
+        "--df-pn", action="store_true", help="with --proofs: by proof-number search, winners only"
+    )
+    parser.add_argument(
+        "--seed", type=arguments.natural, default=1, metavar="S", help="which positions these are (1)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
+    arguments.add_plain(parser)
+    given = parser.parse_args(argv)
+    from hnefi.engine.solving.table import Table
+
+    if given.df_pn and given.proofs is None:
+        parser.error("--df-pn: expected together with --proofs")
+    with opened_any(parser, given.file) as table:
+        if not isinstance(table, Table):
+            if given.proofs is not None:
+                parser.error(
+                    f"--proofs: expected a table; {given.file} is a proof tree, which is compared whole"
+                )
+            return _check_tree(table)
+        if given.proofs is not None:
+            return _compare(table, given)
+        from . import report
+        from .build import Clock, load
+
+        live = Live(sys.stderr, plain=given.plain or given.quiet)
+        clock = Clock()
+
+        def shown(share: float) -> None:
+            left = clock.left(share)
+            eta = "" if left is None else f", ETA {duration(left)}"
+            live.show(lambda: [f"{100 * share:.0f} % compared{eta}"])
+
+        with interrupts.caught(lambda: ["hnefi solve: interrupted"]) as caught:
+            words = load(table)
+            faults, where = report.check(table, words, given.jobs, shown)
+            digest = report.digest(words, table.header.bits)
+        live.close()
+        if caught.ended:
+            return INTERRUPTED
+        if faults or digest != table.header.digest:
+            if faults:
+                print(
+                    f"{table.path}: {faults} of {len(words)} positions disagree with their moves, one is {where}"
+                )
+            else:
+                print(f"{table.path}: the codes have the digest {digest}, expected {table.header.digest}")
+            return 1
+        print(f"{table.path}: all {len(words)} positions agree with their moves")
+    return 0
+
+
+def _check_tree(tree: Tree) -> int:
+    """Compare every position of a proof tree with its moves; 1 where one disagrees."""
+    from . import report
+
+    with interrupts.caught(lambda: ["hnefi solve: interrupted"]) as caught:
+        faults = report.check_tree(tree)
+    if caught.ended:
+        return INTERRUPTED
+    positions = tree.header.positions
+    if faults:
+        print(f"{tree.path}: {faults} of {positions} positions disagree with their moves")
+        return 1
+    winner = "attackers" if tree.header.winner == 0 else "defenders"
+    print(f"{tree.path}: all {positions} positions agree with their moves: the {winner} win each of them")
+    return 0
+
+
+def _compare(table: Table, given: argparse.Namespace) -> int:
+    """Prove random positions of a table; 1 where it is wrong."""
+    from .build import Clock
+    from .proofs import compare, compare_winners
+
+    live = Live(sys.stderr, plain=given.plain or given.quiet)
+    clock = Clock()
+
+    def shown(done: int) -> None:
+        left = clock.left(done / given.proofs)
+        eta = "" if left is None else f", ETA {duration(left)}"
+        live.show(lambda: [f"{done} of {given.proofs} proven{eta}"])
+
+    with interrupts.caught(lambda: ["hnefi solve: interrupted"]) as caught:
+        if given.df_pn:
+            found = compare_winners(table, given.proofs, given.seed, shown)
+        else:
+            found = compare(table, given.proofs, given.seed, COMPARED_PLIES, shown)
+    live.close()
+    if caught.ended:
+        return INTERRUPTED
+    how = "" if given.df_pn else " in as many plies as it says"
+    within = " that either side can force" if given.df_pn else f" within {COMPARED_PLIES} plies"
+    print(
+        f"{table.path}: {found.agreed} wins proven{how}, {found.undecided} positions without a win{within}, "
+        f"{found.too_deep} left out as too {'hard' if given.df_pn else 'deep'}, {len(found.wrong)} wrong"
+    )
+    for fen in found.wrong[:10]:
+        print(f"  {fen}")
+    return 1 if found.wrong else 0
