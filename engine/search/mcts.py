@@ -9,8 +9,9 @@ P. Auer, N. Cesa-Bianchi, P. Fischer, 2002; L. Kocsis, C. Szepesvari, 2006) or Q
 C. Rosin, 2011, in the form of D. Silver et al., 2017), where Q lies between -1 and 1 and moves not yet tried have their
 parent's.
 Forced ends are proven on the way up (M. Winands, Y. Bjornsson, J. Saito, 2008): no node is visited once its value is
-known, unless it is a draw. The end of a position is decided by the rules to the letter, never by what a search found
-twice, so that what is proven stays proven under any later root.
+known, unless it is a draw. Before a network is asked, a win at once and a loss that nothing parries are looked for.
+The end of a position is decided by the rules to the letter, never by what a search found twice, so that what is proven
+stays proven under any later root.
 
 The children of a node lie side by side, behind their parent, in the order in which they are tried: best prior first,
 equal ones in random order. Nodes are taken from one array that never grows; the fuller it is the more simulations a
@@ -30,6 +31,7 @@ from ..compile.intrinsics import fetch_add, set_once
 from ..compile.jit import entry, inline, kernel
 from ..compile.rng import randbelow
 from ..games.interface import (
+    LOST,
     MOST_MOVES,
     adjudicate,
     bind_otherwise,
@@ -40,7 +42,9 @@ from ..games.interface import (
     order_score,
     policy,
     random_move,
+    threat_level,
     undo,
+    winning_move,
 )
 
 ROOT = 1
@@ -93,7 +97,9 @@ TREE = np.dtype(
         ),  # simulations that a leaf sees before it gets children, in an empty tree
         ("policy", "i8"),  # 1: PUCT, 0: UCT
         ("evaluating", "i8"),  # 1: leaves are evaluated, 0: played to the end at random
-        ("at_once", "i8"),  # 1: a leaf gets its children with its value, since one pass gives both
+        # 1: a leaf gets its children with its value, since one pass of a network gives both. A look for a win at once
+        # costs next to nothing beside such a pass, and comes first.
+        ("at_once", "i8"),
     ],
     align=True,
 )
@@ -132,9 +138,15 @@ def proven(record):
 
 
 @inline
+def plies_of(proof):
+    """Plies to the end that a proof speaks of."""
+    return np.int64(proof) & 16383
+
+
+@inline
 def plies_left(record):
     """Plies to the end that is proven."""
-    return np.int64(record.proof) & 16383
+    return plies_of(record.proof)
 
 
 @inline
@@ -225,8 +237,23 @@ def add_children(s, tree, nodes, td, params, node, end):
 
 
 @kernel
+def forced_end(s):
+    """The proof of a position that is won at once, or lost whatever is played; 0 where neither is seen."""
+    if winning_move(s, 0):
+        return (s.side + 1) << 14 | 1
+    if threat_level(s, 0) == LOST:
+        return (2 - s.side) << 14 | 2
+    return 0
+
+
+@kernel
 def expand(s, tree, nodes, td, params, node):
-    """Give the leaf `node` its children, or prove it where there is no move; False if there is no room left."""
+    """Give the leaf `node` its children, or prove it where its end is seen; False if there is no room left."""
+    if tree.at_once:
+        proof = forced_end(s)
+        if proof:
+            set_once(nodes[node], "proof", proof)
+            return True
     end = generate(s, 0)
     if end == 0:
         set_once(nodes[node], "proof", proof_of(no_move_outcome(s)))
@@ -418,6 +445,12 @@ def init_root(s, tree, nodes, td, params, end):
     root.proof = 0
     tree.used = ROOT + 1
     add_children(s, tree, nodes, td, params, np.int64(ROOT), end)
+    if tree.at_once:
+        move = winning_move(s, end)
+        for k in range(root.first, root.first + end):
+            if nodes[k].move == move:
+                nodes[k].proof = (s.side + 1) << 14
+                root.proof = (s.side + 1) << 14 | 1
 
 
 @inline
@@ -505,6 +538,22 @@ def best_child(nodes, node, side):
     return chosen
 
 
+@kernel
+def line_to_seen_end(s, out, length):
+    """Play and write the moves from a position with a `forced_end`; how many moves there are now."""
+    for _ in range(plies_of(forced_end(s))):
+        move = winning_move(s, 0)
+        if move == 0:
+            generate(s, 0)
+            move = int(s.moves[0])
+        if length == out.size:
+            break
+        out[length] = move
+        length += 1
+        make(s, move)
+    return length
+
+
 @entry
 def line(s, nodes, c, out):
     """Write the line that begins with the move to the root's child `c`; how many moves. The state is as before."""
@@ -518,6 +567,8 @@ def line(s, nodes, c, out):
         c = 0
         if s.outcome == 0 and nodes[node].first:
             c = best_child(nodes, node, s.side)
+        elif s.outcome == 0 and nodes[node].proof:
+            length = line_to_seen_end(s, out, length)
     for _ in range(length):
         undo(s)
     s.outcome = 0

@@ -6,8 +6,10 @@ not yet tried have Q = 0; a leaf is evaluated by one pass of the network, which 
 moves; the first simulation does no more than that for the root. With `shared` the statistics belong to positions, not
 to paths: a position that is reached in two ways is one node. Three ideas of D. Wu, "Accelerating self-play learning in
 Go" (2019), are options: only some moves are searched in full and learnt from; moves of the root get at least some
-simulations once they were tried; the visits that these cost are taken out of what is learnt. `mcts.py` is the search
-for players: one tree that lives from move to move, with proofs, and for many threads.
+simulations once they were tried; the visits that these cost are taken out of what is learnt. With `prove`, forced ends
+are proven in the tree (M. Winands, Y. Bjornsson, J. Saito, "Monte-Carlo tree search solver", 2008): a move that is
+proven to lose is not tried again, one that is proven to win is played. `mcts.py` is the search for players: one tree
+that lives from move to move, and for many threads.
 
 Among equals the first move wins, in the order of the squares from the top left.
 """
@@ -37,7 +39,9 @@ from ..games.interface import (
     random_move,
     undo,
     value,
+    winning_move,
 )
+from ..search.mcts import forced_end
 from ..squares import ORIGIN, STRIDE
 from .match import PLY_CAP, start_stream
 
@@ -49,6 +53,8 @@ ROOT = 1
 UNTRIED = 1e-8
 """Added to the visits of a node where a move was not tried: the priors decide before anything else does."""
 DRAWN = 3
+WIN, DRAW, LOSS = 1, 2, 3
+"""What is proven of a position or a move, for the side that is to move there; 0: nothing is."""
 
 SEARCH = np.dtype(
     [
@@ -63,12 +69,14 @@ SEARCH = np.dtype(
             "f8",
             (MOST_SIMULATIONS + 1,),
         ),  # the sum of their results and of the node's own value, to its mover
+        ("proof", "u1", (MOST_SIMULATIONS + 1,)),
         ("slots", "i4", (SLOTS,)),  # nodes by their key, with linear probing
         ("move", "i4", (EDGES,)),
         ("tried", "i4", (EDGES,)),  # simulations through the edge
         ("child", "i4", (EDGES,)),  # the node behind it; 0: not known yet
         ("prior", "f8", (EDGES,)),
         ("mean", "f8", (EDGES,)),  # of their results, for the side that moves
+        ("proven", "u1", (EDGES,)),
         ("path", "i4", (DEEPEST,)),  # nodes and edges of a simulation, and who chose
         ("taken", "i4", (DEEPEST,)),
         ("sides", "u1", (DEEPEST,)),
@@ -82,6 +90,7 @@ SETTINGS = np.dtype(
         ("full", "f8"),  # the share of the moves that get them; the others get fewer, and are not learnt from
         ("fast_simulations", "i8"),
         ("shared", "i8"),
+        ("prove", "i8"),
         ("from_parent", "i8"),  # 1: a move not yet tried is worth what its position is, 0: nothing
         (
             "forced",
@@ -102,6 +111,7 @@ GAME = np.dtype(
     [
         ("players", "i4", (2,)),  # whose network plays side a, side d
         ("seed", "u8"),
+        ("handicap", "f8", (2,)),  # a side's simulations are divided by 2 to the power of this
         ("outcome", "i4"),  # reason | (winner + 1) << 8, winner 2 for a draw
         ("plies", "i4"),
         ("kept", "i4"),  # positions that became examples
@@ -176,6 +186,7 @@ def add_node(s, search, p, settings, end):
         search.child[edge] = 0
         search.prior[edge] = search.priors[i] / total
         search.mean[edge] = 0.0
+        search.proven[edge] = 0
     search.edges = first + end
     search.nodes += 1
     node = int(search.nodes)
@@ -183,6 +194,7 @@ def add_node(s, search, p, settings, end):
     search.first[node] = first
     search.count[node] = end
     search.visits[node] = 0
+    search.proof[node] = 0
     own = math.tanh(0.5 * value(p, s))
     search.worth[node] = own if s.side == 0 else -own
     if settings.shared:
@@ -205,6 +217,8 @@ def select(search, settings, node, forced):
     best = -np.inf
     chosen = first
     for edge in range(first, first + int(search.count[node])):
+        if search.proven[edge] == LOSS:
+            continue
         n = int(search.tried[edge])
         if n:
             if forced and n < least_visits(search, settings, edge, visits):
@@ -225,12 +239,49 @@ def result_of(outcome):
     return 0.0 if winner == DRAWN else 1.0 if winner == 1 else -1.0
 
 
+@inline
+def proof_of(own):
+    """A certain result as a proof."""
+    return WIN if own > 0.0 else LOSS if own < 0.0 else DRAW
+
+
+@kernel
+def proof_by_moves(search, node):
+    """What the proofs of its moves say about a node; 0 if that remains open."""
+    first = int(search.first[node])
+    best = LOSS
+    is_open = False
+    for edge in range(first, first + int(search.count[node])):
+        if search.proven[edge] == WIN:
+            return WIN
+        if search.proven[edge] == 0:
+            is_open = True
+        elif search.proven[edge] == DRAW:
+            best = DRAW
+    return 0 if is_open else best
+
+
+@kernel
+def backup_proof(search, depth, result):
+    """The result of the last move of the path, for side `a`, is certain: note that, and what follows from it."""
+    for i in range(depth - 1, -1, -1):
+        search.proven[search.taken[i]] = proof_of(result if search.sides[i] == 0 else -result)
+        node = int(search.path[i])
+        found = proof_by_moves(search, node)
+        if found == 0:
+            return
+        search.proof[node] = found
+        own = 1.0 if found == WIN else -1.0 if found == LOSS else 0.0
+        result = own if search.sides[i] == 0 else -own
+
+
 @kernel
 def simulate(s, search, p, settings, forced):
     """One simulation from the root. The state is as it was before."""
     ply = s.ply
     node = ROOT
     depth = 0
+    certain = True
     while True:
         edge = select(search, settings, node, forced and depth == 0)
         search.path[depth] = node
@@ -248,16 +299,23 @@ def simulate(s, search, p, settings, forced):
         if child == 0 and settings.shared:
             child = int(search.slots[slot_of(search, s.key)])
         if child == 0:
+            if settings.prove:
+                forced_winner = forced_end(s) >> 14
+                if forced_winner:
+                    result = 1.0 if forced_winner == 1 else -1.0
+                    break
             end = generate(s, 0)
             if end == 0:
                 result = result_of(no_move_outcome(s))
             else:
                 search.child[edge] = add_node(s, search, p, settings, end)
                 result = math.tanh(0.5 * value(p, s))
+                certain = False
             break
         search.child[edge] = child
         if depth == DEEPEST:
             result = 0.0
+            certain = False
             break
         node = child
     while s.ply > ply:
@@ -271,6 +329,8 @@ def simulate(s, search, p, settings, forced):
         search.tried[edge] = n + 1
         search.visits[search.path[i]] += 1
         search.worth[search.path[i]] += own
+    if certain and settings.prove:
+        backup_proof(search, depth, result)
 
 
 @kernel
@@ -290,21 +350,66 @@ def think(s, search, p, settings, end, simulations, learning):
             total += search.priors[i]
         for i in range(end):
             search.prior[i] += settings.noise * (search.priors[i] / total - search.prior[i])
+    if settings.prove:
+        move = winning_move(s, end)
+        for i in range(end):
+            if search.move[i] == move:
+                search.proven[i] = WIN
+                search.proof[ROOT] = WIN
     for _ in range(1, simulations):
+        if search.proof[ROOT]:
+            break
         simulate(s, search, p, settings, learning and settings.forced > 0.0)
+    if search.proof[ROOT]:
+        settle(search, end, simulations)
+
+
+@kernel
+def settle(search, end, simulations):
+    """The root is proven: it is worth what is known, and simulations that are left go to a move that wins."""
+    proof = search.proof[ROOT]
+    left = simulations - 1 - int(search.visits[ROOT])
+    for i in range(end):
+        if search.proven[i] == WIN:
+            search.tried[i] += left
+            search.visits[ROOT] += left
+            break
+    search.worth[ROOT] = 0.0 if proof == DRAW else search.visits[ROOT] + 1.0
+    if proof == LOSS:
+        search.worth[ROOT] *= -1.0
+
+
+@inline
+def worth_playing(search, edge):
+    """Whether a move of the root keeps what is proven there, or may do so."""
+    if search.proof[ROOT]:
+        return search.proven[edge] == search.proof[ROOT]
+    return search.proven[edge] != LOSS
+
+
+@kernel
+def most_visited(search, end):
+    """The move of the root that was visited most, of those worth playing; without any visit, the likeliest one."""
+    most = -1
+    for i in range(end):
+        if worth_playing(search, i):
+            likelier = search.tried[most] == 0 and search.prior[i] > search.prior[most]
+            if most < 0 or search.tried[i] > search.tried[most] or likelier:
+                most = i
+    return most
 
 
 @kernel
 def pruned(search, settings, end, edge):
-    """The visits of a move of the root, less those that it got only because they were forced: as many as it can lose
-    without looking better than the most visited move. A single one that is left is no recommendation."""
+    """The visits of a move of the root that count: none if it is proven to be a mistake. Less those that it got only
+    because they were forced: as many as it can lose without looking better than the most visited move. A single one
+    that is left is no recommendation."""
+    if not worth_playing(search, edge):
+        return 0
     n = int(search.tried[edge])
     if settings.forced <= 0.0 or n == 0:
         return n
-    most = 0
-    for i in range(end):
-        if search.tried[i] > search.tried[most]:
-            most = i
+    most = most_visited(search, end)
     if edge == most:
         return n
     visits = np.float64(search.visits[ROOT])
@@ -319,19 +424,17 @@ def pruned(search, settings, end, edge):
 @kernel
 def draw(s, search, end, temperature):
     """A move of the root by its visits."""
-    most = 0
-    for i in range(end):
-        if search.tried[i] > search.tried[most]:
-            most = i
+    most = most_visited(search, end)
     if temperature <= 0.0 or search.tried[most] == 0:
         return int(search.move[most])
     total = 0.0
     for i in range(end):
-        total += (search.tried[i] / search.tried[most]) ** (1.0 / temperature)
+        if worth_playing(search, i):
+            total += (search.tried[i] / search.tried[most]) ** (1.0 / temperature)
     left = uniform(s) * total
     chosen = most
     for i in range(end):
-        if search.tried[i]:
+        if search.tried[i] and worth_playing(search, i):
             chosen = i
             left -= (search.tried[i] / search.tried[most]) ** (1.0 / temperature)
             if left < 0.0:
@@ -369,25 +472,30 @@ def play_game(s, search, params, settings, game, log, inputs, sides, values, cou
         p = params[game.players[s.side]]
         row = int(log.rows)
         full = settings.full >= 1.0 or uniform(s) < settings.full
-        learning = full and sides.size > 0 and game.players[s.side] == 0
+        handicap = game.handicap[s.side]
+        learning = full and sides.size > 0 and game.players[s.side] == 0 and handicap == 0.0
         if learning:
             value(p, s)  # the search begins with the same pass
             for i in range(inputs.shape[1]):
                 inputs[row, i] = p.inputs[i]
             sides[row] = s.side
         simulations = int(settings.simulations if full else settings.fast_simulations)
+        simulations = max(2, int(simulations * 2.0**-handicap))
         think(s, search, p, settings, end, simulations, full)
         if learning:
             values[row] = search.worth[ROOT] / (search.visits[ROOT] + 1.0)
             at = int(log.visited)
+            total = 0
             for i in range(end):
                 places[at] = move_index(s, int(search.move[i]))
                 visits[at] = pruned(search, settings, end, i)
+                total += visits[at]
                 at += 1
-            counts[row] = end
-            log.visited = at
-            log.rows = row + 1
-            game.kept += 1
+            if total:  # nothing is left where all moves that were tried are proven to lose
+                counts[row] = end
+                log.visited = at
+                log.rows = row + 1
+                game.kept += 1
         cold = s.ply - begun >= settings.temperature_plies
         finish_ply(s, draw(s, search, end, settings.later_temperature if cold else settings.temperature))
     game.outcome = s.outcome
@@ -422,6 +530,7 @@ class Settings:
     full: float = 1.0
     fast_simulations: int = 10
     shared: bool = True
+    prove: bool = False
     from_parent: bool = False
     forced: float = 0.0
     c: float = 1.0
@@ -434,7 +543,10 @@ class Settings:
     ply_limit: int = 1000
 
     def record(self) -> Any:
-        """The settings for kernels; ValueError for a number of simulations that there is no room for."""
+        """The settings for kernels; ValueError for a number of simulations that there is no room for, and for proofs
+        where positions are shared: what repeats on one path need not on another."""
+        if self.prove and self.shared:
+            raise ValueError("prove=yes: expected shared=no as well")
         for simulations in (self.simulations, self.fast_simulations):
             if not 2 <= simulations <= MOST_SIMULATIONS:
                 raise ValueError(f"{simulations} simulations: expected 2 to {MOST_SIMULATIONS}")

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import search_parts
 from legal_moves import generate
 from numba import config
 from patience import PROMPTLY
+from random_games import positions
 from search_parts import start, wander
 from thoroughness import THOROUGH
 
@@ -504,6 +506,38 @@ def test_a_decided_tree_answers_at_once() -> None:
     again = think(position, Limits(infinite=True), searcher)
     assert again[1][-1].nodes == 0
     assert (again[0], again[1][-1].score) == (first[0], first[1][-1].score)
+
+
+def test_a_network_is_not_asked_where_the_end_is_seen() -> None:
+    """A win at once needs no simulation; what the search says of nearer ends is so, move by move."""
+    evaluator = str(Path(__file__).parents[2] / "players" / "brandubh-zero.safetensors")
+    searcher = grower(algorithm="puct", evaluator=evaluator, hash_mib=8)
+
+    def wins(place: Position) -> bool:
+        ends = (place.play(move).outcome for move in place.legal_moves())
+        return any(end is not None and end.winner == place.side for end in ends)
+
+    won = lost = 0
+    for position in positions(games.find("brandubh"), 60, seed=11):
+        alone = at("brandubh", position.fen())
+        result, infos = think(alone, Limits(nodes=90), searcher)
+        assert result.move is not None
+        end = alone
+        for move in infos[-1].pv:
+            end = end.play(move)
+        mate = infos[-1].score.mate
+        if mate is not None:
+            assert end.outcome is not None
+            assert (end.outcome.winner == alone.side) == (mate > 0)
+        if wins(alone):
+            assert infos[-1].nodes == 0
+            assert mate == 1
+            won += 1
+        elif mate == -1:
+            assert all(wins(after) for after in map(alone.play, alone.legal_moves()) if after.outcome is None)
+            lost += 1
+    assert won > 3
+    assert lost > 0
 
 
 def visited(searcher: Searcher) -> bool:

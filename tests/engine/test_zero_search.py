@@ -31,11 +31,14 @@ class Slow:
     shared: bool = True
     from_parent: bool = False
     forced: float = 0.0
+    prove: bool = False
     policy: dict[Any, dict[int, float]] = field(default_factory=dict)
     visits: dict[Any, int] = field(default_factory=dict)
     tried: dict[Any, int] = field(default_factory=dict)
     mean: dict[Any, float] = field(default_factory=dict)
     values: dict[Any, list[float]] = field(default_factory=dict)
+    certain: dict[Any, float] = field(default_factory=dict)
+    """What positions are proven to be worth to the side to move."""
 
     def name(self, position: Position) -> Any:
         return (position.fen().split()[0], position.side) if self.shared else position.moves
@@ -46,6 +49,13 @@ class Slow:
             winner = position.outcome.winner
             return 0.0 if winner is None else 1.0 if winner == position.side else -1.0
         s = self.name(position)
+        looks = self.prove and self.variant.game == "tafl"
+        """Other games do not look for wins that were not tried."""
+        if looks and not root and s not in self.policy:
+            end = 1.0 if wins_at_once(position) else -1.0 if open_ways(position) > 1 else None
+            if end is not None:
+                self.certain[s] = end
+                return end
         net = network.parse(NET)
         legal = sorted(position.legal_moves(), key=lambda m: (-((m & 511) // 21), (m & 511) % 21))
         if s not in self.policy:
@@ -60,6 +70,8 @@ class Slow:
         best, chosen = -math.inf, 0
         first_play = sum(self.values[s]) / len(self.values[s]) if self.from_parent else 0.0
         for move in self.policy[s]:
+            if self.worth(position, move) == -1.0:
+                continue
             n = self.tried.get((s, move), 0)
             bonus = self.c * self.policy[s][move]
             x = (
@@ -81,7 +93,35 @@ class Slow:
         self.tried[s, chosen] = n + 1
         self.visits[s] += 1
         self.values[s].append(value)
+        if self.prove:
+            worth = [self.worth(position, move) for move in self.policy[s]]
+            if 1.0 in worth or None not in worth:
+                self.certain[s] = max(x for x in worth if x is not None)
         return value
+
+    def worth(self, position: Position, move: int) -> float | None:
+        """What a move is proven to be worth to the side that plays it: only of moves that were tried, since proofs are
+        found by simulations."""
+        s = self.name(position)
+        if not self.prove or (s, move) not in self.tried:
+            return None
+        after = position.play(move)
+        if after.outcome is not None:
+            winner = after.outcome.winner
+            return 0.0 if winner is None else 1.0 if winner == position.side else -1.0
+        found = self.certain.get(self.name(after))
+        return found if found is None or after.side == position.side else -found
+
+    def recommended(self, position: Position) -> dict[int, int]:
+        """Visits that count: all simulations that are left go to a proven win, none to a proven mistake."""
+        s = self.name(position)
+        kept = self.pruned(position)
+        proof = self.certain.get(s)
+        for move in kept:
+            worth = self.worth(position, move)
+            if worth == -1.0 if proof is None else worth != proof:
+                kept[move] = 0
+        return kept
 
     def pruned(self, position: Position) -> dict[int, int]:
         """Visits without those that were forced."""
@@ -101,6 +141,30 @@ class Slow:
             if move != best:
                 found[move] = 0 if n - less == 1 else n - less
         return found
+
+
+def wins_at_once(position: Position) -> int:
+    """A move that wins, 0 if there is none."""
+    for move in position.legal_moves():
+        outcome = position.play(move).outcome
+        if outcome is not None and outcome.winner == position.side:
+            return move
+    return 0
+
+
+def open_ways(position: Position) -> int:
+    """In how many directions the king could escape if the attackers, who are to move, did nothing."""
+    if position.side != 0:
+        return 0
+    board, _, *counts = position.fen().split()
+    passed = games.from_fen(position.variant, " ".join([board, "d", *counts]))
+    ways = set()
+    for move in passed.legal_moves():
+        outcome = passed.play(move).outcome
+        if outcome is not None and "escape" in outcome.reason.name.lower():
+            step = (move >> 9) - (move & 511)
+            ways.add((step > 0, step % 21 == 0))
+    return len(ways)
 
 
 def made(name: str) -> tuple[Any, Any, Any]:
@@ -149,6 +213,95 @@ def test_the_kernel_goes_where_the_slow_search_goes(
         assert mean == pytest.approx(sum(slow.values[s]) / simulations)
         seen += 1
     assert seen > 5
+
+
+@pytest.mark.parametrize(
+    ("name", "simulations", "forced", "proven"),
+    [("hexapawn:4x4", 60, 0.0, 50), ("hexapawn:3x3", 40, 2.0, 50), ("brandubh", 40, 2.0, 20)],
+)
+def test_forced_ends_are_proven_as_in_the_slow_search(
+    name: str, simulations: int, forced: float, proven: int
+) -> None:
+    variant, arrays, record = made(name)
+    settings = Settings(
+        simulations=simulations, shared=False, prove=True, c=1.3, from_parent=True, forced=forced
+    )
+    board = Board(variant, [record], settings)
+    inner, roots = 0, set()
+    for position in positions(variant, 16, seed=3):
+        if not position.legal_moves():
+            continue
+        start = games.from_fen(variant, position.fen())
+        visits = board.visits(start)
+        search = board._search[0]
+        worth = search["worth"][1] / (search["visits"][1] + 1)
+        if name == "brandubh" and wins_at_once(start):
+            (move,) = [move for move, count in visits.items() if count]
+            outcome = start.play(move).outcome
+            assert outcome is not None
+            assert outcome.winner == start.side
+            assert worth == 1
+            continue
+        slow = Slow(variant, arrays, 1.3, shared=False, from_parent=True, forced=forced, prove=True)
+        s = slow.name(start)
+        made_so_far = 0
+        while made_so_far < simulations and s not in slow.certain:
+            slow.search(start)
+            made_so_far += 1
+        if slow.certain.get(s) == 1.0:
+            winner = next(move for move in slow.policy[s] if slow.worth(start, move) == 1.0)
+            slow.tried[s, winner] += simulations - made_so_far
+            slow.visits[s] += simulations - made_so_far
+        assert visits == {move: slow.tried.get((s, move), 0) for move in slow.policy[s]}
+        kept = {
+            int(search["move"][edge]): zero.pruned(search, settings.record()[0], len(visits), edge)
+            for edge in range(len(visits))
+        }
+        if s in slow.certain:
+            assert worth == slow.certain[s]
+            assert {move for move, count in kept.items() if count} <= {
+                move for move in visits if slow.worth(start, move) == slow.certain[s]
+            }
+            roots.add(slow.certain[s])
+        else:
+            assert kept == slow.recommended(start)
+        inner += sum(place != s for place in slow.certain)
+    assert inner >= proven
+    assert roots >= {1.0, -1.0} or name == "brandubh"
+
+
+def test_a_proven_mistake_is_not_played() -> None:
+    """White to move at 3x3 loses every way; black, to move after any reply, wins in all ten draws."""
+    variant, _, record = made("hexapawn:3x3")
+    settings = Settings(simulations=2000, shared=False, prove=True, temperature=1.0)
+    table = games_of(10)
+    examples = Board(variant, [record], settings).play(table, inputs=21)
+    assert (table["outcome"] >> 8 == 2).all()
+    assert set(examples.values.tolist()) == {-1.0, 1.0}
+    assert (examples.values == examples.results).all()
+
+
+def test_a_handicap_takes_simulations_away_and_is_not_learnt_from() -> None:
+    variant, _, record = made("hexapawn:4x4")
+    settings = Settings(simulations=40, shared=False)
+    table = games_of(20)
+    table["handicap"][10:, 1] = 2.0
+    examples = Board(variant, [record], settings).play(table, inputs=2 * 16 + 3)
+    assert (table["kept"][:10] == table["plies"][:10]).all()
+    assert (table["kept"][10:] == (table["plies"][10:] + 1) // 2).all()
+    uneven = examples.sides[table["kept"][:10].sum() :]
+    assert not uneven.any()
+    plain = games_of(20)
+    Board(variant, [record], settings).play(plain)
+    assert np.array_equal(plain["plies"][:10], table["plies"][:10])
+    assert not np.array_equal(plain[10:]["outcome"], table[10:]["outcome"]) or not np.array_equal(
+        plain[10:]["plies"], table[10:]["plies"]
+    )
+
+
+def test_proofs_need_paths_of_their_own() -> None:
+    with pytest.raises(ValueError, match="prove=yes: expected shared=no"):
+        Settings(prove=True).record()
 
 
 def games_of(count: int, players: tuple[int, int] = (0, 0)) -> Any:

@@ -247,7 +247,7 @@ def test_examples_are_forgotten_once_a_copy_is_accepted(tmp_path: Path) -> None:
 MORE = (
     "--gate-games", "0", "--window", "4", "--batch", "8", "--adam", "kept", "--mask", "yes", "--full", "0.5",
     "--forced", "2", "--first-play", "parent", "--value-mix", "0.5", "--measure-every", "2", "--measure-pairs", "3",
-    "--measure-simulations", "5",
+    "--measure-simulations", "5", "--shared", "no", "--prove", "yes", "--handicap", "0.5",
 )  # fmt: skip
 
 
@@ -264,6 +264,9 @@ def test_a_run_measures_itself_now_and_then_and_remembers_what_adam_knew(tmp_pat
     assert (fresh / "champion.safetensors").read_bytes() != (whole / "champion.safetensors").read_bytes()
     log = [json.loads(line) for line in (whole / "log.jsonl").read_text().splitlines()]
     assert ["measured" in entry for entry in log] == [False, True, False]
+    # Three games without a draw: one side won more of them, and searches less from now on.
+    assert log[0]["handicap"] == 0
+    assert log[1]["handicap"] != 0
     sides = log[1]["measured"]["random"]
     assert [sum(side) for side in sides] == [3, 3]
     assert "scored against random" in (whole / "curves.svg").read_text()
@@ -302,6 +305,7 @@ def test_a_champion_becomes_a_player(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (["es", "--variant", "brandubh", "--network", "policy-mlp:5"], "expected a network without a policy"),
         (["zero", "--variant", "hexapawn:3x3", "--simulations", "1"], "expected a whole number from 2"),
         (["zero", "--variant", "copenhagen"], "weights: expected"),
+        (["zero", "--variant", "hexapawn:3x3", "--prove", "yes"], "with shared=yes: expected shared=no"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(

@@ -137,6 +137,7 @@ TABLE: tuple[Option, ...] = (
     Option("first_play", "zero", "what a move not yet tried is worth: nothing, or as much as its position", str,
            words=("zero", "parent"), algorithms=(ZERO,)),
     Option("shared", "yes", "a position reached in two ways is one node", str, words=YES, algorithms=(ZERO,)),
+    Option("prove", "no", "forced ends are proven in the tree (with shared=no)", str, words=YES, algorithms=(ZERO,)),
     Option("temperature", 1.0, "moves are drawn by visits ^ (1 / this); 0: the most visited", float, most=100,
            algorithms=(ZERO,)),
     Option("temperature_plies", 1000, "plies for which that holds", algorithms=(ZERO,)),
@@ -144,6 +145,8 @@ TABLE: tuple[Option, ...] = (
     Option("noise", 0.0, "share of Dirichlet noise in the priors of the root", float, most=1, algorithms=(ZERO,)),
     Option("noise_alpha", 1.0, "the parameter of the noise", float, 1e-3, 1000, algorithms=(ZERO,)),
     Option("opening_plies", 0, "a game begins with at most so many random plies", most=1000, algorithms=(ZERO,)),
+    Option("handicap", 0.0, "share of the games in which the side that wins more has fewer simulations", float, most=1,
+           algorithms=(ZERO,)),
     Option("older", 0.0, "share of the games that are against an earlier network", float, most=1, algorithms=(ZERO,)),
     Option("window", 0, "iterations whose examples are kept (0: those since a copy was last accepted)", most=1000,
            algorithms=(ZERO,)),
@@ -316,6 +319,8 @@ def complete(algorithm: str, said: Mapping[str, Any], size: int, limit: Callable
     for name, make in found.items():
         if name in values and values[name] is None:
             values[name] = make()
+    if algorithm == ZERO and values["prove"] == values["shared"] == "yes":
+        raise OptionError("prove=yes with shared=yes: expected shared=no")
     if algorithm not in BOTH:
         return values
     if not values["pair_games"] and not values["random_matches"]:

@@ -34,6 +34,8 @@ PAST = 8
 """Earlier networks that the present one may meet."""
 MEASURED_OPENING = 6
 """Random plies at most with which measured games begin."""
+HANDICAP_STEP, MOST_HANDICAP = 0.5, 3.0
+"""How far the handicap moves where one side won all games, and how far it goes: an eighth of the simulations."""
 PARTS = 4
 """Jobs for each thread."""
 
@@ -56,6 +58,7 @@ class Zero:
             "born": np.zeros(1, np.int64),
             "past": np.zeros((0, len(weights)), np.float32),
             "iterations": np.zeros(0, np.int64),  # examples of each iteration that is kept
+            "handicap": np.zeros(1),  # of the defenders; negative: of the attackers
             "adam_steps": np.zeros(1, np.int64),
             "adam_means": np.zeros((2, len(weights)), np.float32),  # of slopes, and of their squares
             **examples._asdict(),
@@ -66,7 +69,8 @@ class Zero:
     ) -> tuple[State, tuple[Champion, ...], Mapping[str, Any]]:
         plan, values = self.plan, self.plan.values
         old = state["weights"]
-        table = self._self_play(generation, len(state["past"]))
+        handicap = float(state["handicap"][0])
+        table = self._self_play(generation, len(state["past"]), handicap)
         games, made = self._played(play, [old, *state["past"]], table, learn=True)
         kept = Examples(*(state[name] for name in Examples._fields))
         examples = Examples.joined([kept, made])
@@ -92,7 +96,10 @@ class Zero:
         won = _won(gate)
         share = float(won[:, 0].sum() + won[:, 1].sum() / 2) / max(1, len(gate))
         accepted = not len(gate) or share > values["gate"]
-        after = {**state, **examples._asdict(), "iterations": iterations}
+        after = {
+            **state, **examples._asdict(), "iterations": iterations,
+            "handicap": np.array([self._next_handicap(handicap, games)]),
+        }  # fmt: skip
         if accepted:
             after |= {
                 "weights": new, "parent": digest(old), "born": np.array([generation]),
@@ -114,6 +121,7 @@ class Zero:
                 "examples": examples.rows,
                 "plies": float(games["plies"].mean()),
                 "winners": [int(((games["outcome"] >> 8) == winner).sum()) for winner in (1, 2, 3)],
+                "handicap": handicap,
                 "loss_value": loss.value,
                 "loss_policy": loss.policy,
                 "entropy": loss.entropy,
@@ -137,6 +145,7 @@ class Zero:
             full=values["full"],
             fast_simulations=values["fast_simulations"],
             shared=values["shared"] == "yes",
+            prove=values["prove"] == "yes",
             from_parent=values["first_play"] == "parent",
             forced=values["forced"],
             c=values["c"],
@@ -149,8 +158,9 @@ class Zero:
             ply_limit=values["ply_limit"],
         )
 
-    def _self_play(self, generation: int, past: int) -> Any:
-        """The games of an iteration: the network, number 0, against itself, some of them against an earlier one."""
+    def _self_play(self, generation: int, past: int, handicap: float) -> Any:
+        """The games of an iteration: the network, number 0, against itself, the first of them against an earlier one,
+        the last with a handicap for the stronger side."""
         count = self.plan.values["games"]
         table = np.zeros(count, GAME)
         table["seed"] = game_seeds(self.plan.seed, generation, Purpose.LEARN, np.arange(count), 0)
@@ -159,7 +169,23 @@ class Zero:
             random = generator(self.plan.seed, generation, Purpose.OLDER)
             sides = np.arange(older) % 2
             table["players"][np.arange(older), sides] = 1 + random.integers(past, size=older)
+        uneven = table[count - self._uneven :]
+        uneven["handicap"][:, ATTACKERS] = max(0.0, -handicap)
+        uneven["handicap"][:, DEFENDERS] = max(0.0, handicap)
         return table
+
+    @property
+    def _uneven(self) -> int:
+        """How many games of an iteration are played with a handicap."""
+        return int(self.plan.values["games"] * self.plan.values["handicap"])
+
+    def _next_handicap(self, handicap: float, games: Any) -> float:
+        """More for the side that won more of the games played with it."""
+        if not self._uneven:
+            return handicap
+        winner = (games["outcome"][-self._uneven :] >> 8) - 1
+        lead = float((winner == DEFENDERS).mean() - (winner == ATTACKERS).mean())
+        return min(max(handicap + HANDICAP_STEP * lead, -MOST_HANDICAP), MOST_HANDICAP)
 
     def _gate(self, generation: int) -> Any:
         """The games of the copy, number 0, against the network: as the defenders in the first half of them."""
@@ -199,8 +225,9 @@ class Zero:
         if not values["measure_every"] or generation % values["measure_every"]:
             return {}
         settings = Settings(
-            simulations=values["measure_simulations"], shared=values["shared"] == "yes", c=values["c"],
-            from_parent=values["first_play"] == "parent", later_temperature=0.0, opening=MEASURED_OPENING,
+            simulations=values["measure_simulations"], shared=values["shared"] == "yes",
+            prove=values["prove"] == "yes", c=values["c"], from_parent=values["first_play"] == "parent",
+            later_temperature=0.0, opening=MEASURED_OPENING,
             ply_limit=values["ply_limit"],
         )  # fmt: skip
         seeds = game_seeds(plan.seed, generation, Purpose.MEASURE, np.arange(values["measure_pairs"]), 0)
