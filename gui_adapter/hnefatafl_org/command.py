@@ -252,7 +252,7 @@ class _Table:
         return Player(self._settings, self._engines, kept, adapter.tell, self._ping)
 
     def warn_of_game(self) -> None:
-        """Say that a game goes on without us, if one does."""
+        """Warn that a game continues without us, if one does."""
         if self._player is not None and self._player.playing:
             LOG.warning(
                 "game %s and its clock continue without us: the same command resumes it", self._player.playing

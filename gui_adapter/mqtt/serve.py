@@ -14,6 +14,7 @@ from hnefi.protocol.hosts import journal, trace
 from hnefi.protocol.hosts.argument_types import number, setting, whole
 from hnefi.protocol.hosts.broker import topics
 from hnefi.protocol.hosts.broker.flags import GUEST, access, add_connection
+from hnefi.protocol.hosts.engine_flags import check_options
 from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED, OURS_FAILED
 from hnefi.protocol.hosts.shutdown import Asked
 
@@ -46,6 +47,8 @@ def main(argv: list[str], verb: str = "serve") -> int:
     except topics.TopicError as error:
         options.error(str(error))
     journal.check_flags(options, arguments)
+    if not arguments.engine:
+        check_options(options, arguments)
     logging.basicConfig(
         stream=sys.stderr,
         level=arguments.log_level.upper(),

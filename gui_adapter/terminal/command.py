@@ -77,8 +77,9 @@ def main(argv: list[str]) -> int:
         print(f"hnefi play: {complaint}", file=sys.stderr)
     settings = _overridden(parser, settings, arguments)
     with ExitStack() as stack:
-        source = _source(parser, arguments)
-        controller = _controller(parser, settings, arguments, stack, scripted=source is not None)
+        scripted = arguments.script is not None or not (sys.stdin.isatty() and sys.stdout.isatty())
+        controller = _controller(parser, settings, arguments, stack, scripted=scripted)
+        source = _source(parser, arguments) if scripted else None
         return asyncio.run(_play(parser, controller, arguments, source))
 
 
@@ -183,8 +184,8 @@ def _overridden(
     return settings
 
 
-def _source(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> IO[bytes] | None:
-    """Where a script's lines come from; None where a person sits at a terminal.
+def _source(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> IO[bytes]:
+    """Where a script's lines come from: a file, or standard input.
 
     It stays open: closing a file while a thread reads it would wait for the next line.
     """
@@ -194,12 +195,10 @@ def _source(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> I
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             parser.error(f"--script {arguments.script[:200]!r}: {reason}: expected a readable file")
-    if arguments.script == "-" or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        if arguments.tui:
-            parser.error("--tui: expected a terminal: standard input and output are no terminal here")
-        # Python closes its own at the end, and ends with a fatal error where a thread is reading.
-        return open(sys.stdin.fileno(), "rb", closefd=False)
-    return None
+    if arguments.tui:
+        parser.error("--tui: expected a terminal: standard input and output are no terminal here")
+    # Python closes its own at the end, and ends with a fatal error where a thread is reading.
+    return open(sys.stdin.fileno(), "rb", closefd=False)
 
 
 def _controller(
@@ -292,6 +291,8 @@ def _rivals(
     parser: argparse.ArgumentParser, arguments: argparse.Namespace, variant: AnyVariant, level: int
 ) -> list[Spec]:
     """The opponents of the command line; our engine at the level of the settings where none is named."""
+    from hnefi.protocol.hosts import engine_flags
+
     from . import opponents
 
     options = dict(arguments.option)
@@ -309,6 +310,8 @@ def _rivals(
         except ValueError as error:
             parser.error(f"--{kind}: {error}")
         specs.append(replace(spec, options={**spec.options, **options}, movetime=arguments.movetime))
+    if any(spec.own for spec in specs):
+        engine_flags.check_options(parser, arguments)
     return specs
 
 

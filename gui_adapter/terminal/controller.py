@@ -20,9 +20,10 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol.client import EngineError
 from hnefi.protocol.hosts.exit_codes import STORAGE, code_of
 
-from . import command_table, opponents
+from . import opponents
 from . import settings as preferences
-from .command_table import UnknownWord, WordError
+from .commands import WordError, table
+from .commands.play import play_move
 from .events import Event, Events, Post
 from .game import board_of, typed_move
 from .game_session import GameSession
@@ -313,8 +314,8 @@ class Controller:
         if self._question is not None and _answer_to_question(line) is not None:
             return True
         try:
-            return command_table.find(line.split(maxsplit=1)[0]).name in WITHOUT_RULES
-        except (UnknownWord, IndexError):
+            return table.find(line.split(maxsplit=1)[0]).name in WITHOUT_RULES
+        except (WordError, IndexError):
             return True
 
     async def _carry_out(self, line: str) -> Reply:
@@ -325,7 +326,7 @@ class Controller:
             return Reply((f"a line of {len(line)} characters: expected at most {LINE_LIMIT}",), failed=True)
         try:
             return await self._answer(text)
-        except (WordError, UnknownWord, SavingError) as error:
+        except (WordError, SavingError) as error:
             return Reply((plain(str(error)),), failed=True, unwritten=code_of(error) == STORAGE)
         except IllegalPosition as error:
             return Reply((plain(str(error)),), failed=True)
@@ -334,8 +335,6 @@ class Controller:
             return Reply((f"our engine failed: {plain(str(error))}",), failed=True)
 
     async def _answer(self, text: str) -> Reply:
-        from .commands import HANDLERS, play_move
-
         question = self._question
         if question is not None and (yes := _answer_to_question(text)) is not None:
             self._question = None
@@ -347,7 +346,7 @@ class Controller:
                 raise WordError(self._broken)
             return await play_move(self, move)
         first, _, rest = text.partition(" ")
-        word = command_table.find(first)
+        word = table.find(first)
         # Only what is understood and is no answer drops a question.
         self._question = None
         if self._broken is not None and word.name not in WITHOUT_RULES:
@@ -355,7 +354,7 @@ class Controller:
         rest = rest.strip()
         if rest and not word.takes:
             raise WordError(f"{word.name} {shorten(rest)}: expected nothing after {word.name}")
-        return await HANDLERS[word.name](self, rest)
+        return await word.handler(self, rest)
 
     async def _interrupted(self) -> Reply:
         if self.session.stoppable and await self.session.halt():
@@ -386,8 +385,8 @@ def _answer_to_question(line: str) -> bool | None:
 def _leaves(line: str) -> bool:
     """Whether a line is `quit`, by any of its names."""
     try:
-        return typed_move(line) is None and command_table.find(line.strip()).name == "quit"
-    except UnknownWord:
+        return typed_move(line) is None and table.find(line.strip()).name == "quit"
+    except WordError:
         return False
 
 

@@ -275,7 +275,7 @@ class Game:
         return tuple(entries)
 
     def clocks(self) -> tuple[int | None, int | None]:
-        """What both sides had left at the place looked at, as far as it was taken down."""
+        """What both sides had left at the place looked at, as far as it was recorded."""
         left: dict[str, int] = {}
         for node in self.at.line():
             if node.clock is not None:

@@ -162,7 +162,7 @@ class GameSession:
 
     @property
     def unfinished(self) -> bool:
-        """Whether there is a game that could be gone on with."""
+        """Whether there is a game that could be continued."""
         tip = self.game.root.tip()
         over = tip.end is not None or (tip.facts is not None and tip.facts.result is not None)
         return tip.ply > 0 and not over
@@ -295,7 +295,7 @@ class GameSession:
         return []
 
     def put_away(self) -> None:
-        """The game is left as it is; an unfinished one can be gone on with."""
+        """The game is left as it is; an unfinished one can be resumed."""
         self.withdraw()
         self.questions.forget()
         self.pace.rest()
@@ -467,7 +467,7 @@ class GameSession:
         self.questions.withdraw()
 
     async def ask_for_move(self) -> None:
-        """The engine that sits on the side to move thinks about its move; where a person sits, ours does."""
+        """The engine of the side to move thinks about its move; for a person, ours does."""
         opponent = self.players[self.side].opponent
         if opponent is None:
             opponent = self.players.substitute

@@ -250,10 +250,10 @@ async def fail(session: GameSession, question: Question, error: EngineError) -> 
     await opponent.rest()
     if question.purpose != "move":
         session.analysing = 0
-        session.say(f"{error}. The game is not touched by it.")
+        session.say(f"{error}. The game is not affected.")
         await session.move_on()
     elif opponent.failures == 1:
-        session.say(f"{error}. It is started again and given the game.")
+        session.say(f"{error}. It is restarted and told the game so far.")
         session.questions.ask(replace(question, limits=session.pace.limits(opponent.spec)))
     else:
         session.failure = 4 if opponent.spec.own else 3

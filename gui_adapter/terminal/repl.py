@@ -23,11 +23,11 @@ from hnefi.engine.catalogue import GAMES, listed
 from hnefi.protocol.hosts import registry
 from hnefi.protocol.hosts.text_table import clip
 
-from . import command_table, drawing, panes, screen, settings, theme
+from . import drawing, panes, screen, settings, theme
+from .commands import WordError, table
 from .commands.files import goodbye
 from .controller import Controller
 from .game import typed_move
-from .opponents import AUTO, LEVELS
 from .values import Move, Reply, View
 
 Submit = Callable[[str], Awaitable[Reply]]
@@ -205,8 +205,8 @@ class Repl:
         if move is not None:
             return self._why[1] if self._why[0] == move else ""
         try:
-            word = command_table.find(text.split(maxsplit=1)[0])
-        except command_table.UnknownWord:
+            word = table.find(text.split(maxsplit=1)[0])
+        except WordError:
             return ""
         return f"{word.name} {word.takes}".strip() + f": {word.help}"
 
@@ -318,11 +318,6 @@ async def run(controller: Controller, first: str | None = None) -> int:
 # Completion
 
 
-_SIDES = ("a", "d", "both", "none")
-_COPIES = ("fen", "otn", "moves", "record")
-_PLACES = ("start", "end", "next", "back")
-
-
 class WordCompleter(Completer):
     """Completes from the view as it is when the key is pressed."""
 
@@ -338,8 +333,8 @@ class WordCompleter(Completer):
             yield from self._first(first)
             return
         try:
-            word = command_table.find(first).name
-        except command_table.UnknownWord:
+            word = table.find(first).name
+        except WordError:
             if len(first) in (2, 3):  # `d1 d3`
                 yield from _targets(self._view(), first.lower(), rest.strip(), blank=True)
             return
@@ -356,42 +351,28 @@ class WordCompleter(Completer):
         """The beginning of a move, or of a word."""
         view = self._view()
         yield from moves(view, typed.lower())
-        for word in command_table.beginning_with(typed, view.words):
-            yield Completion(word, -len(typed), display_meta=command_table.TABLE[word].help)
+        for word in table.beginning_with(typed, view.words):
+            yield Completion(word, -len(typed), display_meta=table.TABLE[word].help)
 
     def _behind(self, word: str, rest: str) -> Iterable[str]:
         """What may stand behind a word."""
         if word in ("new", "variant"):
             return listed()
-        if word == "side":
-            return _SIDES
-        if word == "level":
-            return (*map(str, LEVELS), AUTO, "a", "d")
         if word == "player":
             return (*players.names(), *_registered(), "a", "d")
         if word == "engine":
             return (*_registered(), "a", "d")
-        if word == "clock":
-            return ("off", "1+0", "3+2", "5+3", "15+10")
-        if word == "copy":
-            return _COPIES
-        if word == "goto":
-            return _PLACES
-        if word == "variation":
-            return ("main", "delete")
-        if word == "review":
-            return ("next", "back")
         if word == "moves":
             return dict.fromkeys(move.source for move in self._view().legal)
         if word == "help":
-            return command_table.TABLE
+            return table.TABLE
         if word == "set":
             key, blank, _ = rest.partition(" ")
             known = settings.KEYS.get(key.lower())
             return (
                 () if blank and known is None else known.values if blank and known else sorted(settings.KEYS)
             )
-        return ()
+        return table.TABLE[word].values
 
 
 def moves(view: View, typed: str) -> Iterator[Completion]:

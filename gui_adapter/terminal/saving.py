@@ -177,7 +177,7 @@ def target(name: str) -> Path:
     if not path.name or path.is_dir():
         raise SavingError(f"{shorten(name)}: a folder: expected the name of a file in it")
     if path.exists() and not path.is_file():
-        raise SavingError(f"{shorten(name)}: no regular file: expected another name")
+        raise SavingError(f"{shorten(name)}: not a regular file: expected another name")
     return path if path.suffix else path.with_name(path.name + SUFFIX)
 
 
@@ -373,7 +373,7 @@ class Files:
 
     @property
     def saved(self) -> bool:
-        """Whether the game played is in a file from which it can be gone on with."""
+        """Whether the game is in a file from which it can be resumed."""
         return self.autosave.path is not None and self.autosave.failure is None
 
     @property
@@ -408,7 +408,7 @@ class Files:
         self.autosave.forget()
 
     def put_away(self, unfinished: GameRecord | None, why: str = "another game was begun") -> None:
-        """The game is left; an unfinished one stays to be gone on with."""
+        """The game is left; an unfinished one can be resumed later."""
         if self._log is not None:
             self._log.end(None, "interrupted", why)
             self._log = None

@@ -55,7 +55,7 @@ class _Box:
 
 
 def shot(view: View, *, colour: bool, columns: int = COLUMNS, rows: int = ROWS) -> Screen:
-    """The screen as it is shown on pictures: with signs that every reader has."""
+    """The screen as it is shown on pictures: with characters that every font has."""
     return compose(view, columns, rows, signs=UNICODE, colour=colour, talk=bool(view.log))
 
 
@@ -139,7 +139,7 @@ def _text(words: str, left: float, base: float, ink: Ink, more: str) -> str:
 
 
 def _shape(sign: str, box: _Box, ink: Ink) -> str:
-    """A sign that is drawn, as large as its box has room for."""
+    """A character, drawn as large as its box allows."""
     across, down = box.middle
     size = 0.36 * min(max(box.wide, 13), box.high)
     if sign in "●○":

@@ -51,7 +51,7 @@ def check_options(options: argparse.ArgumentParser, arguments: argparse.Namespac
         option = find(name)
         if option is None:
             options.error(
-                f"--option {shorten(name)}: our engine has no such option: `hnefi engine`, uti lists them"
+                f"--option {shorten(name)}: our engine has no such option: `uti` in `hnefi engine` lists them"
             )
         try:
             option.read(value)

@@ -261,3 +261,31 @@ def test_engines_end_with_the_work_also_while_they_start(fails: bool) -> None:
     with pytest.raises(KeyError):
         asyncio.run(work())
     assert slot.closed == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--option", "Foo=1"], "--option 'Foo': our engine has no such option"),
+        (["--record-dir", os.devnull], "not a folder: expected a folder"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [("terminal.command", ["--script", os.devnull]), ("mqtt.serve", ["--broker", "mqtt://[::1]:1"])],
+)
+def test_what_would_fail_later_is_refused(
+    module: str,
+    words: list[str],
+    flags: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    command = import_module(f"hnefi.gui_adapter.{module}")
+    with pytest.raises(SystemExit) as ended:
+        command.main([*words, *flags])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err

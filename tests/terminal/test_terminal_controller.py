@@ -452,7 +452,7 @@ def test_a_replay_runs_to_the_end(house: House) -> None:
         assert (person.view.mode, person.view.ply) == ("replay", 0)
         await person.types("step", "step", "pause", "stop")
         assert person.view.mode == "replay"
-        assert "nothing runs" in await person.fails("stop")
+        assert "nothing is running" in await person.fails("stop")
         assert "seconds from 0 to 60" in await person.fails("replay x")
         await person.types("goto end")
         assert person.view.end is not None

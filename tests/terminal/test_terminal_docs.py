@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from documents import blocks, looks_like, steps
 
-from hnefi.gui_adapter.terminal import command_table, settings, tui
+from hnefi.gui_adapter.terminal import settings, tui
+from hnefi.gui_adapter.terminal.commands import table
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "terminal.md").read_text("utf-8")
@@ -51,7 +52,7 @@ def test_commands(command: str, shown: str, folder: Path) -> None:
 
 def test_every_word_is_there() -> None:
     told = {code.split()[0] for code in CODES}
-    assert set(command_table.TABLE) <= told
+    assert set(table.TABLE) <= told
 
 
 def test_every_setting_is_there() -> None:

@@ -337,7 +337,7 @@ def test_neither_kernels_nor_the_prompt_are_loaded_for_a_script(home: dict[str, 
 
 
 def test_every_word_of_the_help_explains_itself(home: dict[str, str]) -> None:
-    from hnefi.gui_adapter.terminal.command_table import TABLE
+    from hnefi.gui_adapter.terminal.commands.table import TABLE
 
     lines = "".join(f"help {word}\n" for word in TABLE)
     done = play(home, "--strict", lines=f"help\n{lines}")
@@ -354,7 +354,7 @@ def test_a_game_is_saved_and_loaded_in_every_format(home: dict[str, str], tmp_pa
         lines += ["new", f"load {file}"]
     done = play(home, "--variant", "brandubh", "--side", "both", "--strict", lines="\n".join(lines))
     assert done.returncode == 0
-    assert "there is such a file. Replace it?" in done.stdout
+    assert "this file exists. Replace it?" in done.stdout
     assert "Nothing was done." in done.stdout
     boards = [
         "".join(part.splitlines(keepends=True)[:7]) for part in done.stdout.split("  a b c d e f g\n")[1::2]
@@ -411,7 +411,7 @@ def test_a_trace_on_a_full_disk_says_that_it_is_not_whole(home: dict[str, str]) 
         (".", "a folder"),
         ("/", "a folder"),
         ("..", "a folder"),
-        ("/dev/null", "no regular file"),
+        ("/dev/null", "not a regular file"),
         ("~nobody-here/x", "no such user"),
     ],
 )

@@ -1,63 +1,41 @@
-"""The commands that may be typed, each with the function that carries it out."""
+"""The words that may be typed, by what they are for; here, how what stands behind a word is read."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from hnefi.engine.wording import shorten
 
-from ..values import Reply
-from . import files, play, view
+from ..values import SideLetter
 
-if TYPE_CHECKING:
-    from ..controller import Controller
 
-Handler = Callable[["Controller", str], Awaitable[Reply]]
+class WordError(ValueError):
+    """A line that cannot be carried out; the text is the answer."""
 
-play_move = play.play_move
 
-HANDLERS: Final[Mapping[str, Handler]] = {
-    "new": play.new,
-    "variant": play.variant,
-    "side": play.side,
-    "level": play.level,
-    "player": play.player,
-    "engine": play.engine,
-    "clock": play.clock,
-    "go": play.go,
-    "stop": play.stop,
-    "undo": play.undo,
-    "redo": play.redo,
-    "resign": play.resign,
-    "draw": play.draw,
-    "yes": play.yes,
-    "no": play.no,
-    "board": view.board,
-    "flip": view.flip,
-    "moves": view.moves,
-    "hint": view.hint,
-    "eval": view.evaluate,
-    "tb": view.solved,
-    "pv": view.pv,
-    "analyze": view.analyze,
-    "history": view.history,
-    "goto": view.go_to,
-    "variation": view.variation,
-    "annotate": view.annotate,
-    "replay": view.replay,
-    "review": view.review,
-    "pause": view.pause,
-    "step": view.step,
-    "speed": view.speed,
-    "watch": view.watch,
-    "rules": view.rules,
-    "save": files.save,
-    "load": files.load,
-    "continue": files.go_on,
-    "copy": files.copy,
-    "paste": files.paste,
-    "variants": files.variants,
-    "settings": files.settings,
-    "set": files.set_value,
-    "help": files.help_with,
-    "quit": files.leave,
-}
+def whole(text: str, low: int, high: int, what: str) -> int:
+    """A whole number within bounds; WordError that says what was expected."""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+    if not low <= number <= high:
+        raise WordError(f"{what} {shorten(text)}: expected a whole number from {low} to {high}")
+    return number
+
+
+def seconds(text: str, what: str) -> float:
+    """A number of seconds from 0 to 60; WordError that says what was expected."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 60:
+        raise WordError(f"{what} {shorten(text)}: expected seconds from 0 to 60, such as 0.5")
+    return number
+
+
+def side_first(text: str) -> tuple[SideLetter | None, str]:
+    """The side that a text begins with (`d 8`), if it does, and the rest."""
+    first, _, rest = text.partition(" ")
+    word = first.lower()
+    if word in ("a", "attackers"):
+        return "a", rest.strip()
+    if word in ("d", "defenders"):
+        return "d", rest.strip()
+    return None, text

@@ -12,12 +12,12 @@ from hnefi.engine.sides import Side
 from hnefi.engine.wording import shorten
 
 from .. import clock as clocks
-from .. import command_table, opponents, saving
+from .. import opponents, saving
 from .. import settings as preferences
-from ..command_table import WordError
 from ..game import typed_move
 from ..opponents import Spec
 from ..values import Reply
+from . import WordError
 
 if TYPE_CHECKING:
     from ..controller import Controller
@@ -51,7 +51,7 @@ async def save(c: Controller, rest: str) -> Reply:
 
     saving.check_format(path)
     if path.exists():
-        return c.ask(f"{path}: there is such a file. Replace it? (yes or no)", write)
+        return c.ask(f"{path}: this file exists. Replace it? (yes or no)", write)
     return await write()
 
 
@@ -276,20 +276,13 @@ async def set_value(c: Controller, rest: str) -> Reply:
     )
 
 
-async def help_with(_c: Controller, rest: str) -> Reply:
-    """The list of words, or more about one."""
-    if not rest:
-        return Reply(tuple(command_table.overview()))
-    return Reply(tuple(command_table.explain(command_table.find(rest.split(maxsplit=1)[0]))))
-
-
 async def leave(_c: Controller, _rest: str) -> Reply:
     """Leave; the controller saves the game, and the front end says so after closing its screen."""
     return Reply(quit=True)
 
 
 def goodbye(c: Controller) -> tuple[str, ...]:
-    """What is said at the end: how to go on with an unfinished game."""
+    """What is said at the end: how to resume an unfinished game."""
     if c.session.unfinished and c.files.saved:
         return ("The game is saved: `hnefi play --continue` resumes it.",)
     return ()

@@ -12,10 +12,10 @@ from hnefi.engine.wording import shorten
 
 from .. import clock as clocks
 from .. import opponents, questions
-from ..command_table import WordError, side_first, whole
 from ..game import Node
 from ..opponents import Spec
 from ..values import Reply, SideLetter, other
+from . import WordError, side_first, whole
 
 if TYPE_CHECKING:
     from ..controller import Controller
@@ -76,7 +76,7 @@ async def variant(c: Controller, rest: str) -> Reply:
 
 
 def _check_players(c: Controller, name: str, rest: str) -> None:
-    """WordError if a player who sits here does not play the variant."""
+    """WordError if one of the players cannot play the variant."""
     for player in c.session.players.values():
         opponent = player.opponent
         if opponent is not None and opponent.spec.own and opponent.spec.level is None:
@@ -104,7 +104,7 @@ async def side(c: Controller, rest: str) -> Reply:
 
 
 async def _seated(c: Controller) -> Reply:
-    """Somebody has sat down or stood up: the game goes on with whoever sits there."""
+    """The players have changed: the game continues with the new ones."""
     session = c.session
     session.withdraw()
     session.paused = False
@@ -205,7 +205,7 @@ async def go(c: Controller, _rest: str) -> Reply:
         raise WordError("go: an analysis runs: `stop` ends it")
     if session.questions.asked is not None:
         raise WordError(
-            f"go: {session.questions.asked.opponent.name} thinks already: `stop` makes it move at once"
+            f"go: {session.questions.asked.opponent.name} is already thinking: `stop` makes it move at once"
         )
     session.looking, session.replaying, session.paused = False, None, False
     await session.ask_for_move()
@@ -217,7 +217,7 @@ async def stop(c: Controller, _rest: str) -> Reply:
     watching = c.session.watcher is not None and c.session.questions.asked is None
     analysing = c.session.analysing
     if not await c.session.halt():
-        raise WordError("stop: nothing runs")
+        raise WordError("stop: nothing is running")
     if watching and c.session.watcher is None:
         return Reply(("The game is not followed any more.",))
     if analysing and c.session.paused:

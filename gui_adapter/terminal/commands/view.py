@@ -12,18 +12,19 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts.assessment.remarks import SIGN
 
 from .. import opponents, panes
-from ..command_table import WordError, seconds, whole
 from ..game import Node, owner
 from ..review import NODES, Review
 from ..theme import ASCII, glyphs
 from ..values import Entry, Reply
 from ..watching import Watcher, WatchError
+from . import WordError, seconds, whole
 
 if TYPE_CHECKING:
     from ..controller import Controller
 
 WIDTH = 78
 LINES_HIGHEST = 20
+PLACES = ("start", "end", "next", "back")
 
 
 async def board(_c: Controller, _rest: str) -> Reply:
@@ -80,7 +81,7 @@ async def hint(c: Controller, _rest: str) -> Reply:
         raise WordError(f"hint: the game is over: {session.end.words}")
     asked = session.questions.asked
     if asked is not None and asked.purpose == "move":
-        raise WordError(f"hint: {asked.opponent.name} is to move, and thinks")
+        raise WordError(f"hint: {asked.opponent.name} is thinking about its move")
     session.hint(opponents.HINT)
     return Reply()
 
@@ -165,7 +166,7 @@ async def go_to(c: Controller, rest: str) -> Reply:
     line = [game.root, *game.shown()]
     last = len(line) - 1
     here = game.at.ply
-    places = {"start": 0, "end": last, "next": min(here + 1, last), "back": max(here - 1, 0)}
+    places = dict(zip(PLACES, (0, last, min(here + 1, last), max(here - 1, 0)), strict=True))
     word = rest.lower()
     ply = places[word] if word in places else whole(rest, 0, last, "goto")
     return await look_at(c, line[ply])
