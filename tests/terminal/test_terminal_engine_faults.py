@@ -39,7 +39,7 @@ def test_an_engine_that_fails_once_is_started_again(house: House, fault: str, sa
     async def story(person: Person) -> None:
         await person.plays(*GAME[::2])
         assert moves_of(person.view) == list(GAME)
-        assert any(said in line and "It is started again" in line for line in person.said), person.said
+        assert any(said in line and "It is restarted" in line for line in person.said), person.said
         assert person.controller.status == 0
 
     house.talk(story, engine=parrot(fault, "at=2"))

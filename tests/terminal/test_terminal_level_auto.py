@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 from terminal_parts import House, Person
 
-from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.sides import Reason
 from hnefi.gui_adapter.terminal import command
 from hnefi.gui_adapter.terminal.controller import Controller
-from hnefi.gui_adapter.terminal.game import Facts, facts_of
+from hnefi.gui_adapter.terminal.game import Facts, Place, facts_of
 from hnefi.gui_adapter.terminal.opponents import Opponent
 from hnefi.gui_adapter.terminal.rules_process import RulesProcess
 from hnefi.gui_adapter.terminal.settings import Settings
@@ -28,10 +27,10 @@ FEN = "4K2/7/7/7/t6/7/7 a 0 30"
 class NoRules(RulesProcess):
     """Every position is legal, and nothing is known about it: games end by hand."""
 
-    async def facts(self, variant: AnyVariant, start: str | None, moves: Sequence[str]) -> Facts:  # noqa: ARG002 - as it is called
-        return facts_of(start or variant.startpos)
+    async def facts(self, place: Place) -> Facts:
+        return facts_of(place.start or place.variant.startpos)
 
-    async def check(self, variant: AnyVariant, start: str | None, moves: Sequence[str]) -> None:
+    async def check(self, place: Place) -> None:
         """Nothing is refused."""
 
 
