@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import read_all
 from random_variants import random_variant
 from thoroughness import THOROUGH, sampled
 
@@ -16,15 +17,19 @@ from hnefi.engine.compile import simd_f64
 from hnefi.engine.compile.jit import entry
 from hnefi.engine.evaluators import network
 from hnefi.engine.games import interface as verbs
-from hnefi.engine.games.tafl import random_move
+from hnefi.engine.games.tafl import adjudication, random_move
+from hnefi.engine.games.tafl.position import Position
+from hnefi.engine.search import minimax
 from hnefi.engine.selfplay import hingston2007_incremental as incremental
 from hnefi.engine.selfplay import match as contest
+from hnefi.engine.selfplay import one_ply
 from hnefi.engine.selfplay.match import GAME, Contestant
 from hnefi.engine.sides import Reason
 from hnefi.tools.bench import oneply as bench_oneply
 from hnefi.tools.bench.oneply import disagreements
 from hnefi.tools.bench.speed import find_compiler
 
+CASES = read_all()
 RANDOM = Contestant("random")
 TERMINAL = Contestant("minimax")
 TAFL = [variant for variant in games.everything() if variant.game == "tafl"]
@@ -279,6 +284,49 @@ def test_fast_values_are_as_near_as_they_say(spread: float | None) -> None:
 @entry
 def read(net: Any, s: Any) -> Any:
     return incremental.output(net, incremental.hidden_sums(net, s))
+
+
+@entry
+def value_all(s: Any, td: Any, p: Any, net: Any, plain: Any) -> Any:
+    """Values of all moves, the fast ones in `td`, those of positions that were played in `plain`."""
+    end = adjudication.generate(s, 0)
+    one_ply.score_all(s, td, net, end)
+    sign = 1.0 if s.side == 0 else -1.0
+    for i in range(end):
+        plain[i] = sign * one_ply.score(s, p, int(s.moves[i]))
+    return end
+
+
+def test_fast_values_know_every_rule() -> None:
+    """What a move captures or ends in the written cases, which random games hardly meet."""
+    td = minimax.new_thread()[0]
+    networks: dict[int, tuple[Any, Any]] = {}
+    plain = np.zeros(td["root_values"].size)
+    seen = 0
+    for case in CASES:
+        variant, setup = case.variant(), case.setup()
+        if setup is None or case.expected.targets is not None:
+            continue
+        if variant.files not in networks:
+            params, net = evolved(variant, 0.3, 1).params[0], incremental.new(1)[0]
+            incremental.prepare(params, net)
+            networks[variant.files] = params, net
+        params, net = networks[variant.files]
+        position = Position.from_setup(variant, setup)
+        moves = case.plies()
+        for move in moves[:-1]:
+            if move in position.legal_moves():
+                position = position.play(move)
+        if position.outcome is not None:
+            continue
+        state = position.new_record()[0]
+        incremental.refresh(net, state)
+        count = value_all(state, td, params, net, plain)
+        np.testing.assert_allclose(
+            td["root_values"][:count], plain[:count], rtol=0, atol=float(net["error"]), err_msg=case.text
+        )
+        seen += count
+    assert seen > 10_000
 
 
 def test_networks_that_do_not_fit_are_played_all_the_same() -> None:

@@ -15,11 +15,12 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import warm_hnefi
 from crash_commands import COMMANDS, Command, words_of
 from leftover_processes import expect_nobody
 
@@ -30,7 +31,9 @@ pytestmark = [
 ]
 
 MOMENTS = int(os.environ.get("HNEFI_KILLS", "1"))
-HNEFI = [sys.executable, "-m", "hnefi.tools.cli"]
+HNEFI = (sys.executable, "-m", "hnefi.tools.cli")
+WARM = (sys.executable, "-P", str(Path(warm_hnefi.__file__)))
+"""For runs that nobody ends: what is killed must be the process itself, and a moment be one of its whole time."""
 PART = (0.0, 1.0) if MOMENTS > 1 else (0.4, 0.9)
 """Which part of a command's time the moments are drawn from; a single one is in the middle of its work."""
 SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
@@ -42,18 +45,20 @@ CHOSEN = {
 MARK = "HNEFI_KILL_TEST"
 
 
-def started(command: Command, where: Path, mark: str, **how: Any) -> subprocess.Popen[str]:
+def started(
+    command: Command, where: Path, mark: str, hnefi: Sequence[str] = HNEFI, **how: Any
+) -> subprocess.Popen[str]:
     command.prepare(where)
     return subprocess.Popen(
-        [*HNEFI, *words_of(command, where)],
+        [*hnefi, *words_of(command, where)],
         cwd=where, env={**os.environ, MARK: mark}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True, **how,
     )  # fmt: skip
 
 
-def finished(command: Command, where: Path, mark: str) -> Any:
+def finished(command: Command, where: Path, mark: str, hnefi: Sequence[str] = WARM) -> Any:
     """Go on to the end; what came of it."""
-    process = started(command, where, mark)
+    process = started(command, where, mark, hnefi)
     _, errors = process.communicate(timeout=250)
     assert process.returncode == 0, errors
     return command.same(where)
@@ -68,9 +73,9 @@ def wholes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[An
         if name not in known:
             if MOMENTS > 1:
                 # What the first of all runs still has to compile or to read would make many moments too late.
-                finished(COMMANDS[name], tmp_path_factory.mktemp("cold"), "")
+                finished(COMMANDS[name], tmp_path_factory.mktemp("cold"), "", HNEFI)
             began = time.monotonic()
-            found = finished(COMMANDS[name], tmp_path_factory.mktemp("whole"), "")
+            found = finished(COMMANDS[name], tmp_path_factory.mktemp("whole"), "", HNEFI)
             known[name] = found, time.monotonic() - began
         return known[name]
 
@@ -123,7 +128,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(
 
     codes = []
     for size in (64, 400, 1500) if MOMENTS > 1 else (64, 1500):
-        process = started(command, tmp_path, mark, preexec_fn=limited(size))
+        process = started(command, tmp_path, mark, WARM, preexec_fn=limited(size))
         said, errors = process.communicate(timeout=250)
         codes.append(process.returncode)
         assert process.returncode in (0, 4), said + errors

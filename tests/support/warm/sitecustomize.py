@@ -3,7 +3,7 @@
 Python imports this before anything else where its folder is in PYTHONPATH. `python -m hnefi.protocol` then hands its
 standard streams, arguments, environment and folder to a fork and stays as its shadow: whoever waits for it, signals it
 or kills it does so to the fork. `python -m hnefi.protocol.fork_server 7` hands over its descriptor 7 as well, and an
-adapter that uses `engine_pool` begins in the same way. Whatever else Python runs is left alone.
+adapter that uses `engine_pool`, and `warm_hnefi.py`, begin in the same way. Whatever else Python runs is left alone.
 """
 
 import os
@@ -11,6 +11,7 @@ import sys
 
 WARM = "HNEFI_WARM"
 """The socket of the fork server; an engine without it in its environment starts in the ordinary way."""
+SCRIPTS = ("/pooled_hnefi.py", "/warm_hnefi.py")
 
 
 def hand_over(path: str, descriptors: tuple[int, ...]) -> None:
@@ -62,7 +63,7 @@ def hand_over(path: str, descriptors: tuple[int, ...]) -> None:
 
 
 if WARM in os.environ and len(sys.orig_argv) > 2:
-    if sys.orig_argv[1:3] == ["-m", "hnefi.protocol"] or sys.orig_argv[2].endswith("/pooled_hnefi.py"):
+    if sys.orig_argv[1:3] == ["-m", "hnefi.protocol"] or sys.orig_argv[2].endswith(SCRIPTS):
         hand_over(os.environ[WARM], (0, 1, 2, 2))
     elif sys.orig_argv[1:3] == ["-m", "hnefi.protocol.fork_server"]:
         hand_over(os.environ[WARM], (0, 1, 2, int(sys.orig_argv[3])))
