@@ -190,9 +190,7 @@ def _write_tree(
     from .grow import Grower, by_material
 
     assert isinstance(variant, Variant)
-    grower = Grower(
-        index, search, winner, lambda count: live.show(lambda: [f"{count} positions of the tree"])
-    )
+    grower = Grower(index, search, winner, lambda count: live.step(lambda: f"{count} positions of the tree"))
     root = index.canonical(index.number(position))
     numbers, plies = grower.grow(root)
     if faults := by_material(branches.check, search.records[0], index, winner, numbers, plies):
