@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hnefi.engine.games.tafl.rules import SWITCH
-from hnefi.tools.balance import correlation, entrants, people, report, searching
+from hnefi.tools.balance import correlation, entrants, people, report, searching, showing
 from hnefi.tools.balance.entrants import Entrant
 from hnefi.tools.balance.folder import Key, Openings, Plan, Results
 from hnefi.tools.balance.measures import Measures, balance, balance_interval, measure, shift
@@ -407,7 +407,7 @@ def test_the_report_puts_people_beside_us(tmp_path: Path) -> None:
     assert (
         f"| {expected.perfect[0]:+.2f} | {expected.perfect[1]:+.2f} to {expected.perfect[2]:+.2f} |" in text
     )
-    shown = report.shown(outcome)
+    shown = showing.shown(outcome)
     assert any(line.startswith("  default@50") and line.rstrip().endswith("│") for line in shown)
     assert max(map(len, shown)) <= 80
 
@@ -425,7 +425,7 @@ def test_the_report_names_rule_sets_that_are_judged_by_weights_of_others(tmp_pat
         assert report.as_json(outcome)["borrowed_weights"] == borrowed
         text = "\n".join(report.markdown(outcome, []))
         assert ("- those of copenhagen: copenhagen+shieldwall=off, fetlar" in text) == bool(borrowed)
-        assert ("weights fitted for copenhagen:" in "\n".join(report.shown(outcome))) == bool(borrowed)
+        assert ("weights fitted for copenhagen:" in "\n".join(showing.shown(outcome))) == bool(borrowed)
 
 
 def test_the_report_puts_the_paper_beside_us(tmp_path: Path) -> None:
@@ -452,10 +452,10 @@ def test_the_report_tells_short_openings_from_long_ones(tmp_path: Path) -> None:
 
 def test_a_bar_has_its_dot_where_the_score_is() -> None:
     for won in (0, 7, 50, 100):
-        text = report.bar(mixed(won, 0, 100 - won))
-        assert text.index("●") == round(report.BAR * won / 100)
-        assert len(text) == report.BAR + 1
-    assert report.bar(mixed(50, 0, 50), plain=True).isascii()
+        text = showing.bar(mixed(won, 0, 100 - won))
+        assert text.index("●") == round(showing.BAR * won / 100)
+        assert len(text) == showing.BAR + 1
+    assert showing.bar(mixed(50, 0, 50), plain=True).isascii()
 
 
 def test_figures_are_drawn_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -275,7 +275,7 @@ def _conduct(folder: Path, plan: Plan, given: argparse.Namespace) -> int:
 
 def _tell(folder: Path, plan: Plan, runner: Runner, found: Found | None, given: argparse.Namespace) -> int:
     """Write the report and print it."""
-    from . import plots, report
+    from . import plots, report, showing
     from .entrants import BalanceError
     from .outcome import summarize
 
@@ -296,7 +296,7 @@ def _tell(folder: Path, plan: Plan, runner: Runner, found: Found | None, given: 
     if given.json:
         print(json.dumps(report.as_json(outcome), indent=1))
         return 0
-    print("\n".join(report.shown(outcome, plain=given.plain or not _sayable())))
+    print("\n".join(showing.shown(outcome, plain=given.plain or not _sayable())))
     print(f"report {path}")
     if page:
         print(f"page {page}")
@@ -307,7 +307,7 @@ def _sayable() -> bool:
     """Whether standard output can encode the characters of a bar."""
     from hnefi.protocol.hosts.text_table import encodable
 
-    from .report import PLAIN_SIGNS
+    from .showing import PLAIN_SIGNS
 
     signs = "".join(PLAIN_SIGNS)
     return encodable(signs, sys.stdout.encoding) == signs
