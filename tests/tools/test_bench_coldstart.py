@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,10 +89,20 @@ def test_what_cannot_be_measured(words: list[str], message: str, capsys: pytest.
     assert message in capsys.readouterr().err
 
 
+class Ended(subprocess.Popen[bytes]):
+    """A process that has ended before anybody speaks to it."""
+
+    def __init__(self, *args: Any, **how: Any) -> None:
+        super().__init__(*args, **how)
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+
+
 @pytest.mark.process
+@pytest.mark.parametrize("popen", [subprocess.Popen, Ended])
 def test_an_engine_that_fails_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    popen: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(subprocess, "Popen", popen)
     monkeypatch.setattr(bench_coldstart, "_PROGRAM", "raise SystemExit(3)")
     with pytest.raises(SystemExit) as end:
         bench.main(["coldstart", "greeting"])

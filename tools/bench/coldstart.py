@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -155,8 +155,9 @@ def _conversation(
         assert child.stdin is not None
         assert child.stdout is not None
         begun = time.perf_counter()
-        child.stdin.write("".join(f"{line}\n" for line in said).encode())
-        child.stdin.flush()
+        with suppress(BrokenPipeError):  # it has ended: it said nothing then
+            child.stdin.write("".join(f"{line}\n" for line in said).encode())
+            child.stdin.flush()
         if not any(line.split(None, 1)[:1] == [word] for line in child.stdout):
             raise StartError(f"{state.name}: the engine ended before it said {word.decode()}")
         wall = time.perf_counter() - begun
@@ -196,7 +197,8 @@ def _started(state: State, folder: Path, command: list[str]) -> Iterator[subproc
             child.wait()
         for pipe in (child.stdin, child.stdout):
             if pipe is not None:
-                pipe.close()
+                with suppress(BrokenPipeError):
+                    pipe.close()
 
 
 def _cpu(child: subprocess.Popen[bytes]) -> float:
