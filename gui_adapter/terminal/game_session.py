@@ -90,8 +90,6 @@ class GameSession:
         self.limits_of_analysis = Limits(infinite=True)
         self._take(Game(variant))
 
-    # What there is
-
     @property
     def variant(self) -> AnyVariant:
         """What is played."""
@@ -207,8 +205,6 @@ class GameSession:
         """The whole game as a record, with what is needed to sit down at it again."""
         return record_of(self.game, self.names, tags_of(self.players, self.clock))
 
-    # Beginning a game
-
     def _take(self, game: Game) -> None:
         """Play `game` from now on; everything about the previous one ends."""
         self.game = game
@@ -311,8 +307,6 @@ class GameSession:
         self.ready = True
         if not held:
             await self._arrive()
-
-    # Players and clock
 
     def assign(self, side: SideLetter, spec: Spec | None) -> None:
         """Let an engine play a side, or a person."""

@@ -136,7 +136,7 @@ def test_a_game_against_an_engine_that_crashes(face: str, tmp_path: Path) -> Non
         gate.touch()
         seen.wait(lambda: (seen.prompt, seen.typed) == ("game over", "hist"))
         seen.wait("The game is over: defenders win: king escaped")
-        assert seen.everything.count("again") >= 1
+        assert seen.everything.count("restarted") >= 1
         seen.type("ory" + ENTER)
         seen.wait_for(r"4\. c1b1 +g5g7")
         leave(seen)
