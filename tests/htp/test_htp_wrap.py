@@ -120,7 +120,9 @@ def test_it_cannot_be_stopped_and_says_so(data: Path) -> None:
     with brandubh(data) as engine:
         engine.send("go depth 3 searchmoves d5a5")
         answer = engine.until("bestmove")
-        assert sum("note double_engine.py takes no limits and cannot be stopped" in line for line in answer) == 1
+        assert (
+            sum("note double_engine.py takes no limits and cannot be stopped" in line for line in answer) == 1
+        )
         assert any("error go searchmoves" in line for line in answer)
         engine.send("position startpos", "go infinite", "stop")
         answer = engine.until("bestmove")
