@@ -289,19 +289,27 @@ def test_moves_by_mouse(tmp_path: Path) -> None:
         leave(seen)
 
 
+def drawn(seen: Terminal) -> bool:
+    """Whether the program has written all it had to, and waits for a line: what it is still writing when a window
+    changes its size belongs to the window before, and parts of it stay."""
+    return seen.prompt != "" and seen.typed == ""
+
+
 @pytest.mark.parametrize("face", FACES)
 def test_another_size_of_the_window(face: str, tmp_path: Path) -> None:
     """A large board in a usual window, in a small one, and back; with its colours."""
     with begin(tmp_path, face, "--variant", "alea-evangelii", "--side", "both") as seen:
         seen.enter("i19h19")
-        seen.wait("nothing stands on i19")
+        seen.wait(lambda: "nothing stands on i19" in seen.text and drawn(seen))
         for _ in range(2):
             seen.resize(15, 40)
             seen.enter("board")
-            seen.wait("part only: the board needs 22x20")
+            seen.wait(lambda: "part only: the board needs 22x20" in seen.text and drawn(seen))
             seen.resize(24, 80)
             seen.enter("board")
-            seen.wait(lambda: "part only" not in seen.text and board_row(seen, 1).count(" ") == 18)
+            seen.wait(
+                lambda: "part only" not in seen.text and board_row(seen, 1).count(" ") == 18 and drawn(seen)
+            )
         row = max(number for number, line in enumerate(seen.lines) if re.match(" *10 ", line))
         king = seen.style_at(seen.lines[row].index("♚"), row)
         man = seen.style_at(seen.lines[row].index("●"), row)
