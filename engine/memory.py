@@ -34,7 +34,7 @@ def demand(mib: int, *, instead_of: int = 0) -> None:
     try:
         mmap.mmap(-1, mib * MIB).close()
     except (OSError, ValueError, OverflowError) as error:
-        raise MemoryError(f"expected less, because the system does not give so many MiB ({error})") from None
+        raise MemoryError(f"expected less, because the system refuses so many MiB ({error})") from None
 
 
 def available() -> int | None:

@@ -442,9 +442,9 @@ class Session:
     def _demand_idle(self, read: str) -> None:
         word = self.job
         if word == "go":
-            raise SessionError(read, "a search is running: expected stop before")
+            raise SessionError(read, "a search is running: expected stop first")
         if word:
-            raise SessionError(read, f"{word} is running: expected its end before")
+            raise SessionError(read, f"{word} is running: expected it to end first")
 
     def _think(self, job: Job, searcher: Searching, position: Position, limits: Limits) -> None:
         result = SearchResult(None)

@@ -59,7 +59,7 @@ class PlayerLike(Protocol):
 
 def no_players(name: str) -> PlayerLike:
     """Finds no player: for sessions that have none."""
-    raise ValueError(f"expected no player called {name}: none are known here")
+    raise ValueError(f"expected no player called {name}: there are no players here")
 
 
 class SessionOptions:

@@ -14,10 +14,12 @@ class Side(IntEnum):
 
     @property
     def letter(self) -> str:
+        """`a` or `d`."""
         return "ad"[self]
 
     @property
     def other(self) -> Side:
+        """The opponent."""
         return Side(1 - self)
 
     @classmethod
@@ -27,7 +29,7 @@ class Side(IntEnum):
             return cls.ATTACKERS
         if letter == "d":
             return cls.DEFENDERS
-        raise ValueError(f"{letter!r} is no side: expected a (attackers) or d (defenders)")
+        raise ValueError(f"{letter!r} is not a side: expected a (attackers) or d (defenders)")
 
 
 class Reason(StrEnum):
@@ -74,6 +76,7 @@ class Reason(StrEnum):
 
     @classmethod
     def from_code(cls, code: int) -> Reason:
+        """The reason with this number in an outcome, from 1 on."""
         return _REASONS[code - 1]
 
 
@@ -95,4 +98,5 @@ class Outcome:
 
     @property
     def result(self) -> str:
+        """`a`, `d` or `draw`."""
         return "draw" if self.winner is None else self.winner.letter

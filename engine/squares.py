@@ -33,10 +33,12 @@ def square(file: int, rank: int) -> int:
 
 
 def file_of(sq: int) -> int:
+    """The file of a square, 0 for a."""
     return sq % STRIDE - 1
 
 
 def rank_of(sq: int) -> int:
+    """The rank of a square, 0 for the first."""
     return sq // STRIDE - 1
 
 
@@ -48,6 +50,7 @@ def squares(size: int) -> Iterator[int]:
 
 
 def on_board(sq: int, size: int) -> bool:
+    """Whether a square is on a board of this size."""
     return 0 <= file_of(sq) < size and 0 <= rank_of(sq) < size
 
 
@@ -57,6 +60,7 @@ def sort_key(sq: int) -> tuple[int, int]:
 
 
 def name(sq: int) -> str:
+    """A square as text, `d4`."""
     return f"{FILES[file_of(sq)]}{rank_of(sq) + 1}"
 
 
@@ -73,18 +77,21 @@ def parse(text: str, size: int) -> int:
         if file < size and rank < size:
             return square(file, rank)
         raise ValueError(f"no square {text} on this {size}x{size} board")
-    raise ValueError(f"{text!r} is no square: expected a file letter and a rank such as a1 or h11")
+    raise ValueError(f"{text!r} is not a square: expected a file letter and a rank such as a1 or h11")
 
 
 def move(origin_sq: int, target_sq: int) -> int:
+    """The move from one square to another."""
     return origin_sq | target_sq << TARGET
 
 
 def origin(m: int) -> int:
+    """Where a move begins."""
     return m & ORIGIN
 
 
 def target(m: int) -> int:
+    """Where a move ends."""
     return m >> TARGET
 
 
@@ -102,4 +109,5 @@ def move_name(m: int) -> str:
 
 
 def move_sort_key(m: int) -> tuple[int, int, int, int]:
+    """Sorts moves by origin, then target, each by file and rank."""
     return sort_key(m & ORIGIN) + sort_key(m >> TARGET)

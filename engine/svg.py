@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from .games.tafl.rules import DEFENDER_PIECES, Rules
+from .games.tafl.rules import Rules
+from .games.tafl.switches import DEFENDER_PIECES
 from .squares import FILES, file_of, rank_of
 
 CELL: Final = 40

@@ -468,12 +468,12 @@ class Commands:
     def _demand_idle(self, words: list[str]) -> None:
         job = self.session.job
         if job == "go":
-            raise SessionError(" ".join(words), "not while searching, expected stop before")
+            raise SessionError(" ".join(words), "not while searching, expected stop first")
         if job and self._finishing:
             # Nobody can ask again.
             self.session.wait()
         elif job:
-            raise SessionError(" ".join(words), f"not while {job} is running, expected its end before")
+            raise SessionError(" ".join(words), f"not while {job} is running, expected it to end first")
 
 
 def _query_history(position: Position) -> str:

@@ -244,6 +244,7 @@ class MachineCode(_Cache):
 
     @property
     def cache_path(self) -> str:
+        """The folder of the cache, empty where there is none."""
         return str(cache.folder() or "")
 
     def enable(self) -> None:

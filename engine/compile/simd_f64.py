@@ -141,6 +141,7 @@ class Code:
         self.context, self.builder, self.kinds = context, builder, kinds
 
     def number(self, x: float) -> Any:
+        """A vector of the same constant in every place."""
         return ir.Constant(VECTOR, [float(x)] * WIDTH)
 
     def pointer(self, which: int, array: Any, index: Any, step: int, kind: Any, offset: int = 0) -> Any:

@@ -162,7 +162,7 @@ def save(path: str | os.PathLike[str], evaluator: Evaluator) -> str:
         document = json.loads(json.dumps(document, allow_nan=False))
         document["document_sha256"] = _document_digest(document)
     except (TypeError, ValueError, RecursionError) as error:
-        raise EvaluatorError(f"{_shown(path)}: document: {error}: expected what JSON can say") from None
+        raise EvaluatorError(f"{_shown(path)}: document: {error}: expected values that JSON has") from None
     header: dict[str, Any] = {
         "__metadata__": {"hnefi": json.dumps(document, ensure_ascii=False, allow_nan=False)}
     }

@@ -29,6 +29,7 @@ GRADIENT = np.dtype(
 
 @entry
 def tafl_gradient(p, s, g):
+    """Write the slope of the value by each weight to `g.slope`; the value, for the attackers."""
     x = loaded.tafl_value(p, s)
     a = p.architecture
     if a == linear.NUMBER:
@@ -50,6 +51,7 @@ def tafl_gradient(p, s, g):
 
 @entry
 def hex_gradient(p, s, g):
+    """Write the slope of the value by each weight to `g.slope`; the value, for side `a`."""
     x = loaded.hex_value(p, s)
     if p.architecture == mlp.NUMBER:
         mlp.slopes(p, g, mlp.hex_width(p), 1.0 if s.side else -1.0)
@@ -58,6 +60,7 @@ def hex_gradient(p, s, g):
 
 @entry
 def hexapawn_gradient(p, s, g):
+    """Write the slope of the value by each weight to `g.slope`; the value, for white."""
     x = loaded.hexapawn_value(p, s)
     if p.architecture == mlp.NUMBER:
         mlp.slopes(p, g, 2 * p["shape"][0] * p["shape"][1] + 3, 1.0)

@@ -119,6 +119,7 @@ def men_row(p, base, view, piece, sq):
 
 @inline
 def base_row(p, king):
+    """The first row of weights for a king on this square."""
     return np.int64(p.bucket[king]) * p.kinds * p.squares
 
 

@@ -80,6 +80,7 @@ def clear(x, n, filters):
 
 @kernel
 def copy(x, out, n, filters):
+    """Copy the inner cells of `x` to `out`, both (n + 2, n + 2, filters)."""
     width = n + 2
     for r in range(1, n + 1):
         for k in range((r * width + 1) * filters, (r * width + n + 1) * filters):

@@ -22,9 +22,13 @@ class Position(Protocol):
     """One immutable position of one game with the game's history; moves and squares are integers."""
 
     @property
-    def variant(self) -> AnyVariant: ...
+    def variant(self) -> AnyVariant:
+        """The game being played."""
+
     @property
-    def side(self) -> Side: ...
+    def side(self) -> Side:
+        """The side to move."""
+
     @property
     def ply(self) -> int:
         """Plies played since the start position."""
@@ -34,15 +38,21 @@ class Position(Protocol):
         """Plies since the last capture."""
 
     @property
-    def move_number(self) -> int: ...
+    def move_number(self) -> int:
+        """The number of the turn, 1 at first."""
+
     @property
     def taken(self) -> tuple[int, int]:
         """Men taken by the attackers, by the defenders; the king is no man."""
 
     @property
-    def outcome(self) -> Outcome | None: ...
+    def outcome(self) -> Outcome | None:
+        """How the game ended, None while it goes on."""
+
     @property
-    def key(self) -> int: ...
+    def key(self) -> int:
+        """The full key of the position, 64 bits."""
+
     @property
     def repetitions(self) -> int:
         """Occurrences of this position so far, this one included."""
@@ -59,19 +69,27 @@ class Position(Protocol):
     def last_captures(self) -> tuple[int, ...]:
         """Squares emptied (or turned) by the last ply, file before rank."""
 
-    def piece_at(self, sq: int) -> str | None: ...
-    def pieces(self) -> tuple[tuple[int, str], ...]: ...
+    def piece_at(self, sq: int) -> str | None:
+        """The letter of the piece on a square, None for an empty one."""
+
+    def pieces(self) -> tuple[tuple[int, str], ...]:
+        """The letters of all pieces by their squares."""
+
     def legal_moves(self) -> tuple[int, ...]:
         """Sorted by origin, then target; empty when the game is over."""
 
-    def legal_moves_with_captures(self) -> tuple[tuple[int, tuple[int, ...]], ...]: ...
+    def legal_moves_with_captures(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """Every legal move with the squares of the men that it captures."""
+
     def play(self, move: int) -> Position:
         """The position after `move`; IllegalMove otherwise."""
 
     def parse_move(self, text: str) -> int:
         """The legal move meant by `text` in any notation that is read; IllegalMove otherwise."""
 
-    def fen(self) -> str: ...
+    def fen(self) -> str:
+        """The position as a FEN, all fields."""
+
     def diagram(self) -> str:
         """The board as a picture of several lines."""
 
@@ -102,9 +120,12 @@ class Linked(Protocol):
     """A position that knows the one before it."""
 
     @property
-    def parent(self) -> Linked | None: ...
+    def parent(self) -> Linked | None:
+        """The position before the last move, None where there was none."""
+
     @property
-    def last_move(self) -> int: ...
+    def last_move(self) -> int:
+        """The last move, NO_MOVE where there was none."""
 
 
 def moves_since_start(position: Linked) -> tuple[int, ...]:

@@ -23,15 +23,25 @@ class AnyVariant(Protocol):
         """The one word that stands for it everywhere, its size included."""
 
     @property
-    def aliases(self) -> tuple[str, ...]: ...
+    def aliases(self) -> tuple[str, ...]:
+        """Other names for it."""
+
     @property
-    def source(self) -> str: ...
+    def source(self) -> str:
+        """Where its rules come from."""
+
     @property
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """The game in a sentence."""
+
     @property
-    def files(self) -> int: ...
+    def files(self) -> int:
+        """Columns of the board."""
+
     @property
-    def ranks(self) -> int: ...
+    def ranks(self) -> int:
+        """Rows of the board."""
+
     @property
     def attackers(self) -> int:
         """Men of side `a` at the start."""

@@ -8,6 +8,7 @@ from .interface import bind_otherwise, random_move, undo
 
 @entry
 def random_slide_otherwise(s):
+    """A uniformly random legal move."""
     return random_move(s)
 
 
@@ -18,6 +19,7 @@ def pass_otherwise(s):
 
 @kernel
 def take_back_otherwise(s):
+    """Take the last move back."""
     undo(s)
 
 

@@ -59,7 +59,7 @@ def read(stream: Stream, name: str, form: str, how: Reading, losses: Losses) -> 
             return tables.read_json(stream, name, how.find, how.variant, losses)
         case _:
             if how.variant is None:
-                raise RecordError(f"{name}: CSV names no variant: expected to be told it")
+                raise RecordError(f"{name}: CSV names no variant: expected to be given one")
             return tables.read_csv(stream, name, how.variant, how.adjudicate)
 
 

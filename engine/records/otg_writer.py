@@ -39,9 +39,9 @@ def write(record: GameRecord, losses: Losses, find: Find) -> str:
     try:
         variant = variant_of(record, find)
     except VariantError as error:
-        raise RecordError(f"OTN tells the rules, and these are unknown: {error}") from None
+        raise RecordError(f"OTN contains the rules, and these are unknown: {error}") from None
     if not isinstance(variant, Variant):
-        raise RecordError(f"{variant.name}: expected a tafl variant: OTN tells no other games")
+        raise RecordError(f"{variant.name}: expected a tafl variant: OTN has no other games")
     rules, lost_switches = rules_text(variant)
     for switch in lost_switches:
         losses.add(f"the rule switch {switch}")

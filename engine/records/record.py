@@ -61,7 +61,7 @@ class Ply:
     def __post_init__(self) -> None:
         move = self.move
         if (board.origin(move) not in _SQUARES or board.target(move) not in _SQUARES) and move != board.SWAP:
-            raise ValueError(f"{shorten(move)} is no move: expected two squares of a board")
+            raise ValueError(f"{shorten(move)} is not a move: expected two squares of a board")
         if self.cp is not None and self.mate is not None:
             raise ValueError(f"cp {self.cp} and mate {self.mate}: expected one score")
         for name, number in (
@@ -84,7 +84,7 @@ class Ply:
         if not _SQUARES.issuperset(captures):
             raise ValueError(f"captures {shorten(captures)}: expected squares of a board")
         if len(captures) > 1 and captures != sorted_squares(captures):
-            raise ValueError(f"captures {shorten(captures)}: expected them sorted, each once")
+            raise ValueError(f"captures {shorten(captures)}: expected them sorted and without duplicates")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ def check_tag_name(name: str) -> None:
     if TAG_NAME.fullmatch(name) is None:
         raise ValueError(f"tag {shorten(name)}: expected a letter, then at most 63 letters, digits, _ or -")
     if name.lower() in RESERVED:
-        raise ValueError(f"tag {shorten(name)}: expected a name that no field of a record has")
+        raise ValueError(f"tag {shorten(name)}: expected a name that is not a field of records")
 
 
 def walk(plies: tuple[Ply, ...]) -> Iterator[Ply]:

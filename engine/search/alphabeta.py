@@ -54,6 +54,19 @@ from .features import (
     REVERSE_FUTILITY,
     SELECTIVE,
 )
+from .move_order import (
+    ABDADA_DEFERRED,
+    HISTORY,
+    MAX_PLY,
+    NOISY,
+    QUIET,
+    QUIET_WITH_CONTINUATION,
+    SECOND_KILLER,
+    abdada_pick,
+    pick_move,
+    score_moves,
+    update_quiet_stats,
+)
 from .table import (
     EXACT,
     LOWER,
@@ -67,9 +80,7 @@ from .table import (
     to_table,
 )
 
-MAX_PLY = 120
 ROOM = MOVES - 3 * MOST_MOVES
-HISTORY = 1 << 18
 QUIET_PLIES = 24
 """Most plies of quiescence below the last full ply: captured mercenaries change sides, so captures need not end."""
 
@@ -90,17 +101,6 @@ EVAL_CACHE_SIZE = 1 << _EVAL_CACHE_BITS
 SYMMETRY_MAX_PLY = 4
 """Down to this ply a position below a symmetric root is looked up as that of its images whose key is least. Deeper
 down two lines seldom lead to images of each other that a node above has not told apart already."""
-TABLE_MOVE = 1 << 24
-"""The order of the table's move: before all others."""
-NOISY = 16
-"""The first bit of the order of captures and threats: all of them come before quiet moves."""
-FIRST_KILLER, SECOND_KILLER = 60001, 60000
-QUIET, QUIET_WITH_CONTINUATION = 20000, 26000
-"""The order of a quiet move without any history: its counters move it to either side, never below 0."""
-MOST_HISTORY = 16384
-ABDADA_DEFERRED = 1 << 27
-"""Taken off the order of a move that is left for later: only such orders are negative."""
-
 SEARCH = np.dtype(
     [
         ("nodes", "i8"),
@@ -115,12 +115,9 @@ SEARCH = np.dtype(
             "draw",
             "i8",
             (2,),
-        ),  # what a draw is worth to attackers, to defenders: contempt makes it less to the root's side
+        ),  # what a draw is worth to attackers, to defenders: contempt lowers the root side's
         ("no_null", "i8"),  # no passing above this ply: a null move is being verified
-        (
-            "illegal_tt_moves",
-            "i8",
-        ),  # moves of the table that were not legal: equal keys of other positions, torn entries
+        ("illegal_tt_moves", "i8"),  # table moves that were not legal: another position's key, torn entries
         ("images", "i8"),  # how many symmetries keep the game, if they are to be used
         ("symmetry_ply", "i8"),  # the last ply at which they are: 0 where the root is not symmetric
         ("image", "u2", (8, CELLS)),  # where squares go under each, from 1 on
@@ -139,11 +136,7 @@ SEARCH = np.dtype(
         ("killers", "i4", (MAX_PLY + 2, 2)),
         ("history", "i2", (2, HISTORY)),
         ("continuation_history", "i2", (HISTORY,)),  # history by target of the move before and target
-        (
-            "eval_cache",
-            "u8",
-            (EVAL_CACHE_SIZE,),
-        ),  # what evaluations came to: 48 bits of the key, 16 of the value
+        ("eval_cache", "u8", (EVAL_CACHE_SIZE,)),  # past evaluations: 48 bits of the key, 16 of the value
         ("line", "i4", (MAX_PLY + 2,)),  # the move made at each ply, 0 for a pass
         ("reduction", "u1", (64, 64)),  # plies by depth and number of the move
         ("order", "i4", (MOVES,)),
@@ -183,6 +176,7 @@ def terminal_value(td, outcome, side, ply):
 
 @inline
 def table_key(s):
+    """The key under which a position is found in the table: that of the position, or of one with so many plies left."""
     salt = limit_salt(s)
     return s.key ^ (np.uint64(salt) * np.uint64(0x9E3779B97F4A7C15))
 
@@ -245,25 +239,6 @@ def update_pv(td, ply, move):
     for i in range(ply + 1, length):
         td.pv[ply, i] = td.pv[ply + 1, i]
     td.pv_length[ply] = length
-
-
-@inline
-def pick_move(s, td, i, end):
-    """Bring the move with the highest order among the rest to place `i`."""
-    best = i
-    # In a variable: read from the array at every step, it made the loop wait for memory.
-    order = td.order[i]
-    for j in range(i + 1, end):
-        if td.order[j] > order:
-            best = j
-            order = td.order[j]
-    move = s.moves[best]
-    if best != i:
-        s.moves[best] = s.moves[i]
-        td.order[best] = td.order[i]
-        s.moves[i] = move
-        td.order[i] = order
-    return int(move)
 
 
 @inline
@@ -352,20 +327,6 @@ def quiesce(s, td, params, alpha, beta, ply, bottom, top):
 
 
 @inline
-def update_history(td, side, move, bonus):
-    """Move a history counter towards the bonus; it can never leave +-`MOST_HISTORY`."""
-    old = int(td.history[side, move])
-    td.history[side, move] = old + bonus - old * abs(bonus) // MOST_HISTORY
-
-
-@inline
-def update_continuation_history(td, index, bonus):
-    """The same for a counter of answers."""
-    old = int(td.continuation_history[index])
-    td.continuation_history[index] = old + bonus - old * abs(bonus) // MOST_HISTORY
-
-
-@inline
 def table_cut(td, data, depth, alpha, beta, ply):
     """What the table says, if it settles a null window around `alpha`; else INFINITE."""
     value = from_table(((data >> 18) & 65535) - 32768, ply)
@@ -379,79 +340,6 @@ def table_cut(td, data, depth, alpha, beta, ply):
     ):
         return value
     return INFINITE
-
-
-@inline
-def continuation_index(td, ply, move):
-    """Index of the counter of a move as an answer to the one before."""
-    return (td.line[ply - 1] >> TARGET) << TARGET | move >> TARGET
-
-
-@kernel
-def score_moves(s, td, ply, top, end, table_move):
-    """Write into `td.order` what each move promises: the table's, captures, killers, history."""
-    side = s.side
-    first_killer = td.killers[ply, 0]
-    second_killer = td.killers[ply, 1]
-    with_continuation = td.features & CONTINUATION_HISTORY
-    illegal = 1 if table_move else 0
-    for i in range(top, end):
-        move = int(s.moves[i])
-        if move == table_move:
-            order = TABLE_MOVE
-            illegal = 0
-        else:
-            order = order_score(s, move) << NOISY
-            if move == first_killer:
-                order += FIRST_KILLER
-            elif move == second_killer:
-                order += SECOND_KILLER
-            elif with_continuation:
-                order += (
-                    QUIET_WITH_CONTINUATION
-                    + int(td.history[side, move])
-                    + int(td.continuation_history[continuation_index(td, ply, move)]) // 2
-                )
-            else:
-                order += QUIET + int(td.history[side, move])
-        td.order[i] = order
-    td.illegal_tt_moves += illegal
-
-
-@kernel
-def update_quiet_stats(s, td, ply, depth, top, i):
-    """The quiet move at `i` cut its node off: it becomes a killer, and counts for more than those tried before."""
-    side = s.side
-    move = int(s.moves[i])
-    if td.killers[ply, 0] != move:
-        td.killers[ply, 1] = td.killers[ply, 0]
-        td.killers[ply, 0] = move
-    bonus = min(32 * depth * depth, 4096)
-    update_history(td, side, move, bonus)
-    for j in range(top, i):
-        update_history(td, side, int(s.moves[j]), -bonus)
-    if td.features & CONTINUATION_HISTORY and td.line[ply - 1]:
-        update_continuation_history(td, continuation_index(td, ply, move), bonus)
-        for j in range(top, i):
-            update_continuation_history(td, continuation_index(td, ply, int(s.moves[j])), -bonus)
-
-
-@kernel
-def abdada_pick(s, td, table, key, i, end):
-    """Bring a move to place `i` that no other thread searches, if there is one, and mark it as searched by this one.
-
-    What others search comes last, in the old order: by then the table often knows its value (T. Kerrigan's
-    simplified ABDADA). The index of the word that marks it; the caller writes 0 there when the move is done.
-    """
-    while True:
-        move = int(s.moves[i])
-        word = abdada_word(key, move)
-        place = abdada_slot(td, word)
-        if td.order[i] < 0 or table[place] != word:
-            table[place] = word
-            return place
-        td.order[i] -= ABDADA_DEFERRED
-        pick_move(s, td, i, end)
 
 
 @kernel
@@ -709,16 +597,3 @@ def search_root(s, td, table, params, depth, first, alpha, beta):
             if value >= beta:
                 break
     return alpha
-
-
-@entry
-def age_history(td):
-    """Halve the history of the last search: it still orders, but new cuts soon outweigh it."""
-    for side in range(2):
-        for i in range(HISTORY):
-            td.history[side, i] //= 2
-    for i in range(HISTORY):
-        td.continuation_history[i] //= 2
-    for i in range(MAX_PLY):
-        td.killers[i, 0] = 0
-        td.killers[i, 1] = 0

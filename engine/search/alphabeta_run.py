@@ -12,7 +12,7 @@ from ..games.base_position import Position
 from ..score import INFINITE, NO_LIMIT, WON
 from ..sides import Side
 from ..squares import CELLS
-from . import alphabeta, features, skill
+from . import alphabeta, features, move_order, skill
 from .alphabeta import SEARCH
 from .deepening import MAX_DEPTH, Algorithm, Run, SearchContext, new_table
 from .table import ABDADA_WORDS, BUCKET
@@ -45,9 +45,11 @@ class AlphaBeta(Algorithm):
         """The symmetries of the game, as `images` has them."""
 
     def search(self, context: SearchContext) -> SearchResult:
+        """Deepen until a limit is reached."""
         return _AlphaBetaRun(self, context).result()
 
     def clear(self) -> None:
+        """Forget the table and the histories."""
         used = self._written + self._last_nodes()
         if self.table is not None and used * _SELDOM < len(self.table):
             # Its pages were hardly touched: emptying it would make them all real.
@@ -113,7 +115,7 @@ class AlphaBeta(Algorithm):
                 self._images = self._images or images(position)
                 td["images"], td["image"], td["back"] = self._images
             td["root"] = state["ply"]
-            alphabeta.age_history(td)
+            move_order.age_history(td)
         tables = None if settings.tables is None else settings.tables.record(position)
         for _, td, _, _ in records:
             if tables is None:
@@ -358,7 +360,7 @@ class _Line:
 
 def _longest(depth: int) -> int:
     """The ply beyond which an iteration extends no line."""
-    return min(2 * depth, alphabeta.MAX_PLY - alphabeta.QUIET_PLIES - 2)
+    return min(2 * depth, move_order.MAX_PLY - alphabeta.QUIET_PLIES - 2)
 
 
 def _bring_forward(td: Any, best: int, line: int) -> None:

@@ -465,6 +465,7 @@ def descend(nodes, node, move):
 
 @inline
 def set_parents(nodes, node, parent):
+    """Tell the children of a node where it lies now."""
     first = np.int64(nodes[node].first)
     if first:
         for k in range(first, first + np.int64(nodes[node].count)):

@@ -46,6 +46,7 @@ class TreeSearch(Algorithm):
         self._root = None
 
     def search(self, context: SearchContext) -> SearchResult:
+        """Simulate until a limit is reached."""
         return _TreeRun(self, context).result()
 
     def prepare(self, context: SearchContext, state: Any, params: Any) -> None:

@@ -18,6 +18,7 @@ class Minimax(Algorithm):
         self.threads = [minimax.new_thread()]
 
     def search(self, context: SearchContext) -> SearchResult:
+        """Search depth after depth until a limit is reached."""
         return _MinimaxRun(self.threads[0][0], context).result()
 
 

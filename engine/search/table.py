@@ -90,6 +90,7 @@ def to_table(value, ply):
 
 @inline
 def from_table(value, ply):
+    """A stored value seen from the root: forced ends count their plies from there."""
     if value > WON:
         return value - ply
     if value < -WON:

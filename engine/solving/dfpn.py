@@ -118,6 +118,7 @@ def key_of(s, td, winner):
 
 @inline
 def mixed(key):
+    """A key whose bits all depend on each other."""
     key = (key ^ (key >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
     return key ^ (key >> np.uint64(29))
 

@@ -31,6 +31,7 @@ class MoveValue:
 
     @property
     def text(self) -> str:
+        """The move and its value in words."""
         return f"{move_name(self.move)}  {'not known' if self.value is None else self.value.text}"
 
 

@@ -183,6 +183,7 @@ def put(s, ix, sq, p, side):
 
 @kernel
 def put_set(s, ix, chosen, p, side):
+    """Put pieces `p` of a side on all squares of a set."""
     while chosen:
         low = chosen & -chosen
         put(s, ix, int(ix.cell[ones(low - 1)]), p, side)

@@ -59,6 +59,7 @@ TABLES = np.dtype(
 
 @inline
 def code_at(tables, place):
+    """The code of a position by its place in the table."""
     if tables.wide:
         return byte_at(tables.codes, 2 * place) | byte_at(tables.codes, 2 * place + 1) << 8
     return byte_at(tables.codes, place)

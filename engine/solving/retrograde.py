@@ -70,6 +70,7 @@ REPORT = np.dtype(
 
 @inline
 def decided(winner, plies):
+    """The word of a position that is won in so many plies."""
     return DECIDED | winner << WON_BY | plies
 
 
@@ -91,6 +92,7 @@ def store(ix, words, side, king, attackers, defenders, word):
 
 @inline
 def number(s, ix):
+    """The number of the position on the board."""
     king, attackers, defenders = sets_of(s, ix)
     return rank(ix, s.side, king, attackers, defenders)
 
@@ -243,6 +245,7 @@ def take_back_all(s, ix, words, marks, winner, n):
 
 @inline
 def may_stand(ix, p, sq):
+    """Whether a piece may stand on a square."""
     at = int(ix.dense[sq])
     return ix.may_king[at] != 0 if p == KING else (ix.men >> at) & 1 != 0
 

@@ -116,6 +116,7 @@ class Header:
         return (1 << self.bits) - 1
 
     def as_json(self) -> bytes:
+        """The header of the file."""
         variant = self.variant
         return json.dumps(
             {
@@ -317,6 +318,7 @@ class Table:
         self._blocks: OrderedDict[int, Any] = OrderedDict()
 
     def close(self) -> None:
+        """Closes the file."""
         self._file.close()
 
     def __enter__(self) -> Self:

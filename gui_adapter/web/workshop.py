@@ -12,7 +12,8 @@ from hnefi.engine.games.base_variant import VariantError
 from hnefi.engine.games.tafl import variant as variants
 from hnefi.engine.games.tafl.explain import compare, present_pieces, sentence
 from hnefi.engine.games.tafl.fen import SetupError, rows_to_pieces, split_rows
-from hnefi.engine.games.tafl.rules import PIECE_WORDS, SWITCHES, Rules, RulesError
+from hnefi.engine.games.tafl.rules import SWITCHES, Rules
+from hnefi.engine.games.tafl.switches import PIECE_WORDS, RulesError
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts.rulebook import special_squares

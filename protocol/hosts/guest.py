@@ -243,9 +243,7 @@ class Front:
             if words[0] == "stop":
                 self._stopped.set()
         else:
-            await self._stdio.say(
-                say.error_line(" ".join(words), "not while searching, expected stop before")
-            )
+            await self._stdio.say(say.error_line(" ".join(words), "not while searching, expected stop first"))
 
     async def _carry_out(self, words: list[str]) -> None:
         try:

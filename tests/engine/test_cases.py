@@ -11,7 +11,8 @@ import pytest
 from cases import FOLDER, Case, CaseError, read, read_all
 from twin import IllegalPly, Twin
 
-from hnefi.engine.games.tafl.rules import SWITCHES, Switch
+from hnefi.engine.games.tafl.rules import SWITCHES
+from hnefi.engine.games.tafl.switches import Switch
 from hnefi.engine.sides import Outcome, Side
 from hnefi.engine.squares import move_name, name, origin, target
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hnefi.engine import squares as board
 from hnefi.engine.games.tafl import otn, variant
 from hnefi.engine.games.tafl.fen import SetupError
-from hnefi.engine.games.tafl.rules import ATTACKER_PIECES, DEFENDER_PIECES, PIECES, SWITCHES, Rules
+from hnefi.engine.games.tafl.rules import SWITCHES, Rules
+from hnefi.engine.games.tafl.switches import ATTACKER_PIECES, DEFENDER_PIECES, PIECES
 from hnefi.engine.games.tafl.variant import Variant
 
 # Rank 1 first, and no two ranks alike.
@@ -164,15 +165,15 @@ def test_how_opentafl_reads_a_key(keys: str, expected: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("keys", "problem"),
     [
-        ("foo:1", "'foo:1': expected a key that is known"),
+        ("foo:1", "'foo:1': expected a known key"),
         ("hello", "'hello': expected key:value"),
         ("esc:q", "'esc:q': expected one of c, e"),
         ("esc:e esc:c", "'esc:c': esc was given before"),
-        ("cor:z9", "'cor:z9': 'z9' is no square"),
+        ("cor:z9", "'cor:z9': 'z9' is not a square"),
         ("cor:h1", "'cor:h1': no square h1 on this 7x7 board"),
         ("corh:tX", "'corh:tX': no piece has the letter X"),
         ("spd:1,2,3", "'spd:1,2,3': expected 1, 2, 8, 10, 12 numbers"),
-        ("spd:²", "'spd:²': '²' is no number from -1 to 99"),
+        ("spd:²", "'spd:²': '²' is not a number from -1 to 99"),
         ("spd:1000", "'spd:1000': '1000' is no number"),
         ("name:a/b", "'name:a/b': expected letters, digits"),
         ("cen:a1", "corners: 'a1,a7,g1,g7': expected one terrain on each square, but a1 is in throne too"),

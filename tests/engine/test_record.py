@@ -81,12 +81,12 @@ def nested(depth: int) -> Ply:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Ply(0), "0 is no move: expected two squares of a board"),
+        (lambda: Ply(0), "0 is not a move: expected two squares of a board"),
         (lambda: Ply(FIRST | 1 << 30), "is no move"),
         (lambda: Ply(-1), "-1 is no move"),
         (lambda: Ply(FIRST, (0,)), r"captures \(0,\): expected squares of a board"),
-        (lambda: Ply(FIRST, (24, 23)), r"captures \(24, 23\): expected them sorted, each once"),
-        (lambda: Ply(FIRST, (24, 24)), "expected them sorted, each once"),
+        (lambda: Ply(FIRST, (24, 23)), r"captures \(24, 23\): expected them sorted and without duplicates"),
+        (lambda: Ply(FIRST, (24, 24)), "expected them sorted and without duplicates"),
         (lambda: Ply(FIRST, tuple(range(200))), "200 captured squares: expected at most 120"),
         (lambda: Ply(FIRST, clock=1 << 63), "clock 9223372036854775808: expected a whole number below"),
         (lambda: Ply(FIRST, depth=True), "depth True: expected a whole number"),
@@ -96,7 +96,7 @@ def nested(depth: int) -> Ply:
         (lambda: GameRecord("x", tags=(("", ""),)), "tag '': expected a letter"),
         (
             lambda: GameRecord("x", tags=(("fen", ""),)),
-            "tag 'fen': expected a name that no field of a record has",
+            "tag 'fen': expected a name that is not a field of records",
         ),
         (lambda: GameRecord("x", tags=(("t", ""),) * (TAGS_LIMIT + 1)), "1001 tags: expected at most 1000"),
         (lambda: GameRecord("x", verdict="white"), "verdict 'white': expected a, d or draw"),

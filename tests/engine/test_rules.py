@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hnefi.engine import squares as board
-from hnefi.engine.games.tafl.rules import PIECES, SWITCHES, Rules, RulesError, Zone
+from hnefi.engine.games.tafl.rules import SWITCHES, Rules
+from hnefi.engine.games.tafl.switches import PIECES, RulesError, Zone
 
 
 def squares(*names: str) -> tuple[int, ...]:
@@ -169,7 +170,7 @@ def test_spellings_mean_the_same(switch: str, spellings: list[Any], value: Any, 
         ({"speed": "t:2,t:3"}, r"speed: 't:2,t:3': expected .*'t' is named twice"),
         ({"speed": "t2"}, r"speed: 't2': expected letter:squares"),
         ({"speed": "t:100"}, r"speed: 't:100': expected letter:squares"),
-        ({"zones": "c5:K"}, r"zones: 'c5:K': expected .*'c5:K' is no zone"),
+        ({"zones": "c5:K"}, r"zones: 'c5:K': expected .*'c5:K' is not a zone"),
         ({"zones": "c5:K:jump"}, r"zones: 'c5:K:jump': .*\('jump' is not pass, stop or both\)"),
         ({"zones": "none:K:stop"}, r"zones: 'none:K:stop': .*\(a zone has squares and pieces\)"),
         ({"zones": "c5::stop"}, r"zones: 'c5::stop': .*\(a zone has squares and pieces\)"),
@@ -205,7 +206,7 @@ def test_errors_name_the_switch_the_value_and_the_expectation(switches: dict[str
         ({"throne": "none,d4"}, r"throne: 'none,d4': .*\(none stands alone\)"),
         ({"corner_stop": ["none", "K"]}, r"corner_stop: \['none', 'K'\]: .*\(none stands alone\)"),
         ({"speed": "none,t:1"}, r"speed: 'none,t:1': .*\(none stands alone\)"),
-        ({"zones": "none;c5:K:stop"}, "zones: 'none;c5:K:stop': .*'none' is no zone"),
+        ({"zones": "none;c5:K:stop"}, "zones: 'none;c5:K:stop': .*'none' is not a zone"),
         ({"material_draw": "50 1"}, "material_draw: '50 1': .*no more than the board has squares"),
         ({"material_draw": "none 1"}, "material_draw: 'none 1': expected two whole numbers"),
     ],

@@ -17,7 +17,8 @@ from hnefi.engine import evaluators, games, options
 from hnefi.engine.games import interface as verbs
 from hnefi.engine.games.tafl import variant
 from hnefi.engine.score import INFINITE
-from hnefi.engine.search import alphabeta, features, skill
+from hnefi.engine.search import alphabeta, features, move_order, skill
+from hnefi.engine.search import table as table_words
 from hnefi.engine.search.alphabeta import ABDADA_MIN_DEPTH
 from hnefi.engine.search.alphabeta_run import images
 from hnefi.engine.search.searcher import Searcher
@@ -165,16 +166,16 @@ def test_what_another_thread_is_busy_with_comes_later() -> None:
     moves = place.legal_moves()
     state["moves"][: len(moves)] = moves
     key = np.uint64(12345)
-    words = {move: np.uint64(alphabeta.abdada_word(key, np.int64(move))) for move in moves}
+    words = {move: np.uint64(table_words.abdada_word(key, np.int64(move))) for move in moves}
     busy = set(random.Random(1).sample(moves, 12))
     for move in busy:
-        table[alphabeta.abdada_slot(work, words[move])] = words[move]
+        table[table_words.abdada_slot(work, words[move])] = words[move]
     order = {move: 20_000 + 7 * (move % 1000) for move in moves}
     work["order"][: len(moves)] = [order[move] for move in moves]
     found = []
     for i in range(len(moves)):
-        alphabeta.pick_move(state, work, i, len(moves))
-        place_of_word = alphabeta.abdada_pick(state, work, table, key, i, len(moves))
+        move_order.pick_move(state, work, i, len(moves))
+        place_of_word = move_order.abdada_pick(state, work, table, key, i, len(moves))
         move = int(state["moves"][i])
         assert table[place_of_word] == words[move]
         assert (int(work["order"][i]) < 0) == (move in busy)
@@ -202,8 +203,8 @@ def test_root_moves_that_others_search_come_in_a_second_round() -> None:
         work["root_moves"][: len(moves)] = moves
         for move in busy:
             key = np.uint64(alphabeta.table_key(records[0]))
-            word = np.uint64(alphabeta.abdada_word(key, np.int64(move)))
-            table[alphabeta.abdada_slot(work, word)] = word
+            word = np.uint64(table_words.abdada_word(key, np.int64(move)))
+            table[table_words.abdada_slot(work, word)] = word
         value = alphabeta.search_root(*records, ABDADA_MIN_DEPTH, 0, -INFINITE, INFINITE)
         return int(value), work["root_deferred"][: len(moves)].astype(bool).tolist()
 

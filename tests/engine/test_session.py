@@ -222,7 +222,7 @@ def test_while_searching_nothing_else_begins(stage: Stage) -> None:
         stage.session.evaluate,
         lambda: stage.session.run("perft", lambda: 0, print),
     ):
-        with pytest.raises(SessionError, match="a search is running: expected stop before"):
+        with pytest.raises(SessionError, match="a search is running: expected stop first"):
             attempt()
     stage.session.stop()
     finish(stage)
@@ -259,7 +259,7 @@ def test_other_work_runs_in_the_search_thread_and_is_not_stopped(stage: Stage) -
     assert stage.session.job == "perft"
     assert not stage.session.searching
     stage.session.stop()
-    with pytest.raises(SessionError, match="perft is running: expected its end before"):
+    with pytest.raises(SessionError, match="perft is running: expected it to end first"):
         stage.session.go(Limits())
     gate.set()
     assert stage.session.wait(SECONDS)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from hnefi.engine import squares as board
 from hnefi.engine.games.tafl.fen import Setup, SetupError, check_setup, format_fen, parse_fen, parse_rows
-from hnefi.engine.games.tafl.rules import PIECES, Rules
+from hnefi.engine.games.tafl.rules import Rules
+from hnefi.engine.games.tafl.switches import PIECES
 from hnefi.engine.sides import Side
 
 # Nothing about this board is symmetric: a1 t, c3 king, e5 commander of the defenders, b4 attacker.

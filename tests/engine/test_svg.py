@@ -8,7 +8,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hnefi.engine.games.tafl import variant
-from hnefi.engine.games.tafl.rules import PIECES, Rules
+from hnefi.engine.games.tafl.rules import Rules
+from hnefi.engine.games.tafl.switches import PIECES
 from hnefi.engine.games.tafl.variant import find
 from hnefi.engine.squares import parse
 from hnefi.engine.svg import svg

@@ -23,8 +23,8 @@ from hnefi.engine.games.tafl import make, setup
 from hnefi.engine.games.tafl import variant as variants
 from hnefi.engine.games.tafl.fen import Setup, format_fen
 from hnefi.engine.games.tafl.position import Position
-from hnefi.engine.games.tafl.rules import SwitchValue
 from hnefi.engine.games.tafl.state import CORE, TAFL
+from hnefi.engine.games.tafl.switches import SwitchValue
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.perft import perft
 from hnefi.engine.search.searcher import Searcher

@@ -218,7 +218,7 @@ def test_while_searching_only_questions_are_taken(engine: Conversation) -> None:
     ):
         engine.send(command)
         refusal = engine.until("info string")[-1]
-        assert refusal == f"info string error {command}: not while searching, expected stop before"
+        assert refusal == f"info string error {command}: not while searching, expected stop first"
     for question, answer in (
         ("query history", "response startpos moves d2c2"),
         ("moves", "moves "),
@@ -276,7 +276,7 @@ def test_a_search_that_stop_does_not_end(engine: Conversation) -> None:
     engine.send("variant copenhagen", "perft 4", "stop", "isready", "go depth 1", "query turn")
     engine.until("readyok", SOON)
     assert (
-        engine.line() == "info string error go depth 1: not while perft is running, expected its end before"
+        engine.line() == "info string error go depth 1: not while perft is running, expected it to end first"
     )
     assert engine.line() == "response a"
     assert engine.until("info string perft")[-2] == "Nodes searched: 50456804"

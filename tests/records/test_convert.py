@@ -173,7 +173,7 @@ def test_files_get_the_usual_permissions(call: Convert) -> None:
         ([".", "b.tafl", "--from", "tafl"], "hnefi convert: .: Is a directory"),
         (
             ["a.tafl", "b.otg"],
-            "hnefi convert: a.tafl:1: game 1: OTN tells the rules, and these are unknown: 'glima'",
+            "hnefi convert: a.tafl:1: game 1: OTN contains the rules, and these are unknown: 'glima'",
         ),
         (["a.jsonl", "b.tafl"], "hnefi convert: a.jsonl:1: variant: expected the name of one"),
     ],

@@ -264,7 +264,7 @@ def test_several_games_in_one_file() -> None:
         ("[my tag:x]\n" + OTG + "1. d2-c2\n", "characters in the names of tags (others stand for them)"),
         (
             OTG.replace("dim:7", "dim:7 foo:bar") + "1. d2-c2\n",
-            "of the rules: 'foo:bar': expected a key that is known",
+            "of the rules: 'foo:bar': expected a known key",
         ),
         (OTG + "1. d2-c2\n[]\n\n9a.1.1a. d1-d2\n[]\n", "variations that replace no move"),
         (OTG + "1. d2-c2\n[]\n\n1a.1.1a.1.1a. d1-d2\n[]\n", "variations that replace no move"),
@@ -286,5 +286,5 @@ def test_rules_are_read_as_opentafl_does_where_that_is_asked_for() -> None:
 
 
 def test_opentafl_knows_no_other_games() -> None:
-    with pytest.raises(RecordError, match="OTN tells the rules, and these are unknown: 'glima'"):
+    with pytest.raises(RecordError, match="OTN contains the rules, and these are unknown: 'glima'"):
         into("otg", GameRecord("glima"))

@@ -153,7 +153,7 @@ def test_the_format_follows_the_ending() -> None:
     assert [format_of(f"dir.csv/x.{form.upper()}") for form in FORMATS] == list(FORMATS)
     with pytest.raises(RecordError, match=r"x.pgn: expected a file ending in .tafl, .otg, .csv, .jsonl"):
         format_of("x.pgn")
-    with pytest.raises(RecordError, match="x: CSV names no variant: expected to be told it"):
+    with pytest.raises(RecordError, match="x: CSV names no variant: expected to be given one"):
         games_of("", "csv")
 
 

@@ -10,7 +10,8 @@ import random
 from collections.abc import Callable, Iterable
 
 from hnefi.engine.games.tafl.fen import Setup
-from hnefi.engine.games.tafl.rules import PIECES, SWITCHES, SwitchValue
+from hnefi.engine.games.tafl.rules import SWITCHES
+from hnefi.engine.games.tafl.switches import PIECES, SwitchValue
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.sides import Side
 from hnefi.engine.squares import DIRECTIONS, move, name, on_board, square, squares

@@ -258,7 +258,7 @@ HOSTILE: list[tuple[str, str | bytes, str]] = [
         '{"plies": [{"move": "d1d3", "clock": 1e3}]}',
         r"x:1: plies 1: clock 1000.0: expected a whole number",
     ),
-    ("jsonl", '{"plies": [{"move": "d1d3", "captures": ["z9"]}]}', r"x:1: plies 1: 'z9' is no square"),
+    ("jsonl", '{"plies": [{"move": "d1d3", "captures": ["z9"]}]}', r"x:1: plies 1: 'z9' is not a square"),
     (
         "jsonl",
         '{"plies": [{"move": "d1d3", "variations": [[]]}]}',

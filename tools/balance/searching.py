@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from hnefi.engine.games.tafl.rules import SWITCHES, Switch
+from hnefi.engine.games.tafl.rules import SWITCHES
+from hnefi.engine.games.tafl.switches import Switch
 from hnefi.engine.games.tafl.variant import Variant
 
 from .entrants import BalanceError, Entrant, changed

@@ -23,6 +23,7 @@ OPTIONS: Mapping[str, int] = {"hidden": 10}
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays by name, in the order of the weights."""
     n, hidden = variant.files, options["hidden"]
     strips = n - 2
     features = 2 * strips + strips * strips + 3
@@ -41,6 +42,7 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
     return (variant.files, options["hidden"])
 
 
@@ -80,16 +82,19 @@ def naive_conclusion(arrays: Mapping[str, Any], inputs: list[float]) -> float:
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    """The value for side `a` in float64, slow and obvious: what the kernel must agree with."""
     seen = naive_windows(arrays, picture(variant, position))
     return naive_conclusion(arrays, [*seen, *position.taken, 1 if position.side == 0 else 0])
 
 
 def naive_sigmoid(x: float) -> float:
+    """The logistic function of `x`."""
     return 1 / (1 + math.exp(-x))
 
 
 @inline
 def sigmoid(x):
+    """The logistic function of `x`."""
     return 1.0 / (1.0 + math.exp(-x))
 
 

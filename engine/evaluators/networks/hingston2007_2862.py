@@ -32,6 +32,7 @@ WHOLE = 3
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays by name, in the order of the weights."""
     n = variant.files
     plain = hingston2007.shapes(variant, options)
     hidden, features = plain["hidden"]
@@ -50,6 +51,7 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    """The value for side `a` in float64, slow and obvious: what the kernel must agree with."""
     board = hingston2007.picture(variant, position)
     seen = hingston2007.naive_windows(arrays, board)
     for weights, bias in zip(arrays["board"], arrays["board_bias"], strict=True):

@@ -34,10 +34,12 @@ FEATURES = {
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays by name, in the order of the weights."""
     return {name: (weights,) for name, weights in FEATURES.items()}
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
     from ...games.tafl.tables import goal_distance
 
     home = next(sq for sq, letter in variant.start.pieces if letter == "K")
@@ -53,6 +55,7 @@ def default(variant: Any) -> dict[str, Any]:
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    """The value for side `a` in float64, slow and obvious: what the kernel must agree with."""
     seen = counted(variant, position)
     total = sum(float(arrays[name][0]) * number for name, number in seen.items() if FEATURES[name] == 1)
     return total + float(arrays["road"][min(seen["road"], 3)]) + float(arrays["pressure"][seen["pressure"]])

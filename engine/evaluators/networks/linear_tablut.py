@@ -57,10 +57,12 @@ TUNED = {"attackers": (5, 2, 1, 1, 3, 1, 1), "defenders": (5, 1, 8, 3, 1, 5, 2)}
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays by name, in the order of the weights."""
     return {"attackers": (len(FEATURES),), "defenders": (len(FEATURES),)}
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
     return (variant.attackers, variant.defenders + 1, options["reading"], options["sides"])
 
 

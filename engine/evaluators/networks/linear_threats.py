@@ -65,10 +65,12 @@ TAKERS = 31
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays by name, in the order of the weights."""
     return {name: (weights,) for name, weights in FEATURES.items()}
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
     return linear.layout(variant, options)
 
 
@@ -91,6 +93,7 @@ def default(variant: Any) -> dict[str, Any]:
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    """The value for side `a` in float64, slow and obvious: what the kernel must agree with."""
     seen = _Naive(variant, position).features()
     return sum(
         float(weight) * number

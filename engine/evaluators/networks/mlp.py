@@ -65,6 +65,7 @@ def sizes(options: Mapping[str, int]) -> list[int]:
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays by name, in the order of the weights."""
     found: dict[str, tuple[int, ...]] = {}
     below = inputs(variant, options)
     for name, units in zip(LAYERS, sizes(options), strict=False):
@@ -75,12 +76,14 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
     units = (sizes(options) + [0] * len(LAYERS))[: len(LAYERS)]
     reading = sum(options[word] << bit for bit, word in enumerate(READINGS))
     return (variant.files, variant.ranks, options["activation"], *units, reading)
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    """The value for side `a` in float64, slow and obvious: what the kernel must agree with."""
     import numpy as np
 
     x, sign = _naive_inputs(variant, options, position)
@@ -149,6 +152,7 @@ def _naive_joined(board: Any, sign: int) -> Any:
 
 @inline
 def activated(kind, x):
+    """A unit's output for its sum `x`, by the kind of its activation."""
     if kind == 0:
         return 1.0 / (1.0 + math.exp(-x))
     if kind == 1:

@@ -45,6 +45,7 @@ MOST_UNITS, UNITS_STEP = 256, 32
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays by name, in the order of the weights."""
     units, size = options["units"], variant.size
     if units > MOST_UNITS or units % UNITS_STEP:
         raise ValueError(f"network nnue:{units}: expected a multiple of {UNITS_STEP} up to {MOST_UNITS}")
@@ -58,6 +59,7 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
     return (options["units"], variant.size, len(kinds(variant)))
 
 
@@ -120,6 +122,7 @@ def head_of(variant: Any, side: int, pieces: int) -> int:
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    """The value for side `a` in float64, slow and obvious: what the kernel must agree with."""
     import numpy as np
 
     size, pieces = variant.size, list(position.pieces())

@@ -45,6 +45,7 @@ def sizes(options: Mapping[str, int]) -> list[int]:
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays by name, in the order of the weights."""
     from ...games import policy_moves
 
     found: dict[str, tuple[int, ...]] = {}
@@ -64,6 +65,7 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
     from ...games import policy_moves
 
     return (inputs(variant), len(policy_moves(variant)), *sizes(options))
@@ -103,6 +105,7 @@ def naive_inputs(variant: Any, position: Any) -> Any:
 
 @inline
 def hexapawn_inputs(p, s):
+    """Write the inputs of a position to `p.inputs`, 0 or 1 each; the number of inputs."""
     cells = s.files * s.ranks
     f = 0
     for r in range(s.ranks):
@@ -119,6 +122,7 @@ def hexapawn_inputs(p, s):
 
 @inline
 def hex_inputs(p, s):
+    """Write the inputs of a position to `p.inputs`, 0 or 1 each; the number of inputs."""
     cells = s.files * s.files
     f = 0
     for r in range(s.files):
@@ -134,6 +138,7 @@ def hex_inputs(p, s):
 
 @inline
 def tafl_inputs(p, s):
+    """Write the inputs of a position to `p.inputs`, 0 or 1 each; the number of inputs."""
     cells = s.width * s.width
     f = 0
     for r in range(s.width):

@@ -41,6 +41,7 @@ MOST_REPEATED, QUIET_STEP, MOST_QUIET = 2, 8, 8
 
 
 def planes(variant: Any) -> int:
+    """How many planes a position of the game is."""
     return {"tafl": 7, "hex": 3}[variant.game]
 
 
@@ -60,6 +61,7 @@ def channels(variant: Any) -> int:
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays by name, in the order of the weights."""
     filters = options["filters"]
     if filters % LANES:
         raise ValueError(f"network residual: filters={filters}: expected a multiple of {LANES}")
@@ -82,6 +84,7 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
     return (variant.files, planes(variant), options["filters"], options["blocks"], channels(variant))
 
 
@@ -144,6 +147,7 @@ def naive_inputs(variant: Any, position: Any) -> Any:
 
 @inline
 def tafl_inputs(p, s):
+    """Write the planes of a position to `p.inputs`, a small number for each cell; the number of inputs."""
     n = s.width
     cells = n * n
     earlier = min(occurrences(s, -1) - 1, MOST_REPEATED)
@@ -166,6 +170,7 @@ def tafl_inputs(p, s):
 
 @inline
 def hex_inputs(p, s):
+    """Write the planes of a position to `p.inputs`, a small number for each cell; the number of inputs."""
     n = s.files
     cells = n * n
     f = 0
@@ -222,6 +227,7 @@ def convolve(x, weights, at, out, n, below, filters):
 
 @kernel
 def rectify(x, n, filters):
+    """Set what is negative among the inner cells of (n + 2, n + 2, filters) to 0."""
     width = n + 2
     for r in range(1, n + 1):
         for k in range((r * width + 1) * filters, (r * width + n + 1) * filters):

@@ -20,14 +20,17 @@ OPTIONS: Mapping[str, int] = {}
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """No arrays."""
     return {}
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    """Nothing to know."""
     return ()
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    """The value for side `a` in float64, slow and obvious: what the kernel must agree with."""
     from ...games.tafl.tables import goal_distance
 
     king = next(sq for sq, letter in position.pieces() if letter == "K")
@@ -35,6 +38,7 @@ def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], p
 
 
 def terms(options: Mapping[str, int], params: Any, state: Any) -> list[tuple[str, float]]:
+    """The terms of the value by name, in its units."""
     by_attackers, by_defenders = state["taken"].tolist()
     return [
         ("captures", 10.0 * (by_attackers - by_defenders)),

@@ -17,18 +17,22 @@ RECORD = "policy"
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """No arrays."""
     return {}
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    """Nothing to know."""
     return ()
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    """Every position is worth nothing."""
     return 0.0
 
 
 def naive_policy(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> Any:
+    """Every move deserves the same: zeros before the softmax."""
     import numpy as np
 
     from ...games import policy_moves

@@ -22,16 +22,20 @@ OPTIONS: Mapping[str, int] = {}
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """No arrays."""
     return {}
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
+    """Nothing to know."""
     return ()
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
+    """Every position is worth nothing."""
     return 0.0
 
 
 def terms(options: Mapping[str, int], params: Any, state: Any) -> list[tuple[str, float]]:
+    """The terms of the value by name, in its units."""
     return []

@@ -12,7 +12,8 @@ from ...compile.jit import entry, inline, kernel
 from ...compile.rng import randbelow
 from ...sides import Reason
 from ...squares import STRIDE, SWAP, TARGET
-from ..interface import NO_THREAT, bind
+from ..defaults import DEFAULTS
+from ..interface import bind
 from .distances import survey, through
 from .policy import move_index
 from .state import EDGES, HEX, NEIGHBOURS, O, X, joined
@@ -174,22 +175,10 @@ def random_move(s):
     return sq | sq << 9
 
 
-@entry
-def adjudicate(s, root):
-    """Nothing: no position stands twice, and there are no limits."""
-    return 0
-
-
 @inline
 def can_move(s):
     """Whether a cell is empty."""
     return s.empty > 0
-
-
-@entry
-def limit_salt(s):
-    """Nothing, for there are no limits."""
-    return 0
 
 
 @entry
@@ -218,44 +207,17 @@ def image_key(s, squares):
     return key
 
 
-@inline
-def winning_move(s, top):
-    """Not looked for: the evaluator counts the stones that are missing."""
-    return 0
-
-
-@inline
-def threat_level(s, top):
-    """Not looked for: the evaluator counts the stones that are missing."""
-    return NO_THREAT
-
-
-@inline
-def make_null(s):
-    """A pass gives a stone away: a search would learn nothing from it."""
-    return 0
-
-
-@inline
-def unmake_null(s):
-    """There is nothing to take back."""
-
-
 bind(
     HEX,
+    # The evaluator counts the stones that are missing; a pass gives a stone away.
+    **DEFAULTS,
     generate=generate,
     generate_noisy=generate_noisy,
     make=make,
     undo=undo,
-    adjudicate=adjudicate,
     no_move_outcome=no_move_outcome,
     can_move=can_move,
-    limit_salt=limit_salt,
     order_score=order_score,
-    winning_move=winning_move,
-    threat_level=threat_level,
-    make_null=make_null,
-    unmake_null=unmake_null,
     image_key=image_key,
     move_index=move_index,
     random_move=random_move,

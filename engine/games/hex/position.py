@@ -119,6 +119,7 @@ class Position:
 
     @property
     def side(self) -> Side:
+        """The side to move."""
         return Side(self._scalars["side"])
 
     @property
@@ -133,6 +134,7 @@ class Position:
 
     @property
     def outcome(self) -> Outcome | None:
+        """How the game ended, None while it goes on."""
         code = self._scalars["outcome"]
         return Outcome(Side((code >> 8) - 1), Reason.from_code(code & 255)) if code else None
 
@@ -146,6 +148,7 @@ class Position:
 
     @cached_property
     def moves(self) -> tuple[int, ...]:
+        """The moves since the start of the history."""
         return moves_since_start(self)
 
     @cached_property
@@ -156,6 +159,7 @@ class Position:
         return {sq: LETTERS[owner - 1] for sq, owner in owners if owner}
 
     def piece_at(self, sq: int) -> str | None:
+        """The letter of the piece on a square, None for an empty one."""
         return self._stones.get(sq)
 
     def pieces(self) -> tuple[tuple[int, str], ...]:
@@ -180,6 +184,7 @@ class Position:
         return self._legal_moves
 
     def legal_moves_with_captures(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """Every legal move with the squares of the men that it captures."""
         return tuple((move, ()) for move in self.legal_moves())
 
     def play(self, move: int) -> Position:
@@ -240,6 +245,7 @@ class Position:
         return board.move(sq, sq)
 
     def fen(self) -> str:
+        """The position as a FEN, all fields."""
         size = self.variant.size
         return format_fen(self._stones, size, size, self.side.letter, self.quiet, self.move_number)
 

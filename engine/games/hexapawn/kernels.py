@@ -14,7 +14,8 @@ import numpy as np
 from ...compile.jit import entry, inline, kernel
 from ...compile.rng import randbelow
 from ...squares import CELLS, MAX_SIZE, ORIGIN, STRIDE, TARGET
-from ..interface import MOVES, NO_THREAT, bind
+from ..defaults import DEFAULTS
+from ..interface import MOVES, bind
 from .policy import move_index
 
 WALL = 4 << 5
@@ -239,18 +240,6 @@ def set_up(s):
         s.outcome = no_move_outcome(s)
 
 
-@inline
-def adjudicate(s, root):
-    """No position comes again, and nothing is limited."""
-    return 0
-
-
-@inline
-def limit_salt(s):
-    """No limit is ever near."""
-    return 0
-
-
 @kernel
 def random_move(s):
     """A uniformly random legal move, 0 if there is none."""
@@ -260,44 +249,17 @@ def random_move(s):
     return int(s.moves[randbelow(s, end)])
 
 
-@inline
-def winning_move(s, top):
-    """Not looked for: quiescence sees the far row."""
-    return 0
-
-
-@inline
-def threat_level(s, top):
-    """Not looked for: quiescence sees the far row."""
-    return NO_THREAT
-
-
-@inline
-def make_null(s):
-    """Having to move is what decides most endings."""
-    return 0
-
-
-@inline
-def unmake_null(s):
-    """There is nothing to take back."""
-
-
 bind(
     HEXAPAWN,
+    # Quiescence sees the far row; and having to move decides most endings, so a pass would prove nothing.
+    **DEFAULTS,
     generate=generate,
     generate_noisy=generate_noisy,
     make=make,
     undo=undo,
-    adjudicate=adjudicate,
     no_move_outcome=no_move_outcome,
     can_move=can_move,
-    limit_salt=limit_salt,
     order_score=order_score,
-    winning_move=winning_move,
-    threat_level=threat_level,
-    make_null=make_null,
-    unmake_null=unmake_null,
     image_key=image_key,
     move_index=move_index,
     random_move=random_move,

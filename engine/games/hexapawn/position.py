@@ -122,6 +122,7 @@ class Position:
 
     @property
     def side(self) -> Side:
+        """The side to move."""
         return Side(int(self._at["side"]))
 
     @property
@@ -131,6 +132,7 @@ class Position:
 
     @property
     def ply(self) -> int:
+        """Plies since the start of the history."""
         return int(self._at["ply"])
 
     @property
@@ -140,6 +142,7 @@ class Position:
 
     @property
     def move_number(self) -> int:
+        """The number of the turn, 1 at first."""
         return int(self._at["before"] + self._at["ply"]) // 2 + 1
 
     @property
@@ -150,6 +153,7 @@ class Position:
 
     @cached_property
     def outcome(self) -> Outcome | None:
+        """How the game ended, None while it goes on."""
         code = int(self._at["outcome"])
         return Outcome(Side((code >> 8) - 1), Reason.from_code(code & 255)) if code else None
 
@@ -160,6 +164,7 @@ class Position:
 
     @cached_property
     def moves(self) -> tuple[int, ...]:
+        """The moves since the start of the history."""
         return moves_since_start(self)
 
     @cached_property
@@ -168,6 +173,7 @@ class Position:
         return dict(sorted((int(sq), LETTERS[side]) for side in range(2) for sq in pawns[side] if sq))
 
     def piece_at(self, sq: int) -> str | None:
+        """The letter of the piece on a square, None for an empty one."""
         return self._pieces.get(sq)
 
     def pieces(self) -> tuple[tuple[int, str], ...]:
@@ -192,6 +198,7 @@ class Position:
         return (sq,) if sq in self._pieces else ()
 
     def legal_moves_with_captures(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """Every legal move with the squares of the men that it captures."""
         return tuple((m, self.captures(m)) for m in self.legal_moves())
 
     def play(self, m: int) -> Position:
@@ -247,6 +254,7 @@ class Position:
         return "a pawn goes one square forward, or takes one square diagonally forward"
 
     def fen(self) -> str:
+        """The position as a FEN, all fields."""
         return format_fen(
             self._pieces,
             self.variant.files,

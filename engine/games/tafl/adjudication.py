@@ -40,6 +40,7 @@ NEAR_LIMIT = 64
 
 @inline
 def win(side):
+    """The outcome's bits that say who has won."""
     return (side + 1) << WINNER
 
 
@@ -85,6 +86,7 @@ def legal_after(s, move):
 
 @kernel
 def filter_legal(s, top, end):
+    """Keep the legal ones among the moves from `top` to `end`, in their order; the new end."""
     kept = top
     for i in range(top, end):
         move = int(s.moves[i])

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from .rules import ATTACKER_PIECES, DEFENDER_PIECES, MEN, PIECES, SWITCHES, Rules, parse_squares, squares_text
+from .rules import SWITCHES, Rules
+from .switches import ATTACKER_PIECES, DEFENDER_PIECES, MEN, PIECES, parse_squares, squares_text
 from .variant import Variant
 
 _PIECE_NAMES: Final = {

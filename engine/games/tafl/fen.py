@@ -16,7 +16,8 @@ from ... import squares as board
 from ...sides import Side
 from ...wording import shorten
 from ..text import row_letters, row_text, whole_number
-from .rules import DEFENDER_PIECES, PIECES, Rules
+from .rules import Rules
+from .switches import DEFENDER_PIECES, PIECES
 
 RowOrder = Literal["auto", "top", "bottom"]
 _BOARD_LIMIT: Final = board.MAX_SIZE * (2 * board.MAX_SIZE + 1) + 2

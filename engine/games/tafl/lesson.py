@@ -16,7 +16,7 @@ from ... import squares as board
 from ...sides import Side
 from ..lesson import Goal, Step
 from .explain import chapters, present_pieces, sentence
-from .rules import ATTACKER_PIECES
+from .switches import ATTACKER_PIECES
 
 if TYPE_CHECKING:
     from .variant import Variant

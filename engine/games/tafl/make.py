@@ -69,6 +69,7 @@ def list_remove(s, sq, q):
 
 @inline
 def list_insert(s, sq, q, place):
+    """Put a piece back into the list of its side, at the place that it had."""
     side = q >> SIDE
     n = s.count[side]
     if place < n:
@@ -104,6 +105,7 @@ def remove_piece(s, sq):
 
 @inline
 def restore_piece(s):
+    """Put the piece that was captured last back on the board."""
     s.caught_top -= 1
     entry = int(s.caught[s.caught_top])
     sq = entry & CAPTURED_SQUARE
@@ -409,6 +411,7 @@ def apply(s, o, t):
 
 @inline
 def revert(s, o, t, caught):
+    """Undo a move and the captures that it made, those above `caught` on their stack."""
     while s.caught_top > caught:
         restore_piece(s)
     c = int(s.board[t])

@@ -86,6 +86,7 @@ def may_jump(s, o, d):
 
 @kernel
 def jumps(s, o, top):
+    """Write the jumps of the piece on a square to `s.moves` from `top` on; the new end."""
     if s.jump[s.board[o] & PIECE]:
         for d in DIRECTIONS:
             if may_jump(s, o, d):

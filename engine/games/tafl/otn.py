@@ -19,13 +19,12 @@ from ... import squares as board
 from ...sides import Side
 from ...wording import shorten
 from .fen import Setup, SetupError, parse_fen, parse_rows
-from .rules import (
+from .rules import SWITCH, Rules
+from .switches import (
     ATTACKER_PIECES,
     DEFENDER_PIECES,
     PIECES,
-    SWITCH,
     TEXT_LIMIT,
-    Rules,
     RulesError,
     parse_pieces,
     parse_squares,
@@ -212,7 +211,7 @@ def _read_key(key: str, value: str, size: int, opentafl: bool) -> _Switches:
         return {_PIECE_SETS[key]: _read_pieces(value)}
     if key == "spd":
         return {"speed": _read_speeds(value, opentafl)}
-    raise ValueError("expected a key that is known")
+    raise ValueError("expected a known key")
 
 
 def _read_pieces(value: str) -> str:
@@ -233,7 +232,7 @@ def _read_speeds(value: str, opentafl: bool) -> str:
         if number == "-1":
             number = "0"
         if not (number.isascii() and number.isdigit() and len(number) <= 2):
-            raise ValueError(f"{shorten(number, 20)} is no number from -1 to 99")
+            raise ValueError(f"{shorten(number, 20)} is not a number from -1 to 99")
         if who != _ATTACKER_KING:
             limits.append(f"{who}:{number}")
     if opentafl and len(numbers) in (2, 10):

@@ -19,9 +19,9 @@ from .codes import CAPTURED_SQUARE, KING, LETTERS, PIECE, PIECE_CODES
 from .diagram import diagram
 from .fen import Setup, check_setup, format_fen, parse_fen
 from .reasons import why_illegal
-from .rules import PIECES
 from .setup import advance, lawful, set_up, victims
 from .state import CORE, KEPT, POSITION, TAFL
+from .switches import PIECES
 from .symmetry import canonical, images
 from .tables import template
 from .variant import Variant
@@ -241,6 +241,7 @@ class Position:
 
     @property
     def side(self) -> Side:
+        """The side to move."""
         return _SIDES[self._side]
 
     @property
@@ -271,6 +272,7 @@ class Position:
 
     @property
     def outcome(self) -> Outcome | None:
+        """How the game ended, None while it goes on."""
         return outcome_of(self._end)
 
     @property
@@ -285,6 +287,7 @@ class Position:
 
     @cached_property
     def moves(self) -> tuple[int, ...]:
+        """The moves since the start of the history."""
         return moves_since_start(self)
 
     @property
@@ -294,6 +297,7 @@ class Position:
 
     @property
     def ply(self) -> int:
+        """Plies since the start of the history."""
         return len(self.moves)
 
     @cached_property
@@ -306,6 +310,7 @@ class Position:
         return {int(sq): LETTERS[cells[sq]] for sq in np.flatnonzero(standing)}
 
     def piece_at(self, sq: int) -> str | None:
+        """The letter of the piece on a square, None for an empty one."""
         return self._pieces.get(sq)
 
     def pieces(self) -> tuple[tuple[int, str], ...]:
@@ -332,6 +337,7 @@ class Position:
         return _squares(cells.caught, victims(cells.states, board.origin(move), board.target(move)))
 
     def legal_moves_with_captures(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """Every legal move with the squares of the men that it captures."""
         moves = self.legal_moves()
         cells = self._cells()
         states, caught = cells.states, cells.caught
@@ -393,6 +399,7 @@ class Position:
         )
 
     def fen(self) -> str:
+        """The position as a FEN, all fields."""
         return format_fen(self.setup)
 
     @property
@@ -445,6 +452,7 @@ class Line:
 
     @property
     def outcome(self) -> Outcome | None:
+        """How the game ended, None while it goes on."""
         return outcome_of(int(self._cells.state["outcome"]))
 
     def play(self, move: int) -> tuple[int, ...]:

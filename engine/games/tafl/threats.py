@@ -109,6 +109,7 @@ def make_null(s):
 
 @kernel
 def unmake_null(s):
+    """Take a pass back."""
     ply = s.ply
     s.key = s.u_key[ply]
     s.since = s.u_since[ply]

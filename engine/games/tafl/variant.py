@@ -30,7 +30,8 @@ from ...sides import Side
 from ...wording import nearest, shorten
 from ..base_variant import VariantError, rules_hash
 from .fen import Setup, SetupError, check_setup, format_fen, rows_to_pieces, split_rows
-from .rules import SWITCH, Rules, RulesError, SwitchValue
+from .rules import SWITCH, Rules
+from .switches import RulesError, SwitchValue
 
 _NAME_LIMIT = 64
 _FILE_LIMIT = 64 * 1024
@@ -121,14 +122,17 @@ class Variant:
 
     @property
     def size(self) -> int:
+        """The number of files, and of ranks."""
         return self.rules.size
 
     @property
     def files(self) -> int:
+        """Columns of the board."""
         return self.rules.size
 
     @property
     def ranks(self) -> int:
+        """Rows of the board."""
         return self.rules.size
 
     @property

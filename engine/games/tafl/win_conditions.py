@@ -36,6 +36,7 @@ ROUND = (UP, UP + RIGHT, RIGHT, RIGHT - UP, -UP, -UP - RIGHT, -RIGHT, UP - RIGHT
 
 @inline
 def attacker(s, sq):
+    """Whether an attacker stands on a square."""
     p = s.board[sq] & PIECE
     return SOLDIER <= p <= GUARD
 
@@ -291,6 +292,7 @@ def sealed(s):
 
 @inline
 def is_corner(s, q):
+    """Whether a square is a corner."""
     return terrain(s.board[q]) == CORNER
 
 

@@ -211,7 +211,7 @@ class Session(Generic[O]):
             await self._clock.idle.wait()
         is_search = command == "go" and words[1:2] != ["perft"]
         if is_search and self.searching:
-            self.outgoing.say(error_line(text, "a search is running: expected stop before"))
+            self.outgoing.say(error_line(text, "a search is running: expected stop first"))
             return
         async with self._writing:
             if is_search:
