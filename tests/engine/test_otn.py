@@ -174,7 +174,7 @@ def test_how_opentafl_reads_a_key(keys: str, expected: dict[str, str]) -> None:
         ("corh:tX", "'corh:tX': no piece has the letter X"),
         ("spd:1,2,3", "'spd:1,2,3': expected 1, 2, 8, 10, 12 numbers"),
         ("spd:²", "'spd:²': '²' is not a number from -1 to 99"),
-        ("spd:1000", "'spd:1000': '1000' is no number"),
+        ("spd:1000", "'spd:1000': '1000' is not a number"),
         ("name:a/b", "'name:a/b': expected letters, digits"),
         ("cen:a1", "corners: 'a1,a7,g1,g7': expected one terrain on each square, but a1 is in throne too"),
         ("afor:d4", "attacker_camps: 'd4': expected one terrain on each square"),

@@ -82,8 +82,8 @@ def nested(depth: int) -> Ply:
     ("build", "message"),
     [
         (lambda: Ply(0), "0 is not a move: expected two squares of a board"),
-        (lambda: Ply(FIRST | 1 << 30), "is no move"),
-        (lambda: Ply(-1), "-1 is no move"),
+        (lambda: Ply(FIRST | 1 << 30), "is not a move"),
+        (lambda: Ply(-1), "-1 is not a move"),
         (lambda: Ply(FIRST, (0,)), r"captures \(0,\): expected squares of a board"),
         (lambda: Ply(FIRST, (24, 23)), r"captures \(24, 23\): expected them sorted and without duplicates"),
         (lambda: Ply(FIRST, (24, 24)), "expected them sorted and without duplicates"),
