@@ -259,6 +259,16 @@ def test_the_tree_is_the_slow_tree(name: str, algorithm: str, leaf: str) -> None
     check_tree(searcher)
 
 
+def test_random_games_end_by_the_limits() -> None:
+    """Nobody can win this variant in so few plies: only a random game that goes on beyond them is no draw."""
+    variant = games.find("copenhagen").with_switches(move_limit="10", move_limit_unit="plies")
+    searcher = grower(algorithm="mcts", mcts_leaf="playout")
+    think(games.initial(variant), Limits(nodes=60), searcher)
+    root = nodes_of(searcher)[ROOT]
+    assert root["visits"] > 40
+    assert root["score"] == 0
+
+
 # Rows, columns; the side that wins with best play, in how many plies.
 SOLVED = [(3, 3, 1, 6), (4, 3, 1, 8), (3, 4, 0, 5), (3, 5, 0, 7), (5, 3, 0, 11), (4, 4, 0, 11)]
 
