@@ -41,6 +41,10 @@ from .numbering import (
     sets_of,
     unrank,
 )  # fmt: skip
+from .readings import NotSolvable
+
+MOST_ENTRIES = 1 << 62
+"""Numbers are signed words of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,8 @@ class Material:
 
 
 class Index:
-    """The numbers of all positions of a variant with at most so many men, as a record for kernels."""
+    """The numbers of all positions of a variant with at most so many men, as a record for kernels. NotSolvable where
+    there are too many."""
 
     def __init__(self, variant: Variant, attackers: int, defenders: int) -> None:
         self.variant = variant
@@ -96,10 +101,16 @@ class Index:
         first = 0
         materials = []
         for a, d in _order(self.variant, self.attackers, self.defenders):
+            of_kings = [self._of_king(r, a, d) for r in range(len(self.orbits))]
+            if first + 2 * sum(of_kings) > MOST_ENTRIES:
+                raise NotSolvable(
+                    f"{self.variant.name}: {self.attackers} attackers against {self.defenders} defenders: expected "
+                    "fewer men, because a number has 64 bits"
+                )
             total = 0
-            for r in range(len(self.orbits)):
+            for r, positions in enumerate(of_kings):
                 ix["block"][a, d, r] = total
-                total += self._of_king(r, a, d)
+                total += positions
             ix["begin"][a, d] = first
             ix["half"][a, d] = total
             materials.append(Material(a, d, first, 2 * total))

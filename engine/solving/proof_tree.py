@@ -34,7 +34,7 @@ from ..games.tafl.variant import Variant
 from ..regular import open_regular, replaceable
 from ..sides import Side
 from .numbering import MOST_MEN
-from .table import Claims, TableError, Value, compressed, described, read_head, unpacked
+from .table import Claims, TableError, Value, compressed, described, numbered, read_head, unpacked
 
 if TYPE_CHECKING:
     from ..games.base_position import Position
@@ -109,9 +109,16 @@ class Tree:
         self.path = Path(path)
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
-            memory.demand((size >> 20) + 1)
             read, begin = read_head(file, MAGIC, "a proof tree", self._wrong)
             self.header = self._parse(read)
+            # LZMA2 adds a few bytes to every 64 KiB that it cannot make smaller.
+            plain = self.header.positions * (_NUMBER + _PLIES)
+            most = begin + _WORD.size + plain + plain // 1024 + 64
+            if size > most:
+                raise self._wrong(
+                    f"has {size} bytes, expected at most {most} for {self.header.positions} positions"
+                )
+            memory.demand((size >> 20) + 1)
             file.seek(begin)
             checksum, body = file.read(_WORD.size), file.read(size)
         if len(checksum) < _WORD.size or zlib.crc32(body) != _WORD.unpack(checksum)[0]:
@@ -163,10 +170,7 @@ class Tree:
     @cached_property
     def index(self) -> Any:
         """The numbers of positions."""
-        # Compiled: not before somebody asks for a position.
-        from .index import Index
-
-        index = Index(self.variant, self.header.attackers, self.header.defenders)
+        index = numbered(self.variant, self.header.attackers, self.header.defenders, self._wrong)
         if self.numbers[-1] >= index.entries:
             raise self._wrong(
                 f"has the number {self.numbers[-1]}, expected less than {index.entries} for these rules and men"

@@ -42,7 +42,7 @@ from ..regular import open_regular, replaceable
 from ..sides import Side
 from ..wording import shorten
 from .numbering import LARGEST, MOST_MEN
-from .readings import ENDLESS, Endless, Reading
+from .readings import ENDLESS, Endless, NotSolvable, Reading
 
 if TYPE_CHECKING:
     from ..games.base_position import Position
@@ -227,6 +227,17 @@ def read_head(
     return found, len(start) + length + _WORD.size
 
 
+def numbered(variant: Variant, attackers: int, defenders: int, wrong: Callable[[str], TableError]) -> Index:
+    """The numbers of the positions with so many men, as a header names them."""
+    # Compiled: not before somebody asks for a position.
+    from .index import Index
+
+    try:
+        return Index(variant, attackers, defenders)
+    except NotSolvable as error:
+        raise wrong(f"header: {error}") from None
+
+
 def bits_for(longest: int) -> int:
     """How many bits a code needs where the longest win has so many plies."""
     return 8 if 2 * longest + 2 < 255 else 16
@@ -305,13 +316,15 @@ class Table:
         self._file: IO[bytes] = open_regular(path)
         try:
             self._size = os.fstat(self._file.fileno()).st_size
-            if held:
-                memory.demand((self._size >> 20) + 1)
-                with self._file as file:
-                    self._file = io.BytesIO(file.read(self._size))
             read, begin = read_head(self._file, MAGIC, "a table", self._wrong)
             self.header = self._parse(read)
             self._offsets, self._sums = self._read_directory(begin)
+            if held:
+                # Only now is the file known to be as long as it should be.
+                memory.demand((self._size >> 20) + 1)
+                with self._file as file:
+                    file.seek(0)
+                    self._file = io.BytesIO(file.read(self._size))
         except BaseException:
             self._file.close()
             raise
@@ -335,11 +348,8 @@ class Table:
     @cached_property
     def index(self) -> Any:
         """The numbers of its positions."""
-        # Compiled: not before somebody asks for a position.
-        from .index import Index
-
         header = self.header
-        index = Index(self.variant, header.attackers, header.defenders)
+        index = numbered(header.variant, header.attackers, header.defenders, self._wrong)
         if index.entries != header.entries:
             raise self._wrong(
                 f"says {header.entries} entries, expected {index.entries} for these rules and men"

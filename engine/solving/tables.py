@@ -16,8 +16,11 @@ import numpy as np
 
 from .. import memory
 from ..regular import open_regular
+from ..wording import shorten
 from .proof_tree import MAGIC as TREE
 from .proof_tree import Tree
+from .readings import NotSolvable
+from .table import MAGIC as TABLE
 from .table import Table, TableError, Value
 
 if TYPE_CHECKING:
@@ -61,8 +64,13 @@ def find(text: str, shipped: str = "shipped") -> list[Path]:
 def open_file(path: str | os.PathLike[str], *, held: bool = False) -> Table | Tree:
     """The table or the proof tree in a file, with what `Table` and `Tree` raise."""
     with open_regular(path) as file:
-        is_tree = file.read(len(TREE)) == TREE
-    return Tree(path) if is_tree else Table(path, held=held)
+        begins = file.read(len(TREE))
+    if begins not in (TABLE, TREE):
+        raise TableError(
+            f"{path}: begins with {shorten(begins.decode('latin-1'))}, expected a table or a proof tree of hnefi "
+            f"solve ({TABLE.decode()} or {TREE.decode()})"
+        )
+    return Tree(path) if begins == TREE else Table(path, held=held)
 
 
 def opened(files: Sequence[Path]) -> Tables:
@@ -109,12 +117,15 @@ class Tables:
         try:
             if files:
                 self._loaded[variant.hash] = _Loaded(files)
-        except (TableError, MemoryError):
+        except (TableError, NotSolvable, MemoryError) as error:
             self.files = [table for table in self.files if table not in files]
+            if isinstance(error, NotSolvable):
+                raise TableError(str(error)) from None
             raise
 
     def value(self, position: Position) -> Value:
-        """What a position is worth, its history left aside; ValueError where no table has it."""
+        """What a position is worth, its history left aside, as a search is told it: by a table, or else by the proof
+        with the shortest win. ValueError where no file has it."""
         files = self.of(position.variant)
         if not files:
             raise ValueError(
@@ -123,14 +134,21 @@ class Tables:
         if position.outcome is not None:
             return Value(position.outcome.winner, 0)
         problem = ValueError()
+        proven: list[tuple[int, Value]] = []
         for table in files:
             try:
-                return table.value(position)
+                value = table.value(position)
             except TableError:
                 raise
             except ValueError as error:
                 problem = error
-        raise problem
+                continue
+            if not value.at_most or value.plies is None:
+                return value
+            proven.append((value.plies, value))
+        if not proven:
+            raise problem
+        return min(proven, key=lambda each: each[0])[1]
 
     def record(self, position: Position) -> Any:
         """What a search from this position asks, for kernels; None where no table has its rules."""

@@ -254,7 +254,7 @@ def test_the_option_names_files_and_folders(made: Path, tmp_path: Path) -> None:
     for text, said in (
         (str(tmp_path / "none"), "none: No such file"),
         (str(empty), "empty: expected files"),
-        (str(__file__), "expected a table of hnefi solve"),
+        (str(__file__), "expected a table or a proof tree of hnefi solve"),
     ):
         with pytest.raises(SessionError, match=said):
             session.set_option("TablePath", text)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import random
 import shutil
 import struct
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,9 +18,10 @@ from search_parts import think
 from solve_parts import build, tiny
 
 from hnefi import players
-from hnefi.engine import games
+from hnefi.engine import durable, games, memory
 from hnefi.engine.games.base_position import Position
 from hnefi.engine.games.interface import probe
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.search.types import Limits
 from hnefi.engine.session import Session
 from hnefi.engine.sides import Side
@@ -27,6 +31,7 @@ from hnefi.engine.solving.table import Table, TableError
 from hnefi.engine.solving.tables import SHIPPED, Tables, find
 from hnefi.engine.squares import move_name
 from hnefi.protocol.format import solved_lines
+from hnefi.protocol.hosts.exit_codes import STORAGE, USAGE
 from hnefi.tools.solve import command, report
 
 FOUR = SHIPPED / "mini-four.taflbase"
@@ -206,6 +211,18 @@ def test_a_player_by_a_proof_wins_every_game(name: str, winner: Side) -> None:
         assert position.outcome.winner is winner
 
 
+def test_the_shortest_of_several_proofs_is_told_and_a_table_before_them(made: Path, tmp_path: Path) -> None:
+    """As a search is told: otherwise a win could lead over what was on the board and nearer to the end."""
+    tree = Tree(made)
+    root = games.initial(tree.variant)
+    longer = tmp_path / "longer"
+    proof_tree.write(longer, tree.variant, tree.index, tree.header.winner, tree.numbers, tree.plies + 2)
+    value = Tables([longer, made]).value(root)
+    assert value == tree.value(root)
+    assert value.at_most
+    assert not Tables([longer, FOUR]).value(root).at_most
+
+
 def test_positions_before_count_though_one_between_is_not_in_the_tree(made: Path) -> None:
     """A way ahead may lead over what was on the board: a win is told only if it is no longer than those before."""
     tables = Tables([made])
@@ -258,7 +275,8 @@ def test_a_changed_or_cut_file_is_refused(made: Path, tmp_path: Path) -> None:
         ({"rules": "0" * 64}, "rules: .*expected the hash of its rules"),
         ({"winner": "x"}, "winner: 'x': expected a or d"),
         ({"positions": 10**9}, "positions"),
-        ({"positions": 3}, "does not have 3 positions"),
+        ({"positions": 3}, "has .* bytes, expected at most"),
+        ({"positions": 100}, "does not have 100 positions"),
         ({"attackers": 16}, "attackers"),
         ({"digest": "0" * 64}, "digest"),
         ({"attackers": 1}, "has the number"),
@@ -276,6 +294,47 @@ def test_an_untrue_header_is_refused(
     path.write_bytes(head + struct.pack("<I", zlib.crc32(head)) + data[12 + length + 4 :])
     with pytest.raises(TableError, match=said):
         Tree(path).value(games.initial(games.find("mini-four")))
+
+
+def test_more_men_than_numbers_is_refused_by_whoever_opens_the_file(made: Path, tmp_path: Path) -> None:
+    """The positions of 12 against 12 men on 7 x 7 squares do not fit into 64 bits."""
+    variant = games.find("brandubh")
+    assert isinstance(variant, Variant)
+    tree = Tree(made)
+    path = tmp_path / "many"
+    index = SimpleNamespace(attackers=12, defenders=12)
+    proof_tree.write(path, variant, cast("Any", index), Side.DEFENDERS, tree.numbers, tree.plies)
+    tables = Tables([path])
+    with pytest.raises(TableError, match="12 attackers against 12 defenders: expected fewer men"):
+        tables.value(games.initial(variant))
+    with pytest.raises(TableError, match="expected fewer men"):
+        tables.load(variant)
+    assert tables.files == []
+
+
+def test_a_file_longer_than_its_positions_is_not_read(made: Path, tmp_path: Path) -> None:
+    path = tmp_path / "long"
+    path.write_bytes(made.read_bytes())
+    with path.open("r+b") as file:
+        file.truncate(1 << 36)
+    with pytest.raises(TableError, match=f"has {1 << 36} bytes, expected at most"):
+        Tree(path)
+    path.write_bytes(FOUR.read_bytes())
+    with path.open("r+b") as file:
+        file.truncate(1 << 36)
+    with pytest.raises(TableError, match=f"has {1 << 36} bytes, expected"):
+        Table(path, held=True)
+
+
+def test_little_memory_is_told_in_a_sentence(
+    made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: int) -> None:
+        raise MemoryError("expected at most 3")
+
+    monkeypatch.setattr(memory, "demand", refuse)
+    assert command.main(["query", str(made)]) == USAGE
+    assert capsys.readouterr().err == "hnefi solve: not enough memory (expected at most 3)\n"
 
 
 @pytest.mark.parametrize("spoil", ["order", "plies"])
@@ -307,3 +366,24 @@ def test_where_a_tree_cannot_be_written(made: Path, capsys: pytest.CaptureFixtur
         with pytest.raises(SystemExit):
             command.main(["prove", *argv])
         assert said in capsys.readouterr().err
+
+
+def test_what_was_proven_is_told_though_the_tree_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.tafltree"
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(durable, "put", refuse)
+    assert command.main(["prove", "mini-four", "--tree", str(path), "--memory", "16", "--quiet"]) == STORAGE
+    said = capsys.readouterr()
+    assert "defenders can force a win" in said.out
+    assert f"{path}: No space left on device: the tree is not written" in said.err
+    argv = ["prove", "mini-four", "--win", "attackers", "--tree", str(path), "--memory", "16", "--quiet"]
+    assert command.main(argv) == USAGE
+    assert "not written: there is no win to prove" in capsys.readouterr().err
+    assert command.main(["prove", "mini-four", "4K/5/1t3/5/2t2 d 0 1", "--tree", str(path)]) == USAGE
+    assert "not written: the game is over" in capsys.readouterr().err
+    assert not path.exists()

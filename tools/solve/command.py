@@ -84,6 +84,9 @@ def main(argv: list[str]) -> int:
     except (NotSolvable, TableError) as error:
         print(f"hnefi solve: {error}", file=sys.stderr)
         return USAGE
+    except MemoryError as error:
+        print(f"hnefi solve: not enough memory ({error})", file=sys.stderr)
+        return USAGE
 
 
 def _solve(argv: list[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from contextlib import closing
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hnefi.protocol.hosts.exit_codes import INTERRUPTED, UNWRITABLE, USAGE
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, UNWRITABLE, USAGE, unwritten
 
 from ..common import arguments, interrupts
 from ..common.live import Live, duration
@@ -147,7 +148,10 @@ def main(argv: list[str]) -> int:
     sides = _sides(parser, given.win, variant)
     if position.outcome is not None:
         print(f"{position.fen()}: {position.outcome.text}")
-        return 0
+        if given.tree is None:
+            return 0
+        print(f"hnefi solve prove: {given.tree}: not written: the game is over", file=sys.stderr)
+        return USAGE
     index = None if given.tree is None else _index(parser, Path(given.tree), variant, position)
     with closing(_table(parser, given, played)) as table:
         return _ask(given, variant, position, sides, table, assumes, index)
@@ -165,6 +169,8 @@ def _index(parser: argparse.ArgumentParser, path: Path, variant: AnyVariant, pos
         parser.error(f"{path}: is there already; remove it, or name another file with --tree")
     if not path.absolute().parent.is_dir():
         parser.error(f"{path}: no folder {path.absolute().parent}")
+    if not os.access(path.absolute().parent, os.W_OK):
+        parser.error(f"{path}: no permission to write in {path.absolute().parent}")
     index = Index(reading(variant).variant, variant.attackers, variant.defenders)
     try:
         index.number(position)
@@ -331,6 +337,7 @@ def _ask(
     proven = next((question.winner for question in asked.questions if question.answer is Answer.PROVEN), None)
     line = () if proven is None else asked.search.line(proven)
     written = no_tree = None
+    status = USAGE
     if proven is not None and index is not None:
         words = [f"hnefi solve prove: interrupted: {given.tree} is not written; {kept}"]
         try:
@@ -338,6 +345,9 @@ def _ask(
                 written = _write_tree(Path(given.tree), variant, index, asked.search, position, proven, live)
         except NoTree as error:
             no_tree = f"hnefi solve prove: {given.tree}: not written: {error}"
+        except OSError as error:
+            no_tree = f"hnefi solve prove: {unwritten(error)}: the tree is not written; {kept}"
+            status = STORAGE
         live.close()
         if caught.ended:
             return INTERRUPTED
@@ -359,12 +369,13 @@ def _ask(
         )
     if no_tree is not None:
         print(no_tree, file=sys.stderr)
+        return status
+    if not all(question.answer in (Answer.PROVEN, Answer.REFUTED) for question in asked.questions):
+        return NOT_SETTLED
+    if proven is None and index is not None:
+        print(f"hnefi solve prove: {given.tree}: not written: there is no win to prove", file=sys.stderr)
         return USAGE
-    return (
-        0
-        if all(question.answer in (Answer.PROVEN, Answer.REFUTED) for question in asked.questions)
-        else NOT_SETTLED
-    )
+    return 0
 
 
 def _value(variant: AnyVariant, questions: list[Question]) -> tuple[str, str | None, bool]:
