@@ -133,10 +133,10 @@ class Network:
 
         most = self.most_weights
         count = self.count(variant)
-        if count > most or len(genome) != count:
-            raise ValueError(
-                f"network {self.text}: {len(genome)} weights: expected {count} on this board, of {most} at most"
-            )
+        if count > most:
+            raise ValueError(f"network {self.text}: {count} weights on this board: expected at most {most}")
+        if len(genome) != count:
+            raise ValueError(f"network {self.text}: {len(genome)} weights: expected {count} on this board")
         record = np.zeros(1, self._record_type).view(np.recarray)
         layout = self.module.layout(variant, self.sizes)
         record[0]["architecture"] = self.module.NUMBER

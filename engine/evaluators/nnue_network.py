@@ -74,10 +74,12 @@ def record(network: Network, variant: Any, genome: Any, scale: float | None = No
     """The parameters for kernels, in a one-element recarray; ValueError for weights that are not whole numbers of the
     types that the network has, or not as many."""
     count = network.count(variant)
-    if count > MOST_WEIGHTS or len(genome) != count:
+    if count > MOST_WEIGHTS:
         raise ValueError(
-            f"network {network.text}: {len(genome)} weights: expected {count} on this board, of {MOST_WEIGHTS} at most"
+            f"network {network.text}: {count} weights on this board: expected at most {MOST_WEIGHTS}"
         )
+    if len(genome) != count:
+        raise ValueError(f"network {network.text}: {len(genome)} weights: expected {count} on this board")
     arrays = {}
     for name, array in network.split(variant, np.asarray(genome, np.float64)).items():
         kind = np.iinfo(nnue.TYPES[name])

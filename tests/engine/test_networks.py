@@ -263,5 +263,5 @@ def test_terms_of_data_evaluators_add_up() -> None:
 def test_one_record_holds_every_architecture() -> None:
     assert loaded.LOADED.itemsize < 400_000
     wide, variant = network.parse("mlp:200"), games.find("alea-evangelii")
-    with pytest.raises(ValueError, match="of 32768 at most"):
+    with pytest.raises(ValueError, match="expected at most 32768"):
         wide.record(variant, np.zeros(wide.count(variant)))

@@ -250,7 +250,7 @@ def test_weights_that_do_not_fit_are_refused() -> None:
         with pytest.raises(ValueError, match="expected a multiple of 32 up to 256"):
             network.parse(text).shapes(variant)
     large = network.parse("nnue:256,rings=9")
-    with pytest.raises(ValueError, match="524288 at most"):
+    with pytest.raises(ValueError, match="expected at most 524288"):
         large.record(games.find("copenhagen"), np.zeros(0))
 
 

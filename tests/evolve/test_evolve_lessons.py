@@ -79,7 +79,7 @@ def test_sides_and_opponents_take_turns() -> None:
     ("algorithm", "said", "words"),
     [
         ("td", {"opponent": "simple"}, "opponent: 'simple' with hex:4: expected 'random' or 'self'"),
-        ("td", {"network": "linear"}, "network: 'linear' with hex:4: expected a network for hex"),
+        ("td", {"network": "linear"}, "network: 'linear' with hex:4: expected a network for hex: mlp$"),
     ],
 )
 def test_what_a_game_does_not_know_is_refused(algorithm: str, said: dict[str, Any], words: str) -> None:

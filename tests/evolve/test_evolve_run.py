@@ -366,7 +366,7 @@ def test_plans_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     wrong = {
         "--network nonsense": "expected one of",
         "--network simple": "expected one with weights",
-        "--variant hex:5": "expected a network for hex",
+        "--variant hex:5": "expected a network for hex: mlp\n",
         "--mu 0": "mu: '0': expected a whole number from 1 to",
         "--mu 99999999999999999999999999999999999999999999": "mu: '9999",
         "--average 0": "average: '0': expected a number from 1e-06 to 1",
@@ -385,6 +385,9 @@ def test_plans_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert not (tmp_path / "run").exists()
     assert command.main(["resume", str(tmp_path / "nothing")]) == 2
     assert "expected the folder of a run" in capsys.readouterr().err
+    (tmp_path / folder.CONFIG).write_text('format = 1\nalgorithm = "es"\n')
+    assert command.main(["resume", str(tmp_path)]) == 2
+    assert "code: missing: expected every option; a run of a version of hnefi" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     assert evolve(tmp_path / "file") == 4
     assert "expected a folder to write to" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,18 @@ def test_a_report_on_what_is_there(quick: Path, tmp_path: Path) -> None:
     assert "without swaps" in (out / "small-claims.csv").read_text()
     assert not (out / "figures" / "deep.svg").exists()
     assert not (out / "runs" / "hex-5" / "deep").exists()
+
+
+def test_an_interrupted_report_is_continued_as_a_report(
+    quick: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(words: Callable[[], list[str]]) -> None:
+        raise ExperimentError(" ".join(words()))
+
+    monkeypatch.setattr(command.interrupts, "caught", interrupted)
+    for flags in (["--report"], []):
+        assert command.main(["resume", str(quick), *flags, "--plain"]) == 2
+        assert capsys.readouterr().err.endswith(" ".join(["resume", str(quick), *flags]) + "\n")
 
 
 @pytest.mark.parametrize(

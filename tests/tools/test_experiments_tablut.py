@@ -96,4 +96,7 @@ def test_folders_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert read_results(tmp_path, plan) == {}
     (tmp_path / "plan.json").write_text('{"experiment": "tablut", "seeds": "x"}')
     assert command.main(["resume", str(tmp_path)]) == 2
-    assert "expected the plan of an experiment" in capsys.readouterr().err
+    assert "expected the plan of an experiment (invalid literal" in capsys.readouterr().err
+    (tmp_path / "plan.json").write_text('{"experiment": "tablut", "seeds": [1, 2]}')
+    assert command.main(["resume", str(tmp_path)]) == 2
+    assert "expected the plan of an experiment (no 'generations')" in capsys.readouterr().err

@@ -84,7 +84,10 @@ def read_config(folder: Path) -> dict[str, Any]:
     kinds: dict[str, type] = dict.fromkeys(_HEAD, str) | {"format": int, "seed": int, "weights": int}
     for name in [*kinds, *known]:
         if name not in config:
-            raise FolderError(f"{path}: {name}: missing: expected every option")
+            raise FolderError(
+                f"{path}: {name}: missing: expected every option; a run of a version of hnefi that did not have it yet "
+                "cannot be continued"
+            )
     for name, value in config.items():
         try:
             if name in known:

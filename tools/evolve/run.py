@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -104,7 +105,10 @@ def plan(algorithm: str, variant: AnyVariant, seed: int, said: Mapping[str, Any]
     except ValueError as error:
         raise OptionError(str(error)) from None
     if variant.game not in network.module.GAMES:
-        raise OptionError(f"network: {name!r} with {variant.name}: expected a network for {variant.game}")
+        raise OptionError(
+            f"network: {name!r} with {variant.name}: expected a network for {variant.game}: "
+            f"{', '.join(_learnable(algorithm, variant))}"
+        )
     _expect_learnable(algorithm, network)
     try:
         count = network.count(variant)
@@ -146,6 +150,18 @@ def _expect_learnable(algorithm: str, network: Network) -> None:
             f"network: {network.text!r} with {algorithm}: expected a network with real weights; `hnefi train` "
             "teaches this one"
         )
+
+
+def _learnable(algorithm: str, variant: AnyVariant) -> list[str]:
+    """The names of the networks for a variant that an algorithm can teach."""
+    names = []
+    for name in networks.NAMES:
+        network = networks.parse(name)
+        if variant.game in network.module.GAMES and network.count(variant):
+            with suppress(OptionError):
+                _expect_learnable(algorithm, network)
+                names.append(name)
+    return names
 
 
 def _own_limit(variant: Any) -> int:

@@ -161,7 +161,7 @@ def _conduct(
 ) -> int:
     """Everything that is missing, without `runs` only what is measured, then the report."""
     own = next((name for name, (module, _) in OWN.items() if isinstance(plan, module.Plan)), "")
-    resume = f"hnefi experiments resume {shlex.quote(str(folder))}"
+    resume = f"hnefi experiments resume {shlex.quote(str(folder))}{'' if runs else ' --report'}"
     live = Live(sys.stdout, plain=plain)
 
     def words() -> list[str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hnefi.engine import durable, squares
 
-from .measuring import ExperimentError, Watch, flags, read_json, read_lines
+from .measuring import Watch, flags, not_a_plan, read_json, read_lines
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
@@ -139,9 +139,7 @@ def read_plan(folder: Path) -> Plan:
             quick=bool(read["quick"]),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise ExperimentError(
-            f"{folder / 'plan.json'}: expected the plan of an experiment ({error})"
-        ) from None
+        raise not_a_plan(folder, error) from None
     return plan
 
 

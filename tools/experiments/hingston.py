@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..common import paper_hingston as paper
-from .measuring import Cell, ExperimentError, flags, read_json
+from .measuring import Cell, flags, not_a_plan, read_json
 
 OPPONENTS = ("random-blind", "random-terminal", "simple")
 TRAINED = ("random-blind", "simple")
@@ -103,9 +103,7 @@ def read_plan(folder: Path) -> Plan:
             bool(read["quick"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ExperimentError(
-            f"{folder / 'plan.json'}: expected the plan of an experiment ({error})"
-        ) from None
+        raise not_a_plan(folder, error) from None
 
 
 def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend: str = "") -> int:

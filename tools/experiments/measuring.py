@@ -141,6 +141,13 @@ def read_json(folder: Path) -> dict[str, Any]:
     return read
 
 
+def not_a_plan(folder: Path, error: Exception, kind: str = "an experiment") -> ExperimentError:
+    """What to raise when reading a plan's items has failed."""
+    # All that a KeyError says is the name.
+    reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+    return ExperimentError(f"{folder / 'plan.json'}: expected the plan of {kind} ({reason})")
+
+
 def read_lines(path: Path, take: Callable[[Any], None], expected: str) -> None:
     """Let `take` have every line of a file that grows by lines of JSON; a torn last one is cut off, and a file that is
     missing is empty. ExperimentError names a line that cannot be read, or that `take` refuses."""

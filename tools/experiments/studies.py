@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..common import paper_hingston as paper
 from . import measuring
-from .measuring import Cell, ExperimentError, flags, read_json
+from .measuring import Cell, ExperimentError, flags, not_a_plan, read_json
 
 OPPONENTS = ("random-blind", "random-terminal", "simple")
 Way = Mapping[str, Any]
@@ -176,7 +176,7 @@ def read_study(folder: Path) -> Study:
             quick=bool(read["quick"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ExperimentError(f"{folder / 'plan.json'}: expected the plan of a study ({error})") from None
+        raise not_a_plan(folder, error, "a study") from None
 
 
 def finished(folder: Path, study: Study) -> Study:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from hnefi.engine import durable
 
-from .measuring import ExperimentError, Watch, flags, read_json, read_lines
+from .measuring import Watch, flags, not_a_plan, read_json, read_lines
 
 NAME = "tablut"
 SMALL, CODED, LARGE = "tablut-herr-7", "tablut-herr-7-coded", "tablut-herr-9"
@@ -204,9 +204,7 @@ def read_plan(folder: Path) -> Plan:
             bool(read["quick"]),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise ExperimentError(
-            f"{folder / 'plan.json'}: expected the plan of an experiment ({error})"
-        ) from None
+        raise not_a_plan(folder, error) from None
 
 
 def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend: str = "") -> int:
