@@ -249,7 +249,9 @@ def test_positions_before_count_though_one_between_is_not_in_the_tree(made: Path
 # Files
 
 
-def test_a_changed_or_cut_file_is_refused(made: Path, tmp_path: Path) -> None:
+def test_a_changed_or_cut_file_is_refused(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = made.read_bytes()
     path = tmp_path / "bad.tafltree"
     draw = random.Random(6)
@@ -264,6 +266,10 @@ def test_a_changed_or_cut_file_is_refused(made: Path, tmp_path: Path) -> None:
     path.write_bytes(data + b"x")
     with pytest.raises(TableError, match="changed or cut off"):
         Tree(path)
+    for argv in (["show", str(made)], ["agreement", str(made)], ["puzzles", str(made), "--out", "x.tsv"]):
+        with pytest.raises(SystemExit):
+            command.main(argv)
+        assert "is a proof tree; expected a table" in capsys.readouterr().err
     with pytest.raises(TableError, match=r"begins with .*TAFLTREE.*, expected"):
         Table(made)
 

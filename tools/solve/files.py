@@ -18,10 +18,10 @@ def opened(parser: argparse.ArgumentParser, name: str) -> Table:
     """A table. Ends the program where the file is none."""
     from hnefi.engine.solving.table import Table
 
-    try:
-        return Table(name)
-    except OSError as error:
-        parser.error(f"{name}: {error.strerror}")
+    table = opened_any(parser, name)
+    if not isinstance(table, Table):
+        parser.error(f"{name}: is a proof tree; expected a table (`query` and `verify` take trees, too)")
+    return table
 
 
 def opened_any(parser: argparse.ArgumentParser, name: str) -> Table | Tree:
