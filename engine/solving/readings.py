@@ -109,9 +109,15 @@ def reading(variant: Variant) -> Reading:
         raise refuse("king_jump", "expected none where encirclement ends the game: a jump may cross a ring")
     for switch in ("move_limit", "quiet_limit"):
         if getattr(rules, switch):
-            raise refuse(switch, "values would depend on the plies played; --without-limits leaves it out")
+            raise refuse(
+                switch,
+                "values would depend on the plies played; expected 0 (`hnefi solve VARIANT --without-limits`)",
+            )
     if rules.draw_fort and variant.defenders >= 4:
-        raise refuse("draw_fort", "values would depend on the history; --without-limits leaves it out")
+        raise refuse(
+            "draw_fort",
+            "values would depend on the history; expected no (`hnefi solve VARIANT --without-limits`)",
+        )
     endless = endless_play(variant)
     drawing = drawing_switch(variant)
     if endless in ("attackers", "defenders") and drawing is not None:

@@ -427,7 +427,10 @@ def test_what_endless_play_is_worth() -> None:
     ("switches", "said"),
     [
         ({"berserk": "capture"}, "berserk = capture: expected off"),
-        ({"move_limit": 50}, "move_limit = 50: values would depend on the plies played; --without-limits"),
+        (
+            {"move_limit": 50},
+            "move_limit = 50: values would depend on the plies played; expected 0",
+        ),
         ({"quiet_limit": 9}, "quiet_limit = 9"),
         ({"king_jump": "over"}, "king_jump = over: expected none where encirclement"),
         ({"repetition_compare": "board", "repetition_count": 2}, "repetition_compare = board"),
