@@ -138,8 +138,8 @@ def at_level(text: str) -> Spec:
 
 
 def by_name(name: str, variant: AnyVariant) -> Spec:
-    """A shipped player, a player's file or an engine of the user; ValueError if there is none, or it does not play
-    this variant."""
+    """A shipped player, a player's file or an engine of the user; ValueError if there is none, it does not play this
+    variant, or its evaluator cannot be read."""
     if registry.find(name) is not None:
         return by_command(name, variant)
     try:
@@ -149,6 +149,10 @@ def by_name(name: str, variant: AnyVariant) -> Spec:
     misfit = player.misfit(variant)
     if misfit is not None:
         raise ValueError(misfit)
+    if player.evaluator.endswith(".safetensors"):
+        from hnefi.engine.evaluators import files
+
+        files.peek(player.evaluator)
     return Spec(str(Path(name).absolute()) if name.endswith(".toml") else name)
 
 

@@ -138,6 +138,17 @@ def test_scores_are_in_the_view_of_the_attackers() -> None:
     assert (mate.cp, mate.mate, mate.depth, mate.pv) == (None, 2, 3, ("a1a2",))
 
 
+def test_opponents_whose_evaluator_cannot_be_read(tmp_path: Path) -> None:
+    player = tmp_path / "mine.toml"
+    player.write_text('evaluator = "mine.safetensors"\n')
+    variant = find("brandubh")
+    with pytest.raises(ValueError, match="No such file or directory"):
+        opponents.by_name(str(player), variant)
+    (tmp_path / "mine.safetensors").write_bytes(b"x" * 300)
+    with pytest.raises(ValueError, match="a header of"):
+        opponents.by_name(str(player), variant)
+
+
 def test_opponents_by_name() -> None:
     variant = find("hex:5")
     assert opponents.at_level("7").spelled == "level 7"
