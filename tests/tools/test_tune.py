@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -150,3 +152,19 @@ def test_files_that_are_none_of_ours_are_refused(tmp_path: Path, capsys: pytest.
     with pytest.raises(SystemExit):
         command.main(["check", str(tmp_path)])
     assert "of this version" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_drafts_of_the_dead_go_and_those_of_the_living_stay(tmp_path: Path) -> None:
+    """Who was killed and is not reaped yet is dead, too."""
+    killed = subprocess.Popen(["sleep", "600"])
+    killed.kill()
+    os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)
+    (tmp_path / "brandubh").mkdir()
+    mine, theirs = (tmp_path / f"brandubh/7-60.0.{pid}.part" for pid in (os.getpid(), killed.pid))
+    mine.touch()
+    theirs.touch()
+    parts.clear(tmp_path, "brandubh")
+    assert mine.exists()
+    assert not theirs.exists()
+    killed.wait()

@@ -188,3 +188,17 @@ def test_a_theme_is_kept_and_a_position_is_printed(house: House) -> None:
     ):
         assert page.locator(name).is_visible() == shown, name
     assert page.locator("#board").evaluate("board => getComputedStyle(board).backgroundImage") == "none, none"
+
+
+def test_addresses_that_follow_each_other_quickly(house: House) -> None:
+    """Places that nobody looks at are filled in after a while; the server answers the last position only."""
+    page = house.page("v=brandubh")
+    said = ("Attackers to move", "Defenders to move")
+    for pause in range(0, 100, 20):
+        for number, moves in enumerate(("a4a2.d3a3", "a4a2")):
+            page.evaluate(
+                "([moves, pause]) => setTimeout(() => { location.hash = `v=brandubh&moves=${moves}`; }, pause)",
+                [moves, pause],
+            )
+            expect(page.locator("#moves button")).to_have_count(2 - number)
+            status(page, said[number])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,9 @@ def _alive(pid: int) -> bool:
         return True
     except OSError:
         return False
+    # One that was killed still takes signals until it is reaped.
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return True
 
 

@@ -299,7 +299,8 @@ class App {
     this.filling = setTimeout(() => {
       const { game } = this;
       const next = [game.root, ...game.live.path()].find((node) => !node.state && node.children.some((child) => child.x === null));
-      if (next && next !== game.current && !this.search) this.position(next);
+      // The server answers the last position only: that of the place that is shown goes first.
+      if (next && game.current.state && !this.search) this.position(next);
     }, FILL_MS);
   }
 
