@@ -88,7 +88,7 @@ def test_where_nobody_says_only_what_is_allocated_counts(
             raise OSError(12, "Cannot allocate memory")
 
     monkeypatch.setattr(memory.mmap, "mmap", Full)
-    with pytest.raises(MemoryError, match="does not give so many MiB"):
+    with pytest.raises(MemoryError, match="refuses so many MiB"):
         memory.demand(2)
 
 

@@ -20,6 +20,7 @@ from hnefi.engine.solving.tables import SHIPPED
 from hnefi.engine.squares import squares
 from hnefi.protocol.hosts.puzzles import suite
 from hnefi.tools.arena.fanout import LIBRARIES
+from hnefi.tools.common import workers
 from hnefi.tools.solve import agreement, command, layouts
 
 FOUR = str(SHIPPED / "mini-four.taflbase")
@@ -150,11 +151,11 @@ def test_rule_sets_side_by_side_come_to_the_same(
 def test_a_backend_that_is_not_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layouts, "find_spec", lambda _: None)
+    monkeypatch.setattr(workers, "find_spec", lambda _: None)
     with pytest.raises(SystemExit, match="2"):
         command.main(["layouts", "mini-four", "--backend", "dask", "--out", str(tmp_path / "out"), "--yes"])
     assert (
-        "--backend dask: distributed is not installed: expected pip install 'hnefi[dask]'"
+        "--backend dask: the package distributed is missing: expected pip install 'hnefi[dask]'"
         in capsys.readouterr().err
     )
     assert not (tmp_path / "out").exists()

@@ -269,7 +269,7 @@ HOSTILE: list[tuple[str, str | bytes, str]] = [
         '{"plies": [' + '{"move": "d1d3", "variations": [[' * 80 + "]]}" * 80 + "]}",
         r"x:1: plies: expected variations at most",
     ),
-    ("jsonl", '{"moves": "", "tags": [["fen", ""]]}', r"x:1: tag 'fen': expected a name that no field"),
+    ("jsonl", '{"moves": "", "tags": [["fen", ""]]}', r"x:1: tag 'fen': expected a name that is not a field"),
     ("jsonl", '{"moves": "", "tags": {"a": "b"}}', r"x:1: tags .*: expected a list of pairs of texts"),
     ("jsonl", '{"moves": "", "rules": {"start": 3}}', r"x:1: rules .*: expected an object with start"),
     (

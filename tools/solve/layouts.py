@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -221,8 +220,6 @@ def main(argv: list[str]) -> int:
     if variant.size % 2 == 0:
         parser.error(f"{variant.name}: expected a board with a square in the middle")
     cases = _cases(parser, variant, given.switch or SWITCHES)
-    if given.backend:
-        _expect_library(parser, given.backend)
     from .build import BuildError
 
     folder = Path(given.out)
@@ -254,15 +251,6 @@ def main(argv: list[str]) -> int:
     else:
         _print(starts, found, listed=given.list)
     return 0
-
-
-def _expect_library(parser: argparse.ArgumentParser, backend: str) -> None:
-    from ..arena.fanout import LIBRARIES
-
-    if find_spec(LIBRARIES[backend]) is None:
-        parser.error(
-            f"--backend {backend}: {LIBRARIES[backend]} is not installed: expected pip install 'hnefi[{backend}]'"
-        )
 
 
 def _in_turn(
