@@ -1,1 +1,1 @@
-"""The engine as a service behind an MQTT broker, and tournaments shown through one."""
+"""The engine as a service behind an MQTT broker, and tournaments for viewers."""

@@ -1,7 +1,7 @@
 """`hnefi mqtt arena RUN`: a run of the arena for viewers behind a broker.
 
-The run is only read: its live file is followed and what has changed is published, so that neither a broker that is
-slow, hangs or is gone nor we ourselves can hold a game up. Behind a slow broker, viewers see fewer states between.
+The run is only read: we follow its live file and publish the changes, so that neither a slow, hanging or absent broker
+nor this command can delay a game. Behind a slow broker, viewers see fewer intermediate states.
 """
 
 from __future__ import annotations
@@ -182,9 +182,9 @@ def main(argv: list[str]) -> int:
     """`hnefi mqtt arena`."""
     options = parser(
         "arena",
-        "Shows a run of `hnefi arena … --live` to viewers behind a broker: what is played, how it stands and\n"
-        "every board, retained, so that a late viewer sees all of it at once; and what the engines think. The\n"
-        "arena is never held up. Ends when the run has ended and its last games have been taken away.",
+        "Shows a run of `hnefi arena … --live` to viewers through a broker: games, standings and every board are\n"
+        "retained messages, so that a late viewer sees everything at once; the engines' thinking is not retained.\n"
+        "The arena is never delayed. Ends when the run has ended and its last games have been removed.",
         [
             "arena-20260301-120000",
             "cup --broker mqtts://broker.example --user hnefi-arena --password-file arena.password",
@@ -198,7 +198,7 @@ def main(argv: list[str]) -> int:
         default=os.environ.get("HNEFI_BROKER") or "mqtt://127.0.0.1:1883",
         help="where to publish (default: HNEFI_BROKER, else mqtt://127.0.0.1:1883)",
     )
-    options.add_argument("--name", help="the run's name in topics (default: made of the folder's)")
+    options.add_argument("--name", help="the run's name in topics (default: derived from the folder's)")
     options.add_argument(
         "--keep",
         type=number(0, 86400, "seconds"),

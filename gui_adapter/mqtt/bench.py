@@ -1,7 +1,7 @@
-"""`hnefi mqtt bench`: what the service takes and gives on this machine, as a table to keep.
+"""`hnefi mqtt bench`: what the service costs and achieves on this machine, as a table.
 
-A broker and a service are started as users start them, each a process; everything is measured from a client. Latencies
-are those of a client on the same machine. Memory is read from /proc, so only on Linux.
+The broker and the service are started as users start them, each in its own process, and everything is measured from a
+client. Latencies are those of a client on the same machine. Memory is read from /proc, so it is measured only on Linux.
 """
 
 from __future__ import annotations
@@ -322,11 +322,11 @@ def main(argv: list[str]) -> int:
     """`hnefi mqtt bench`."""
     options = parser(
         "bench",
-        "Measures the service on this machine: round trips, `stop` until `bestmove`, messages per second, memory;\n"
-        "with --flood how long one user waits during another's flood, with --sessions and --minutes many sessions\n"
-        "for a long time.\n"
+        "Measures the service on this machine: round trips, the time from `stop` to `bestmove`, messages per second\n"
+        "and memory. With --flood, measures how long one user waits during another's flood; with --sessions and\n"
+        "--minutes, plays many sessions for a long time.\n"
         "Progress goes to standard error, the table to standard output.\n"
-        "Ctrl-C ends the sessions, which takes some seconds, and shows what they did; twice: at once.",
+        "Ctrl-C ends the sessions, which takes a few seconds, and shows their results; a second one exits at once.",
         ["", "--broker amqtt --flood 10000", "--sessions 64 --minutes 60 --movetime 50 --pause 5"],
     )
     options.add_argument(
@@ -344,7 +344,7 @@ def main(argv: list[str]) -> int:
         type=count,
         default=0,
         metavar="N",
-        help="messages of a flood (default none; 10000)",
+        help="messages in a flood (default none; 10000)",
     )
     options.add_argument(
         "--sessions",
@@ -358,14 +358,14 @@ def main(argv: list[str]) -> int:
         type=count,
         default=1000,
         metavar="MS",
-        help="of each of their moves (default 1000)",
+        help="time for each of their moves (default 1000)",
     )
     options.add_argument(
         "--pause",
         type=seconds,
         default=0.0,
         metavar="S",
-        help="seconds between two of them (default 0)",
+        help="seconds between two moves (default 0)",
     )
     options.add_argument(
         "--minutes",

@@ -1,8 +1,8 @@
-"""The broker behind the service: one that was named, Mosquitto as a child process, or amqtt within this process.
+"""The broker for the service: one that the user names, Mosquitto as a child process, or amqtt within this process.
 
-`provide` finds one and says where it listens. A broker that is started here is bound to 127.0.0.1, lets everybody on
-this machine in, keeps nothing on disk and ends with this process, however that ends. Whoever wants users, rights or
-other machines runs a broker of their own and names it (docs/mqtt.md).
+`provide` finds one and says where it listens. A broker that is started here is bound to 127.0.0.1, accepts everybody on
+this machine, stores nothing on disk and ends with this process, however that ends. If you want users, rights or other
+machines, run your own broker and name it (docs/mqtt.md).
 """
 
 from __future__ import annotations
@@ -335,8 +335,8 @@ def main(argv: list[str]) -> int:
     """`hnefi mqtt broker`: only a broker, until it is interrupted."""
     options = parser(
         "broker",
-        "A broker on this machine alone, for trying things and for games at home. The first line on standard\n"
-        "output says where it listens. It knows no users and no rights; docs/mqtt.md shows one that does.",
+        "A broker for this machine only, for trying things out and for games at home. The first line on standard\n"
+        "output says where it listens. It has no users and no rights; docs/mqtt.md shows how to set up one with both.",
         ["", "--ws-port 9001", "--broker amqtt --port 1884"],
     )
     options.add_argument(

@@ -1,7 +1,7 @@
-"""`hnefi mqtt check URL`: what a broker can do and how fast, tried rather than believed.
+"""`hnefi mqtt check URL`: what a broker can do and how fast, by testing it.
 
-Brokers differ in what they promise and in what they do: some grant subscriptions that never bring anything, some
-acknowledge what they throw away. Therefore every test here looks at what arrives.
+Brokers do not always do what they promise: some grant subscriptions that never deliver anything, some acknowledge
+messages that they throw away. Therefore every test here looks at what arrives.
 """
 
 from __future__ import annotations
@@ -315,8 +315,8 @@ def main(argv: list[str]) -> int:
     """`hnefi mqtt check`."""
     options = parser(
         "check",
-        "What a broker can do and how fast: connection, round trips, retained messages, last will, shared\n"
-        "subscriptions, large messages, and with --as whether a user is kept out of what belongs to others.\n"
+        "Tests what a broker can do and how fast: connection, round trips, retained messages, last will, shared\n"
+        "subscriptions, large messages, and with --as whether a user is kept out of other users' sessions.\n"
         "Log in as the service does: the tests use its topics.",
         [
             "mqtt://127.0.0.1",
@@ -328,7 +328,7 @@ def main(argv: list[str]) -> int:
         "url", metavar="URL", help="mqtt://HOST, mqtts://HOST, ws://HOST/PATH or wss://HOST/PATH"
     )
     options.add_argument(
-        "--as", dest="other", metavar="USER", help="a user who must not hear foreign sessions"
+        "--as", dest="other", metavar="USER", help="a user who must not receive other users' sessions"
     )
     options.add_argument("--as-password-file", metavar="FILE", help="the password of that user")
     add_connection(options)

@@ -1,4 +1,4 @@
-"""A session as a client of the broker has it: whose it is, and what they hear of it."""
+"""A session for a client of the broker: who owns it, and what is published about it."""
 
 from __future__ import annotations
 

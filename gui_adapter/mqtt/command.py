@@ -1,4 +1,4 @@
-"""The command `hnefi mqtt`: a table from verb to module, imported when chosen, and what their command lines share."""
+"""The command `hnefi mqtt`: a table from verb to module (imported when chosen), and their common parser."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hnefi.protocol.flags import Help, Parser, filled
 from hnefi.protocol.hosts.exit_codes import USAGE
 
 VERBS: dict[str, tuple[str, str]] = {
-    "serve": ("serve", "engines behind a broker, one process per session (the verb if none is named)"),
-    "broker": ("brokers", "only a broker, on this machine alone"),
+    "serve": ("serve", "engines behind a broker, one process per session (the default verb)"),
+    "broker": ("brokers", "only a broker, for this machine"),
     "connect": ("connect", "a remote session as a local engine on standard input and output"),
     "arena": ("arena", "show a running tournament through a broker"),
-    "watch": ("watch", "watch such a tournament at a terminal"),
-    "check": ("check", "what a broker can do, and how fast it is"),
+    "watch": ("watch", "watch such a tournament in a terminal"),
+    "check": ("check", "test what a broker can do, and how fast it is"),
     "bench": ("bench", "measure the service on this machine"),
 }
 

@@ -1,4 +1,4 @@
-"""`hnefi mqtt connect`: a remote session as a local engine, lines in and lines out, for whoever starts engines."""
+"""`hnefi mqtt connect`: a remote session as a local engine, lines in and lines out, for programs that start engines."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def main(argv: list[str]) -> int:
     """Be that engine until `quit` or the end of input; the exit code."""
     options = parser(
         "connect",
-        "A session of a service behind a broker, spoken to on standard input and output like an engine of this\n"
-        "machine: for the arena, scripts and whatever else starts engines.",
+        "Opens a session at a service behind a broker and acts as an engine on standard input and output: for the\n"
+        "arena, scripts and other programs that start engines.",
         EXAMPLES,
     )
     options.add_argument("url", metavar="URL", help="the broker")

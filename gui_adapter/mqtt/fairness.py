@@ -1,6 +1,6 @@
-"""What one user may send, so that a flood of theirs delays nobody else, and how often they are told.
+"""How much one user may send, so that a flood delays nobody else, and how often the user is notified.
 
-Asked before anything is done for a message, from its topic and size alone.
+Decided before a message is handled, from its topic and size alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a session publishes: its lines in order and none lost, its thinking as fast as anybody can read, its state.
+"""What a session publishes: its lines in order and without loss, its thinking at a readable rate, its state.
 
-Whoever has something to say only leaves it here and goes on; three tasks publish. A broker that is slow or gone fills
-a ring of bounded size and holds nobody up.
+Callers only leave their lines here and do not wait; three tasks publish them. A slow or absent broker fills a ring of
+bounded size and delays nobody.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests and their replies: JSON within limits, and an error code for everything that can be wrong."""
+"""Requests and their replies: JSON within limits, and an error code for every kind of error."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ PARTING = 3.0
 
 EXAMPLES = (
     "                                   a broker on this machine if there is none, and an engine",
-    "--sessions 16 --player simple-d3   more at once, and who plays",
+    "--sessions 16 --player simple-d3   more sessions, and another player",
     "--broker mqtts://club.example --user hnefi-engine --password-file ~/.hnefi-password",
 )
 
@@ -64,9 +64,10 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     positive, seconds = whole(1, 999_999), number(0.001, 10_000_000, "seconds")
     options = parser(
         verb,
-        "Engines behind an MQTT broker: everyone who may publish and subscribe there can play, analyse and watch.\n"
-        "The first line on standard output says which broker, then a log goes to standard error.\n"
-        "Ctrl-C or SIGTERM ends it gently, within 5 s: searches answer, sessions close. A second one ends it at once.",
+        "Runs engines behind an MQTT broker: every program that may publish and subscribe there can play, analyse\n"
+        "and watch. The first line on standard output names the broker; the log goes to standard error.\n"
+        "Ctrl-C or SIGTERM ends the service within 5 s: searches answer, sessions close. A second one ends it at\n"
+        "once.",
         EXAMPLES,
     )
     options.add_argument(
@@ -76,9 +77,13 @@ def _parser(verb: str) -> argparse.ArgumentParser:
         help="auto: HNEFI_BROKER, else Mosquitto as a child process, else the embedded broker",
     )
     options.add_argument(
-        "--port", type=positive, help="port of a broker that is started here (default 1883, else one near it)"
+        "--port",
+        type=positive,
+        help="port of a broker that is started here (default 1883, or the next free one)",
     )
-    options.add_argument("--ws-port", type=positive, default=0, help="its port for WebSockets (default none)")
+    options.add_argument(
+        "--ws-port", type=positive, default=0, help="that broker's port for WebSockets (default none)"
+    )
     options.add_argument("--eid", default="local", help="name of the service in the topics (default local)")
     options.add_argument("--sessions", type=positive, default=8, help="sessions at once (default 8)")
     options.add_argument("--per-user", type=positive, default=4, help="sessions of one user (default 4)")
@@ -86,7 +91,7 @@ def _parser(verb: str) -> argparse.ArgumentParser:
         "--idle", type=seconds, default=1800.0, help="seconds until an unused session is closed"
     )
     options.add_argument(
-        "--max-search", type=seconds, default=600.0, help="seconds of a search (default 600)"
+        "--max-search", type=seconds, default=600.0, help="most seconds for a search (default 600)"
     )
     options.add_argument(
         "--rate", type=positive, default=500, help="messages a second from one user (default 500)"
@@ -94,14 +99,16 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     options.add_argument(
         "--no-fork",
         action="store_true",
-        help="start each engine afresh instead of forking it from one that is loaded",
+        help="start each engine as a new process instead of forking it from a loaded one",
     )
     options.add_argument("--pool", action="store_true", help="also answer requests to the pool of a variant")
     options.add_argument("--allow-heavy", action="store_true", help="allow bench, perft and genfens")
     options.add_argument(
         "--max-hash", type=positive, default=256, help="MiB a session may have (default 256)"
     )
-    options.add_argument("--max-threads", type=positive, default=1, help="threads it may have (default 1)")
+    options.add_argument(
+        "--max-threads", type=positive, default=1, help="threads a session may have (default 1)"
+    )
     engine = options.add_argument_group("engine")
     engine.add_argument(
         "--engine", metavar="CMD", help="a command or one of `hnefi engines` (default: our own)"

@@ -1,7 +1,8 @@
 """The service: requests in, sessions and replies out, presence, limits, and a clean end.
 
-One `Service` is one engine name (`eid`) at one broker. Sessions live in this process and know no connection: when the
-broker goes, engines think on, and when it comes back everything that is retained is published anew.
+A `Service` is one engine name (`eid`) on one broker. Sessions belong to this process and do not depend on the
+connection: if the broker goes away, engines keep thinking, and when it comes back all retained messages are published
+again.
 """
 
 from __future__ import annotations

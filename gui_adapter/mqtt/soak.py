@@ -1,6 +1,6 @@
-"""Many sessions that play for long, seen from outside: `hnefi mqtt bench --sessions`.
+"""Many sessions that play for a long time, measured from outside: `hnefi mqtt bench --sessions`.
 
-What processes take is read from Linux's /proc; zeros and nothing where there is none.
+The resources of processes are read from Linux's /proc; on other systems they are reported as zero or left out.
 """
 
 from __future__ import annotations

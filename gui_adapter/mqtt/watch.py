@@ -1,8 +1,8 @@
-"""`hnefi mqtt watch URL [RUN]`: a tournament that somebody publishes, at a terminal.
+"""`hnefi mqtt watch URL [RUN]`: shows a published tournament in a terminal.
 
-One subscription brings everything. At a terminal the screen shows standings, running games and one board and is drawn
-anew at most five times a second; elsewhere there is a line for every ply and end. All text comes from strangers and
-is stripped of control characters before it is shown.
+One subscription delivers everything. In a terminal the screen shows standings, running games and one board, and is
+redrawn at most five times a second; elsewhere every ply and every result is a line. All text is untrusted and is
+stripped of control characters before it is shown.
 """
 
 from __future__ import annotations
@@ -355,14 +355,14 @@ def main(argv: list[str]) -> int:
     """`hnefi mqtt watch`."""
     options = parser(
         "watch",
-        "A run of the arena that somebody publishes with `hnefi mqtt arena`: standings, games, one board. Without\n"
-        "RUN the only run in progress, or a list of runs.",
+        "Shows an arena run that is published with `hnefi mqtt arena`: standings, games and one board. Without RUN,\n"
+        "shows the only run in progress, or lists the runs.",
         ["mqtt://127.0.0.1", "mqtts://broker.example spring-cup --user alice --password-file alice.password"],
     )
     options.add_argument("url", metavar="URL", help="the broker")
-    options.add_argument("run", metavar="RUN", nargs="?", default="", help="its name in the topics")
+    options.add_argument("run", metavar="RUN", nargs="?", default="", help="the run's name in the topics")
     options.add_argument("--game", metavar="ID", default="", help="show this game's board, such as 17.2")
-    options.add_argument("--plain", action="store_true", help="lines instead of a screen, at a terminal too")
+    options.add_argument("--plain", action="store_true", help="lines instead of a screen, even in a terminal")
     add_connection(options)
     arguments = options.parse_args(argv)
     way = access(options, arguments, arguments.url)
