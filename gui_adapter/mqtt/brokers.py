@@ -346,7 +346,7 @@ def main(argv: list[str]) -> int:
         help="which program (default: auto)",
     )
     options.add_argument(
-        "--port", type=whole(1, 65535, "a port"), metavar="N", help="default: 1883 if free, else one near it"
+        "--port", type=whole(1, 65535, "a port"), metavar="N", help="default: 1883, or the next free one"
     )
     options.add_argument(
         "--ws-port",
