@@ -66,8 +66,8 @@ def _parser(verb: str) -> argparse.ArgumentParser:
         verb,
         "Runs engines behind an MQTT broker: every program that may publish and subscribe there can play, analyse\n"
         "and watch. The first line on standard output names the broker; the log goes to standard error.\n"
-        "Ctrl-C or SIGTERM ends the service within 5 s: searches answer, sessions close. A second one ends it at\n"
-        "once.",
+        "Ctrl-C or SIGTERM ends the service within 5 s (8 s if the broker hangs): searches answer, sessions\n"
+        "close. A second one ends it at once.",
         EXAMPLES,
     )
     options.add_argument(
