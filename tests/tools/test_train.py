@@ -411,7 +411,7 @@ def test_a_folder_is_of_one_training(two_rounds: Path, capsys: pytest.CaptureFix
         (["hex:4"], "hex:4"),
         (["brandubh", "--network", "mlp:5"], "--network mlp:5: expected nnue:UNITS"),
         (["brandubh", "--network", "nnue:40"], "expected a multiple of 32"),
-        (["copenhagen", "--network", "nnue:256"], "524288 at most"),
+        (["copenhagen", "--network", "nnue:256"], "at most 524288"),
         (["brandubh", "--teacher", "nobody"], "--teacher: evaluator 'nobody'"),
         (["brandubh", "--elo0", "20", "--elo1", "10"], "--elo0: expected less than --elo1"),
         (["brandubh", "--nodes", "10,x"], "--nodes"),
