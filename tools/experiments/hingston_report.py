@@ -342,7 +342,7 @@ def _table(folder: Path, number: int, rules: str, held: Sequence[Held]) -> list[
         "",
         *markdown_table(rows),
         "",
-        f"{inside} of {len(held)} numbers are inside.",
+        f"{inside} of {len(held)} rows are inside. Numbers against Random have two rows, one for each reading.",
         "",
     ]
 
