@@ -83,12 +83,12 @@ def main(argv: list[str]) -> int:
         "30)",
     )
     parser.add_argument(
-        "--quick", action="store_true", help="a small version of the whole chain, in about a minute"
+        "--quick", action="store_true", help="a small version of the whole experiment, in about a minute"
     )
     parser.add_argument(
         "--report",
         action="store_true",
-        help="with resume: no more runs, a report on those that are finished (hex, readings, distribution, scaling)",
+        help="with resume: only report on the finished runs (hex, readings, distribution, scaling)",
     )
     parser.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
     arguments.add_backend(parser)
@@ -98,11 +98,11 @@ def main(argv: list[str]) -> int:
     if (given.name == "resume") != (given.folder is not None):
         parser.error("expected: resume DIR, or the name of an experiment [--out DIR]")
     if given.name == "resume" and (given.quick or given.seeds or given.out):
-        parser.error("resume: expected no --quick, --seeds or --out: the folder says what is run")
+        parser.error("resume: expected no --quick, --seeds or --out: the folder's plan decides what is run")
     if given.report and given.name != "resume":
         parser.error("--report: expected with resume DIR")
     if given.seeds == 1:
-        parser.error("--seeds 1: expected at least 2, one run says nothing of the spread")
+        parser.error("--seeds 1: expected at least 2: one run says nothing about the spread")
     try:
         if given.folder is not None:
             folder = Path(given.folder)
@@ -110,7 +110,7 @@ def main(argv: list[str]) -> int:
             if given.report and isinstance(plan, Study):
                 plan = studies.finished(folder, plan)
             elif given.report and not isinstance(plan, torus.Plan):
-                parser.error(f"--report: {folder}: expected the folder of an experiment hex, or of a study")
+                parser.error(f"--report: {folder}: expected the folder of the experiment hex, or of a study")
         else:
             plan = _plan(given.name, given.quick)
             if given.seeds:

@@ -125,7 +125,7 @@ def luck(study: Study, results: Results, rules: str) -> list[list[str]]:
             "opponent",
             "plies",
             "between seeds",
-            "of it games' chance",
+            "of it luck in games",
             "between readings",
             "lowest and highest reading",
         ]
@@ -175,13 +175,13 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
         "",
         (
             "*Log-likelihood*: the natural logarithm of the probability of all numbers of the paper's tables under "
-            "these rules, each row by the law that our seeds suggest for one more run. *Probability*: if one of the "
-            "combinations is true and all were equally likely beforehand. Rows are taken for independent; one run "
-            "played them all, so differences are too large rather than too small."
+            "these rules, each row by the distribution that our seeds suggest for one more run. *Probability*: if one "
+            "of the combinations is true and all were equally likely beforehand. Rows are treated as independent, "
+            "although one run played them all, so the differences are overstated."
         ),
         "",
     ]
-    rows = [["training", "Random at 1, 2, 3 plies", "log-likelihood", "less than the best by", "probability"]]
+    rows = [["training", "Random at 1, 2, 3 plies", "log-likelihood", "below the best", "probability"]]
     rows += [
         [
             reading.way,
@@ -192,7 +192,12 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
         ]
         for reading, value in list(found.items())[:SHOWN]
     ]
-    lines += [*markdown_table(rows), "", "The same by training and by Random, over everything else:", ""]
+    lines += [
+        *markdown_table(rows),
+        "",
+        "The same by training, and by reading of Random, summed over everything else:",
+        "",
+    ]
     rows = [["reading", "probability"]]
     for way in study.ways:
         rows.append([way, f"{sum(share for reading, share in likely.items() if reading.way == way):.2g}"])
@@ -203,15 +208,15 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
     lines += [*markdown_table(rows), "", "## The luck of a seed, and the choice of a reading", ""]
     lines += [
         (
-            f"Standard deviations of the share of matches won, in points: between the seeds of {base}, how much of it "
-            "the chance of that many matches explains, and between the means of all readings."
+            f"Standard deviations of the share of matches won, in points: between the seeds of {base}, the part of it "
+            "that the luck in so many matches explains, and between the means of all readings."
         ),
         "",
     ]
     for rules in study.rules:
         lines += [f"{rules}:", "", *markdown_table(luck(study, results, rules)), ""]
     for number, rules in tables(study):
-        rows = [["plies", "opponent", "", "paper", "ours: mean", "foreseen", "a run as far out"]]
+        rows = [["plies", "opponent", "", "paper", "ours: mean", "foreseen", "chance of a run as far out"]]
         rows += [
             [
                 str(place.depth),

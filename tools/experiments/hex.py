@@ -80,6 +80,7 @@ class Plan:
     quick: bool = False
 
     def runs(self) -> Iterator[Run]:
+        """Every run, in the order in which they are played."""
         for board, configurations in self.groups():
             for configuration in configurations:
                 for seed in self.seeds:
@@ -99,6 +100,7 @@ class Plan:
         return self.future_generations if board == self.future else self.generations
 
     def as_json(self) -> dict[str, Any]:
+        """The plan as `plan.json` has it; `read_plan` reads it back."""
         text: dict[str, Any] = json.loads(json.dumps({"experiment": NAME, **asdict(self)}))
         return text
 
@@ -107,7 +109,7 @@ QUICK = Plan(
     seeds=(1, 2), board="hex:5", solved="hex:3", future="hex:4", generations=4, future_generations=2, side=5, games=20,
     meetings=1, quick=True,
 )  # fmt: skip
-"""The whole chain in seconds; it says nothing about the document."""
+"""A small version that takes seconds; it says nothing about the document."""
 
 
 class Run(NamedTuple):
@@ -119,6 +121,7 @@ class Run(NamedTuple):
 
     @property
     def folder(self) -> str:
+        """Where the run is kept, relative to the experiment's folder."""
         return f"runs/{self.board.replace(':', '-')}/{self.configuration}/seed-{self.seed}"
 
 
@@ -226,6 +229,7 @@ class Results:
     meetings: Mapping[Pair, float]
 
     def of(self, board: str, configuration: str) -> dict[Run, Measured]:
+        """The finished runs of one configuration on one board."""
         return {
             run: found
             for run, found in self.runs.items()

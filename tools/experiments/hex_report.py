@@ -54,7 +54,7 @@ READINGS = (
         "'our neighbors and our currently looked-at player'",
         "one of the seven, drawn for each weight",
     ),
-    ("nobody of the seven has won", "not said", "all are as likely"),
+    ("none of the seven has won", "not said", "all are equally likely"),
     ("kept weights (inertia)", "not said whether they are shaken", "shaken; not shaken: inertia-50-kept"),
     ("swap", "'one pair of weights'", "two different weights of the player, any two"),
     (
@@ -96,7 +96,7 @@ def _means(runs: Mapping[Run, Measured], plan: Plan) -> list[float]:
 def draw(folder: Path, plan: Plan, results: Results, *, png: bool) -> list[Path]:
     """Figures 2 to 4 of the document, the same for the other configurations, and the way there."""
     made = []
-    stamp = ["QUICK: says nothing"] if plan.quick else []
+    stamp = ["QUICK: not meaningful"] if plan.quick else []
     vanilla = [sorted(share(found, plan.games)) for found in results.of(plan.board, VANILLA).values()]
     for configuration in CONFIGURATIONS:
         found = results.of(plan.board, configuration)
@@ -207,13 +207,13 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
         Section(
             "pairs",
             "Every pair of runs",
-            "Per cent of the games that the run of the row won.",
+            "Percentage of games won by the run of the row.",
             pairs(plan, results),
         ),
         Section(
             "small-claims",
             f"The claims on {plan.solved}",
-            "The document names no board.",
+            "The document does not say which board it used.",
             claims(plan, plan.solved, results),
         ),
         Section(
@@ -261,7 +261,7 @@ def claims(plan: Plan, board: str, results: Results) -> list[list[str]]:
     apart = f"standard deviation {between:.1f} points"
     closer = between < inside
     verdict = f"{'holds' if closer else 'does not hold'}: runs lie {'closer together' if closer else 'further apart'}"
-    verdict = f"{verdict} than the players of one" if len(ours) >= FEWEST else TOO_FEW
+    verdict = f"{verdict} than the players of a run" if len(ours) >= FEWEST else TOO_FEW
     found = f"means {min(ours):.1f} to {max(ours):.1f} %, {apart}; within a population {inside:.1f}"
     rows.append(["the vanilla runs produce similar results", found, verdict])
     other = results.of(board, NO_SWAP)
@@ -285,7 +285,7 @@ def claims(plan: Plan, board: str, results: Results) -> list[list[str]]:
         elif mean(one) <= mean(two):
             verdict = "not seen: they lie closer together than those of vanilla"
         else:
-            verdict = f"{'holds' if chance <= ONE_SIDED else 'not certain'}: so large by chance in {100 * chance:.0f} %"
+            verdict = f"{'holds' if chance <= ONE_SIDED else 'not certain'}: as large by chance in {100 * chance:.0f} %"
         rows.append(["without swaps runs differ much", found, verdict])
     other = results.of(board, EXPONENTIAL)
     if len(other) > 1:
@@ -343,17 +343,17 @@ def _verdict(found: tuple[float, float] | None, word: str, *, up: bool) -> str:
     low, high = found if up else (-found[1], -found[0])
     if low > 0:
         return word
-    return "not seen: the other way round" if high < 0 else "not seen: the interval holds 0"
+    return "not seen: the other way round" if high < 0 else "not seen: the interval contains 0"
 
 
 def _random_note(plan: Plan) -> str:
     return (
         f"Each player of the last population plays {plan.games:,} games against a uniformly random opponent, half of "
-        "them as first. Per cent won, mean over runs [least–most] (95 % interval of the mean, seeds drawn again). "
-        "*Between*: standard deviation of the runs' means; *within*: of the players of a population, less what luck "
-        "explains; *weights*: how far the players' weights lie apart. The best player of each run was chosen by these "
-        "games and measured on as many fresh ones. Runs of different configurations with the same seed begin with the "
-        "same players where networks have one size."
+        "them as first player. The table has the percentage won: mean over runs [least–most] (95 % interval of the "
+        "mean; seeds are resampled). *Between*: standard deviation of the runs' means. *Within*: standard deviation of "
+        "the players of a population, less what luck explains. *Weights*: standard deviation of a weight over the "
+        "players. The best player of each run was chosen by these games and measured on as many fresh ones. Runs of "
+        "different configurations with the same seed begin with the same players if their networks have the same size."
     )
 
 
@@ -398,7 +398,7 @@ def random_table(
 
 def runs_table(plan: Plan, results: Results) -> list[list[str]]:
     """Every run of the document's configurations by itself."""
-    rows = [["configuration", "seed", "population", "within", "best by rank", "the same, fresh games"]]
+    rows = [["configuration", "seed", "population", "within", "best, games chosen by", "best, fresh games"]]
     for run, found in results.runs.items():
         if run.board == plan.board:
             shares = share(found, plan.games)
@@ -415,9 +415,10 @@ def runs_table(plan: Plan, results: Results) -> list[list[str]]:
 
 def _matrix_note(plan: Plan) -> str:
     return (
-        f"Each player of a population meets {plan.meetings} of every other one, on both sides: per cent of the games "
-        "that the row won, mean over all pairs of runs. In the diagonal runs of the same configuration share the "
-        "games, so it is left out; *own* is what the first player wins within a population. Ranked by all games."
+        f"Each player of a population meets {plan.meetings} players of every other population, on both sides. The "
+        "table has the percentage of games won by the row, as the mean over all pairs of runs. The diagonal is left "
+        "out, because there both sides are runs of one configuration. *Own*: what the first player wins within a "
+        "population. Sorted by *all*."
     )
 
 
@@ -471,9 +472,9 @@ def _openings_note(plan: Plan) -> str:
 
     table = WINNING_OPENINGS[int(plan.solved.partition(":")[2])].replace("/", "")
     return (
-        f"On {plan.solved} {table.count('W')} of {len(table)} first moves win with best play, so a random one does "
-        f"in {100 * table.count('W') / len(table):.0f} %. Share of the players of the last population whose first move "
-        "does, per cent, mean over runs [least–most] (95 % interval)."
+        f"On {plan.solved} {table.count('W')} of {len(table)} first moves win with best play, so a random first move "
+        f"wins in {100 * table.count('W') / len(table):.0f} %. The table has the percentage of players of the last "
+        "population whose first move wins: mean over runs [least–most] (95 % interval)."
     )
 
 
@@ -491,10 +492,9 @@ def openings_table(plan: Plan, results: Results) -> list[list[str]]:
 
 def _future_note(plan: Plan) -> str:
     return (
-        f"What the document names as future work, {plan.future_generations} generations on {plan.future}, as above; "
-        "none of it is a claim of the document. The last column is the difference from vanilla there, with its 95 % "
-        "interval. "
-        f"With {len(FUTURE) + 1} differences, one interval in twenty leaves 0 out by luck alone."
+        f"What the document proposes as future work, {plan.future_generations} generations on {plan.future}; none of "
+        "it is a claim of the document. The last column is the difference from vanilla on this board, with its 95 % "
+        f"interval. Of {len(FUTURE) + 1} such intervals, one in twenty misses 0 by luck alone."
     )
 
 
@@ -528,7 +528,7 @@ def games(folder: Path, plan: Plan, results: Results) -> list[str]:
     lines = [
         "## Head to head",
         "",
-        "The best players of both, by their fresh games; x joins top and bottom.",
+        "These are games between the best players of both, by their fresh games; x joins top and bottom.",
         "",
     ]
     start = doors.initial(doors.find(plan.board))

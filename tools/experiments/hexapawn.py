@@ -52,11 +52,13 @@ class Plan:
     quick: bool = False
 
     def runs(self) -> Iterator[Run]:
+        """Every run: all seeds on the first board, `few` seeds on each of the others."""
         for number, board in enumerate(self.boards):
             for seed in self.seeds if number == 0 else self.seeds[: self.few]:
                 yield Run(board, seed)
 
     def as_json(self) -> dict[str, Any]:
+        """The plan as `plan.json` has it; `read_plan` reads it back."""
         text: dict[str, Any] = json.loads(json.dumps({"experiment": NAME, **asdict(self)}))
         return text
 
@@ -64,7 +66,7 @@ class Plan:
 QUICK = Plan(
     seeds=(1, 2), boards=(USUAL,), few=2, iterations=2, network="policy-mlp:16,16", epochs=16, quick=True
 )
-"""The whole chain in seconds; it says nothing about the document."""
+"""A small version that takes seconds; it says nothing about the document."""
 
 
 class Run(NamedTuple):
@@ -75,6 +77,7 @@ class Run(NamedTuple):
 
     @property
     def folder(self) -> str:
+        """Where the run is kept, relative to the experiment's folder."""
         return f"runs/{self.board.partition(':')[2]}/seed-{self.seed}"
 
 

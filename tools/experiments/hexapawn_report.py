@@ -45,7 +45,7 @@ def draw(folder: Path, plan: Plan, results: Results, *, png: bool) -> list[Path]
     """Curves over iterations on the first board."""
     runs = [run for run in plan.runs() if run.board == plan.boards[0]]
     made = []
-    stamp = ["QUICK: says nothing"] if plan.quick else []
+    stamp = ["QUICK: not meaningful"] if plan.quick else []
     what = f"{plan.boards[0]}, {len(runs)} seeds, 10 simulations, exact over all positions"
     over = list(range(plan.iterations + 1))
 
@@ -119,10 +119,10 @@ def _judged(document: int, counts: Sequence[int], games: int) -> tuple[str, str]
 
 def _log_note(plan: Plan, runs: Sequence[Run]) -> str:
     return (
-        f"{len(runs)} seeds ({runs[0].seed} to {runs[-1].seed}), {plan.iterations} iterations. Games won by the copy "
-        f"in gating, of {GATE} as black and {GATE} as white; last rows: of {FINAL_GAMES} and {FINAL_GAMES} against an "
-        f"untrained network. Mean over seeds [least–most]{with_intervals(len(runs))}; *foreseen* is where 95 % of "
-        "single runs would lie."
+        f"{len(runs)} seeds ({runs[0].seed} to {runs[-1].seed}), {plan.iterations} iterations. The table has the games "
+        f"won by the trained copy in gating, of {GATE} as black and {GATE} as white; the last rows are of "
+        f"{FINAL_GAMES} and {FINAL_GAMES} against an untrained network. Mean over seeds "
+        f"[least–most]{with_intervals(len(runs))}. *Foreseen* is where 95 % of single runs would lie."
     )
 
 
@@ -148,10 +148,10 @@ def log_table(plan: Plan, runs: Sequence[Run], logs: Mapping[Run, Any], results:
 def _agreement_note(runs: Sequence[Run], results: Results) -> str:
     first = results[runs[0]][0]
     return (
-        f"All {first['positions']} undecided positions with a legal move; in {first['critical']} of them the choice "
-        "matters. *best*: the first of the most visited moves (alone: of the likeliest) keeps the value of the "
-        "position; *mass*: the share of visits (of the policy) on such moves, which is the chance that a drawn move "
-        "keeps it. Per cent, mean over seeds [least–most]."
+        f"The game has {first['positions']} undecided positions with a legal move; in {first['critical']} of them the "
+        "choice matters. *best*: the first of the most visited moves (for the policy alone, the likeliest move) keeps "
+        "the value of the position. *mass*: the share of visits (or of the policy) on moves that keep it, which is the "
+        "chance that a drawn move keeps it. Figures are in per cent: mean over seeds [least–most]."
     )
 
 
@@ -196,9 +196,9 @@ def _perfect_note(plan: Plan, runs: Sequence[Run], results: Results) -> str:
     drawn = [100 * results[run][-1]["black_sampled"] for run in runs]
     return (
         "Black, which wins with best play, is *perfect* if its most visited moves win against everything that white "
-        f"can do: so in {len(reached)} of {len(runs)} seeds after {plan.iterations} iterations. *Drawn* is the chance "
-        "that it wins against the most awkward white if its moves are drawn by visits, as in the document's games: "
-        f"{cell(drawn)} per cent in the end."
+        f"can do. It is in {len(reached)} of {len(runs)} seeds after {plan.iterations} iterations. *Drawn* is its "
+        "chance of winning against the most awkward white if its moves are drawn by visits, as in the document's "
+        f"games: {cell(drawn)} per cent in the end."
     )
 
 
@@ -239,8 +239,8 @@ def perfect_table(runs: Sequence[Run], results: Results) -> list[list[str]]:
 def _boards_note(plan: Plan) -> str:
     return (
         f"The same settings on larger boards, {plan.few} seeds. Boards with more than {plan.positions} positions are "
-        f"measured on {plan.positions} positions of random games. Per cent of the critical positions where the first "
-        "of the best moves keeps the value, before and after; mean over seeds [least–most]."
+        f"measured on {plan.positions} positions of random games. The table has the percentage of critical positions "
+        "in which the first of the best moves keeps the value, before and after training: mean over seeds [least–most]."
     )
 
 

@@ -60,6 +60,7 @@ class Plan:
         return (self.final if cell.generation == self.generations else self.tests)[cell.depth]
 
     def as_json(self) -> dict[str, Any]:
+        """The plan as `plan.json` has it; `read_plan` reads it back."""
         text: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return text
 
@@ -73,7 +74,7 @@ QUICK = Plan(
     final={1: 20, 2: 4, 3: 1},
     quick=True,
 )
-"""The whole chain in about a minute: it shows that everything works and says nothing about the paper."""
+"""A small version of about a minute: it shows that everything works and says nothing about the paper."""
 
 
 class Run(NamedTuple):
@@ -85,6 +86,7 @@ class Run(NamedTuple):
 
     @property
     def folder(self) -> str:
+        """Where the run is kept, relative to the experiment's folder."""
         return f"runs/{self.rules}/{self.trained}/seed-{self.seed}"
 
 

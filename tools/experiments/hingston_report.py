@@ -45,6 +45,7 @@ class Held(NamedTuple):
 
     @property
     def verdict(self) -> str:
+        """Whether the paper's number is inside what our seeds foresee, or `too few seeds`."""
         if self.foreseen is None:
             return "too few seeds"
         return "inside" if self.foreseen[0] <= self.paper <= self.foreseen[1] else "outside"
@@ -160,7 +161,7 @@ def claims(plan: Plan, results: Results) -> Iterator[Claim]:
     ratio, lost = white / max(red, 1e-9), lost_red / max(lost_white, 1e-9)
     yield Claim(
         "original rules: white wins three times as easily as red (134 : 39 = 3.4)",
-        f"{ratio:.1f} times over its rows weighted as in the table",
+        f"{ratio:.1f} times, with rows weighted as in the table",
         "holds" if ratio > 1.5 else "does not hold",
     )
     yield Claim(
@@ -271,6 +272,7 @@ def won_shares(plan: Plan, results: Results, rules: str, opponent: str, depth: i
 
 
 def percent(share: float) -> str:
+    """A share from 0 to 1 in per cent: whole from 10 % on, with one digit below."""
     return f"{100 * share:.0f} %" if share in (0, 1) or share > 0.0999 else f"{100 * share:.1f} %"
 
 
@@ -284,13 +286,13 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
         (
             f"{len(plan.seeds)} seeds ({', '.join(map(str, plan.seeds))}), {plan.generations} generations; tests of "
             f"the last generation: {_matches(plan.final)}; of the others: {_matches(plan.tests)}. A match is two games "
-            "with sides swapped; per cent are matches won; draws do not count as wins."
+            "with sides swapped. Percentages are of matches won; draws do not count as wins."
         ),
         "",
         (
-            "*foreseen*: the counts between which 95 % of single runs like the paper's would lie, judged by our seeds: "
-            "each run has a share of its own, drawn from a beta law of unknown mean and spread, and then as many games "
-            "as the paper's. Numbers of one row depend on each other."
+            "*foreseen*: the counts between which 95 % of single runs like the paper's would lie, judged by our seeds. "
+            "Each run is taken to have a share of its own, drawn from a beta distribution of unknown mean and spread, "
+            "and then plays as many games as the paper's. Numbers of one row depend on each other."
         ),
         "",
     ]
@@ -351,7 +353,7 @@ def _readings(plan: Plan, results: Results) -> list[str]:
     found = readings(plan, results)
     best = max(found.values())
     whole = sum(exp(value - best) for value in found.values())
-    rows = [["1 ply", "2 plies", "3 plies", "log-likelihood", "less than the best by", "probability"]]
+    rows = [["1 ply", "2 plies", "3 plies", "log-likelihood", "below the best", "probability"]]
     rows += [
         [
             *(word.removeprefix("random-") for word in words),
@@ -365,8 +367,7 @@ def _readings(plan: Plan, results: Results) -> list[str]:
         (
             "How well each reading explains the paper's games against Random under its rule sets, as natural "
             "logarithms. *Probability*: among these readings, if all were equally likely beforehand. Rows of the "
-            "tables are taken for independent; one run played them all, so the differences are too large rather than "
-            "too small."
+            "tables are treated as independent, although one run played them all, so the differences are overstated."
         ),
         "",
         *markdown_table(rows),

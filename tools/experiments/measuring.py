@@ -14,25 +14,33 @@ from ..common.matches import Tally, play
 
 
 class ExperimentError(ValueError):
-    """Something in a folder or a command line that cannot be: what was found, and what was expected."""
+    """A folder or a command line is wrong. The message says what was found and what was expected."""
 
 
 class Run(Protocol):
-    """One evolution: what its random streams are named by, as a tuple, its rules, and its folder."""
+    """One evolution. As a tuple it is what its random streams are named by."""
 
     def __iter__(self) -> Iterator[Any]: ...
     @property
-    def rules(self) -> str: ...
+    def rules(self) -> str:
+        """Name of the variant that is played."""
+
     @property
-    def folder(self) -> str: ...
+    def folder(self) -> str:
+        """Where the run is kept, relative to the experiment's folder."""
 
 
 class Plan(Protocol):
     """What an experiment tests, and by how many matches."""
 
-    def cells(self) -> Iterator[Cell]: ...
-    def matches(self, cell: Cell) -> int: ...
-    def as_json(self) -> dict[str, Any]: ...
+    def cells(self) -> Iterator[Cell]:
+        """Every test."""
+
+    def matches(self, cell: Cell) -> int:
+        """How many matches a test has, each of two games with sides swapped."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as `plan.json` has it."""
 
 
 class Cell(NamedTuple):
@@ -94,18 +102,20 @@ class Log:
         return found
 
     def append(self, cell: Cell, tally: Tally) -> None:
+        """Add a finished test; it is on the disk when this returns."""
         durable.append_line(self._path, json.dumps({"cell": cell.key(), "tally": tally.as_json()}).encode())
 
 
 def flags(plain: bool, backend: str) -> list[str]:
-    """What every evolution of an experiment is told besides."""
+    """Further flags of every evolution of an experiment."""
     return [*(["--plain"] if plain else []), *(["--backend", backend] if backend else [])]
 
 
 class Described(Protocol):
-    """Any plan of an experiment: what its results follow from."""
+    """The plan of any experiment."""
 
-    def as_json(self) -> dict[str, Any]: ...
+    def as_json(self) -> dict[str, Any]:
+        """The plan as `plan.json` has it."""
 
 
 def prepare(folder: Path, plan: Described) -> None:

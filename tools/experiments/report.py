@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hnefi.protocol.hosts.text_table import markdown_table
 
-QUICK = "**QUICK: a small version that shows the chain at work. Its numbers say nothing.**"
+QUICK = "**QUICK: a small version that only shows that everything works. Its numbers mean nothing.**"
 
 
 class Section(NamedTuple):

@@ -46,6 +46,7 @@ class Study:
         return self.seeds if way == next(iter(self.ways)) else self.seeds[: self.others]
 
     def runs(self) -> Iterator[Run]:
+        """Every evolution: for each rule set, each way with all its seeds."""
         for rules in self.rules:
             for way in self.ways:
                 for seed in self.seeds_of(way):
@@ -86,6 +87,7 @@ class Run(NamedTuple):
 
     @property
     def folder(self) -> str:
+        """Where the run is kept, relative to the study's folder."""
         return f"runs/{self.rules}/{self.way}/seed-{self.seed}"
 
 

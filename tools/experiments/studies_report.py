@@ -55,9 +55,9 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
         *report.head(study.title, command, quick=study.quick),
         (
             f"{study.rules[0]}, {len(study.seeds)} seeds ({', '.join(map(str, study.seeds))}), {study.generations} "
-            f"generations. Tests at one ply, {study.number[1]} matches each. Per cent of matches won: mean over seeds "
-            "[least-most] of the tested generations of the last third; in the last column the difference of the means"
-            f"{with_intervals(len(study.seeds))}."
+            f"generations. Tests at one ply, {study.number[1]} matches each. The table has the percentage of matches "
+            "won: mean over seeds [least-most] of the tested generations of the last third. The last column is the "
+            f"difference of the means{with_intervals(len(study.seeds))}."
         ),
         "",
         *markdown_table(rows),

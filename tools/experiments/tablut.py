@@ -72,6 +72,7 @@ class Row(NamedTuple):
 
     @property
     def depth(self) -> int:
+        """Plies that the player who looks further ahead looks."""
         return max(int(player.rstrip("!").partition("@")[2] or 1) for player in (self.white, self.black))
 
 
@@ -134,18 +135,19 @@ class Plan:
     quick: bool = False
 
     def tests(self) -> Iterator[Test]:
-        """Every test, dear ones first so that no worker is left with one at the end."""
+        """Every test, expensive ones first so that no worker is left with one at the end."""
         for row in sorted(ROWS, key=lambda row: -row.depth):
             for seed in self.seeds if row.seeded else (0,):
                 yield Test(row, seed, max(2, round(row.games * self.share)))
 
     def as_json(self) -> dict[str, Any]:
+        """The plan as `plan.json` has it; `read_plan` reads it back."""
         text: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return {"experiment": NAME, **text}
 
 
 QUICK = Plan(seeds=(1, 2), generations=2, generation_games=20, share=0.02, quick=True)
-"""The whole chain: it shows that everything works and says nothing about the paper."""
+"""A small version: it shows that everything works and says nothing about the paper."""
 
 
 class Test(NamedTuple):
@@ -162,8 +164,8 @@ class Test(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """How the games of a test ended: wins of white and of black, draws, plies, games with moves of their own, and games
-    by winner and reason."""
+    """How the games of a test ended: wins of white and of black, draws, plies of all games together, how many different
+    games there were, and games by winner and reason (`w corner`)."""
 
     white: int
     black: int
@@ -174,9 +176,11 @@ class Played:
 
     @property
     def games(self) -> int:
+        """All games of the test."""
         return self.white + self.black + self.drawn
 
     def plus(self, other: Played) -> Played:
+        """Both together, as one test."""
         return Played(
             self.white + other.white,
             self.black + other.black,
@@ -222,6 +226,7 @@ def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend:
 
 
 def run_folder(folder: Path, kind: str, seed: int) -> Path:
+    """Where the run of a kind and a seed is kept in an experiment's folder."""
     return folder / "runs" / kind / f"seed-{seed}"
 
 

@@ -102,7 +102,7 @@ READINGS = (
     (
         "Random",
         "a valid piece, direction and length",
-        "any legal move, all alike",
+        "any legal move, with equal probability",
         "the program's own, which may pass",
     ),
     (
@@ -247,9 +247,9 @@ def claims(results: Results, plan: Plan) -> Iterator[tuple[str, str, str]]:
             f"{said('black', 'black')}. Where players do not see ends: {said('turned literal blind', 'black')}, "
             f"{said('turned minimised blind', 'black')} and {said('black blind', 'black')}"
         ),
-        "cannot be told against Random where a player sees that it can take the king: it wins whatever its net says"
+        "cannot be judged against Random if a player sees that it can take the king: it wins whatever its net says"
         + (
-            "; holds where players do not see ends"
+            "; holds if players do not see ends"
             if mean(shares("black blind", "black"))
             > max(mean(shares(name, "black")) for name in ("turned literal blind", "turned minimised blind"))
             + 10
@@ -302,7 +302,7 @@ def claims(results: Results, plan: Plan) -> Iterator[tuple[str, str, str]]:
         ),
         "holds"
         if mean(shares("features 7x7 on 9x9")) > mean(shares("features untrained 9x9")) + 5
-        else "learning adds nothing that could be carried over",
+        else "nothing that was learned carries over",
     )
 
 
@@ -376,9 +376,10 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
         ),
         Section(
             "branching",
-            "Moves of a position",
+            "Moves in a position",
             "In the first ten turns: legal moves in random games, and the branching factor of a uniform tree with as "
-            "many nodes as alpha-beta visits in three plies (the hand-tuned player against itself, moves in no order).",
+            "many nodes as alpha-beta visits in three plies (the hand-tuned player against itself, without move "
+            "ordering).",
             list(branches(plan)),
         ),
         Section("claims", "Claims", "", [("the document", "here", "verdict"), *claims(results, plan)]),
@@ -390,9 +391,9 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
         *report.head("Tablut by temporal differences, repeated", command, quick=plan.quick),
         (
             f"{len(plan.seeds)} seeds from {plan.seeds[0]}, each with {plan.generations * plan.generation_games} games "
-            "of training. Where seeds differ: mean over seeds [range] (95 % interval of the mean, seeds drawn again); "
-            "elsewhere (Wilson's 95 % interval). Turns are pairs of plies. A paper's single run inside our spread is "
-            "consistent with it, not confirmed."
+            "of training. Where seeds differ, a cell has their mean, their [range] and the 95 % interval of the mean "
+            "(seeds resampled); elsewhere it has Wilson's 95 % interval over the games. Turns are pairs of plies. A "
+            "number of the paper inside our range is consistent with our runs, not confirmed by them."
         ),
         "",
     ]
