@@ -12,6 +12,9 @@ between neighbours come the lowest bytes first, all of them, then the next highe
 plies in the same way. Where the winner is to move, one move leads to a position of the tree with a ply less, or ends
 the game; where the other side is to move, all moves do with at least a ply less. So the plies are those in which the
 winner wins at the latest, and a position that is not in the tree may be worth anything.
+
+A tree is small enough to be checked whole. Whether its bytes are sound is checked when it is opened; whether its
+positions prove each other, before its first answer.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import json
 import os
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +38,7 @@ from ..games.tafl.variant import Variant
 from ..regular import open_regular, replaceable
 from ..sides import Side
 from .numbering import MOST_MEN
+from .readings import NotSolvable, reading
 from .table import Claims, TableError, Value, compressed, described, numbered, read_head, unpacked
 
 if TYPE_CHECKING:
@@ -42,11 +47,15 @@ if TYPE_CHECKING:
 
 MAGIC = b"TAFLTREE"
 FORMAT = 1
-MOST_POSITIONS = 1 << 24
+MOST_POSITIONS = 1 << 17
+"""So that the worst file of this length is unpacked or refused within a tenth of a second, and compared with its moves
+within another half; the proof of mini-edge has 34,261."""
 MOST_PLIES = (1 << 14) - 1
 _NUMBER = 8
 _PLIES = 2
 _WORD = struct.Struct("<I")
+_RANGE = 1 << 12
+"""Positions that one call of a kernel looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +85,8 @@ class TreeHeader:
 
 
 def write(path: Path, variant: Variant, index: Index, winner: Side, numbers: Any, plies: Any) -> TreeHeader:
-    """Write a tree, whole or not at all: canonical numbers in rising order and the plies of each."""
+    """Write a tree of at most MOST_POSITIONS, whole or not at all: canonical numbers in rising order and the plies of
+    each."""
     body = _planes(np.diff(numbers, prepend=0), _NUMBER) + _planes(plies, _PLIES)
     digest = hashlib.sha256(body).hexdigest()
     header = TreeHeader(variant, index.attackers, index.defenders, winner, len(numbers), digest)
@@ -101,9 +111,31 @@ def _from_planes(data: bytes, size: int) -> Any:
     return wide.view("<u8").reshape(-1).astype(np.int64)
 
 
+def by_material(
+    kernel: Callable[..., int],
+    s: Any,
+    index: Index,
+    winner: int,
+    numbers: Any,
+    plies: Any,
+    on_range: Callable[[], None] = lambda: None,
+) -> int:
+    """The sum of what a kernel of `branches` returns for all positions of a tree; `s` is a record to work in, and
+    `on_range` is called every few milliseconds."""
+    found = 0
+    for material in index.materials:
+        begin, end = np.searchsorted(numbers, (material.first, material.end))
+        for first in range(begin, end, _RANGE):
+            on_range()
+            last = min(first + _RANGE, end)
+            men = material.attackers, material.defenders
+            found += int(kernel(s, index.record, numbers, plies, *men, first, last, winner))
+    return found
+
+
 class Tree:
-    """An open tree, all of it in memory and checked. TableError where the file is none, OSError where it cannot be
-    read, MemoryError where it is too large."""
+    """An open tree, all of it in memory, its bytes checked. TableError where the file is none, OSError where it cannot
+    be read, MemoryError where it is too large."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -177,6 +209,33 @@ class Tree:
             )
         return index
 
+    def faults(self, on_range: Callable[[], None] = lambda: None) -> int:
+        """How many positions do not have the plies that follow from their moves. Where there are none, the winner wins
+        every position, by induction over the plies."""
+        # Compiled, as the index is.
+        from ..games.tafl.position import new_state
+        from . import branches
+
+        index = self.index
+        try:
+            state = new_state(reading(self.variant).played, "tTK")[0]
+        except NotSolvable as error:
+            raise self._wrong(f"header: {error}") from None
+        return by_material(
+            branches.check, state, index, self.header.winner, self.numbers, self.plies, on_range
+        )
+
+    def demand_proof(self) -> None:
+        """TableError where positions do not prove each other: a file that was made to deceive. Compared once."""
+        if self._faults:
+            raise self._wrong(
+                f"{self._faults} of {len(self.numbers)} positions disagree with their moves: it proves nothing"
+            )
+
+    @cached_property
+    def _faults(self) -> int:
+        return self.faults()
+
     def value(self, position: Position) -> Value:
         """The winner and the plies he needs at most; ValueError for a position that is not in the tree."""
         if position.variant.hash != self.variant.hash:
@@ -186,6 +245,7 @@ class Tree:
             )
         if position.outcome is not None:
             return Value(position.outcome.winner, 0)
+        self.demand_proof()
         number = self.index.canonical(self.index.number(position))
         at = int(np.searchsorted(self.numbers, number))
         if at == len(self.numbers) or self.numbers[at] != number:

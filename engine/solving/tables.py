@@ -182,12 +182,18 @@ class _Loaded:
 
         files = [table for table in named if isinstance(table, Table)]
         trees = [table for table in named if isinstance(table, Tree)]
+        for table in files:
+            # Before memory is asked for: a header may claim far more entries than its men have positions.
+            table.index  # noqa: B018
         sizes = [table.header.entries for table in files]
         self._wide = any(table.header.bits == 16 for table in files)
         memory.demand(sum(sizes) * (2 if self._wide else 1) // memory.MIB + 1)
         variant = named[0].variant
-        men = max(table.header.attackers for table in named), max(table.header.defenders for table in named)
-        self._index = Index(variant, *men)
+        largest = (
+            max(table.header.attackers for table in named),
+            max(table.header.defenders for table in named),
+        )
+        self._index = Index(variant, *largest)
         self._codes = np.zeros(sum(sizes), np.uint16 if self._wide else np.uint8)
         self._record = np.zeros(1, probing.TABLES).view(np.recarray)
         tables = self._record[0]
@@ -214,12 +220,13 @@ class _Loaded:
         tables["numbers"] = self._numbers.ctypes.data
         tables["words"] = self._words.ctypes.data
         if trees:
-            tables["most"] = sum(men) + 1
+            tables["most"] = sum(largest) + 1
 
     def _joined(self, trees: Sequence[Tree]) -> tuple[Any, Any]:
         """The numbers of all positions of trees, sorted, and a code of each: that of its shortest win."""
         numbers, codes = [], []
         for tree in trees:
+            tree.demand_proof()
             ours = tree.numbers.copy()
             for material in tree.index.materials:
                 of_it = slice(*np.searchsorted(tree.numbers, (material.first, material.end)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -99,7 +100,10 @@ def test_a_board_is_solved_and_asked(here: Path, capsys: pytest.CaptureFixture[s
     said = capsys.readouterr()
     assert "tiny, 2 v 1 and fewer men\n16104 positions, 2684 after symmetry\n" in said.err
     assert "repetition = draw: where neither side can force an end, the game is a draw." in said.err
-    assert "It takes 1 MiB of memory and of disk, and about 0:00" in said.err
+    assert (
+        "It takes 1 MiB of memory and of disk, besides 160 MiB of memory for the program, and about 0:00"
+        in said.err
+    )
     assert "all             2472          13604     28     0  16104\nstart: defenders win in 4\n" in said.out
     assert "longest win of the defenders: 10 plies, 4/4/1Kt1/1tT1 a 0 1\n" in said.out
     assert command.main(["query", "tiny.taflbase"]) == 0
@@ -236,38 +240,66 @@ def test_a_table_without_room_on_the_disk_is_not_begun(
 
 
 LIMITED = """\
-import resource, sys
+import json, resource, sys
 from pathlib import Path
 from hnefi.tools.solve import command
-argv = ["tiny.toml", "--yes", "--quiet"]
-Path("first.taflbase").unlink(missing_ok=True)
+
+def sizes():
+    pages = Path("/proc/self/statm").read_text().split()
+    return [int(size) * resource.getpagesize() for size in pages[:2]]
+
+class Watched(command._Shown):
+    most = [0, 0]
+    def __call__(self, progress):
+        Watched.most = [max(pair) for pair in zip(Watched.most, sizes())]
+        super().__call__(progress)
+
+command._Shown = Watched
 # Code and kernels first, so that what is measured is the table.
-assert command.main([*argv, "--out", "first.taflbase"]) == 0
-mib = int(sys.argv[1])
-pages = int(Path("/proc/self/statm").read_text().split()[0])
-limit = pages * resource.getpagesize() + (mib << 20)
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-sys.exit(command.main(sys.argv[2:]))
+assert command.main(["mini-four", "--attackers", "2", "--yes", "--quiet", "--out", "first.taflbase"]) == 0
+before, Watched.most = sizes(), [0, 0]
+if sys.argv[1] != "-":
+    limit = before[0] + (int(sys.argv[1]) << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+status = command.main(sys.argv[2:])
+print(json.dumps([most - at for most, at in zip(Watched.most, before)]))
+sys.exit(status)
 """
+PACKING = 48
+"""MiB that packing a block takes: the same for every table."""
+SLACK = 3 << 19
+"""Bytes for what is small: a byte more for each of 1.7 million positions would be noticed."""
 
 
 @pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux tells how much memory a process has")
-def test_under_a_limit_on_memory_it_takes_what_it_announced_or_says_so(here: Path) -> None:
-    """139 MiB are announced for mini-six: half of them are refused in a sentence, before any work. Three men on 5 x 5
-    squares are announced with 1 MiB; compressing takes 48 MiB at most."""
+def test_a_table_takes_the_memory_that_was_announced_and_is_refused_with_less(here: Path) -> None:
+    """1.7 million positions, 5 MiB: all that is mapped, and all that is touched, while they are solved. With a limit of
+    what was announced, and what packing takes, the table is made; with less it is refused in a sentence."""
 
-    def limited(mib: int, *argv: str) -> subprocess.CompletedProcess[str]:
+    def limited(mib: int) -> subprocess.CompletedProcess[str]:
+        (here / "first.taflbase").unlink(missing_ok=True)
+        argv = ["mini-four", "--attackers", "3", "--out", f"{mib}.taflbase", "--yes", "--plain"]
         return subprocess.run(
-            [sys.executable, "-c", LIMITED, str(mib), *argv, "--yes", "--plain"],
+            [sys.executable, "-c", LIMITED, str(mib), *argv],
+            # What the first table freed must not hide what the second one takes.
+            env={**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"},
             cwd=here, capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
 
-    refused = limited(70, "mini-six")
-    assert "It takes 140 MiB of memory and of disk" in refused.stderr
-    assert "hnefi solve: out of memory (139 MiB of address space needed" in refused.stderr
+    words = "It takes 5 MiB of memory and of disk, besides 160 MiB of memory for the program"
+    announced = 5
+    enough = limited(announced + PACKING)
+    assert words in enough.stderr
+    assert enough.returncode == 0, enough.stderr
+    mapped, touched = json.loads(enough.stdout.splitlines()[-1])
+    assert (announced - 1) << 20 < mapped < (announced << 20) + SLACK
+    assert (announced - 2) << 20 < touched < (announced << 20) + SLACK
+    refused = limited(announced - 1)
+    assert words in refused.stderr
+    assert "hnefi solve: out of memory (4 MiB of address space needed, more than this process may have)" in (
+        refused.stderr
+    )
     assert "Traceback" not in refused.stderr
     assert refused.returncode == 2
-    enough = limited(49, "mini-four", "--attackers", "2", "--defenders", "1")
-    assert "It takes 1 MiB of memory and of disk" in enough.stderr
-    assert enough.returncode == 0, enough.stderr
+    assert not (here / f"{announced - 1}.taflbase").exists()

@@ -17,6 +17,7 @@ import numpy as np
 from hnefi.engine.games.interface import MOST_MOVES
 from hnefi.engine.solving import branches
 from hnefi.engine.solving.dfpn import LINE_NODES
+from hnefi.engine.solving.proof_tree import MOST_POSITIONS, by_material
 
 from ..common import interrupts
 
@@ -26,12 +27,11 @@ if TYPE_CHECKING:
 
 PORTION = 1 << 10
 """Positions between two signs of life."""
-RANGE = 1 << 12
-"""Positions that one call of a kernel looks at."""
 
 
 class NoTree(RuntimeError):
-    """A position of the proof could not be proven again within `LINE_NODES` moves: a sentence."""
+    """There is no tree that can be written, because the table has forgotten too much or the tree is too large: a
+    sentence."""
 
 
 class _Look:
@@ -77,7 +77,10 @@ class Grower:
         while True:
             self._count()
             if root in self._plies:
-                return self._pruned(root)
+                numbers, plies = self._pruned(root)
+                if len(numbers) > MOST_POSITIONS:
+                    raise NoTree(f"it would have {len(numbers)} positions, expected at most {MOST_POSITIONS}")
+                return numbers, plies
             self._add(self._other_ways(root))
 
     def _add(self, numbers: list[int]) -> None:
@@ -209,22 +212,13 @@ class Grower:
         numbers = np.array(sorted(kept), np.int64)
         plies = np.array([self._plies[number] for number in numbers.tolist()], np.int64)
         while by_material(
-            branches.shorten, self._search.records[0], self._index, self._winner, numbers, plies
+            branches.shorten,
+            self._search.records[0],
+            self._index,
+            self._winner,
+            numbers,
+            plies,
+            interrupts.check,
         ):
             pass
         return numbers, plies
-
-
-def by_material(
-    kernel: Callable[..., int], s: Any, index: Index, winner: int, numbers: Any, plies: Any
-) -> int:
-    """The sum of what a kernel of `branches` returns for all positions of a tree; `s` is a record to work in."""
-    found = 0
-    for material in index.materials:
-        begin, end = np.searchsorted(numbers, (material.first, material.end))
-        for first in range(begin, end, RANGE):
-            interrupts.check()
-            last = min(first + RANGE, end)
-            men = material.attackers, material.defenders
-            found += int(kernel(s, index.record, numbers, plies, *men, first, last, winner))
-    return found

@@ -188,19 +188,22 @@ def _write_tree(
     winner: int,
     live: Live,
 ) -> str:
-    """Write the tree of the proof that `search` has found; a sentence about it. `grow.NoTree` where it is lost."""
+    """Write the tree of the proof that `search` has found; a sentence about it. `grow.NoTree` where there is none."""
     from hnefi.engine.games.tafl.variant import Variant
     from hnefi.engine.sides import Side
     from hnefi.engine.solving import branches, proof_tree
 
-    from .grow import Grower, by_material
+    from .grow import Grower
 
     assert isinstance(variant, Variant)
     grower = Grower(index, search, winner, lambda count: live.step(lambda: f"{count} positions of the tree"))
     root = index.canonical(index.number(position))
     numbers, plies = grower.grow(root)
-    if faults := by_material(branches.check, search.records[0], index, winner, numbers, plies):
-        raise AssertionError(f"{faults} positions of the tree do not follow from their moves")
+    found = proof_tree.by_material(
+        branches.check, search.records[0], index, winner, numbers, plies, interrupts.check
+    )
+    if found:
+        raise AssertionError(f"{found} positions of the tree do not follow from their moves")
     proof_tree.write(path, variant, index, Side(winner), numbers, plies)
     most = int(plies[numbers.searchsorted(root)])
     return f"{path}: {len(numbers)} positions, a win in at most {most} plies, {path.stat().st_size} bytes"

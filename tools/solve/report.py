@@ -13,7 +13,7 @@ import numpy as np
 from hnefi.engine import games
 from hnefi.engine.games.base_position import Position
 from hnefi.engine.games.tafl.position import new_state
-from hnefi.engine.solving import branches, retrograde
+from hnefi.engine.solving import retrograde
 from hnefi.engine.solving.index import Index, place_number
 from hnefi.engine.solving.proof_tree import Tree
 from hnefi.engine.solving.readings import reading
@@ -23,7 +23,6 @@ from hnefi.engine.squares import file_of, rank_of
 from ..common import interrupts
 from ..common.workers import in_threads
 from .build import RANGE, encode, new_report
-from .grow import by_material
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +114,6 @@ def check(
             where = fen_of(index, at)
         on_progress(done / len(jobs))
     return faults, where
-
-
-def check_tree(tree: Tree) -> int:
-    """How many positions of a proof tree do not have the plies that follow from their moves."""
-    state = new_state(reading(tree.variant).played, "tTK")[0]
-    return by_material(branches.check, state, tree.index, tree.header.winner, tree.numbers, tree.plies)
 
 
 def digest(words: Any, bits: int) -> str:

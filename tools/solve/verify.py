@@ -96,10 +96,8 @@ def main(argv: list[str]) -> int:
 
 def _check_tree(tree: Tree) -> int:
     """Compare every position of a proof tree with its moves; 1 where one disagrees."""
-    from . import report
-
     with interrupts.caught(lambda: ["hnefi solve: interrupted"]) as caught:
-        faults = report.check_tree(tree)
+        faults = tree.faults(interrupts.check)
     if caught.ended:
         return INTERRUPTED
     positions = tree.header.positions
