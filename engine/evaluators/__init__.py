@@ -150,7 +150,7 @@ def remarks(name: str, position: Position) -> list[str]:
     influences.sort(key=lambda found: (-abs(found[0]), found[1]))
     pieces = " ".join(f"{letter}{sq} {cp:+d}" for cp, sq, letter in influences[:INFLUENCES])
     lines = [f"network {evaluator.network.text} a {said}"]
-    if evaluator.network.has_policy and (best := _best_moves(params, state)):
+    if evaluator.network.has_policy and (best := _best_moves(params, position)):
         lines.append(f"network policy {best}")
     return [*lines, *([f"network pieces a {pieces}"] if pieces else [])]
 
@@ -166,21 +166,24 @@ def _value_without(params: Any, position: Position, sq: int, letter: str) -> flo
     return _value(params, state)
 
 
-def _best_moves(params: Any, state: Any) -> str:
+def _best_moves(params: Any, position: Position) -> str:
     """The moves that deserve most by a policy, with their shares of all legal moves."""
     import numpy as np
 
     from ..games import interface as verbs
     from ..squares import move_name
 
-    end = int(verbs.generate(state, 0)) if state["outcome"] == 0 else 0
+    state, moves = position.new_record()[0], position.legal_moves()
+    end = len(moves)
+    # Not `verbs.generate`: as a kernel that only other kernels call it would be compiled at each start.
+    state["moves"][:end] = moves
     priors = np.zeros(end)
     if end:
         # Not `verbs.policy`: that also knows evaluators without a policy, once a search has been imported.
         verbs.KERNELS["policy", params.dtype, state.dtype](params, state, end, priors)
     shares = priors / max(priors.sum(), 1e-300)
     best = np.argsort(-shares, kind="stable")[:INFLUENCES]
-    return " ".join(f"{move_name(int(state['moves'][i]))} {shares[i]:.3f}" for i in best)
+    return " ".join(f"{move_name(moves[i])} {shares[i]:.3f}" for i in best)
 
 
 def _weights_taken(name: str, variant: AnyVariant) -> list[str]:
