@@ -113,14 +113,19 @@ class Pool(socketserver.ThreadingUnixStreamServer):
         self.idle: list[PooledEngine] = []
         super().__init__(path, Handler)
 
+    def engine(self) -> PooledEngine:
+        """One that is idle, or a new one."""
+        with contextlib.suppress(IndexError):
+            while (engine := self.idle.pop()).process.poll() is not None:
+                engine.end()  # a test of a command that ends all its children was here
+            return engine
+        return PooledEngine()
+
 
 class Handler(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         assert isinstance(self.server, Pool)
-        try:
-            engine = self.server.idle.pop()
-        except IndexError:
-            engine = PooledEngine()
+        engine = self.server.engine()
         if engine.serve(self.request):
             self.server.idle.append(engine)
         else:

@@ -71,6 +71,7 @@ def serving() -> Iterator[None]:
             start_new_session=True,
         ) as server:
             door.close()  # a start that finds nobody there is an ordinary one
+            server.wait()  # what serves is its child
             try:
                 yield
             finally:
@@ -174,6 +175,10 @@ def run_script(path: str, words: Sequence[str]) -> int:
 
 
 def main(door: int) -> None:
+    if os.fork():
+        # A child of pytest would be killed by the first test of a command that ends all its children, and whatever
+        # came after it would be slow.
+        os._exit(0)
     gc.disable()
     for module in ADAPTERS:
         importlib.import_module(module)

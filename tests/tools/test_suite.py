@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +12,14 @@ from typing import Any
 
 import conftest
 import pytest
-from engine_pool import PooledEngine
+from engine_pool import Pool, PooledEngine
+from patience import PROMPTLY
 from steady import without_round
+from warm_engines import WARM, serving
 
 from hnefi.engine import catalogue
+from hnefi.protocol import fork_client
+from hnefi.tools.common import interrupts
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -73,11 +79,11 @@ def test_files_are_shuffled_and_variants_sampled() -> None:
         "tests/engine/test_labels.py",
         "tests/engine/test_reasons.py",
     ]
-    orders = {tuple(collect(*files, HNEFI_ORDER=word)) for word in "abc"}
-    assert len(orders) > 1
-    assert len({frozenset(order) for order in orders}) == 1
-    drawn = collect("tests/engine/test_svg.py", "-m", "not exhaustive")
-    assert 10 <= len(drawn) < len(catalogue.names()) < len(collect("tests/engine/test_svg.py"))
+    first, second = (collect(*files, HNEFI_ORDER=word) for word in "ab")
+    assert first != second
+    assert sorted(first) == sorted(second)
+    drawn = collect(files[0], "-m", "not exhaustive")
+    assert 10 <= len(drawn) < len(catalogue.names()) < sum(files[0] in test for test in first)
 
 
 GUARDED = """
@@ -96,6 +102,26 @@ def test_an_unmarked_process_fails_in_the_inner_loop(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "pytest", *options, "-m", marks]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == status, done.stdout
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not fork_client.possible(), reason="cannot fork engines here")
+def test_a_command_that_ends_all_its_children_ends_no_engine_of_other_tests(tmp_path: Path) -> None:
+    """Else all tests that come after it in its process would start engines cold, or be given dead ones."""
+    with (
+        contextlib.nullcontext() if os.environ.get(WARM) else serving(),
+        Pool(str(tmp_path / "pool")) as pool,
+    ):
+        pool.idle.append(PooledEngine())
+        (before,) = pool.idle
+        interrupts.kill_children()
+        before.process.wait(PROMPTLY)
+        after = pool.engine()
+        assert after._reset(), "it answers"
+        assert "llvmlite" not in Path(f"/proc/{after.process.pid}/maps").read_text(), (
+            "it only stands for a fork"
+        )
+        after.end()
 
 
 @pytest.mark.process
