@@ -6,6 +6,7 @@ Clusters want their packages: `make test-clusters`.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -63,6 +64,13 @@ def tuned(out: Path, hands: list[str]) -> object:
 def test_the_same_comes_back(work: Callable[[Path, list[str]], object], tmp_path: Path, backend: str) -> None:
     here = work(tmp_path / "here", ["--jobs", "1"])
     assert work(tmp_path / "there", ["--jobs", "2", "--backend", backend]) == here
+
+
+@pytest.mark.process
+def test_a_worker_that_is_killed_is_told_in_one_line() -> None:
+    with pytest.raises(workers.WorkerFailed, match=r"^loky: TerminatedWorkerError: A worker process") as lost:
+        list(workers.through_joblib([partial(os._exit, 9)] * 2, "loky", 2))
+    assert "\n" not in str(lost.value)
 
 
 def test_without_a_backend_one_worker_stays_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -199,7 +199,9 @@ def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None
         # Most likely a worker could not write: the waiting thread reports that.
         results.put((0, None, error))
     except Exception as error:  # noqa: BLE001 - whatever a backend raises is raised where the results are read
-        results.put((0, None, WorkerFailed(f"{backend}: {type(error).__name__}: {str(error)[:300]}")))
+        # The first paragraph says what happened; advice and tracebacks follow.
+        words = " ".join(str(error).strip().partition("\n\n")[0].split())
+        results.put((0, None, WorkerFailed(f"{backend}: {type(error).__name__}: {words[:300]}")))
     finally:
         results.put(None)
 
@@ -238,11 +240,15 @@ def live_with(parent: int) -> None:
 
 
 def _connect(backend: str, workers: int) -> None:
-    """What joblib leaves to its callers: ray must be made known; dask wants a client, of the cluster that
-    DASK_SCHEDULER_ADDRESS names or of one on this machine."""
+    """What joblib leaves to its callers: ray must be made known, and dask wants a client. Both use the cluster that
+    RAY_ADDRESS or DASK_SCHEDULER_ADDRESS names, else one on this machine."""
     if backend == "ray":
+        import ray
         from ray.util.joblib import register_ray
 
+        if not ray.is_initialized() and not os.environ.get("RAY_ADDRESS"):
+            # ray gives up where its processes are not up within 30 s: on a busy machine the dashboard is too much.
+            ray.init("local", num_cpus=workers, include_dashboard=False, log_to_driver=False)
         register_ray()
         return
     if backend != "dask":

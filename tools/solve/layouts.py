@@ -239,8 +239,12 @@ def main(argv: list[str]) -> int:
                 found = _side_by_side(cases, starts, folder, given, live)
             else:
                 found = _in_turn(cases, starts, folder, given, live)
-        except (BuildError, WorkerFailed) as error:
+        except BuildError as error:
             print(f"hnefi solve layouts: {error}", file=sys.stderr)
+            return USAGE
+        except WorkerFailed as error:
+            kept = f"what was done is in {folder}; the same command continues"
+            print(f"hnefi solve layouts: {error} ({kept})", file=sys.stderr)
             return USAGE
         finally:
             live.close()
