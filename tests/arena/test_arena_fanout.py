@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ from hnefi.tools.arena import fanout, run
 from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.arena.store import Store
 from hnefi.tools.arena.values import EngineSpec, SideLimits
-from hnefi.tools.common import interrupts
+from hnefi.tools.common import interrupts, workers
 
 ARENA = [sys.executable, "-m", "hnefi.tools.arena.command"]
 SHUFFLER = Path(__file__).parents[1] / "support" / "shuffle_engine.py"
@@ -32,9 +31,7 @@ OPENINGS = "a4a3\na4a2\na4a3 d3c3\na4a2 d3c3\na4a3 d5c5\na4a2 d5c5\na4a3 d5e5\na
 BACKENDS = [
     pytest.param(
         name,
-        marks=pytest.mark.skipif(
-            find_spec(fanout.LIBRARIES[name]) is None, reason=f"{name} is not installed"
-        ),
+        marks=pytest.mark.skipif(bool(workers.missing(name)), reason=f"{name} is not installed"),
     )
     for name in ("loky", "dask", "ray")
 ]
@@ -250,10 +247,11 @@ def _job(**fields: object) -> fanout.Job:
 
 
 def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(fanout.LIBRARIES, "dask", "no_such_library")
-    with pytest.raises(
-        ConfigError, match=r"no_such_library is not installed: expected pip install 'hnefi\[dask\]'"
-    ):
+    monkeypatch.setitem(workers.BACKENDS, "dask", "no_such_library")
+    said = (
+        r"^run\.backend dask: the package no_such_library is missing: expected pip install 'hnefi\[dask\]'$"
+    )
+    with pytest.raises(ConfigError, match=said):
         fanout.open_cluster("dask")
     with pytest.raises(ConfigError, match=r"run\.cluster 'tcp://x': expected only with backend dask or ray"):
         config(backend="loky", cluster="tcp://x")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hnefi.tools.arena import command, fingerprint, option_reader, options
+from hnefi.tools.arena import command, option_reader, options, run
 from hnefi.tools.arena.option_reader import from_arguments, read_file, to_toml
 from hnefi.tools.arena.options import Config, ConfigError, parse_tc
 from hnefi.tools.arena.resolve import named, resolve, specs
@@ -114,7 +114,7 @@ def test_who_goes_on_is_offered_only_what_may_be_different(capsys: pytest.Captur
     }
     keys = {(option.group, option.key) for option in offered}
     assert {("run", "pairs"), ("sprt", "max_pairs"), ("output", "jsonl"), ("control", "force")} <= keys
-    assert not {key for group, key in keys if group == "run"} & {*fingerprint.RUN, "out"}
+    assert not {key for group, key in keys if group == "run"} & {*run.RUN_KEYS, "out"}
     assert {key for group, key in keys if group == "sprt"} == {"max_pairs"}
     for flag in ("--dry-run", "--out=x"):
         assert command.main(["resume", "cup", flag]) == 2

@@ -11,7 +11,7 @@ import pytest
 from solved import Solver, write
 
 from hnefi.engine import games
-from hnefi.tools.arena import adjudication, fingerprint, run
+from hnefi.tools.arena import adjudication, run
 from hnefi.tools.arena.adjudication import Adjudication
 from hnefi.tools.arena.logs import game_line
 from hnefi.tools.arena.options import ConfigError
@@ -125,7 +125,7 @@ def test_what_an_oracle_says_is_part_of_the_run(tmp_path: Path) -> None:
         settings = fake_arena.config(variants=["hex:2"], adjudicate__oracle=str(tmp_path / name))
         assert run.adjudication(settings).oracle.winner(games.initial(games.find("hex:2"))) == "a"
         prepared = fake_arena.prepared(settings)
-        marks.append(fingerprint.of(settings, prepared.specs, prepared.ids, {})["adjudicate.oracle"])
+        marks.append(run.fingerprint(settings, prepared.specs, prepared.ids, {})["adjudicate.oracle"])
     assert marks[0] == marks[1] != marks[2]
     settings = fake_arena.config(adjudicate__oracle=str(path))
     with pytest.raises(ConfigError, match="expected some of 'brandubh'"):

@@ -19,7 +19,7 @@ from hnefi.protocol.hosts import journal
 from hnefi.protocol.hosts.puzzles import suite
 from hnefi.tools import convert
 from hnefi.tools.analyze import store
-from hnefi.tools.arena import adjudication, fingerprint, openings, option_reader
+from hnefi.tools.arena import adjudication, openings, option_reader, run
 from hnefi.tools.evolve import folder
 from hnefi.tools.ladder import ladder
 
@@ -90,7 +90,7 @@ def test_settings_and_conversions_say_so(capsys: pytest.CaptureFixture[str], tmp
     assert "a device, not a regular file" in settings.load(DEVICE)[1][0]
     assert convert.main(["--from", "tafl", str(DEVICE), str(tmp_path / "out.tafl")]) != 0
     assert "a device, not a regular file" in capsys.readouterr().err
-    assert fingerprint._digest(DEVICE) == "unreadable"
+    assert run._digest(DEVICE) == "unreadable"
 
 
 def test_only_regular_files_are_replaced_and_links_stay(tmp_path: Path) -> None:

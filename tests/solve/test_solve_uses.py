@@ -19,8 +19,8 @@ from hnefi.engine.solving.table import Table
 from hnefi.engine.solving.tables import SHIPPED
 from hnefi.engine.squares import squares
 from hnefi.protocol.hosts.puzzles import suite
-from hnefi.tools.arena.fanout import LIBRARIES
 from hnefi.tools.common import workers
+from hnefi.tools.common.workers import BACKENDS
 from hnefi.tools.solve import agreement, command, layouts
 
 FOUR = str(SHIPPED / "mini-four.taflbase")
@@ -128,7 +128,7 @@ def test_rule_sets_side_by_side_come_to_the_same(
     if backend != "loky":
         if not os.environ.get("HNEFI_CLUSTERS"):
             pytest.skip("make test-clusters runs it")
-        pytest.importorskip(LIBRARIES[backend])
+        pytest.importorskip(BACKENDS[backend])
     board = tmp_path / "nine.toml"
     board.write_text(NINE)
     words = ["layouts", str(board), "--switch", "escape=edge", "--switch", "king_sides=4", "--quiet"]

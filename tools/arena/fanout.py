@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING, Any
 from hnefi.engine.wording import shorten
 from hnefi.protocol import orphans
 
-from ..common.workers import TRACKED, cores, live_with, usable_cores
-from . import fingerprint, resolve
+from ..common.workers import TRACKED, cores, live_with, missing, usable_cores
+from . import resolve
 from .logs import LOG
 from .options import Config, ConfigError, parse_cores
-from .run import host_scale, play_with, slots_of
-from .slots import LIMIT, in_pairs, places, threads_of
+from .run import changed_files, engine_files, host_scale, oracle_file
+from .slots import LIMIT, in_pairs, places, play_with, slots_of, threads_of
 from .store import StoreError
 from .values import EngineSpec, GameResult, GameTask, Watch
 
@@ -123,7 +123,7 @@ def break_off(run: str) -> None:
 
 @lru_cache(maxsize=4)
 def _unlike(_run: str, files: tuple[tuple[str, str], ...]) -> list[str]:
-    return fingerprint.changed(dict(files))
+    return changed_files(dict(files))
 
 
 def _at_home(job: Job) -> tuple[EngineSpec, ...]:
@@ -199,8 +199,8 @@ async def _play_on(
     tasks: Iterable[GameTask], run: Run, cluster: Cluster, slots: int, abort: asyncio.Event
 ) -> AsyncGenerator[GameResult, None]:
     name = secrets.token_hex(8)
-    files = {file: digest for spec in run.specs for file, digest in fingerprint.files(spec).items()}
-    files |= fingerprint.oracle_file(run.config)
+    files = {file: digest for spec in run.specs for file, digest in engine_files(spec).items()}
+    files |= oracle_file(run.config)
     blank = Job(name, run.config, run.specs, (), slots, str(Path.cwd()), files)
     pairs = in_pairs(tasks)
     size = slots
@@ -366,9 +366,6 @@ CONNECT = 10.0
 """Seconds for a cluster to answer, and to have a worker."""
 CLOSE = 2.0
 
-LIBRARIES = {"loky": "joblib", "dask": "distributed", "ray": "ray"}
-"""What has to be installed for a backend."""
-
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
@@ -388,23 +385,14 @@ class Cluster:
     call: Callable[..., object] = lambda *_: None
 
 
-def expect_library(backend: str) -> None:
-    """ConfigError if the backend's library is missing."""
-    from importlib.util import find_spec
-
-    if find_spec(LIBRARIES[backend]) is None:
-        raise ConfigError(
-            f"run.backend {backend!r}: {LIBRARIES[backend]} is not installed: expected pip install 'hnefi[{backend}]'"
-        )
-
-
 def open_cluster(backend: str, address: str = "", jobs: int = 0) -> Cluster:
     """The cluster at `address`, else the one that the library's own environment variable names, else workers on this
     machine: `jobs` of them, or as many as there are cores. ConfigError if there is none.
 
     Blocks for some seconds; the calling thread does not take Ctrl-C any more, nor do processes that it starts.
     """
-    expect_library(backend)
+    if reason := missing(backend):
+        raise ConfigError(f"run.backend {reason}")
     leave_interrupts()
     try:
         return OPENERS[backend](address, jobs)

@@ -23,9 +23,10 @@ from hnefi.protocol.hosts.text_table import safe
 from hnefi.protocol.process import kill_all
 
 from ..common import interrupts
-from .logs import LOG, game_line
+from .logs import LOG, TRAFFIC, Thinking, Traffic, game_line, joined
 from .progress import Progress
-from .run import Run, elsewhere, play_in_slots, resume_command
+from .run import Run, resume_command
+from .slots import elsewhere, play_with, slots_of
 from .store import StorageFailed, Store, run_digest
 from .values import LATE, GameResult, GameTask, Watch
 
@@ -329,3 +330,37 @@ def player_of(run: Run, folder: Path | None = None) -> Play:
 
         return play
     return partial(play_in_slots, folder=folder)
+
+
+async def play_in_slots(
+    tasks: Iterable[GameTask],
+    run: Run,
+    *,
+    abort: asyncio.Event,
+    on_event: Watch | None = None,
+    folder: Path | None = None,
+) -> AsyncGenerator[GameResult, None]:
+    """Play in this process, on this machine. With a run's `folder`, lines are kept there if the run wants that."""
+    concurrency, cores = slots_of(run.config, run.specs)
+    thinking = Thinking(on_event) if on_event is not None else None
+    traffic = None
+    if folder is not None and run.config["output.traffic"]:
+        traffic = Traffic(folder / TRAFFIC, run.config.names, LOG.warning)
+    told = [watcher for watcher in (thinking, traffic) if watcher is not None]
+    games = play_with(
+        tasks,
+        run.config,
+        run.specs,
+        concurrency,
+        cores,
+        abort=abort,
+        on_event=joined(on_event, *(watcher.on_event for watcher in told)),
+        on_traffic=joined(*(watcher.on_traffic for watcher in told)),
+    )
+    try:
+        async with contextlib.aclosing(games):
+            async for result in games:
+                yield result
+    finally:
+        if traffic is not None:
+            await asyncio.to_thread(traffic.close)

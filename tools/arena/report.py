@@ -387,7 +387,7 @@ def percent(share: float | None) -> str:
 
 def facts_of(run: Run, folder: Path) -> RunFacts:
     """The facts of a run as its configuration has them."""
-    from .run import slots_of
+    from .slots import slots_of
 
     config = run.config
     anchor = config["rating.anchor"]

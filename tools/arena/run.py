@@ -1,24 +1,28 @@
-"""A run before its first game, made from a configuration or found again in its folder, and how its games are played."""
+"""A run before its first game, made from a configuration or found again in its folder.
+
+Its fingerprint is everything that its games follow from, item by item: a resumed run must agree in all of it. How many
+pairs there are, how many games run at a time and where, and what is written besides, are no part of it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import re
+import hashlib
+import json
 import shlex
+import shutil
 import time
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
+from hnefi.engine.regular import open_regular
 from hnefi.engine.wording import shorten
 
-from . import fingerprint, openings, option_reader, resolve, schedule
+from . import openings, option_reader, resolve, schedule
 from .adjudication import adjudication
-from .logs import LOG, TRAFFIC, Thinking, Traffic, joined
-from .options import Config, ConfigError, Document, parse_cores
+from .options import Config, ConfigError, Document
 from .progress import Progress
 from .schedule import Schedule
 from .store import (
@@ -33,7 +37,7 @@ from .store import (
     within,
     write_file,
 )
-from .values import EngineSpec, GameResult, GameTask, Opening, Watch, find_variant
+from .values import EngineSpec, Opening, find_variant
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ def prepare(
     adjudication(config)
     if lists is None:
         lists = openings.prepare(config, plan.openings, specs)
-    return Run(config, specs, plan, lists, ids), fingerprint.of(config, specs, ids, lists)
+    return Run(config, specs, plan, lists, ids), fingerprint(config, specs, ids, lists)
 
 
 def check_engines(config: Config, specs: Sequence[EngineSpec]) -> tuple[Config, tuple[str, ...]]:
@@ -98,7 +102,7 @@ def check_engines(config: Config, specs: Sequence[EngineSpec]) -> tuple[Config, 
 def expect_cores(config: Config, specs: Sequence[EngineSpec]) -> None:
     """ConfigError if clocks run and there are more threads than cores."""
     from ..common.workers import usable_cores
-    from .slots import threads_of
+    from .slots import slots_of, threads_of
 
     concurrency, places = slots_of(config, specs)
     timed = any(limits.timed for spec in specs for limits in spec.limits)
@@ -112,9 +116,9 @@ def expect_cores(config: Config, specs: Sequence[EngineSpec]) -> None:
 
 def expect_lines(config: Config, specs: Sequence[EngineSpec]) -> None:
     """ConfigError if lines are to be kept that other processes see."""
-    if config["output.traffic"] and elsewhere(config, specs):
-        from .slots import LIMIT
+    from .slots import LIMIT, elsewhere
 
+    if config["output.traffic"] and elsewhere(config, specs):
         raise ConfigError(
             f"output.traffic: expected no backend and at most {LIMIT} slots: lines stay where they are read"
         )
@@ -151,8 +155,6 @@ def kept(config: Config, folder: Path) -> Config:
 
 
 def _json(items: Mapping[str, str]) -> str:
-    import json
-
     return json.dumps(items, indent=1) + "\n"
 
 
@@ -177,8 +179,6 @@ def load_openings(store: Store) -> dict[str, tuple[Opening, ...]]:
 
 def load_fingerprint(store: Store) -> dict[str, str]:
     """The fingerprint that a run keeps; StoreError if it cannot be read."""
-    import json
-
     try:
         return {str(key): str(value) for key, value in json.loads(store.text(FINGERPRINT)).items()}
     except (ValueError, AttributeError) as error:
@@ -209,7 +209,7 @@ def renew(store: Store, run: Run, *, force: bool = False) -> Run:
     expect_lines(config, specs)
     adjudication(config)
     old = load_fingerprint(store)
-    unlike = differences(old, fingerprint.of(config, specs, ids, run.openings))
+    unlike = differences(old, fingerprint(config, specs, ids, run.openings))
     lists = run.openings
     if any(len(lists.get(name, ())) < run.schedule.openings for name in run.schedule.variants):
         lists = openings.prepare(config, run.schedule.openings, specs)
@@ -227,7 +227,7 @@ def renew(store: Store, run: Run, *, force: bool = False) -> Run:
         store.note("forced", item)
     try:
         write_file(store.folder / OPENINGS, openings.to_lines({name: tuple(lists[name]) for name in lists}))
-        write_file(store.folder / FINGERPRINT, _json(fingerprint.of(config, specs, ids, lists)))
+        write_file(store.folder / FINGERPRINT, _json(fingerprint(config, specs, ids, lists)))
         write_file(store.folder / CONFIG, option_reader.to_toml(kept(config, store.folder)))
     except OSError as error:
         raise StorageFailed(f"{store.folder}: {error.strerror or error}") from None
@@ -251,97 +251,115 @@ def host_scale(config: Config) -> float:
     return reference * seconds / nodes
 
 
-def slots_of(config: Config, specs: Sequence[EngineSpec]) -> tuple[int, list[tuple[int, ...]]]:
-    """How many games run at a time, and the cores of each slot (none: any). ConfigError if there are too few."""
-    from ..common.workers import usable_cores
-    from .slots import places, slots_for, threads_of
-
-    cores = usable_cores()
-    affinity = config["run.affinity"]
-    if affinity not in ("auto", "off"):
-        cores = parse_cores(affinity)
-    threads = threads_of(specs)
-    concurrency = slots_for(config["run.concurrency"], len(cores), threads)
-    if affinity == "off":
-        return concurrency, []
-    try:
-        return concurrency, places(cores, concurrency, threads)
-    except ValueError as error:
-        if affinity != "auto":
-            raise ConfigError(f"run.affinity {shorten(affinity)}: {error}") from None
-        return concurrency, []
+# The fingerprint
 
 
-def elsewhere(config: Config, specs: Sequence[EngineSpec]) -> bool:
-    """Whether other processes play the games."""
-    from .slots import LIMIT
-
-    return bool(config["run.backend"]) or slots_of(config, specs)[0] > LIMIT
+RUN_KEYS = ("format", "challengers", "others", "variants", "rules", "swap", "seed", "wait")
+OPENINGS_KEYS = ("source", "cut", "order", "first", "plies", "seed", "max_eval", "eval_by", "repeat")
 
 
-def play_with(
-    tasks: Iterable[GameTask],
+def fingerprint(
     config: Config,
     specs: Sequence[EngineSpec],
-    concurrency: int,
-    cores: Sequence[tuple[int, ...]],
-    *,
-    abort: asyncio.Event,
-    on_event: Watch | None = None,
-    on_traffic: Any = None,
-) -> AsyncGenerator[GameResult, None]:
-    """`slots.play` in the manner of a configuration."""
-    from .cross_check import compare
-    from .slots import play
+    ids: Sequence[str],
+    lists: Mapping[str, Sequence[Opening]],
+) -> dict[str, str]:
+    """The fingerprint: items and their values as text; `ids` are what the engines call themselves."""
+    items: dict[str, object] = {
+        "schedule version": schedule.VERSION,
+        "openings generator": openings.generator_version(config),
+    }
+    items |= {f"run.{key}": config.tables["run"][key] for key in RUN_KEYS}
+    items |= {f"openings.{key}": config.tables["openings"][key] for key in OPENINGS_KEYS}
+    items |= {f"adjudicate.{key}": value for key, value in config.tables["adjudicate"].items()}
+    if config["adjudicate.oracle"]:
+        # What it says counts, not where it lies.
+        items["adjudicate.oracle"] = _digest(Path(config["adjudicate.oracle"]))
+    if config["openings.source"] == "random" and config["openings.eval_by"] != "default":
+        for path in _player_files(config["openings.eval_by"]):
+            items[f"openings.eval_by file {path}"] = _digest(path)
+    items |= {f"sprt.{key}": value for key, value in config.tables["sprt"].items() if key != "max_pairs"}
+    for name, found in lists.items():
+        items[f"rules of {name[:60]}"] = find_variant(name).hash
+        items[f"openings of {name[:60]}"] = openings.list_hash(found)
+    for number, (engine, spec, called) in enumerate(zip(config.engines, specs, ids, strict=True), 1):
+        items |= {f"engine {number} {key}": value for key, value in engine.items()}
+        items[f"engine {number} id"] = called
+        items |= {f"engine {number} file {name}": digest for name, digest in engine_files(spec).items()}
+    return {
+        key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        for key, value in items.items()
+        if value not in (None, "", {}, [])
+    }
 
-    wanted = config["control.cross_check"]
-    every = 0 if wanted in (None, "final") else int(wanted)
-    keep = config["output.keep_lines"]
-    return play(
-        tasks,
-        specs,
-        concurrency=concurrency,
-        inside=config["run.inside"],
-        cores=cores,
-        adjudication=adjudication(config),
-        wait=config["run.wait"],
-        keep=re.compile(keep) if keep else None,
-        on_event=on_event,
-        on_traffic=on_traffic,
-        after=partial(compare, every=every) if wanted is not None else None,
-        abort=abort,
-    )
+
+def engine_files(spec: EngineSpec) -> dict[str, str]:
+    """SHA-256 of every file that makes an engine what it is, by name."""
+    found = {str(path): _digest(path) for path in _paths(spec)}
+    if spec.player:
+        found["hnefi"] = _own_source()
+    return found
 
 
-async def play_in_slots(
-    tasks: Iterable[GameTask],
-    run: Run,
-    *,
-    abort: asyncio.Event,
-    on_event: Watch | None = None,
-    folder: Path | None = None,
-) -> AsyncGenerator[GameResult, None]:
-    """Play in this process, on this machine. With a run's `folder`, lines are kept there if the run wants that."""
-    concurrency, cores = slots_of(run.config, run.specs)
-    thinking = Thinking(on_event) if on_event is not None else None
-    traffic = None
-    if folder is not None and run.config["output.traffic"]:
-        traffic = Traffic(folder / TRAFFIC, run.config.names, LOG.warning)
-    told = [watcher for watcher in (thinking, traffic) if watcher is not None]
-    games = play_with(
-        tasks,
-        run.config,
-        run.specs,
-        concurrency,
-        cores,
-        abort=abort,
-        on_event=joined(on_event, *(watcher.on_event for watcher in told)),
-        on_traffic=joined(*(watcher.on_traffic for watcher in told)),
-    )
+def oracle_file(config: Config) -> dict[str, str]:
+    """SHA-256 of the file of solved positions, by its name, where there is one."""
+    path = config["adjudicate.oracle"]
+    return {path: _digest(Path(path))} if path else {}
+
+
+def changed_files(stored: Mapping[str, str]) -> list[str]:
+    """Which of an engine's files (as `engine_files` gave them) are missing here or different."""
+    return [
+        name
+        for name, digest in stored.items()
+        if (_own_source() if name == "hnefi" else _digest(Path(name))) != digest
+    ]
+
+
+def _paths(spec: EngineSpec) -> Iterator[Path]:
+    program = shutil.which(spec.command[0]) or spec.command[0]
+    folder = Path(spec.cwd or ".")
+    if spec.player:
+        yield from _player_files(spec.player)
+        return
+    yield Path(program)
+    for word in spec.command[1:]:
+        path = folder / word
+        # A word may be anything: a text too long for a name, or one with a NUL in it.
+        try:
+            if path.is_file():
+                yield path.resolve()
+        except (OSError, ValueError):
+            continue
+
+
+def _player_files(name: str) -> Iterator[Path]:
+    from hnefi import players
+
+    player = players.load(name)
+    yield Path(name) if name.endswith(players.SUFFIX) else players.FOLDER / f"{name}{players.SUFFIX}"
+    if player.evaluator.endswith(".safetensors"):
+        yield Path(player.evaluator)
+
+
+def _digest(path: Path) -> str:
     try:
-        async with contextlib.aclosing(games):
-            async for result in games:
-                yield result
-    finally:
-        if traffic is not None:
-            await asyncio.to_thread(traffic.close)
+        with open_regular(path) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
+    except OSError:
+        return "unreadable"
+
+
+@lru_cache(maxsize=1)
+def _own_source() -> str:
+    """SHA-256 over what our own engine consists of."""
+    from hnefi import players
+
+    house = Path(players.__file__).resolve().parent.parent
+    digest = hashlib.sha256()
+    for room in ("engine", "players", "protocol"):
+        for path in sorted((house / room).rglob("*")):
+            if path.suffix in (".py", ".toml") and path.is_file():
+                digest.update(str(path.relative_to(house)).encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()

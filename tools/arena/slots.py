@@ -25,9 +25,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from hnefi.engine.sides import Reason
+from hnefi.engine.wording import shorten
 
-from .adjudication import NONE, Adjudication
+from .adjudication import NONE, Adjudication, adjudication
 from .engine_slot import EngineSlots
+from .options import Config, ConfigError, parse_cores
 from .referee import Game, WatchTraffic
 from .values import EngineSpec, GameResult, GameTask, PlyLog, Watch
 
@@ -104,6 +106,39 @@ async def play(
             waiting.cancel()
         await asyncio.gather(aborted, *running, return_exceptions=True)
         await asyncio.gather(*(slot.board.close() for slot in slots))
+
+
+def play_with(
+    tasks: Iterable[GameTask],
+    config: Config,
+    specs: Sequence[EngineSpec],
+    concurrency: int,
+    cores: Sequence[tuple[int, ...]],
+    *,
+    abort: asyncio.Event,
+    on_event: Watch | None = None,
+    on_traffic: Any = None,
+) -> AsyncGenerator[GameResult, None]:
+    """`play` in the manner of a configuration."""
+    from .cross_check import compare
+
+    wanted = config["control.cross_check"]
+    every = 0 if wanted in (None, "final") else int(wanted)
+    keep = config["output.keep_lines"]
+    return play(
+        tasks,
+        specs,
+        concurrency=concurrency,
+        inside=config["run.inside"],
+        cores=cores,
+        adjudication=adjudication(config),
+        wait=config["run.wait"],
+        keep=re.compile(keep) if keep else None,
+        on_event=on_event,
+        on_traffic=on_traffic,
+        after=partial(compare, every=every) if wanted is not None else None,
+        abort=abort,
+    )
 
 
 def in_pairs(tasks: Iterable[GameTask]) -> Iterator[list[GameTask]]:
@@ -228,3 +263,28 @@ def threads_of(specs: Iterable[EngineSpec]) -> int:
     """The largest `Threads` that an engine is given."""
     given = [value for spec in specs for name, value in spec.options if name.casefold() == "threads"]
     return max((int(value) for value in given if value.isascii() and value.isdigit()), default=1) or 1
+
+
+def slots_of(config: Config, specs: Sequence[EngineSpec]) -> tuple[int, list[tuple[int, ...]]]:
+    """How many games run at a time, and the cores of each slot (none: any). ConfigError if there are too few."""
+    from ..common.workers import usable_cores
+
+    cores = usable_cores()
+    affinity = config["run.affinity"]
+    if affinity not in ("auto", "off"):
+        cores = parse_cores(affinity)
+    threads = threads_of(specs)
+    concurrency = slots_for(config["run.concurrency"], len(cores), threads)
+    if affinity == "off":
+        return concurrency, []
+    try:
+        return concurrency, places(cores, concurrency, threads)
+    except ValueError as error:
+        if affinity != "auto":
+            raise ConfigError(f"run.affinity {shorten(affinity)}: {error}") from None
+        return concurrency, []
+
+
+def elsewhere(config: Config, specs: Sequence[EngineSpec]) -> bool:
+    """Whether other processes play the games."""
+    return bool(config["run.backend"]) or slots_of(config, specs)[0] > LIMIT
