@@ -1,5 +1,5 @@
-"""Games of a network that knows moves, with the tree search of `zero.py`, against players of `match.py` (kernels): how
-strong it has become, measured by opponents that never change."""
+"""Games of a network that knows moves, with the tree search of `zero_search.py`, against players of `match.py`
+(kernels): how strong it has become, measured by opponents that never change."""
 
 from __future__ import annotations
 
@@ -9,24 +9,19 @@ import numpy as np
 
 from .. import games as doors
 from ..compile.jit import entry, kernel
-from ..compile.rng import randbelow
 from ..games.base_variant import AnyVariant
-from ..games.interface import adjudicate, generate, make, no_move_outcome, pass_turn, random_move, take_back
+from ..games.interface import adjudicate, generate, make, no_move_outcome, pass_turn, take_back
 from . import match
-from .match import PLY_CAP, Contestant, choose, start_stream
-from .zero import GAME, SEARCH, Settings, draw, finish_ply, think
+from .match import PLY_CAP, Contestant, choose
+from .zero import GAME, play_opening
+from .zero_search import SEARCH, Settings, draw, think
 
 
 @kernel
 def play_game(s, search, net, settings, td, player, minds, game):
     """One game from where `s` stands, in which the network plays the side whose player is 0; `s` is taken back."""
-    start_stream(s, game.seed)
     begun = s.ply
-    for _ in range(randbelow(s, int(settings.opening) + 1)):
-        move = random_move(s)
-        if s.outcome or move == 0:
-            break
-        finish_ply(s, move)
+    play_opening(s, settings, game.seed)
     while s.outcome == 0:
         if s.ply - begun >= settings.ply_limit:
             s.outcome = PLY_CAP

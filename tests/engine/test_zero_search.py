@@ -14,8 +14,9 @@ from random_games import positions
 from hnefi.engine import games
 from hnefi.engine.evaluators import files, network
 from hnefi.engine.games.base_position import Position
-from hnefi.engine.selfplay import match, yardstick, zero
-from hnefi.engine.selfplay.zero import GAME, Board, Settings
+from hnefi.engine.selfplay import match, yardstick, zero_search
+from hnefi.engine.selfplay.zero import GAME, Board
+from hnefi.engine.selfplay.zero_search import Settings
 
 NET = "policy-mlp:8"
 PLAYERS = Path(__file__).parents[2] / "players"
@@ -204,7 +205,7 @@ def test_the_kernel_goes_where_the_slow_search_goes(
         assert sum(wanted.values()) == simulations - 1
         search = board._search[0]
         kept = {
-            int(search["move"][edge]): zero.pruned(search, settings.record()[0], len(wanted), edge)
+            int(search["move"][edge]): zero_search.pruned(search, settings.record()[0], len(wanted), edge)
             for edge in range(len(wanted))
         }
         assert kept == slow.pruned(start)
@@ -254,7 +255,7 @@ def test_forced_ends_are_proven_as_in_the_slow_search(
             slow.visits[s] += simulations - made_so_far
         assert visits == {move: slow.tried.get((s, move), 0) for move in slow.policy[s]}
         kept = {
-            int(search["move"][edge]): zero.pruned(search, settings.record()[0], len(visits), edge)
+            int(search["move"][edge]): zero_search.pruned(search, settings.record()[0], len(visits), edge)
             for edge in range(len(visits))
         }
         if s in slow.certain:
@@ -378,7 +379,7 @@ def test_gamma_numbers_have_the_mean_and_variance_of_their_distribution() -> Non
     state = games.initial(games.find("hexapawn:3x3")).new_record()[0]
     state["random"] = 77
     for alpha in (0.3, 2.5):
-        drawn = np.array([zero.gamma(state, alpha) for _ in range(4000)])
+        drawn = np.array([zero_search.gamma(state, alpha) for _ in range(4000)])
         assert drawn.mean() == pytest.approx(alpha, rel=0.1)
         assert drawn.var() == pytest.approx(alpha, rel=0.25)
 

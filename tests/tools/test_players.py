@@ -20,7 +20,7 @@ from hnefi.engine.games import interface as verbs
 from hnefi.engine.search.types import Limits
 from hnefi.engine.selfplay import yardstick
 from hnefi.engine.selfplay.match import Contestant
-from hnefi.engine.selfplay.zero import Settings as TreeSettings
+from hnefi.engine.selfplay.zero_search import Settings as TreeSettings
 from hnefi.engine.session import Session
 from hnefi.engine.squares import move_name
 from hnefi.tools.arena import resolve as arena

@@ -20,7 +20,8 @@ from hnefi.engine.evaluators.network import Network
 from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.selfplay import yardstick
 from hnefi.engine.selfplay.match import Contestant
-from hnefi.engine.selfplay.zero import GAME, Board, Examples, Settings
+from hnefi.engine.selfplay.zero import GAME, Board, Examples
+from hnefi.engine.selfplay.zero_search import Settings
 
 from . import heads
 from .algorithm import Champion, Play, Purpose, State, digest, game_seeds, generator

@@ -195,7 +195,8 @@ def measure_run(folder: Path, plan: Plan, run: Run) -> list[dict[str, Any]]:
 
     from hnefi.engine import games
     from hnefi.engine.evaluators import files
-    from hnefi.engine.selfplay.zero import Board, Settings
+    from hnefi.engine.selfplay.zero import Board
+    from hnefi.engine.selfplay.zero_search import Settings
     from hnefi.tools.evolve import heads
     from hnefi.tools.evolve.algorithm import Purpose, generator
 
@@ -272,7 +273,8 @@ def _final(variant: Any, network: Network, trained: Any, untrained: Any, seed: i
     """Games won against an untrained network, as the document plays them."""
     import numpy as np
 
-    from hnefi.engine.selfplay.zero import GAME, Board, Settings
+    from hnefi.engine.selfplay.zero import GAME, Board
+    from hnefi.engine.selfplay.zero_search import Settings
     from hnefi.tools.evolve.algorithm import Purpose, game_seeds
 
     table = np.zeros(2 * FINAL_GAMES, GAME)
