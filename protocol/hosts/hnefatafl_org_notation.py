@@ -18,15 +18,11 @@ from hnefi.engine.wording import shorten
 VARIANTS: Final[Mapping[int, str]] = {7: "brandubh-org", 11: "copenhagen-org", 13: "copenhagen-org-13"}
 """The rules of hnefatafl.org, by the size of the board."""
 THEIRS: Final = str.maketrans("tT", "AD")
-OURS: Final = str.maketrans("AD", "tT")
-_LIMIT: Final = 1_024
-"""Characters of a board; 13 x 13 takes at most 184."""
 _MOVE: Final = re.compile(r"([a-m][0-9]+)([a-m][0-9]+)", re.ASCII)
-_RUN: Final = re.compile(r"[0-9]+|.", re.ASCII)
 
 
 class NotationError(ValueError):
-    """What is no square, move or board: a sentence with what was read and what was expected."""
+    """What is no square or move: a sentence with what was read and what was expected."""
 
 
 def write_square(square: str, size: int) -> str:
@@ -67,28 +63,3 @@ def split_move(move: str) -> tuple[str, str]:
 def write_board(fen: str) -> str:
     """The board of a FEN, or its rows alone, as they write it."""
     return f"/{fen.split(maxsplit=1)[0].translate(THEIRS)}/"
-
-
-def read_board(text: str, size: int) -> str:
-    """The rows of a FEN for a board as they write it; NotationError."""
-    if len(text) > _LIMIT or len(text) < 2 or text[0] + text[-1] != "//":
-        raise NotationError(f"board {shorten(text)}: expected {size} ranks between slashes, /.../")
-    ranks = text[1:-1].split("/")
-    if len(ranks) != size:
-        raise NotationError(f"board {shorten(text)}: {len(ranks)} ranks, expected {size}")
-    return "/".join(_rank(rank, size) for rank in ranks)
-
-
-def _rank(rank: str, size: int) -> str:
-    """A rank in our letters, with each run of empty squares as one number."""
-    cells = ""
-    for part in _RUN.findall(rank):
-        if part.isascii() and part.isdigit() and len(part) <= 2:
-            cells += "." * int(part)
-        elif part in ("A", "D", "K"):
-            cells += part.translate(OURS)
-        else:
-            raise NotationError(f"{shorten(part)} in rank {shorten(rank)}: expected A, D, K or a number")
-    if len(cells) != size:
-        raise NotationError(f"rank {shorten(rank)}: {len(cells)} squares, expected {size}")
-    return re.sub(r"\.+", lambda run: str(len(run[0])), cells)

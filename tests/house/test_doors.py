@@ -39,7 +39,7 @@ from hnefi.protocol.commands import TABLE
 from hnefi.protocol.hosts import journal
 from hnefi.protocol.hosts.broker.values import Message
 from hnefi.protocol.hosts.filter import Filter
-from hnefi.protocol.hosts.hnefatafl_org_notation import NotationError, read_board
+from hnefi.protocol.hosts.hnefatafl_org_notation import NotationError
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 SECONDS = float(os.environ.get("HNEFI_FUZZ_SECONDS", "30"))
@@ -129,8 +129,6 @@ def _htp(data: bytes, _: Path) -> object:
         return htp.read_play(words, 7)
     if words[:1] == ["time_settings"]:
         return htp.read_clock(words[1:])
-    if words[:1] == ["board"]:
-        return read_board("".join(words[1:]), 7)
     return htp.read_size(words[1:])
 
 

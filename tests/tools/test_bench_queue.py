@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hnefi.tools.bench import command as bench
 from hnefi.tools.bench import queue
-from hnefi.tools.bench.queueing import EXPONENTIAL, Kind, erlang_c, mean_wait, simulate
+from hnefi.tools.bench.queueing import EXPONENTIAL, Kind, simulate
 
 
 def balance(cores: int, players: int, think: float, work: float) -> NDArray[np.float64]:
@@ -30,6 +30,21 @@ def wait_by_balance(cores: int, players: int, think: float, work: float) -> floa
     active = float(chances @ np.arange(players + 1))
     asked = (players - active) / think
     return active / asked - work
+
+
+def erlang_c(cores: int, load: float) -> float:
+    """The probability that a request waits in M/M/c (Erlang 1917): Poisson arrivals, exponential work; `load` is
+    arrivals a second times mean work, less than `cores`."""
+    blocked = 1.0
+    for servers in range(1, cores + 1):
+        blocked = load * blocked / (servers + load * blocked)
+    return blocked / (1 - load / cores * (1 - blocked))
+
+
+def mean_wait(cores: int, load: float, work: float) -> float:
+    """The mean wait in M/M/c in seconds, of a queue in order of arrival; where cores are shared it is the same, for any
+    law of work."""
+    return erlang_c(cores, load) * work / (cores - load)
 
 
 def test_the_formula_of_erlang_is_that_of_the_tables() -> None:

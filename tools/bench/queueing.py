@@ -135,18 +135,3 @@ def _drawn(draw: np.random.Generator, mean: Floats, spread: Floats) -> Floats:
     if (spread >= 0).all():
         return lognormal
     return np.where(spread < 0, mean * draw.standard_exponential(mean.size).reshape(mean.shape), lognormal)
-
-
-def erlang_c(cores: int, load: float) -> float:
-    """The probability that a request waits in M/M/c (Erlang 1917): Poisson arrivals, exponential work; `load` is
-    arrivals a second times mean work, less than `cores`."""
-    blocked = 1.0
-    for servers in range(1, cores + 1):
-        blocked = load * blocked / (servers + load * blocked)
-    return blocked / (1 - load / cores * (1 - blocked))
-
-
-def mean_wait(cores: int, load: float, work: float) -> float:
-    """The mean wait in M/M/c in seconds, of a queue in order of arrival; where cores are shared it is the same, for any
-    law of work."""
-    return erlang_c(cores, load) * work / (cores - load)

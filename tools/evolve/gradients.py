@@ -70,14 +70,6 @@ def backward(
     return found[::-1]
 
 
-def sgd_step(params: Params, gradients: Params, rate: float) -> list[Layer]:
-    """The parameters after a step down the gradients."""
-    return [
-        (w - w.dtype.type(rate) * dw, b - b.dtype.type(rate) * db)
-        for (w, b), (dw, db) in zip(params, gradients, strict=True)
-    ]
-
-
 @dataclass(frozen=True, slots=True)
 class Adam:
     """What Adam remembers: steps so far, and means of gradients and of their squares."""

@@ -80,7 +80,6 @@ class Option:
 ONLY_ES = (ES,)
 ONLY_TD = (TD,)
 ONLY_TORUS = (TORUS,)
-CHAINED = (TD, TDLEAF)
 SEARCHING = (TDLEAF, TREESTRAP)
 YES = ("yes", "no")
 MET = ("random", "random-coded", "minimax", "simple", "self", "mix")

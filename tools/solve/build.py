@@ -80,7 +80,6 @@ class Builder:
         for _ in range(threads):
             self._records.put(new_state(reading.played, "tTK"))
         self._finished = 0
-        self._work_done = 0.0
 
     def run(self) -> Header:
         """Build the table, or go on with it; interrupts.Interrupted where an end is asked for."""

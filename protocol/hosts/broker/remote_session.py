@@ -56,7 +56,6 @@ class RemoteSession:
         self.variant = ""
         self.state: Mapping[str, Any] = {}
         """The last state that the service has published."""
-        self.dropped = 0
         self.why = ""
         """What ended it, without its name."""
         self._remote = remote
@@ -306,7 +305,6 @@ class RemoteSession:
             if self._on_line is not None:
                 self._on_line(text)
             else:
-                self.dropped += len(self._lines) == BACKLOG
                 self._lines.append(text)
         self._line_news.set()
 
