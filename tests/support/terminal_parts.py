@@ -134,6 +134,12 @@ class Person:
         return self.controller.view
 
     @property
+    def journal(self) -> Path:
+        """The file of the games that were played."""
+        (file,) = (self.folder / "journal").glob("*.jsonl")
+        return file
+
+    @property
     def said(self) -> list[str]:
         """Everything that was said."""
         return [line.text for line in self.view.log]

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -317,13 +317,6 @@ def test_a_script_can_be_ended_while_it_compiles(number: signal.Signals, gate: P
 
 
 # One process for the rules, which all of these share
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    built = House(tmp_path_factory.mktemp("compiling"))
-    yield built
-    built.close()
 
 
 @pytest.mark.process

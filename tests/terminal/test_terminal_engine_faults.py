@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
@@ -22,13 +21,6 @@ from hnefi.gui_adapter.terminal.rules_process import RulesProcess
 from hnefi.protocol.client import Engine, EngineError
 
 pytestmark = pytest.mark.process
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    built = House(tmp_path_factory.mktemp("terminal"))
-    yield built
-    built.close()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,13 +32,6 @@ class NoRules(RulesProcess):
 
     async def check(self, place: Place) -> None:
         """Nothing is refused."""
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    built = House(tmp_path_factory.mktemp("auto"))
-    yield built
-    built.close()
 
 
 @pytest.fixture(autouse=True)

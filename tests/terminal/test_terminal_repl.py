@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -27,13 +27,6 @@ from hnefi.gui_adapter.terminal.repl import Repl, WordCompleter
 pytestmark = pytest.mark.process
 
 CTRL_C, CTRL_D, CTRL_U, TAB = "\x03", "\x04", "\x15", "\t"
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    built = House(tmp_path_factory.mktemp("prompt"))
-    yield built
-    built.close()
 
 
 class Typist(Person):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,13 +22,6 @@ from hnefi.protocol.hosts.assessment import remarks
 pytestmark = pytest.mark.process
 SHORT = "review 300"
 ENDLESS = "review 100000000"
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    made = House(tmp_path_factory.mktemp("review"))
-    yield made
-    made.close()
 
 
 async def whole_game(person: Person) -> None:

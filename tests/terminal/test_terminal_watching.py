@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -14,13 +13,6 @@ from terminal_parts import GAME, House, Person, moves_of
 from hnefi.gui_adapter.terminal import command
 from hnefi.gui_adapter.terminal.settings import Settings
 from hnefi.gui_adapter.terminal.watching import Boards, Watcher, WatchError
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    built = House(tmp_path_factory.mktemp("watching"))
-    yield built
-    built.close()
 
 
 def start(name: str, opening: tuple[str, ...] = (), moves: tuple[str, ...] = (), **more: Any) -> bytes:
