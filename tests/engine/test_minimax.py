@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from legal_moves import generate
 from patience import PROMPTLY
-from search_parts import wander
+from search_parts import check_stop, wander
 from thoroughness import THOROUGH
 
 from hnefi.engine import evaluators, games
@@ -378,20 +377,7 @@ def test_limits_end_it_with_the_last_whole_depth() -> None:
 def test_a_stop_ends_it_before_and_during_the_search() -> None:
     searcher = Searcher(Settings(algorithm="minimax", evaluator="simple"))
     position = games.initial(games.find("copenhagen"))
-    searcher.begin()
-    results: list[SearchResult] = []
-    thread = threading.Thread(
-        target=lambda: results.append(searcher.search(position, Limits(infinite=True), lambda _: None))
-    )
-    thread.start()
-    time.sleep(0.1)
-    assert thread.is_alive()
-    searcher.stop()
-    thread.join(60)
-    assert results[0].move in position.legal_moves()
-    searcher.begin()
-    searcher.stop()
-    assert searcher.search(position, Limits(infinite=True), lambda _: None).move in position.legal_moves()
+    check_stop(searcher, position)
 
 
 # Games of known results: attackers win, defenders win, draw, in per cent

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from search_parts import records_of, start, think, wander
+from search_parts import check_stop, records_of, start, think, wander
 from thoroughness import THOROUGH
 
 from hnefi.engine import bench, evaluators, games
@@ -258,21 +258,7 @@ def test_search_moves_and_lines() -> None:
 def test_stop_and_time_from_outside() -> None:
     searcher = Searcher(Settings(hash_mib=4))
     position = start("copenhagen")
-    searcher.begin()
-    results: list[SearchResult] = []
-    thread = threading.Thread(
-        target=lambda: results.append(searcher.search(position, Limits(infinite=True), lambda _: None))
-    )
-    thread.start()
-    time.sleep(0.05)
-    assert thread.is_alive()
-    searcher.stop()
-    thread.join(60)
-    assert results[0].move in position.legal_moves()
-    # A stop sent before the search got going counts as well.
-    searcher.begin()
-    searcher.stop()
-    assert searcher.search(position, Limits(infinite=True), lambda _: None).move in position.legal_moves()
+    check_stop(searcher, position)
 
 
 def test_pondering_waits_for_the_hit() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import random
@@ -19,6 +18,7 @@ from typing import Any
 import fake_contest
 import numpy as np
 import pytest
+from evolve_parts import archive
 from patience import PROMPTLY
 
 from hnefi.engine import durable
@@ -52,15 +52,6 @@ def _without_games(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def evolve(out: Path, *more: str, small: tuple[str, ...] = SMALL) -> int:
     return command.main(["es", *small, "--out", str(out), "--quiet", *more])
-
-
-def archive(out: Path) -> str:
-    """A digest of all that a run is for."""
-    names = sorted([*out.glob("**/archive/*"), *out.glob("**/champion.safetensors")])
-    assert names
-    return hashlib.sha256(
-        b"".join(str(name.relative_to(out)).encode() + name.read_bytes() for name in names)
-    ).hexdigest()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tomllib
 from collections import Counter
@@ -11,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from evolve_parts import archive, dying_at_state
 
-from hnefi.engine import durable, games
+from hnefi.engine import games
 from hnefi.engine.evaluators import files, network
 from hnefi.tools.common.matches import Games
 from hnefi.tools.evolve import command, folder, options, torus
@@ -244,14 +244,6 @@ def evolve(out: Path, *more: str) -> int:
     return command.main(["torus", *SMALL, "--out", str(out), "--quiet", *more])
 
 
-def archive(out: Path) -> str:
-    names = sorted([*out.glob("**/archive/*"), *out.glob("**/champion.safetensors")])
-    assert names
-    return hashlib.sha256(
-        b"".join(str(name.relative_to(out)).encode() + name.read_bytes() for name in names)
-    ).hexdigest()
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("torus") / "run"
@@ -290,20 +282,9 @@ def test_a_run_that_dies_while_it_writes_goes_on_as_if_nothing_had_been(
     undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between log and state: the log says of a generation what the state does not know."""
-    out, put, states = tmp_path / "run", durable.put, 0
-
-    def dying(path: Path, data: bytes, **more: Any) -> None:
-        nonlocal states
-        if path.name == folder.STATE:
-            states += 1
-            if states == 3:
-                raise KeyboardInterrupt
-        put(path, data, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(durable, "put", dying)
-        with pytest.raises(KeyboardInterrupt):
-            evolve(out, "--jobs", "1")
+    out = tmp_path / "run"
+    with dying_at_state(3, monkeypatch):
+        evolve(out, "--jobs", "1")
     assert len((out / "log.jsonl").read_text().splitlines()) == 3
     assert command.main(["resume", str(out), "--quiet", "--jobs", "2"]) == 0
     assert archive(out) == archive(undisturbed)

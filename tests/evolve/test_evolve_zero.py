@@ -4,7 +4,6 @@ the seed decides about a run."""
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import re
 import tomllib
@@ -14,14 +13,15 @@ from typing import Any
 import convolutions
 import numpy as np
 import pytest
+from evolve_parts import archive, dying_at_state
 from random_games import positions
 
-from hnefi.engine import durable, games
+from hnefi.engine import games
 from hnefi.engine.evaluators import files, network
 from hnefi.engine.games import interface as verbs
 from hnefi.engine.selfplay.zero import Examples
 from hnefi.engine.squares import file_of, rank_of
-from hnefi.tools.evolve import command, folder, heads
+from hnefi.tools.evolve import command, heads
 
 NET = "policy-mlp:8,6"
 SMALL = ("--variant", "hexapawn:3x3", "--network", NET, "--games", "6", "--gate-games", "4", "--epochs", "4")
@@ -163,11 +163,6 @@ def evolve(out: Path, *more: str) -> int:
     return command.main(["zero", *SMALL, "--iterations", "3", "--out", str(out), "--quiet", *more])
 
 
-def archive(out: Path) -> str:
-    names = sorted([*out.glob("archive/*"), out / "champion.safetensors"])
-    return hashlib.sha256(b"".join(name.name.encode() + name.read_bytes() for name in names)).hexdigest()
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("zero") / "run"
@@ -202,20 +197,9 @@ def test_a_run_that_dies_while_it_writes_goes_on_as_if_nothing_had_been(
     undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between log and state: the log says of a generation what the state does not know."""
-    out, put, states = tmp_path / "run", durable.put, 0
-
-    def dying(path: Path, data: bytes, **more: Any) -> None:
-        nonlocal states
-        if path.name == folder.STATE:
-            states += 1
-            if states == 2:
-                raise KeyboardInterrupt
-        put(path, data, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(durable, "put", dying)
-        with pytest.raises(KeyboardInterrupt):
-            evolve(out, "--jobs", "1")
+    out = tmp_path / "run"
+    with dying_at_state(2, monkeypatch):
+        evolve(out, "--jobs", "1")
     assert len((out / "log.jsonl").read_text().splitlines()) == 2
     assert command.main(["resume", str(out), "--quiet", "--jobs", "2"]) == 0
     assert archive(out) == archive(undisturbed)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 from typing import Any
 
 from hnefi.engine import games
@@ -22,6 +24,24 @@ def think(
     infos: list[Info] = []
     searcher.begin()
     return searcher.search(position, limits, infos.append), infos
+
+
+def check_stop(searcher: Searcher, position: Position) -> None:
+    """A stop ends a search that has no other end, and one that has not got going yet."""
+    searcher.begin()
+    results: list[SearchResult] = []
+    thread = threading.Thread(
+        target=lambda: results.append(searcher.search(position, Limits(infinite=True), lambda _: None))
+    )
+    thread.start()
+    time.sleep(0.1)
+    assert thread.is_alive()
+    searcher.stop()
+    thread.join(60)
+    assert results[0].move in position.legal_moves()
+    searcher.begin()
+    searcher.stop()
+    assert searcher.search(position, Limits(infinite=True), lambda _: None).move in position.legal_moves()
 
 
 def records_of(searcher: Searcher, position: Position) -> tuple[Any, Any, Any, Any]:

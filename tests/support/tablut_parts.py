@@ -1,7 +1,8 @@
-"""What tests of `hnefi tablut` share: addresses of their own, commands, and a chooser that plays by heart."""
+"""What tests of `hnefi tablut` share: a book of rules, addresses, commands, and a chooser that plays by heart."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import socket
@@ -12,8 +13,9 @@ from pathlib import Path
 
 import engine_pool
 
+from hnefi.gui_adapter.tablut.frames import GAME
 from hnefi.protocol.client import Answer, Limits
-from hnefi.protocol.hosts.rulebook import Facts, Line
+from hnefi.protocol.hosts.rulebook import EngineSlot, Facts, Line, Rules
 
 DOUBLES = Path(__file__).parents[1] / "tablut"
 WAIT = 120.0
@@ -48,6 +50,19 @@ def start(*words: str, folder: Path, **how: str) -> subprocess.Popen[str]:
 
 def environment(folder: Path, **how: str) -> dict[str, str]:
     return {**os.environ, "XDG_DATA_HOME": str(folder), **how}
+
+
+class House:
+    """One loop and one book of rules for all tests of a file."""
+
+    def __init__(self) -> None:
+        self.runner = asyncio.Runner()
+        self.slot = EngineSlot(game=GAME)
+        self.rules = Rules(self.slot)
+
+    def close(self) -> None:
+        self.runner.run(self.slot.close())
+        self.runner.close()
 
 
 class ByHeart:

@@ -5,45 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tablut import double_server
 from tablut.double_server import GAMES, DoubleServer
-from tablut_parts import ByHeart, free_address
+from tablut_parts import ByHeart, House, free_address
 
 from hnefi.engine import squares
 from hnefi.engine.records.record import GameRecord
 from hnefi.engine.sides import Side
 from hnefi.gui_adapter.tablut import client as client_module
 from hnefi.gui_adapter.tablut.client import Client, NoServer, Settings, connect
-from hnefi.gui_adapter.tablut.frames import GAME
 from hnefi.protocol.client import EngineError
 from hnefi.protocol.hosts import journal
-from hnefi.protocol.hosts.rulebook import EngineSlot, Rules
 
 pytestmark = pytest.mark.process
 
 SIDES = {"white": Side.DEFENDERS, "black": Side.ATTACKERS}
-
-
-class House:
-    """One loop and one book of rules for all tests of this file."""
-
-    def __init__(self) -> None:
-        self.runner = asyncio.Runner()
-        self.slot = EngineSlot(game=GAME)
-        self.rules = Rules(self.slot)
-
-
-@pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    house = House()
-    yield house
-    house.runner.run(house.slot.close())
-    house.runner.close()
 
 
 class Played:

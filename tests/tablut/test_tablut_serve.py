@@ -5,43 +5,24 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from tablut.double_server import GAMES
-from tablut_parts import DOUBLES, WAIT, free_address
+from tablut_parts import DOUBLES, WAIT, House, free_address
 
 from hnefi.engine import squares
 from hnefi.engine.records.record import GameRecord
 from hnefi.gui_adapter.tablut import host as host_module
-from hnefi.gui_adapter.tablut.frames import GAME
 from hnefi.gui_adapter.tablut.host import Action, Guest, HostError
 from hnefi.gui_adapter.tablut.serve import Settings, serve
 from hnefi.protocol.hosts import journal
-from hnefi.protocol.hosts.rulebook import EngineSlot, Rules
 
 pytestmark = pytest.mark.process
 
 ESCAPE = [word.partition("x")[0] for word in GAMES["escape"].split()[:-1]]
 HEART = {"white": f"moves={','.join(ESCAPE[::2])}", "black": f"moves={','.join(ESCAPE[1::2])}"}
-
-
-class House:
-    """One loop and one book of rules for all tests of this file."""
-
-    def __init__(self) -> None:
-        self.runner = asyncio.Runner()
-        self.slot = EngineSlot(game=GAME)
-        self.rules = Rules(self.slot)
-
-
-@pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    house = House()
-    yield house
-    house.runner.run(house.slot.close())
-    house.runner.close()
 
 
 def bot(colour: str, address: str, *quirks: str) -> subprocess.Popen[bytes]:

@@ -10,14 +10,14 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from leftover_processes import MARK, expect_nobody, marked, wait_until
 from patience import PROMPTLY
 from tablut.double_server import GAMES
-from tablut_parts import DOUBLES, WAIT, environment, free_address, run, start
+from tablut_parts import DOUBLES, WAIT, House, environment, free_address, run, start
 
 from hnefi.engine import squares
 from hnefi.engine.records.record import GameRecord
@@ -25,13 +25,11 @@ from hnefi.gui_adapter.tablut import bot as bot_module
 from hnefi.gui_adapter.tablut import check as check_module
 from hnefi.gui_adapter.tablut.bot import Command
 from hnefi.gui_adapter.tablut.check import check
-from hnefi.gui_adapter.tablut.frames import GAME
 from hnefi.gui_adapter.tablut.host import Guest
 from hnefi.gui_adapter.tablut.wrap import BotEngine
 from hnefi.protocol import orphans
 from hnefi.protocol.hosts import journal
 from hnefi.protocol.hosts.guest import Front
-from hnefi.protocol.hosts.rulebook import EngineSlot, Rules
 from hnefi.protocol.hosts.stdio import Line, Stdio
 
 if sys.platform != "linux":
@@ -48,23 +46,6 @@ def command(*quirks: str, seconds: int = 60, begin: float = 60.0) -> Command:
     """How a double is started."""
     double = (sys.executable, "-I", "-S", str(DOUBLES / "double_bot.py"), "{Colour}", "{seconds}", "{host}")
     return Command((*double, *quirks), seconds, start=begin)
-
-
-class House:
-    """One loop and one book of rules for all tests of this file."""
-
-    def __init__(self) -> None:
-        self.runner = asyncio.Runner()
-        self.slot = EngineSlot(game=GAME)
-        self.rules = Rules(self.slot)
-
-
-@pytest.fixture(scope="module")
-def house() -> Iterator[House]:
-    house = House()
-    yield house
-    house.runner.run(house.slot.close())
-    house.runner.close()
 
 
 class Pipes(Stdio):
