@@ -25,7 +25,7 @@ from hnefi.tools.experiments import (
     studies,
 )
 from hnefi.tools.experiments.hingston import Plan
-from hnefi.tools.experiments.measuring import Cell, ExperimentError, Log, prepare
+from hnefi.tools.experiments.measuring import Cell, ExperimentError, Log, prepare, read_plan
 from hnefi.tools.experiments.spread import bootstrap, difference, foreseen, log_likelihood, predictive
 
 GAME = np.dtype([("outcome", "i4"), ("plies", "i4"), ("taken", "i4", (2,)), ("evaluations", "i8")])
@@ -181,12 +181,12 @@ def test_a_foreign_line_is_refused(tmp_path: Path) -> None:
 def test_another_plan_is_refused_by_name(tmp_path: Path) -> None:
     prepare(tmp_path, SMALL)
     prepare(tmp_path, SMALL)
-    assert hingston.read_plan(tmp_path) == SMALL
+    assert read_plan(tmp_path, Plan()) == SMALL
     with pytest.raises(ExperimentError, match="generations"):
         prepare(tmp_path, Plan(seeds=(1, 2), generations=3, every=1, tests=SMALL.tests, final=SMALL.final))
     (tmp_path / "plan.json").write_text('{"rules": 3}')
     with pytest.raises(ExperimentError, match="plan"):
-        hingston.read_plan(tmp_path)
+        read_plan(tmp_path, Plan())
 
 
 def test_the_papers_tables_add_up_as_printed() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from hnefi.engine import games
 from hnefi.tools.experiments import command, tablut, tablut_report
-from hnefi.tools.experiments.measuring import ExperimentError, prepare
-from hnefi.tools.experiments.tablut import ROWS, Plan, Played, Row, Test, read_plan, read_results
+from hnefi.tools.experiments.measuring import ExperimentError, prepare, read_plan
+from hnefi.tools.experiments.tablut import ROWS, Plan, Played, Row, Test, read_results
 
 Test.__test__ = False  # type: ignore[attr-defined]
 
@@ -34,7 +34,7 @@ def test_the_whole_chain(
     assert "| the author's program | 48.2 | 48.3 | 3.5 | 58.3 |" in text
     assert (out / "early.csv").read_text().count("\n") == 1 + len(tablut.KINDS)
     tests = (out / "tests.jsonl").read_bytes()
-    assert tests.count(b"\n") == len(list(read_plan(out).tests()))
+    assert tests.count(b"\n") == len(list(read_plan(out, Plan()).tests()))
     assert command.main(["resume", str(out), "--jobs", "1", "--plain"]) == 0
     assert (out / "tests.jsonl").read_bytes() == tests
     assert (out / "report.md").read_text() == text
@@ -88,7 +88,7 @@ def test_verdicts_allow_for_chance_and_for_seeds() -> None:
 def test_folders_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = tablut.QUICK
     prepare(tmp_path, plan)
-    assert read_plan(tmp_path) == plan
+    assert read_plan(tmp_path, Plan()) == plan
     (tmp_path / "tests.jsonl").write_text('{"test": "nobody 1"}\n')
     with pytest.raises(ExperimentError, match="line 1"):
         read_results(tmp_path, plan)

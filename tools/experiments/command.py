@@ -151,9 +151,9 @@ def _read(folder: Path) -> AnyPlan:
     said = measuring.read_json(folder)
     if said.get("experiment") in OWN:
         own, _ = OWN[str(said["experiment"])]
-        read: AnyPlan = own.read_plan(folder)
+        read: AnyPlan = measuring.read_plan(folder, own.Plan())
         return read
-    return studies.read_study(folder) if "study" in said else hingston.read_plan(folder)
+    return studies.read_study(folder) if "study" in said else measuring.read_plan(folder, Plan())
 
 
 def _conduct(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hnefi.engine import durable, squares
 
-from .measuring import Watch, flags, not_a_plan, read_json, read_lines
+from .measuring import Watch, flags, read_lines
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
@@ -123,27 +123,6 @@ class Run(NamedTuple):
     def folder(self) -> str:
         """Where the run is kept, relative to the experiment's folder."""
         return f"runs/{self.board.replace(':', '-')}/{self.configuration}/seed-{self.seed}"
-
-
-def read_plan(folder: Path) -> Plan:
-    """The plan of an experiment's folder; ExperimentError if there is none."""
-    read = read_json(folder)
-    try:
-        plan = Plan(
-            seeds=tuple(map(int, read["seeds"])),
-            board=str(read["board"]),
-            solved=str(read["solved"]),
-            future=str(read["future"]),
-            generations=int(read["generations"]),
-            future_generations=int(read["future_generations"]),
-            side=int(read["side"]),
-            games=int(read["games"]),
-            meetings=int(read["meetings"]),
-            quick=bool(read["quick"]),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise not_a_plan(folder, error) from None
-    return plan
 
 
 def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend: str = "") -> int:

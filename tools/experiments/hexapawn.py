@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hnefi.engine import durable
 
-from .measuring import Watch, flags, not_a_plan, read_json, read_lines
+from .measuring import Watch, flags, read_lines
 
 if TYPE_CHECKING:
     from hnefi.engine.evaluators.network import Network
@@ -92,25 +92,6 @@ class Asked(NamedTuple):
     def critical(self) -> bool:
         """Whether the choice matters."""
         return len(self.keeping) < len(self.position.legal_moves())
-
-
-def read_plan(folder: Path) -> Plan:
-    """The plan of an experiment's folder; ExperimentError if there is none."""
-    read = read_json(folder)
-    try:
-        plan = Plan(
-            seeds=tuple(map(int, read["seeds"])),
-            boards=tuple(map(str, read["boards"])),
-            few=int(read["few"]),
-            iterations=int(read["iterations"]),
-            network=str(read["network"]),
-            epochs=int(read["epochs"]),
-            positions=int(read["positions"]),
-            quick=bool(read["quick"]),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise not_a_plan(folder, error) from None
-    return plan
 
 
 def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend: str = "") -> int:

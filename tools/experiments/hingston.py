@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..common import paper_hingston as paper
-from .measuring import Cell, flags, not_a_plan, read_json
+from .measuring import Cell, flags
 
 OPPONENTS = ("random-blind", "random-terminal", "simple")
 TRAINED = ("random-blind", "simple")
@@ -88,24 +88,6 @@ class Run(NamedTuple):
     def folder(self) -> str:
         """Where the run is kept, relative to the experiment's folder."""
         return f"runs/{self.rules}/{self.trained}/seed-{self.seed}"
-
-
-def read_plan(folder: Path) -> Plan:
-    """The plan of an experiment's folder; ExperimentError if there is none."""
-    read = read_json(folder)
-    try:
-        return Plan(
-            tuple(map(str, read["rules"])),
-            tuple(map(str, read["trained"])),
-            tuple(map(int, read["seeds"])),
-            int(read["generations"]),
-            int(read["every"]),
-            {int(depth): int(number) for depth, number in read["tests"].items()},
-            {int(depth): int(number) for depth, number in read["final"].items()},
-            bool(read["quick"]),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise not_a_plan(folder, error) from None
 
 
 def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend: str = "") -> int:

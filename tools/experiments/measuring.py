@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from hnefi.engine import durable
 
 from ..common.matches import Tally, play
+
+T = TypeVar("T", bound=Any)
 
 
 class ExperimentError(ValueError):
@@ -149,6 +152,24 @@ def read_json(folder: Path) -> dict[str, Any]:
     if not isinstance(read, dict):
         raise ExperimentError(f"{path}: expected the plan of an experiment, found {str(read)[:60]!r}")
     return read
+
+
+def read_plan(folder: Path, default: T) -> T:
+    """The plan of an experiment's folder, a dataclass whose values are of the kinds that `default` has: words, numbers,
+    tuples of them, and numbers by number; ExperimentError if there is none."""
+    read = read_json(folder)
+    try:
+        return replace(default, **{key: _like(value, read[key]) for key, value in vars(default).items()})
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise not_a_plan(folder, error) from None
+
+
+def _like(value: Any, read: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(type(value[0]), read))
+    if isinstance(value, Mapping):
+        return {int(key): int(number) for key, number in read.items()}
+    return type(value)(read)
 
 
 def not_a_plan(folder: Path, error: Exception, kind: str = "an experiment") -> ExperimentError:

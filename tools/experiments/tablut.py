@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from hnefi.engine import durable
 
-from .measuring import Watch, flags, not_a_plan, read_json, read_lines
+from .measuring import Watch, flags, read_lines
 
 NAME = "tablut"
 SMALL, CODED, LARGE = "tablut-herr-7", "tablut-herr-7-coded", "tablut-herr-9"
@@ -192,23 +192,6 @@ class Played:
 
 
 Results = Mapping[Test, Played]
-
-
-def read_plan(folder: Path) -> Plan:
-    """The plan of an experiment's folder; ExperimentError if there is none."""
-    read = read_json(folder)
-    try:
-        if read["experiment"] != NAME:
-            raise ValueError(f"experiment {read['experiment']!r}")
-        return Plan(
-            tuple(map(int, read["seeds"])),
-            int(read["generations"]),
-            int(read["generation_games"]),
-            float(read["share"]),
-            bool(read["quick"]),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise not_a_plan(folder, error) from None
 
 
 def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend: str = "") -> int:
