@@ -13,7 +13,7 @@ from typing import Final
 
 from hnefi.protocol.hosts.text_table import width
 
-from .layout import Layout
+from .drawing import Layout
 from .screen import Screen, compose
 from .theme import UNICODE, Fragment, Ink, inked
 from .values import View

@@ -18,14 +18,14 @@ from hnefi.engine.toml_text import read_toml
 from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol.hosts.registry import config_folder
 
-from .layout import AUTO
-
 if TYPE_CHECKING:
     from asyncio import TimerHandle
 
 FILE: Final = "terminal.toml"
 LIMIT: Final = 64 * 1024
 """Bytes of the file at most."""
+AUTO: Final = 0
+"""The zoom that stands for the largest one that leaves a few rows free; 1 where there is no bound."""
 KEPT_AFTER: Final = 0.5
 """Seconds after the last change of a setting until the file is written: a key that is held writes it once."""
 

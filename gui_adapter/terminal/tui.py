@@ -39,8 +39,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from hnefi.protocol.hosts.text_table import safe
 
-from .drawing import Picture
-from .layout import SIZES
+from .drawing import SIZES, Picture
 from .screen import TALK, Screen, compose, reader, talk_rows
 from .theme import colourful, glyphs, plain_style, style
 from .values import LogLine, Reply, View

@@ -11,10 +11,19 @@ from terminal_views import board, lines_of, move, played, view, with_settings
 
 from hnefi.engine.games import everything
 from hnefi.gui_adapter.terminal import theme
-from hnefi.gui_adapter.terminal.drawing import BRACKETS, Picture, draw, legend, picture, plain
-from hnefi.gui_adapter.terminal.layout import AUTO, FILES, SPARE, lay_out
+from hnefi.gui_adapter.terminal.drawing import (
+    BRACKETS,
+    FILES,
+    SPARE,
+    Picture,
+    draw,
+    lay_out,
+    legend,
+    picture,
+    plain,
+)
 from hnefi.gui_adapter.terminal.screen import compose
-from hnefi.gui_adapter.terminal.settings import Settings
+from hnefi.gui_adapter.terminal.settings import AUTO, Settings
 from hnefi.gui_adapter.terminal.theme import ASCII, THEMES, UNICODE
 from hnefi.gui_adapter.terminal.values import (
     SWAP,
