@@ -221,7 +221,7 @@ def _tables(path: str) -> Tables | None:
         raise SessionError("setoption TablePath", str(error)) from None
     except OSError as error:
         raise SessionError(
-            f"setoption TablePath {path}", f"{error.filename or path}: {error.strerror or error}"
+            "setoption TablePath", f"{error.filename or path}: {error.strerror or error}"
         ) from None
 
 

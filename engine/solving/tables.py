@@ -45,8 +45,7 @@ def find(text: str, shipped: str = "shipped") -> list[Path]:
         place = SHIPPED if part == shipped else Path(part)
         if place.name == part:
             # What a player names must not depend on the folder in which he is started.
-            named = (SHIPPED / f"{part}{suffix}" for suffix in SUFFIXES)
-            place = next((path for path in named if path.is_file()), place)
+            place = ships(part) or place
         if place.is_dir():
             files = sorted(path for suffix in SUFFIXES for path in place.glob(f"*{suffix}"))
             if not files:
@@ -59,6 +58,12 @@ def find(text: str, shipped: str = "shipped") -> list[Path]:
     if len(found) > MOST_FILES:
         raise ValueError(f"{text}: {len(found)} tables, expected at most {MOST_FILES}")
     return found
+
+
+def ships(name: str) -> Path | None:
+    """The table or proof tree of this name that comes with the engine (`mini-four`); None where there is none."""
+    named = (SHIPPED / f"{name}{suffix}" for suffix in SUFFIXES)
+    return next((path for path in named if path.name == f"{name}{path.suffix}" and path.is_file()), None)
 
 
 def open_file(path: str | os.PathLike[str], *, held: bool = False) -> Table | Tree:

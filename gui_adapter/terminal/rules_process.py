@@ -93,7 +93,7 @@ class RulesProcess:
         tables, answer = await self._about(place, f"setoption name TablePath value {path}", "tb")
         for line in (*tables, *answer):
             if line.startswith("info string error "):
-                sentence = line.removeprefix("info string error ").removeprefix("setoption TablePath ")
+                sentence = line.removeprefix("info string error ")
                 raise ValueError(sentence.removeprefix("setoption TablePath: ").removeprefix("tb: "))
         return [line.split()[3:] for line in answer if line.startswith("info string tb ")]
 

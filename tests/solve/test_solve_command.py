@@ -148,7 +148,7 @@ def test_a_board_is_solved_and_asked(here: Path, capsys: pytest.CaptureFixture[s
             "query tiny.toml",
             "tiny.toml: begins with 'name = \"', expected a table or a proof tree of hnefi solve",
         ),
-        ("show nothing", "nothing: No such file"),
+        ("show nothing", "nothing: No such file or directory; expected a file, or one that ships: brandubh-"),
         ("verify .", ".: Is a directory"),
         ("query", "required: FILE"),
     ],
@@ -269,6 +269,15 @@ PACKING = 48
 """MiB that packing a block takes: the same for every table."""
 SLACK = 3 << 19
 """Bytes for what is small: a byte more for each of 1.7 million positions would be noticed."""
+
+
+def test_a_table_that_ships_is_found_by_its_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of that name comes first."""
+    assert command.main(["query", "mini-four"]) == 0
+    assert "2t2/2T2/t1K1t/2T2/2t2 a 0 1: defenders win in 8" in capsys.readouterr().out
+    (here / "mini-four").write_bytes(b"x")
+    assert command.main(["query", "mini-four"]) == 2
+    assert "mini-four: begins with 'x', expected a table" in capsys.readouterr().err
 
 
 @pytest.mark.process

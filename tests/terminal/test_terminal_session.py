@@ -80,12 +80,13 @@ def test_a_replay_runs_to_the_end(house: House) -> None:
 def test_solved_positions_are_shown_move_by_move(house: House) -> None:
     async def story(person: Person) -> None:
         assert "8 attackers against 4 defenders: expected one king" in await person.fails("tb")
-        assert "nowhere.taflbase: No such file" in await person.fails("tb nowhere.taflbase")
+        assert "tb: nowhere.taflbase: No such file" in await person.fails("tb nowhere.taflbase")
         await person.plays("side none")
         await person.plays("paste 7/7/7/7/t6/T6/1tKt3 a")
         said = (await person.types("tb")).lines
         assert said[:3] == ("Attackers: win in 7", "  * a3c3     win in 7", "    a3a4     loss in 4")
         assert len(said) == 23
+        assert (await person.types("tb brandubh-4v1")).lines[0] == "Attackers: win in 7"
 
     house.talk(story)
 

@@ -170,7 +170,7 @@ def main(argv: list[str]) -> int:
         DESCRIPTION,
         ["mini-four.taflbase", "mini-six.taflbase simple default:1600 --plies 7"],
     )
-    parser.add_argument("file", metavar="FILE", help="a table")
+    parser.add_argument("file", metavar="FILE", help="a table, or the name of one that ships")
     parser.add_argument("players", metavar="WHO", nargs="*", help="PLAYER or PLAYER:NODES (all)")
     parser.add_argument(
         "--positions", type=arguments.positive, default=POSITIONS, metavar="N", help=f"so many ({POSITIONS})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.squares import move_name
@@ -25,11 +26,14 @@ def opened(parser: argparse.ArgumentParser, name: str) -> Table:
 
 
 def opened_any(parser: argparse.ArgumentParser, name: str) -> Table | Tree:
-    """A table or a proof tree. Ends the program where the file cannot be read."""
-    from hnefi.engine.solving.tables import open_file
+    """A table or a proof tree: a file, or the name of one that ships. Ends the program where it cannot be read."""
+    from hnefi.engine.solving.tables import SHIPPED, SUFFIXES, open_file, ships
 
     try:
-        return open_file(name)
+        return open_file(name if Path(name).exists() else ships(name) or name)
+    except FileNotFoundError as error:
+        names = sorted(path.stem for path in SHIPPED.iterdir() if path.suffix in SUFFIXES)
+        parser.error(f"{name}: {error.strerror}; expected a file, or one that ships: {', '.join(names)}")
     except OSError as error:
         parser.error(f"{name}: {error.strerror}")
 

@@ -87,7 +87,7 @@ def main(argv: list[str]) -> int:
         DESCRIPTION,
         ["mini-four.taflbase --out mine.tsv", "mini-six.taflbase --count 50 --least 7 --out mine.tsv"],
     )
-    parser.add_argument("file", metavar="FILE", help="a table")
+    parser.add_argument("file", metavar="FILE", help="a table, or the name of one that ships")
     arguments.add_out(parser, "SUITE", "the suite", required=True)
     parser.add_argument(
         "--count", type=arguments.positive, default=COUNT, metavar="N", help=f"so many ({COUNT})"

@@ -18,7 +18,7 @@ def main(argv: list[str]) -> int:
         "winner's other moves it does not say what they lead to.",
         ["mini-four.taflbase", "mini-four.taflbase '5/2T2/t1K1t/2T2/2t2 d 0 1'"],
     )
-    parser.add_argument("file", metavar="FILE", help="a table, or a proof tree")
+    parser.add_argument("file", metavar="FILE", help="a table or a proof tree, or the name of one that ships")
     parser.add_argument("fen", metavar="FEN", nargs="?", help="the position (the start)")
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
     given = parser.parse_args(argv)

@@ -22,7 +22,7 @@ def main(argv: list[str]) -> int:
         "start and the first moves that keep it; the longest win of either side with one best line.",
         ["mini-four.taflbase", "mini-four.taflbase --json"],
     )
-    parser.add_argument("file", metavar="FILE", help="a table")
+    parser.add_argument("file", metavar="FILE", help="a table, or the name of one that ships")
     parser.add_argument("--json", action="store_true", help="as JSON")
     given = parser.parse_args(argv)
     with opened(parser, given.file) as table:

@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
             "mini-edge.tafltree",
         ],
     )
-    parser.add_argument("file", metavar="FILE", help="a table, or a proof tree")
+    parser.add_argument("file", metavar="FILE", help="a table or a proof tree, or the name of one that ships")
     parser.add_argument("--jobs", type=arguments.positive, default=1, metavar="J", help="threads (1)")
     parser.add_argument(
         "--proofs", type=arguments.positive, metavar="N", help="prove so many positions instead"

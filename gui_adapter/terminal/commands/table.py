@@ -113,7 +113,7 @@ _ALL: Final = (
     ),
     Word(
         "tb", view.solved, "[FILE]", "every move with its exact value, where a solved table has the position",
-        ("tb", "tb mini-six.taflbase"),
+        ("tb", "tb mini-six", "tb mine.taflbase"),
         (
             "Plies are counted from now; a * marks moves that are as good as any, a + those that keep the result.",
             "FILE is a table of `hnefi solve`, or a folder of them; without it, those that ship are asked.",

@@ -99,7 +99,9 @@ async def solved(c: Controller, rest: str) -> Reply:
     session = c.session
     if session.end is not None:
         raise WordError(f"tb: the game is over: {session.end.words}")
-    path = str(Path(rest).expanduser().absolute()) if rest else SHIPPED_TABLES
+    file = Path(rest).expanduser()
+    # What is no file here may be the name of a table that ships.
+    path = str(file.absolute()) if rest and file.exists() else rest or SHIPPED_TABLES
     try:
         here, *found = await session.rules.solved(session.game.place, path)
     except ValueError as error:
