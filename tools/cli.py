@@ -98,8 +98,11 @@ BELOW: dict[str, str] = {"puzzle make": "hnefi.tools.tactics.make"}
 """Subcommands of subcommands that another room does."""
 RENAMED = {"replay": "verify"}
 """Subcommands that had another name before this release: the old one works, and says what is new."""
-ADAPTERS = ("engine", "play", "mqtt", "web", "tablut", "otep", "htp", "hnefatafl-org")
-"""They know themselves what signals mean, and say in their own way that kernels are compiled."""
+ADAPTERS = frozenset(
+    command for command, (module, _) in COMMANDS.items() if not module.startswith("hnefi.tools.")
+) - {"puzzle"}
+"""Commands that handle signals themselves and say in their own way that kernels are being compiled. `puzzle` computes
+proofs in this process, as the tools do, so it is treated like one of them."""
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -39,7 +39,7 @@ COLD = "HNEFI_COLD"
 """Set to anything, it keeps every start an ordinary one."""
 ENGINE = "hnefi.protocol"
 FORK_SERVER = "hnefi.protocol.fork_server"
-ADAPTERS = [cli.COMMANDS[name][0] for name in cli.ADAPTERS[-4:]]
+ADAPTERS = [cli.COMMANDS[name][0] for name in ("tablut", "otep", "htp", "hnefatafl-org")]
 """What the commands whose tests use `engine_pool` import."""
 STREAMS = 4
 """What a request comes with: three standard streams, and the socket that a fork server serves."""
