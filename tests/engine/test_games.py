@@ -18,6 +18,7 @@ from hnefi.engine import count, evaluators, games
 from hnefi.engine.games import interface as verbs
 from hnefi.engine.games.base_position import IllegalMove, Position, PositionError
 from hnefi.engine.games.base_variant import rules_hash
+from hnefi.engine.games.lesson import lesson
 from hnefi.engine.perft import perft
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.types import Info, Limits, Settings
@@ -122,6 +123,16 @@ def test_names_and_hashes_are_unique() -> None:
     hashes = {games.find(name).hash for name in NAMES}
     assert len(hashes) == len(set(NAMES))
     assert len({games.initial(games.find(name)).fits for name in NAMES}) == len(hashes)
+
+
+@pytest.mark.parametrize("name", SMALL.values())
+def test_every_game_has_a_lesson(name: str) -> None:
+    variant = games.find(name)
+    steps = lesson(variant)
+    assert any(step.task for step in steps)
+    for step in steps:
+        position = games.from_fen(variant, step.fen)
+        assert not step.best or position.parse_move(step.best) in position.legal_moves(), step.title
 
 
 @every_variant

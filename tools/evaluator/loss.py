@@ -93,7 +93,7 @@ def main(argv: list[str]) -> int:
         ],
     )
     options.add_argument(
-        "games", metavar="GAMES", help="a collection, .csv or .jsonl, as `hnefi replay` reads them"
+        "games", metavar="GAMES", help="a collection, .csv or .jsonl, as `hnefi verify` reads them"
     )
     options.add_argument("evaluators", metavar="EVALUATOR", nargs="+", help="names, or .safetensors files")
     options.add_argument("--variant", metavar="V", required=True, help="what was played")

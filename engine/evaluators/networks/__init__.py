@@ -6,11 +6,17 @@ Every file here shows
     SOURCE    where it was described
     GAMES     the games it knows
     SCALE     centipawns per unit of its value, where a file says nothing else
+    OUTPUT    "value" where the value is that of the position; without it, it is a logit
     OPTIONS   its sizes by name, with their defaults
     shapes(variant, options)    the arrays of its parameters, in the order in which a genome holds them
     layout(variant, options)    whole numbers for the kernel, written into `shape` of the record
     naive(variant, options, arrays, position)    the value for the attackers, float64, slow and obvious
     value(params, state)        the same, as a kernel
+
+It may also show
+
+    default(variant)            arrays with weights set by hand, where learning can begin
+    terms(options, params, state)    what each feature has added to the value
 
 Those that also know moves have RECORD = "policy", for the record of `policy_networks.py`; their value is in the outputs
 of one pass, and beside `naive` there is
