@@ -15,7 +15,6 @@ from hnefi.engine.squares import (
 Pieces = dict[int, str]
 
 ATTACKER_LETTERS = "tcnmg"
-DEFENDER_LETTERS = "TCNMGK"
 GUARDS = "gG"
 JUMP_SWITCH = {
     "k": "king_jump",

@@ -39,7 +39,6 @@ pytestmark = pytest.mark.process
 
 ESCAPE = [word.partition("x")[0] for word in GAMES["escape"].split()[:-1]]
 WHITE_HEART = f"moves={','.join(ESCAPE[::2])}"
-BLACK_HEART = f"moves={','.join(ESCAPE[1::2])}"
 
 
 def command(*quirks: str, seconds: int = 60, begin: float = 60.0) -> Command:

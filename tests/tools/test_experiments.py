@@ -190,9 +190,10 @@ def test_another_plan_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_the_papers_tables_add_up_as_printed() -> None:
+    totals = {"hingston-original": (39, 134, 137, 11), "hingston-alternative": (214, 32, 26, 92)}
     for rules, rows in paper_hingston.TABLES.items():
         sums = tuple(map(sum, zip(*rows.values(), strict=True)))
-        assert sums == tuple(paper_hingston.TOTALS[rules])
+        assert sums == totals[rules]
         for (depth, _), row in rows.items():
             assert row.won_red + row.lost_red <= paper_hingston.MATCHES[depth]
             assert row.won_white + row.lost_white <= paper_hingston.MATCHES[depth]

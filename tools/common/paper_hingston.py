@@ -41,8 +41,6 @@ TABLES: Mapping[str, Mapping[tuple[int, str], Row]] = {
 }
 """Table 1 and Table 2."""
 
-TOTALS = {"hingston-original": Row(39, 134, 137, 11), "hingston-alternative": Row(214, 32, 26, 92)}
-
 FIGURES: Mapping[tuple[str, str], tuple[int, str]] = {
     ("hingston-original", "random"): (
         4,
