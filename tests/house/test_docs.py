@@ -178,6 +178,12 @@ def test_flags_in_prose_exist(document: str, helps: dict[str, str]) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_the_tour_shows_every_command() -> None:
+    tour = (ROOT / "docs" / "tour.md").read_text("utf-8")
+    missing = [command for command in COMMANDS if not re.search(rf"hnefi {command}\b(?!-)", tour)]
+    assert not missing
+
+
 # The site
 
 
