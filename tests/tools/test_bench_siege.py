@@ -14,6 +14,9 @@ from hnefi.engine.sides import Side
 from hnefi.tools.bench import command as bench
 from hnefi.tools.bench import siege
 
+PERPETUAL = "3t7/1t8t/5t1t3/t3t1t4/7t3/2t4T2t/3tt6/t10/4t5t/1t1t3T1t1/5t2K2 a 12 50"
+"""The king goes to and fro before a corner, and one man with him."""
+
 
 @pytest.fixture(autouse=True)
 def uninterrupted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,12 +41,16 @@ def test_the_suite_is_what_its_page_says() -> None:
     assert [sum(one.attackers >= siege.MANY for one in sieges), len(sieges)] == [100, 124]
     assert min(one.attackers for one in sieges) == siege.FEW
     boards = set()
+    shut_off = 0
     for one in sieges:
-        position = Position.from_fen(siege.besieged(find(one.variant)), one.fen)
+        variant = siege.besieged(find(one.variant))
+        position = Position.from_fen(variant, one.fen)
         assert (position.fen(), position.outcome, position.side) == (one.fen, None, Side.ATTACKERS)
         assert [letter for _, letter in position.pieces()].count("T") <= siege.COMPANIONS
         boards.add((one.variant, repr(position.canonical())))
+        shut_off += one.attackers >= siege.MANY and siege.open_goals(one, variant) == 0
     assert len(boards) == len(sieges)
+    assert shut_off == 55
 
 
 def test_games_are_the_same_on_every_run_and_go_on_where_they_stopped(
@@ -62,8 +69,41 @@ def test_games_are_the_same_on_every_run_and_go_on_where_they_stopped(
     assert out.read_text() == lines[0] + changed + lines[2]
 
 
-def test_a_repetition_wins_nothing() -> None:
+def test_a_repetition_wins_nothing_unless_the_variant_is_asked(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     assert siege.besieged(find("copenhagen")).rules.repetition == "draw"
+    path, out = tmp_path / "one.tsv", tmp_path / "games.jsonl"
+    path.write_text(f"one\tcopenhagen\tx\t1\t{PERPETUAL}\n")
+    words = ["siege", "--suite", str(path), "--nodes", "300", "--out", str(out), "--json"]
+    found = []
+    for more in ([], ["--own-repetition"]):
+        assert bench.main([*words, *more]) == 0
+        found.append(json.loads(capsys.readouterr().out)["games"][0])
+        with pytest.raises(SystemExit):
+            bench.main([*words, *([] if more else ["--own-repetition"])])
+        out.unlink()
+    assert [(game["result"], game["reason"]) for game in found] == [
+        ("drawn", "repetition"),
+        ("won", "repetition"),
+    ]
+
+
+def test_goals_that_are_open_are_told_apart() -> None:
+    games = [
+        siege.Played("a", 16, "won", "king_captured", 9),
+        siege.Played("b", 20, "won", "no_legal_move", 9),
+        siege.Played("c", 16, "drawn", "repetition", 9),
+        siege.Played("d", 12, "lost", "king_escaped", 9),
+    ]
+    lines = [line.split("(")[0].split() for line in siege.table(games, {"a": 0, "b": 4, "c": 1, "d": 2})]
+    assert [line[:-2] for line in lines] == [
+        ["16", "attackers", "and", "more", "3", "won", "2", "="],
+        ["goals", "shut", "off", "1", "won", "1", "="],
+        ["goals", "open", "2", "won", "1", "="],
+        ["12", "to", "15", "attackers", "1", "won", "0", "="],
+        ["goals", "open", "1", "won", "0", "="],
+    ]
 
 
 @pytest.mark.parametrize(

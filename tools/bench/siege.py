@@ -2,8 +2,9 @@
 
 The suite is a table, `siege.tsv`, one position a line with words between tabs: id, variant, source, ply, FEN. A
 position is taken from a game that was stuck: the king had at most `COMPANIONS` men left, nobody had won within
-`STUCK` plies of that, and neither a search of `CHECKED` nodes nor the next move ends it. Repetition is a draw in every
-game here, whatever the variant says: attackers who only wait until the defenders must repeat have not won anything.
+`STUCK` plies of that, and neither a search of `CHECKED` nodes nor the next move ends it. Unless told otherwise,
+repetition is a draw in every game here, whatever the variant says: attackers who only wait until the defenders must
+repeat have not won anything.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -166,7 +167,7 @@ def _unfit(siege: Siege, variant: Variant) -> str | None:
     from hnefi.engine.games.tafl.position import Position as TaflPosition
 
     try:
-        over = TaflPosition.from_fen(besieged(variant), siege.fen).outcome
+        over = TaflPosition.from_fen(variant, siege.fen).outcome
     except (SetupError, ValueError) as error:
         return str(error)
     return None if over is None else f"{shorten(siege.fen)}: the game is over: expected one that goes on"
@@ -191,12 +192,28 @@ def play(
     return Played(siege.id, siege.attackers, result, str(outcome.reason), done)
 
 
-def table(games: Sequence[Played]) -> list[str]:
-    """The results for people, by how many men the attackers have."""
+def open_goals(siege: Siege, variant: Variant) -> int:
+    """How many goals (corners) the king could reach at the start if the attackers stood still and his men made way."""
+    from hnefi.engine.evaluators import tafl
+    from hnefi.engine.games.tafl.position import Position as TaflPosition
+
+    params, state = tafl.parameters(variant)[0], TaflPosition.from_fen(variant, siege.fen).new_record()[0]
+    tafl.value(params, state)
+    return int(params["features"]["goals"])
+
+
+def table(games: Sequence[Played], goals: Mapping[str, int]) -> list[str]:
+    """The results for people, by how many men the attackers have, and by whether the king could reach a goal at the
+    start; `goals` has `open_goals` of each position by its id.
+    """
     lines = []
     for name, group in (
-        (f"{MANY} attackers and more", [game for game in games if game.attackers >= MANY]),
-        (f"{FEW} to {MANY - 1} attackers", [game for game in games if game.attackers < MANY]),
+        (f"{MANY} attackers and more", many := [game for game in games if game.attackers >= MANY]),
+        ("  goals shut off", [game for game in many if goals[game.id] == 0]),
+        ("  goals open", [game for game in many if goals[game.id] > 0]),
+        (f"{FEW} to {MANY - 1} attackers", few := [game for game in games if game.attackers < MANY]),
+        ("  goals shut off", [game for game in few if goals[game.id] == 0]),
+        ("  goals open", [game for game in few if goals[game.id] > 0]),
     ):
         counts = Counter(game.result for game in group)
         interval = wilson(counts["won"], len(group))
@@ -220,10 +237,17 @@ def main(argv: list[str]) -> int:
     options = parser(
         "bench siege",
         "Plays the endgame against a bare king out: positions of own games in which the attackers were stuck. Counts "
-        "what they win within so many plies, with Wilson's 95 % interval. Repetition is a draw in every variant here. "
+        "what they win within so many plies, with Wilson's 95 % interval, and tells apart positions in which the king "
+        "could reach a corner if the attackers stood still. Repetition is a draw in every variant here. "
         "With fixed nodes the games are the same on every run.\n\n"
         "  hnefi bench siege find   another suite, from games of the engine with itself",
-        ["", "--nodes 20000 --defenders default-2026.1", "--few --out games.jsonl", "find --help"],
+        [
+            "",
+            "--nodes 20000 --defenders default-2026.1",
+            "--few --out games.jsonl",
+            "--own-repetition",
+            "find --help",
+        ],
     )
     options.add_argument(
         "--suite", metavar="FILE", type=Path, default=SHIPPED, help="a suite (the shipped one)"
@@ -234,6 +258,9 @@ def main(argv: list[str]) -> int:
     options.add_argument("--plies", metavar="N", type=positive, default=PLIES, help=f"of each game ({PLIES})")
     options.add_argument("--attackers", metavar="NAME", default="default", help="their evaluator (default)")
     options.add_argument("--defenders", metavar="NAME", default="default", help="theirs (default)")
+    options.add_argument(
+        "--own-repetition", action="store_true", help="repetition as the variant has it, instead of a draw"
+    )
     which = options.add_mutually_exclusive_group()
     which.add_argument("--many", action="store_true", help=f"only positions with {MANY} attackers and more")
     which.add_argument("--few", action="store_true", help=f"only positions with fewer than {MANY}")
@@ -248,6 +275,8 @@ def main(argv: list[str]) -> int:
     if arguments.many or arguments.few:
         sieges = [siege for siege in sieges if (siege.attackers >= MANY) == arguments.many]
     variants = {name: find_tafl_variant(options, name) for name in {siege.variant for siege in sieges}}
+    if not arguments.own_repetition:
+        variants = {name: besieged(variant) for name, variant in variants.items()}
 
     for siege in sieges:
         said = _unfit(siege, variants[siege.variant])
@@ -268,19 +297,21 @@ def main(argv: list[str]) -> int:
         Searcher(Settings(hash_mib=16, evaluator=names[0])),
         Searcher(Settings(hash_mib=16, evaluator=names[1])),
     )
-    head = {
+    head: dict[str, object] = {
         "suite": arguments.suite.name,
         "nodes": arguments.nodes,
         "plies": arguments.plies,
         "players": names,
     }
+    if arguments.own_repetition:
+        head["repetition"] = "own"
     known = {} if arguments.out is None else _known(options.error, arguments.out, json.dumps(head))
     games: list[Played] = []
     live, pace = Live(sys.stderr), Pace(len(sieges))
     for siege in sieges:
         game = known.get(siege.id)
         if game is None:
-            game = play(siege, besieged(variants[siege.variant]), players, arguments.nodes, arguments.plies)
+            game = play(siege, variants[siege.variant], players, arguments.nodes, arguments.plies)
             if arguments.out is not None:
                 with arguments.out.open("a") as stream:
                     stream.write(json.dumps(asdict(game)) + "\n")
@@ -289,10 +320,12 @@ def main(argv: list[str]) -> int:
         pace.add(timed=siege.id not in known)
         live.step(lambda: f"{won} of {pace.done} won, {pace.total} in all{pace.eta()}")  # noqa: B023 - shown at once
     live.close()
+    goals = {siege.id: open_goals(siege, variants[siege.variant]) for siege in sieges}
     if arguments.json:
-        print(json.dumps({**head, "games": [asdict(game) for game in games]}, indent=2))
+        played = [{**asdict(game), "open_goals": goals[game.id]} for game in games]
+        print(json.dumps({**head, "games": played}, indent=2))
     else:
-        print("\n".join(table(games)))
+        print("\n".join(table(games, goals)))
     return 0
 
 
@@ -307,7 +340,9 @@ def _known(error: Callable[[str], object], path: Path, head: str) -> dict[str, P
         error(f"--out {path}: {reason}: expected a file for the games")
         raise
     if lines[:1] != [head]:
-        error(f"--out {path}: expected a new file, or one of the same suite, nodes, plies and evaluators")
+        error(
+            f"--out {path}: expected a new file, or one of the same suite, nodes, plies, repetition and evaluators"
+        )
     found = {}
     for line in lines[1:]:
         try:
