@@ -32,6 +32,7 @@ GAME = np.dtype(
         ("players", "i4", (2,)),  # whose network plays side a, side d
         ("seed", "u8"),
         ("handicap", "f8", (2,)),  # a side's simulations are divided by 2 to the power of this
+        ("careless", "f8", (2,)),  # the chance that a side plays a random move instead of searching
         ("outcome", "i4"),  # reason | (winner + 1) << 8, winner 2 for a draw
         ("plies", "i4"),
         ("kept", "i4"),  # positions that became examples
@@ -74,6 +75,9 @@ def play_game(s, search, params, settings, game, log, inputs, sides, values, cou
         if end == 0:
             s.outcome = no_move_outcome(s)
             break
+        if game.careless[s.side] > 0.0 and uniform(s) < game.careless[s.side]:
+            finish_ply(s, random_move(s))
+            continue
         p = params[game.players[s.side]]
         row = int(log.rows)
         full = settings.full >= 1.0 or uniform(s) < settings.full

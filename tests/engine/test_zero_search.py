@@ -300,6 +300,25 @@ def test_a_handicap_takes_simulations_away_and_is_not_learnt_from() -> None:
     )
 
 
+def test_a_careless_side_plays_random_moves_which_are_no_examples() -> None:
+    """The games where it always does are those against Random: the searching side's moves are all that is learnt."""
+    variant, _, record = made("hexapawn:4x4")
+    settings = Settings(simulations=40, shared=False)
+    table = games_of(60)
+    table["careless"][20:, 1] = 0.5
+    table["careless"][40:, 1] = 1.0
+    examples = Board(variant, [record], settings).play(table, inputs=2 * 16 + 3)
+    assert (table["kept"][:20] == table["plies"][:20]).all()
+    half = table[20:40]
+    assert (half["kept"] >= (half["plies"] + 1) // 2).all()
+    assert (half["plies"] + 1).sum() // 2 < half["kept"].sum() < half["plies"].sum()
+    assert (table["kept"][40:] == (table["plies"][40:] + 1) // 2).all()
+    assert not examples.sides[table["kept"][:40].sum() :].any()
+    plain = games_of(20)
+    Board(variant, [record], settings).play(plain)
+    assert np.array_equal(plain["plies"], table["plies"][:20])
+
+
 def test_proofs_need_paths_of_their_own() -> None:
     with pytest.raises(ValueError, match="prove=yes: expected shared=no"):
         Settings(prove=True).record()

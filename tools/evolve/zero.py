@@ -36,7 +36,8 @@ PAST = 8
 MEASURED_OPENING = 6
 """Random plies at most with which measured games begin."""
 HANDICAP_STEP, MOST_HANDICAP = 0.5, 3.0
-"""How far the handicap moves where one side won all games, and how far it goes: an eighth of the simulations."""
+"""How far the handicap moves where one side won all games, and how far it goes: to an eighth of the simulations, or of
+the moves that are not random."""
 PARTS = 4
 """Jobs for each thread."""
 
@@ -171,8 +172,11 @@ class Zero:
             sides = np.arange(older) % 2
             table["players"][np.arange(older), sides] = 1 + random.integers(past, size=older)
         uneven = table[count - self._uneven :]
-        uneven["handicap"][:, ATTACKERS] = max(0.0, -handicap)
-        uneven["handicap"][:, DEFENDERS] = max(0.0, handicap)
+        for side, amount in ((ATTACKERS, max(0.0, -handicap)), (DEFENDERS, max(0.0, handicap))):
+            if self.plan.values["handicap_by"] == "moves":
+                uneven["careless"][:, side] = 1 - 2.0**-amount
+            else:
+                uneven["handicap"][:, side] = amount
         return table
 
     @property
