@@ -8,6 +8,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import convolutions
@@ -21,7 +22,7 @@ from hnefi.engine.evaluators import files, network
 from hnefi.engine.games import interface as verbs
 from hnefi.engine.selfplay.zero import Examples
 from hnefi.engine.squares import file_of, rank_of
-from hnefi.tools.evolve import command, heads
+from hnefi.tools.evolve import command, heads, zero
 
 NET = "policy-mlp:8,6"
 SMALL = ("--variant", "hexapawn:3x3", "--network", NET, "--games", "6", "--gate-games", "4", "--epochs", "4")
@@ -253,8 +254,34 @@ def test_a_run_measures_itself_now_and_then_and_remembers_what_adam_knew(tmp_pat
     assert log[1]["handicap"] != 0
     sides = log[1]["measured"]["random"]
     assert [sum(side) for side in sides] == [3, 3]
+    assert log[1]["rung"] == zero.highest_rung(log[1]["measured"])
     assert "scored against random" in (whole / "curves.svg").read_text()
     assert "measured.random.0.0" in (whole / "curves.csv").read_text()
+
+
+@pytest.mark.parametrize(("amount", "side"), [(1.0, 1), (-1.0, 0)])
+def test_a_handicap_is_fewer_simulations_or_random_moves(amount: float, side: int) -> None:
+    for way, field, expected in (("simulations", "handicap", 1.0), ("moves", "careless", 0.5)):
+        values = {"games": 8, "older": 0.0, "handicap": 0.5, "handicap_by": way}
+        table = zero.Zero(SimpleNamespace(values=values, seed=1))._self_play(3, 0, amount)
+        other = {"handicap": "careless", "careless": "handicap"}[field]
+        assert not table[other].any()
+        assert not table[field][:4].any()
+        assert (table[field][4:, side] == expected).all()
+        assert not table[field][4:, 1 - side].any()
+
+
+def test_the_rung_is_the_last_opponent_that_was_held() -> None:
+    found = {"random": [[5, 0, 0], [5, 0, 0]], "simple-d1": [[1, 0, 4], [2, 0, 3]]}
+    assert zero.highest_rung(found) == "random"
+    assert zero.highest_rung({**found, "simple-d2": [[0, 1, 4], [4, 1, 0]]}) == "simple-d2"
+    assert zero.highest_rung({"random": [[0, 0, 5], [4, 0, 1]]}) is None
+    assert zero.words(
+        {
+            "as_attackers": [0, 0, 0], "as_defenders": [0, 0, 0], "accepted": True, "loss_value": 0.5,
+            "loss_policy": 1, "rung": None,
+        }
+    ) == ["accepted", "loss 0.50 + 1.00", "rung none"]  # fmt: skip
 
 
 def test_the_value_learns_the_result_and_what_the_search_thought() -> None:

@@ -244,11 +244,22 @@ class Zero:
                 for part in _parts(table, play)
             ]
             found[name] = [[int(count) for count in side] for side in _won(np.concatenate(play.each(jobs)))]
-        return {"measured": found}
+        return {"measured": found, "rung": highest_rung(found)}
+
+
+def highest_rung(measured: Mapping[str, Sequence[Sequence[int]]]) -> str | None:
+    """The last opponent in the order of `yardsticks` against whom at least half of the points were made; None if there
+    is none."""
+    reached = None
+    for name, sides in measured.items():
+        won, drawn, lost = map(sum, zip(*sides, strict=True))
+        if won >= lost and won + drawn + lost:
+            reached = name
+    return reached
 
 
 def yardsticks(variant: AnyVariant) -> dict[str, Contestant]:
-    """Opponents that never change, by name: random, and in tafl also `simple` at one to three plies."""
+    """Opponents that never change, from the weakest: random, and in tafl also `simple` at one to three plies."""
     found = {"random": Contestant("random")}
     if variant.game == "tafl":
         params = Network("simple").record(variant, np.zeros(0))
@@ -308,9 +319,11 @@ def _champion(generation: int, state: State, share: float | None) -> Champion:
 
 
 def words(report: Mapping[str, Any]) -> list[str]:
-    """`gate 14 of 20: accepted`, `as attackers 4, as defenders 10`, `loss 0.61 + 1.02`"""
+    """`won 4 as attackers, 10 as defenders of 20: accepted`, `loss 0.61 + 1.02`; where it was measured, `rung
+    simple-d2`"""
     attackers, defenders = report["as_attackers"], report["as_defenders"]
     games = sum(attackers) + sum(defenders)
     verdict = "accepted" if report["accepted"] else "refused"
     won = f"won {attackers[0]} as attackers, {defenders[0]} as defenders of {games}: {verdict}"
-    return [won if games else verdict, f"loss {report['loss_value']:.2f} + {report['loss_policy']:.2f}"]
+    said = [won if games else verdict, f"loss {report['loss_value']:.2f} + {report['loss_policy']:.2f}"]
+    return [*said, f"rung {report['rung'] or 'none'}"] if "rung" in report else said
