@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,24 @@ def test_measures_of_another_plan_are_refused(tmp_path: Path) -> None:
     (tmp_path / "measures.jsonl").write_text(json.dumps({**entry, "run": ["hex:5", "best", 1]}) + "\n")
     with pytest.raises(ExperimentError, match=r"line 1: .*expected a run of this plan"):
         experiment.measure(tmp_path, SMALL, 1, lambda *_: None)
+
+
+def test_progress_counts_work_not_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run against Random is as long as 250 meetings, and a deep network five times as slow."""
+    one, deep = Run("hex:11", "vanilla", 1), Run("hex:11", "deep", 1)
+    plan = Plan()
+    assert experiment.cost(plan, one) == 250 * experiment.cost(plan, (one, one))
+    assert experiment.cost(plan, deep) == 5 * experiment.cost(plan, one)
+    assert experiment.cost(plan, (one, deep)) == 5 * experiment.cost(plan, (one, one))
+    assert experiment.cost(plan, Run("hex:5", "vanilla", 1)) < experiment.cost(plan, one) / 20
+    monkeypatch.setattr(experiment, "population", lambda *_: True)
+    measured = Measured([[1, 2]] * SMALL.side**2, 0, [1, 1], None, 1.0)
+    monkeypatch.setattr(experiment, "_measured", lambda *args: measured if isinstance(args[-1], Run) else 0.5)
+    seen: list[tuple[int, int]] = []
+    experiment.measure(tmp_path, SMALL, 1, lambda done, whole: seen.append((done, whole)))
+    assert seen[0] == (0, seen[-1][0])
+    assert len({whole for _, whole in seen}) == 1
+    assert len({after[0] - before[0] for before, after in pairwise(seen)}) > 2
 
 
 def test_the_plan_is_that_of_the_document() -> None:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from hnefi.tools.evolve.run import Plan as RunPlan
 
 NAME = "hex"
-VANILLA, EXPONENTIAL, NO_SWAP = "vanilla", "exponential", "no-swap"
+VANILLA, EXPONENTIAL, NO_SWAP, DEEP = "vanilla", "exponential", "no-swap", "deep"
+DEEP_COST = 5
+"""How much longer a game of `deep` takes."""
 CONFIGURATIONS: Mapping[str, tuple[str, ...]] = {
     VANILLA: (),
     EXPONENTIAL: ("selection=exponential",),
@@ -35,7 +37,7 @@ CONFIGURATIONS: Mapping[str, tuple[str, ...]] = {
     "inertia-50-kept": ("inertia=0.5", "shake_kept=no"),
     "swap-25": ("again=0.25",),
     "swap-50": ("again=0.5",),
-    "deep": ("network=mlp:25,5",),
+    DEEP: ("network=mlp:25,5",),
 }
 """What each changes. The text can be read in two ways about kept weights."""
 FUTURE: Mapping[str, tuple[str, ...]] = {
@@ -354,6 +356,15 @@ def _measured(folder: Path, plan: Plan, what: Run | Pair) -> Any:
     )
 
 
+def cost(plan: Plan, what: Run | Pair) -> int:
+    """How long measuring takes, roughly: games times placements valued in each."""
+    players = plan.side**2
+    both = (what,) if isinstance(what, Run) else what
+    games = players * (plan.games if isinstance(what, Run) else 2 * plan.meetings)
+    cells = int(both[0].board.partition(":")[2]) ** 2
+    return games * cells**2 * max(DEEP_COST if run.configuration == DEEP else 1 for run in both)
+
+
 def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = "") -> Results:
     """Measure every finished run, and have those on the first board meet; all results, of unfinished runs none. What is
     measured is kept whatever happens."""
@@ -366,9 +377,10 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = ""
     pairs = list(combinations_with_replacement([run for run in there if run.board == plan.board], 2))
     todo: list[Run | Pair] = [run for run in there if run not in runs]
     todo += [pair for pair in pairs if pair not in meetings]
-    whole = len(there) + len(pairs)
-    watch(whole - len(todo), whole)
-    done = whole - len(todo)
+    every: list[Run | Pair] = [*there, *pairs]
+    whole = sum(cost(plan, what) for what in every)
+    done = whole - sum(cost(plan, what) for what in todo)
+    watch(done, whole)
     tasks = [partial(_measured, folder, plan, what) for what in todo]
     # Threads share what is compiled; kernels leave the interpreter's lock alone.
     for number, found in carried_out(tasks, jobs, backend) if backend else in_threads(tasks, jobs):
@@ -380,7 +392,7 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = ""
             meetings[what] = found
             entry = {"pair": what, "won": found}
         durable.append_line(path, json.dumps(entry).encode())
-        done += 1
+        done += cost(plan, what)
         watch(done, whole)
     return Results(
         {run: runs[run] for run in plan.runs() if run in runs},
