@@ -17,11 +17,21 @@ import numpy as np
 import pytest
 from ladder_parts import OPENINGS, ladder, made_up, tiny
 
+from hnefi.engine.games import find
 from hnefi.tools.arena import report as stored_runs
+from hnefi.tools.arena.openings import list_hash
 from hnefi.tools.common.rating import Model, rate
 from hnefi.tools.common.statistics import wilson
 from hnefi.tools.ladder import charts, fitting, frozen, playing, pool, published, report
-from hnefi.tools.ladder.ladder import CURRENT, LadderError, LimitedPlayer, load, parse_player, playable
+from hnefi.tools.ladder.ladder import (
+    CURRENT,
+    FOLDER,
+    LadderError,
+    LimitedPlayer,
+    load,
+    parse_player,
+    playable,
+)
 
 # Ladders and contestants
 
@@ -106,6 +116,24 @@ def test_ladders_that_are_not_there() -> None:
         load("ladder-1066")
     with pytest.raises(LadderError, match=r"/nowhere/x.toml: No such file or directory: expected"):
         load("/nowhere/x.toml")
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in FOLDER.glob("ladder-*.toml")))
+def test_a_shipped_ladder_has_what_it_was_frozen_with(name: str) -> None:
+    """Definitions, openings and rules as frozen; ratings and games of every rung. Answers take longer to compare."""
+    found = load(name)
+    was = frozen.read(found)
+    lists = frozen.openings(found)
+    assert {one.name: frozen.definition(one) for one in found.rungs} == {
+        rung: hashes["definition"] for rung, hashes in was["rungs"].items()
+    }
+    assert {variant: list_hash(lists[variant]) for variant in found.variants} == was["openings"]
+    assert {variant: find(variant).hash for variant in found.variants} == was["rules"]
+    rated = published.ratings(name)
+    assert rated is not None
+    assert set(found.names) <= set(rated["players"])
+    played = pool.read(published.pool_file(name)).games
+    assert set(found.names) <= {player for game in played for player in (game.attackers, game.defenders)}
 
 
 def test_words_for_contestants() -> None:
