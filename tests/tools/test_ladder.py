@@ -136,6 +136,18 @@ def test_a_shipped_ladder_has_what_it_was_frozen_with(name: str) -> None:
     assert set(found.names) <= {player for game in played for player in (game.attackers, game.defenders)}
 
 
+def test_files_are_found_from_the_folder_of_a_run_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text('algorithm = "alphabeta"\n[limits]\nnodes = 9\n')
+    one = parse_player("mine.toml", load())
+    assert (one.name, one.player, one.nodes) == ("mine", str(tmp_path / "mine.toml"), 9)
+    borrowed = parse_player("default+net.safetensors:9", load())
+    assert borrowed.options == {"Evaluator": str(tmp_path / "net.safetensors")}
+    assert borrowed.name == "default+net.safetensors:9"
+
+
 def test_words_for_contestants() -> None:
     found = load()
     assert parse_player("default-400", found) is found.rung("default-400")

@@ -267,7 +267,10 @@ def parse_player(word: str, ladder: Ladder) -> LimitedPlayer:
     player, nodes = (head, tail) if colon else (word, "")
     if colon and not (nodes.isascii() and nodes.isdigit() and 0 < int(nodes) <= _LIMIT):
         raise LadderError(f"{word[:80]!r}: expected PLAYER:NODES")
+    # A run's folder keeps these words, and would read a relative path from there.
     player, plus, evaluator = player.partition("+")
+    player = str(Path(player).absolute()) if player.endswith(SUFFIX) else player
+    evaluator = str(Path(evaluator).absolute()) if evaluator.endswith(".safetensors") else evaluator
     name = Path(word).stem if word.endswith(SUFFIX) else word
     options = {"Evaluator": evaluator} if plus else {}
     return limited(name, player, {"nodes": int(nodes)} if nodes else {}, options)
