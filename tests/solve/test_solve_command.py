@@ -18,6 +18,7 @@ from hnefi.engine.sides import Side
 from hnefi.engine.solving import acyclic
 from hnefi.engine.solving.table import Table, compressed
 from hnefi.engine.squares import move_name
+from hnefi.tools.common import live
 from hnefi.tools.solve import command
 
 
@@ -269,6 +270,25 @@ PACKING = 48
 """MiB that packing a block takes: the same for every table."""
 SLACK = 3 << 19
 """Bytes for what is small: a byte more for each of 1.7 million positions would be noticed."""
+
+
+@pytest.mark.usefixtures("here")
+def test_a_comparison_tells_how_far_it_is_without_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "STEP", 0.0)
+    assert command.main(["tiny.toml", "--yes", "--quiet"]) == 0
+    for argv, lines in (
+        (["tiny.taflbase"], ["100 % read", "100 % compared"]),
+        (["tiny.taflbase", "--proofs", "50"], ["100 % of 50 proven"]),
+    ):
+        capsys.readouterr()
+        assert command.main(["verify", *argv]) == 0
+        told = capsys.readouterr().err.splitlines()
+        for line in lines:
+            assert any(each.startswith(line) for each in told)
+        assert command.main(["verify", *argv, "--quiet"]) == 0
+        assert capsys.readouterr().err == ""
 
 
 def test_a_table_that_ships_is_found_by_its_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

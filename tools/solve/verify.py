@@ -13,6 +13,7 @@ from .files import opened_any
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from hnefi.engine.solving.proof_tree import Tree
     from hnefi.engine.solving.table import Table
@@ -65,19 +66,12 @@ def main(argv: list[str]) -> int:
         if given.proofs is not None:
             return _compare(table, given)
         from . import report
-        from .build import Clock, load
+        from .build import load
 
-        live = Live(sys.stderr, plain=given.plain or given.quiet)
-        clock = Clock()
-
-        def shown(share: float) -> None:
-            left = clock.left(share)
-            eta = "" if left is None else f", ETA {duration(left)}"
-            live.show(lambda: [f"{100 * share:.0f} % compared{eta}"])
-
+        live = Live(sys.stderr, plain=given.plain)
         with interrupts.caught(lambda: ["hnefi solve: interrupted"]) as caught:
-            words = load(table)
-            faults, where = report.check(table, words, given.jobs, shown)
+            words = load(table, _shown(live, given, "read"))
+            faults, where = report.check(table, words, given.jobs, _shown(live, given, "compared"))
             digest = report.digest(words, table.header.bits)
         live.close()
         if caught.ended:
@@ -92,6 +86,21 @@ def main(argv: list[str]) -> int:
             return 1
         print(f"{table.path}: all {len(words)} positions agree with their moves")
     return 0
+
+
+def _shown(live: Live, given: argparse.Namespace, done: str) -> Callable[[float], None]:
+    """Tells which share is done, and how long the rest takes."""
+    from .build import Clock
+
+    clock = Clock()
+
+    def shown(share: float) -> None:
+        left = clock.left(share)
+        eta = "" if left is None else f", ETA {duration(left)}"
+        if not given.quiet:
+            live.step(lambda: f"{100 * share:.0f} % {done}{eta}")
+
+    return shown
 
 
 def _check_tree(tree: Tree) -> int:
@@ -111,16 +120,13 @@ def _check_tree(tree: Tree) -> int:
 
 def _compare(table: Table, given: argparse.Namespace) -> int:
     """Prove random positions of a table; 1 where it is wrong."""
-    from .build import Clock
     from .proofs import compare, compare_winners
 
-    live = Live(sys.stderr, plain=given.plain or given.quiet)
-    clock = Clock()
+    live = Live(sys.stderr, plain=given.plain)
+    share = _shown(live, given, f"of {given.proofs} proven")
 
     def shown(done: int) -> None:
-        left = clock.left(done / given.proofs)
-        eta = "" if left is None else f", ETA {duration(left)}"
-        live.show(lambda: [f"{done} of {given.proofs} proven{eta}"])
+        share(done / given.proofs)
 
     with interrupts.caught(lambda: ["hnefi solve: interrupted"]) as caught:
         if given.df_pn:
