@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 SHELLS = ("bash", "zsh", "fish")
-FILES = ("FILE", "FOLDER", "DIR", "PATH", "RUN", "CMD", "ENGINE", "HALF")
+FILES = ("FILE", "FOLDER", "DIR", "PATH", "RUN", "CMD", "ENGINE")
 """Words of the help behind which a file may stand."""
 
 

@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
     if arguments.json:
         print(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
-        print("\n".join(table(found) if arguments.name is None else portrait(found[0], shown["provenance"])))
+        print("\n".join(table(found) if arguments.name is None else described(found[0], shown["provenance"])))
         if arguments.name is None and engines:
             print(
                 "\n".join(
@@ -115,7 +115,7 @@ def _registered(variant: AnyVariant | None) -> list[str]:
     return [f"  {line}" for line in aligned([(one.name, one.description or one.command) for one in known])]
 
 
-def portrait(player: Player, provenance: Mapping[str, Any]) -> list[str]:
+def described(player: Player, provenance: Mapping[str, Any]) -> list[str]:
     """Everything about one player, a line each."""
     limits = as_json(player)["limits"]
     rating = rating_of(player)
@@ -135,7 +135,7 @@ def portrait(player: Player, provenance: Mapping[str, Any]) -> list[str]:
     facts.append(("file", str(player.file)))
     lines = [player.name, player.description, "", *(f"  {line}" for line in aligned(facts))]
     for name, entry in _measured(player).items():
-        lines += ["", f"{name} on {published.CURRENT}:", *showing.portrait(entry)]
+        lines += ["", f"{name} on {published.CURRENT}:", *showing.profile(entry)]
     return lines
 
 

@@ -534,7 +534,7 @@ def _show(given: Any) -> int:
     from hnefi.protocol.hosts.text_table import encodable
 
     from . import published
-    from .showing import portrait, scale
+    from .showing import profile, scale
 
     ladder = load(given.ladder)
     document = published.ratings(ladder.name, ladder.file.parent)
@@ -547,9 +547,7 @@ def _show(given: Any) -> int:
         print(json.dumps(shown, indent=2, ensure_ascii=False))
         return 0
     lines = (
-        scale(document)
-        if given.name is None
-        else [given.name, "", *portrait(document["players"][given.name])]
+        scale(document) if given.name is None else [given.name, "", *profile(document["players"][given.name])]
     )
     for line in lines:
         print(encodable(line, "ascii" if given.plain else sys.stdout.encoding))

@@ -33,7 +33,7 @@ def scale(document: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def portrait(entry: Mapping[str, Any]) -> list[str]:
+def profile(entry: Mapping[str, Any]) -> list[str]:
     """One player's ratings, and its score against every rung."""
     facts = [("rating", f"{rating(entry)}, {entry['games']:,} games")]
     facts += [

@@ -25,7 +25,7 @@ _SIZE = re.compile("[1-9][0-9]?", re.ASCII)
 
 @dataclass(frozen=True)
 class Variant:
-    """Hex on `size` x `size` cells, with or without the swap rule; see `game.AnyVariant`."""
+    """Hex on `size` x `size` cells, with or without the swap rule; see `base_variant.AnyVariant`."""
 
     size: int
     swap: bool = False

@@ -18,7 +18,7 @@ _SIZE = re.compile(r"([1-9][0-9]?)x([1-9][0-9]?)", re.ASCII)
 
 @dataclass(frozen=True)
 class Variant:
-    """Hexapawn on `ranks` rows and `files` columns; see `game.AnyVariant`."""
+    """Hexapawn on `ranks` rows and `files` columns; see `base_variant.AnyVariant`."""
 
     ranks: int
     files: int
