@@ -31,8 +31,11 @@ TEN = frozenset({
     "mini-cross", "sea-battle-11", "tablut-linnaeus",
 })  # fmt: skip
 """Variants that differ in as much as ten can: size, berserk moves, camps, jumps, escapes at edges, unarmed kings."""
-USUAL = {"process": 0.6, "broker": 0.4, "slow": 2.5}
-"""Seconds that a kind of test adds; the order of files is made of it, and nothing else."""
+PLAIN = 0.013
+"""Seconds that a test of no kind takes."""
+USUAL = {"process": 0.45, "broker": 0.4, "slow": 1.0, "browser": 3.0}
+"""Seconds that a kind of test adds, all four by least squares from the times of the files; the order of files is made
+of it, and nothing else."""
 STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
 
 WORTH_WARMING = 3
@@ -147,7 +150,7 @@ def _seconds(items: list[pytest.Item], files: list[Path]) -> list[float]:
     seconds = dict.fromkeys(files, 0.0)
     for item in items:
         kinds = {mark.name for mark in item.iter_markers()}
-        seconds[item.path] += 0.02 + sum(USUAL[kind] for kind in USUAL.keys() & kinds)
+        seconds[item.path] += PLAIN + sum(USUAL[kind] for kind in USUAL.keys() & kinds)
     return [seconds[file] for file in files]
 
 
