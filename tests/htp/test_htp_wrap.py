@@ -257,12 +257,10 @@ def test_it_plays_in_the_arena(data: Path) -> None:
     config = data / "run.toml"
     face = ("htp", "--no-record", "--option", "Algorithm=random", "--movetime", "5000")
     noisy = double("noise", *HNEFI, *face)
-    words = json.dumps(
-        ["-m", "hnefi.tools.cli", "htp", "--no-record", "--wrap", noisy, "--variant", "brandubh-org"]
-    )
+    program, *words = (*HNEFI, "htp", "--no-record", "--wrap", noisy, "--variant", "brandubh-org")
     config.write_text(
         '[run]\nvariants = ["brandubh-org"]\npairs = 1\n[each]\nstart = 120\nready = 120\n'
-        f'[[engine]]\nname = "htp"\nmovetime = 60000\ncmd = "{sys.executable}"\nargs = {words}\n'
+        f'[[engine]]\nname = "htp"\nmovetime = 60000\ncmd = "{program}"\nargs = {json.dumps(words)}\n'
         f'[[engine]]\nname = "random"\nmovetime = 60000\ncmd = "{sys.executable}"\n'
         'args = ["-m", "hnefi.protocol", "--option", "Algorithm=random"]\n'
     )

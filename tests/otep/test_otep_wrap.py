@@ -380,10 +380,10 @@ def test_its_folder_is_removed(data: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.slow
 def test_it_plays_in_the_arena(data: Path) -> None:
     config = data / "run.toml"
-    words = json.dumps(["-m", "hnefi.tools.cli", "otep", "--no-record", "--wrap", wrapped("fast", "noise")])
+    program, *words = (*HNEFI, "otep", "--no-record", "--wrap", wrapped("fast", "noise"))
     config.write_text(
         f'[run]\nvariants = ["{VARIANT}"]\npairs = 4\nconcurrency = 2\n[each]\nstart = 120\nready = 120\n'
-        f'[[engine]]\nname = "tafl"\nmovetime = 60000\ncmd = "{sys.executable}"\nargs = {words}\n'
+        f'[[engine]]\nname = "tafl"\nmovetime = 60000\ncmd = "{program}"\nargs = {json.dumps(words)}\n'
         f'[[engine]]\nname = "random"\nmovetime = 60000\ncmd = "{sys.executable}"\n'
         'args = ["-m", "hnefi.protocol", "--option", "Algorithm=random"]\n'
     )

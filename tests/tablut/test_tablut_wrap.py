@@ -13,11 +13,12 @@ import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import engine_pool
 import pytest
 from leftover_processes import MARK, expect_nobody, marked, wait_until
 from patience import PROMPTLY
 from tablut.double_server import GAMES
-from tablut_parts import DOUBLES, WAIT, House, environment, free_address, run, start
+from tablut_parts import DOUBLES, HNEFI, WAIT, House, environment, free_address, run, start
 
 from hnefi.engine import squares
 from hnefi.engine.records.record import GameRecord
@@ -428,10 +429,10 @@ def test_signals_and_kills_leave_nobody(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_eight_games_at_once_in_the_arena(tmp_path: Path) -> None:
     """Each on an address of its own: no fault, and every game is in the journal."""
-    engine = f"name=bot,cmd={sys.executable},args=-m hnefi.tools.cli tablut --wrap {shlex.quote(shell())}"
+    engine = f"name=bot,cmd={HNEFI[0]},args={shlex.join(HNEFI[1:])} --wrap {shlex.quote(shell())}"
     ran = subprocess.run(
         [
-            sys.executable, "-m", "hnefi.tools.cli", "arena", "--engine", engine, "--engine", "player=random-blind",
+            *engine_pool.command(), "arena", "--engine", engine, "--engine", "player=random-blind",
             "--variant", "tablut-bologna", "--pairs", "4", "--concurrency", "8", "--movetime", "60000",
             "--adjudicate-max-plies", "60", "--oversubscribe", "--each", f"start={WAIT:g}", "--each", f"ready={WAIT:g}",
             "--out", str(tmp_path / "cup"), "--plain",
