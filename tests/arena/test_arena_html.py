@@ -37,6 +37,7 @@ def cup(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.process
 def test_a_page_of_a_run(cup: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "cup.html"
     made = []
@@ -91,6 +92,7 @@ def test_faults_and_notes_are_told() -> None:
     assert "<li>simple was withdrawn after its faults up to game 1.1</li>" in text
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("where", ["folder", "missing/cup.html"])
 def test_a_page_that_cannot_be_written(
     where: str, tmp_path: Path, cup: Path, capsys: pytest.CaptureFixture[str]

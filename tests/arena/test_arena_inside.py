@@ -62,6 +62,7 @@ def test_the_same_games_as_with_processes(tmp_path: Path, capsys: pytest.Capture
         ]
 
 
+@pytest.mark.process
 def test_another_seed_gives_other_games(tmp_path: Path) -> None:
     assert played(tmp_path, "one", inside=True) != played(tmp_path, "two", inside=True, seed=6)
 

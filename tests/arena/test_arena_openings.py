@@ -230,6 +230,7 @@ def test_lists_are_kept_word_for_word() -> None:
         assert parse(opening.text) == opening
 
 
+@pytest.mark.process
 def test_the_subcommand_prints_a_file_that_is_read_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

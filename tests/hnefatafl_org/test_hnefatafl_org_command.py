@@ -298,6 +298,7 @@ def test_a_refused_login_ends_it_with_its_code(tmp_path: Path) -> None:
     assert "--wire-version" in ran.stderr
 
 
+@pytest.mark.process
 def test_the_command_line_needs_nothing_heavy() -> None:
     """What is loaded before an engine is started: no numpy, no numba."""
     code = (

@@ -206,6 +206,7 @@ def test_a_page_without_games_has_no_script_and_forbids_all() -> None:
     assert data == page.render()
 
 
+@pytest.mark.process
 def test_the_script_writes_text_only_and_can_be_read() -> None:
     script = Path(html_page.__file__).with_name("html_page.js")
     text = script.read_text("utf-8")

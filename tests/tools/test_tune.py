@@ -154,6 +154,7 @@ def test_files_that_are_none_of_ours_are_refused(tmp_path: Path, capsys: pytest.
     assert "of this version" in capsys.readouterr().err
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_drafts_of_the_dead_go_and_those_of_the_living_stay(tmp_path: Path) -> None:
     """Who was killed and is not reaped yet is dead, too."""

@@ -33,8 +33,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stats": (f"{PACKAGE}.report_command", "main_stats"),
 }
 """Subcommands; without one a run is played."""
-STARTING = ("resume", "openings", "check")
-"""Those that start engines."""
 
 CHANGEABLE = {
     "run": (
@@ -112,8 +110,7 @@ def _main(argv: list[str]) -> int:
 
         module, name = COMMANDS[argv[0]]
         chosen: Callable[[list[str]], int] = getattr(import_module(module), name)
-        with orphans.guarded() if argv[0] in STARTING else contextlib.nullcontext():
-            return chosen(argv[1:])
+        return chosen(argv[1:])
     if not argv:
         print(option_reader.parser().format_help(), end="")
         return 0
@@ -213,7 +210,7 @@ def go_on(folder: Path, flags: Document) -> int:
     from . import run
     from .store import Store
 
-    with Store.resume(folder.absolute()) as store:
+    with Store.resume(folder.absolute()) as store, orphans.guarded():
         return _play(run.resumed(store, flags), store)
 
 

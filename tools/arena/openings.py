@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from hnefi.engine.regular import open_regular, read_regular
 from hnefi.engine.search.types import Limits
 from hnefi.engine.wording import shorten
+from hnefi.protocol import orphans
 from hnefi.protocol.flags import Help, Parser
 
 from . import option_reader, resolve, schedule
@@ -372,7 +373,10 @@ def main(argv: list[str]) -> int:
         if len(config["run.variants"]) > 1:
             raise ConfigError(f"--variant {shorten(','.join(config['run.variants']))}: expected one")
         count = config["openings.count"] or 100
-        lists = prepare(config, 0 if config["openings.source"] == "file" else count, resolve.specs(config))
+        with orphans.guarded():
+            lists = prepare(
+                config, 0 if config["openings.source"] == "file" else count, resolve.specs(config)
+            )
     except ConfigError as error:
         print(f"hnefi arena openings: {error}", file=sys.stderr)
         return 2

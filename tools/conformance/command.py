@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.wording import nearest, shorten
+from hnefi.protocol import orphans
 from hnefi.protocol.hosts.argument_types import number
 
 from ..common.arguments import find_variant, parser
@@ -87,7 +88,8 @@ def main(argv: list[str]) -> int:
     if not arguments.json:
         print(f"{shlex.join(command)}: {len(steps)} steps", flush=True)
     began = time.monotonic()
-    results = asyncio.run(take(engine, steps, show))
+    with orphans.guarded():
+        results = asyncio.run(take(engine, steps, show))
     show(None)
     seconds = time.monotonic() - began
     failed = [result for result in results if result.status == "FAIL"]
