@@ -90,9 +90,9 @@ def _build(argv: list[str]) -> int:
         options.error(f"--plies {arguments.plies}: expected at most {MOST_PLIES}")
     out = Path(arguments.out)
     if not out.absolute().parent.is_dir():
-        options.error(f"-o {shorten(str(out))}: there is no such folder: expected one to write into")
+        options.error(f"-o {shorten(str(out))}: no such folder: expected one to write into")
     if out.exists() and not arguments.force:
-        options.error(f"-o {shorten(str(out))}: there is such a file: expected --force to replace it")
+        options.error(f"-o {shorten(str(out))}: already exists: expected --force to replace it")
     from hnefi.engine import book
     from hnefi.engine.records.formats import Reading, format_of
     from hnefi.engine.records.rule_sets import finder

@@ -57,7 +57,7 @@ def main(argv: list[str]) -> int:
     variant = find_variant(options, arguments.variant, arguments.path) if arguments.variant else None
     how = Reading(finder(arguments.path), variant, arguments.adjudicate, arguments.opentafl)
     if arguments.output not in (None, STANDARD) and not arguments.force and Path(arguments.output).exists():
-        options.error(f"{arguments.output}: there is such a file: expected --force to replace it")
+        options.error(f"{arguments.output}: already exists: expected --force to replace it")
     losses = Losses()
     games = faults = 0
     try:

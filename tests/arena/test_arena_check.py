@@ -327,7 +327,7 @@ def test_every_step_can_be_read_and_needs_an_earlier_one() -> None:
         (["default"], "did you mean --player default?"),
         (["--player", "nobody"], "no player 'nobody': expected one of"),
         (["--player", "default", "./mybot"], "expected the program of an engine, or --player NAME"),
-        (["--only", "go-dpeth", "cat"], "--only go-dpeth: there is no such step (did you mean go-depth?)"),
+        (["--only", "go-dpeth", "cat"], "--only go-dpeth: no such step (did you mean go-depth?)"),
         (["--variant", "no-such-game", "cat"], "no-such-game"),
         (["--timeout", "-1", "cat"], "expected seconds from 0.05 to 3600"),
     ],

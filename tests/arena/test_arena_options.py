@@ -270,7 +270,7 @@ def test_engines_are_called_by_names_of_their_own() -> None:
             "expected fewer than the 2 engines",
         ),
         (["default", "default", "--keep-lines", "("], r"--keep-lines '\(': expected a regular expression"),
-        (["default", "--engine", "cmd=./no-such"], "cmd '.*no-such': there is no such file"),
+        (["default", "--engine", "cmd=./no-such"], "cmd '.*no-such': no such file"),
         (["default", "--engine", f"cmd={__file__}"], "the file is not executable"),
         (["default", "--engine", "cmd=no-such-program"], "expected a program on the search path"),
         (["default", "--engine", "cmd=sh,player=default"], "expected player or cmd, one of them"),

@@ -136,7 +136,7 @@ def test_nothing_is_replaced_unasked(call: Convert) -> None:
     Path("b.jsonl").write_text("mine")
     status, _, said = call("a.tafl", "b.jsonl")
     assert status == 2
-    assert "b.jsonl: there is such a file: expected --force to replace it" in said
+    assert "b.jsonl: already exists: expected --force to replace it" in said
     assert Path("b.jsonl").read_text() == "mine"
     assert call("a.tafl", "b.jsonl", "--force") == (0, "", "")
     assert json.loads(Path("b.jsonl").read_text())["variant"] == "brandubh"

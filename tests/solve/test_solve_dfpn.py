@@ -217,9 +217,9 @@ def test_other_files_are_no_tables_of_a_proof(tmp_path: Path) -> None:
     path = tmp_path / "four.proof"
     proof_table.mapped(path, free, 16)
     data = path.read_bytes()
-    with pytest.raises(proof_table.ProofTableError, match="is of the rules"):
+    with pytest.raises(proof_table.ProofTableError, match="has the rules"):
         proof_table.mapped(path, memoryless(games.find("mini-six")), None)  # type: ignore[arg-type]
-    with pytest.raises(proof_table.ProofTableError, match="without --memory it is continued"):
+    with pytest.raises(proof_table.ProofTableError, match="leave out --memory to continue it"):
         proof_table.mapped(path, free, 32)
     for changed in (
         b"",
@@ -243,7 +243,7 @@ def test_the_command_proves(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     answer = json.loads(capsys.readouterr().out)
     assert (answer["winner"], answer["questions"][0]["answer"]) == (None, "refuted")
     assert command.main(["prove", "mini-six", "--nodes", "500", "--memory", "1", "--quiet"]) == 1
-    assert capsys.readouterr().out.endswith("not settled: the limits came first\n")
+    assert capsys.readouterr().out.endswith("not settled: a limit was reached first\n")
     with pytest.raises(SystemExit, match="2"):
         command.main(["prove", "mini-six", "--win", "white"])
     assert "expected attackers or defenders" in capsys.readouterr().err

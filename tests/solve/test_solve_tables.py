@@ -206,10 +206,10 @@ def test_the_beginning_of_another_table_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t"
     with pytest.raises(Interrupted):
         Builder(reading(tiny()), (2, 1), path, on_progress=ended_after(5)).run()
-    with pytest.raises(BuildError, match="the beginning of another table; remove it"):
+    with pytest.raises(BuildError, match="contains another unfinished table; remove the folder"):
         Builder(reading(tiny(king_sides=4)), (2, 1), path).run()
     (tmp_path / "t.part/plan.json").write_text("{")
-    with pytest.raises(BuildError, match="remove it"):
+    with pytest.raises(BuildError, match="remove the folder"):
         Builder(reading(tiny()), (2, 1), path).run()
     (tmp_path / "t.part/plan.json").unlink()
     (tmp_path / "t.part/words").write_bytes(b"")

@@ -446,7 +446,7 @@ def test_other_rules_get_no_answer(made: Path) -> None:
 
 def test_where_a_tree_cannot_be_written(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for argv, said in (
-        (["mini-four", "--tree", str(made)], "is there already"),
+        (["mini-four", "--tree", str(made)], "already exists"),
         (["hex:4", "--tree", "x.tafltree"], "expected a tafl variant"),
         (["mini-four", "--tree", str(made / "x")], "no folder"),
         (["mini-four", "5/5/t1K1t/ttttt/5 a 0 1", "--tree", "x.tafltree"], "expected one king and at most"),

@@ -145,7 +145,7 @@ def test_rule_sets_side_by_side_come_to_the_same(
     (tmp_path / "two/king_sides-4.json").unlink()
     (tmp_path / "two/king_sides-4.taflbase").write_bytes(one["escape-edge.taflbase"])
     assert command.main([*words, "--out", str(tmp_path / "two"), "--backend", backend]) == 2
-    assert "king_sides-4.taflbase: is of other rules" in capsys.readouterr().err
+    assert "king_sides-4.taflbase: has other rules" in capsys.readouterr().err
 
 
 def test_a_backend_that_is_not_there(
@@ -258,4 +258,4 @@ def test_puzzles_of_a_table_are_proven_by_search(tmp_path: Path, capsys: pytest.
         assert len(prover.winning(entry.fen, side, entry.plies + 2)) == 1
     with pytest.raises(SystemExit, match="2"):
         command.main(["puzzles", FOUR, "--out", str(out)])
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err

@@ -381,7 +381,7 @@ def test_an_interrupted_analysis_goes_on_where_it_stopped(tmp_path: Path, analyz
     ("words", "complaint"),
     [
         ((), "the following arguments are required"),
-        (("nothing.tafl",), "'nothing.tafl': there is no such file"),
+        (("nothing.tafl",), "'nothing.tafl': no such file"),
         (("blah",), "'blah': expected startpos, a FEN, or a file ending in .tafl"),
         (("3t3/3t3", "--variant", "brandubh"), "2 rows: expected 3 to 19"),
         (("startpos", "--variant", "brandubh", "--moves", "a4a2", "zz"), "--moves 'zz': not a move"),
@@ -398,7 +398,7 @@ def test_an_interrupted_analysis_goes_on_where_it_stopped(tmp_path: Path, analyz
         (("game.tafl", "--chart", "x.gif"), "x.gif: expected a file ending in .svg or .png"),
         (("game.tafl", "-o", "x.otg"), "-o x.otg: expected a file ending in .tafl"),
         (("game.tafl", "-o", "game.tafl", "--force"), "expected another file than the game's own"),
-        (("game.tafl", "-o", "no/x.tafl"), "no/x.tafl: there is no such folder"),
+        (("game.tafl", "-o", "no/x.tafl"), "no/x.tafl: no such folder"),
         (("game.tafl", "--fresh"), "--fresh and --force: expected -o FILE"),
         (("game.tafl", "--game", "2"), "game.tafl: no game 2: expected a number from 1 to 1"),
         (("game.csv",), "CSV names no variant: expected --variant"),

@@ -280,7 +280,7 @@ def test_a_folder_needs_no_file_besides(tmp_path: Path) -> None:
     again = Entrant.from_json(json.loads(json.dumps(found.as_json())))
     assert again == Entrant(found.label, again.variant)
     assert again.variant.hash == found.variant.hash
-    with pytest.raises(ValueError, match="expected rules of hash 1234"):
+    with pytest.raises(ValueError, match="expected rules with the hash 1234"):
         Entrant.from_json({**found.as_json(), "hash": "1234"})
 
 
@@ -304,8 +304,8 @@ def test_a_folder_needs_no_file_besides(tmp_path: Path) -> None:
         (["brandubh", "--players", "simple,simple"], "expected each player once"),
         (["brandubh", "--players", ","], "expected players with commas"),
         (["king_sides=4"], "expected --diff before"),
-        (["--diff", "brandubh"], "expected what is compared with the first"),
-        (["--diff", "brandubh", "king_sides=2"], "expected other rules than those of brandubh"),
+        (["--diff", "brandubh"], "expected something to compare with the first"),
+        (["--diff", "brandubh", "king_sides=2"], "expected rules that differ from those of brandubh"),
         (["--diff", "brandubh", "king_sides=4", "king_sides=4"], "expected each rule set once"),
         (["--search", "brandubh", "tablut"], "--search: 2 rule sets: expected one"),
         (["--search", "brandubh", "--players", "evolved-copenhagen@50"], "copenhagen"),

@@ -77,9 +77,9 @@ def test_the_shipped_ladder_is_frozen() -> None:
         (('player = "simple"', 'player = "simpel"'), "rung 3: no player 'simpel': expected one of"),
         (
             ('player = "simple"', 'player = "default"'),
-            "rung 3: player default: nothing limits it: expected nodes",
+            "rung 3: player default: it has no limit: expected nodes",
         ),
-        (('player = "simple"', 'player = "random-blind"'), "rung 'random-blind': expected names that differ"),
+        (('player = "simple"', 'player = "random-blind"'), "rung 'random-blind': expected each name once"),
         (
             ('player = "simple"', 'player = "simple", tempo = 1'),
             "rung 3: tempo: 1: expected one of name, player",
@@ -164,7 +164,7 @@ def test_words_for_contestants() -> None:
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("default", "nothing limits it: expected nodes or depth, as in default:1600"),
+        ("default", "it has no limit: expected nodes or depth, as in default:1600"),
         ("default:many", "'default:many': expected PLAYER:NODES"),
         ("default:0", "'default:0': expected PLAYER:NODES"),
         ("grandmaster", "no player 'grandmaster': expected one of"),
@@ -198,7 +198,7 @@ def test_changes_are_noticed_one_by_one(tmp_path: Path) -> None:
     text = file.read_text()
     file.write_text(text.replace('player = "simple"', 'player = "simple", depth = 2'))
     unlike, _ = frozen.differences(was, frozen.measure(load(str(file))))
-    assert unlike[0] == "rung simple: another definition than was frozen"
+    assert unlike[0] == "rung simple: other definition than the frozen rung has"
 
     file.write_text(text.replace('{ player = "random-terminal" }, ', ""))
     unlike, _ = frozen.differences(was, frozen.measure(load(str(file))))
@@ -208,7 +208,7 @@ def test_changes_are_noticed_one_by_one(tmp_path: Path) -> None:
     lines = (tmp_path / "tiny.jsonl").read_text().splitlines()
     (tmp_path / "tiny.jsonl").write_text("\n".join([*lines[1:], lines[0]]) + "\n")
     unlike, _ = frozen.differences(was, frozen.measure(load(str(file))))
-    assert unlike[0] == "openings of brandubh: not those that were frozen"
+    assert unlike[0] == "openings of brandubh: not the frozen ones"
 
 
 def test_other_answers_are_noticed_and_another_source_is_mentioned(tmp_path: Path) -> None:
@@ -216,8 +216,8 @@ def test_other_answers_are_noticed_and_another_source_is_mentioned(tmp_path: Pat
     was, now = frozen.read(found), frozen.measure(found)
     was["rungs"]["simple"]["answers"] = was["source"] = "0" * 64
     unlike, harmless = frozen.differences(was, now)
-    assert unlike == ["rung simple: another answers than was frozen"]
-    assert harmless == ["the source of the search is not that which was frozen"]
+    assert unlike == ["rung simple: other answers than the frozen rung has"]
+    assert harmless == ["the source of the search differs from the frozen one"]
 
 
 def test_a_definition_is_the_bytes_of_its_files(tmp_path: Path) -> None:
@@ -234,10 +234,10 @@ def test_a_definition_is_the_bytes_of_its_files(tmp_path: Path) -> None:
 def test_a_ladder_that_was_never_frozen(tmp_path: Path) -> None:
     found = ladder(tmp_path)
     frozen.file_of(found).unlink()
-    with pytest.raises(LadderError, match="not there: expected a frozen ladder"):
+    with pytest.raises(LadderError, match="not found: expected a frozen ladder"):
         frozen.read(found)
     frozen.file_of(found).write_text("{")
-    with pytest.raises(LadderError, match="expected JSON as it was written"):
+    with pytest.raises(LadderError, match="expected JSON as hnefi wrote it"):
         frozen.read(found)
 
 
@@ -245,7 +245,7 @@ def test_openings_that_are_too_few_or_damaged(tmp_path: Path) -> None:
     found = load(str(tiny(tmp_path, pairs=OPENINGS)))
     frozen.openings(found)
     (tmp_path / "tiny.jsonl").write_text("[1,\n")
-    with pytest.raises(LadderError, match="expected lines as they were written"):
+    with pytest.raises(LadderError, match="expected lines as hnefi wrote them"):
         frozen.openings(found)
     (tmp_path / "tiny.jsonl").write_text('["brandubh",null,["a4a2"]]\n')
     with pytest.raises(LadderError, match=f"1 openings of brandubh: expected at least {OPENINGS}"):
@@ -283,7 +283,7 @@ def test_a_run_of_the_arena_is_not_one_of_the_ladder(
     with pytest.raises(LadderError) as refused:
         pool.of_folders(load(), [tmp_path])
     assert f"{tmp_path}: not a run of the ladder {CURRENT} ({said}): " in str(refused.value)
-    assert "`hnefi arena report` reports any other" in str(refused.value)
+    assert "`hnefi arena report` reports other runs" in str(refused.value)
 
 
 def test_what_is_no_pool_is_refused(tmp_path: Path) -> None:
@@ -583,7 +583,7 @@ def test_reports_and_pictures_of_a_made_up_pool(tmp_path: Path) -> None:
     assert "34 games of 3 players in 1 runs on brandubh; simple = 1000." in text
     assert "| **simple** | 1000 | 1000 | 22 |" in text
     assert "80 (49-94)" in text
-    assert "0 circles" in text
+    assert "0 cycles" in text
     document = json.loads((tmp_path / "out" / "ratings.json").read_text())
     assert document["players"]["simple"]["profile"]["random-terminal"]["score"] == 0.8
     assert {path.name for path in (tmp_path / "out").glob("*.svg")} == {"ratings.svg", "profiles.svg"}

@@ -124,13 +124,13 @@ def test_a_changed_rung_is_refused_unless_forced(
     kept.write_text(json.dumps(hashes))
     words = ("run", "--ladder", file, "--jobs", 1, "--out", tmp_path / "run")
     assert ladder_command(*words) == 2
-    assert "tiny is not what was frozen" in (said := capsys.readouterr().err)
-    assert "rung simple: another answers than was frozen" in said
+    assert "tiny differs from the frozen one" in (said := capsys.readouterr().err)
+    assert "rung simple: other answers than the frozen rung has" in said
     assert not (tmp_path / "run").exists()
     assert ladder_command("check", "--ladder", file) == 1
-    assert "rung simple: another answers" in capsys.readouterr().out
+    assert "rung simple: other answers" in capsys.readouterr().out
     assert ladder_command(*words, "--force") == 0
-    assert "note: rung simple: another answers" in capsys.readouterr().err
+    assert "note: rung simple: other answers" in capsys.readouterr().err
     assert ladder_command("check", "--ladder", file, "--freeze") == 0
     assert ladder_command("check", "--ladder", file) == 0
     assert "as frozen" in capsys.readouterr().out
@@ -143,7 +143,7 @@ def test_from_the_first_game_to_published_ratings(
     for seed, folder in ((1, one), (2, two)):
         assert ladder_command("run", "--ladder", file, "--seed", seed, "--out", folder) == 0
     assert ladder_command("place", "--ladder", file, "uct-100", "--every", 1, "--near", 1) == 2
-    assert "nothing is published yet (hnefi ladder run; then --on its folder)" in capsys.readouterr().err
+    assert "nothing is published yet (hnefi ladder run, then --on its folder)" in capsys.readouterr().err
 
     placing = ("place", "--ladder", file, "--on", one, "--on", two, "--every", 1, "--near", 1, "--out", out)
     assert ladder_command(*placing, "simple-d2", "default:50") == 0
@@ -159,7 +159,7 @@ def test_from_the_first_game_to_published_ratings(
     assert capsys.readouterr().out.splitlines()[-1] in said
 
     assert ladder_command("agree", "--ladder", file, one, two) == 0
-    assert "of 2 differences lie outside of their joint 95 % interval" in capsys.readouterr().out
+    assert "of 2 differences lie outside their joint 95 % interval" in capsys.readouterr().out
     assert ladder_command("report", "--ladder", file, one, two, out, "--out", tmp_path / "report") == 0
     report = (tmp_path / "report" / "report.md").read_text()
     games = 2 * (NEIGHBOURS + OTHERS) + 2 * 12
@@ -243,7 +243,7 @@ def _expect_shown_by_players(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("place", "simple"), "simple: a rung of tiny: expected a player that is not on it"),
+        (("place", "simple"), "simple: a rung of tiny: expected a player that is not a rung"),
         (("place", "uct-100", "--variant", "chess"), "--variant 'chess': expected some of brandubh"),
         (("place", "evolved-copenhagen"), "evolved-copenhagen plays copenhagen only"),
         (("place", "uct-100", "--every", "5"), "--every 5 and --near 10: expected at most 2 pairs"),
@@ -271,9 +271,9 @@ def test_unfinished_runs_are_not_published(
         ladder_command("run", "--ladder", found.file, "--jobs", 1, "--out", tmp_path / "parts")
     signal.signal(signal.SIGINT, before)
     assert ladder_command("publish", "--ladder", found.file, tmp_path / "parts") == 2
-    assert "tiny seed 1: not played to its end: expected whole runs" in capsys.readouterr().err
+    assert "tiny seed 1: not finished: expected complete runs" in capsys.readouterr().err
     assert ladder_command("report", "--ladder", found.file, tmp_path / "parts") == 0
-    assert "Not played to the end: tiny seed 1." in capsys.readouterr().out
+    assert "Not finished: tiny seed 1." in capsys.readouterr().out
 
 
 def test_everybody_who_is_shipped() -> None:

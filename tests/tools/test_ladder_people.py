@@ -345,4 +345,4 @@ def test_nothing_to_choose_is_no_answer_and_no_report_fails(tmp_path: Path) -> N
     from hnefi.tools.ladder.ladder import load
 
     path = people_report.write(tmp_path / "out", load(), plan, [Game(1, None, (1, 2))], [], png=False)
-    assert "Nobody had a choice" in path.read_text()
+    assert "None of the drawn positions offered a choice" in path.read_text()

@@ -151,7 +151,7 @@ def test_other_work_is_not_continued(file: Path, tmp_path: Path, capsys: pytest.
     for line in ('{"game": 0}', '{"game": 0, "found": ["x"]}', "[]", "\x00"):
         make.beside(out).write_text(f"{head}\n{line}\n")
         assert made(file, "-o", out, "--force") == 2
-        assert ":2: expected what was found in a game" in capsys.readouterr().err
+        assert ":2: expected the results of a game" in capsys.readouterr().err
 
 
 def _reading() -> tuple[make.Reading, make.Wanted]:
@@ -171,8 +171,8 @@ def _reading() -> tuple[make.Reading, make.Wanted]:
         (["games.jsonl", "--plies", "22"], "expected 3 to 21"),
         (["games.jsonl", "--variant", "chess"], "chess"),
         (["games.jsonl", "--known", "missing.tsv"], "missing.tsv: No such file"),
-        (["games.jsonl", "-o", "nowhere/new.tsv"], "there is no such folder"),
-        (["games.jsonl", "-o", "games.jsonl"], "there is such a file: expected --force"),
+        (["games.jsonl", "-o", "nowhere/new.tsv"], "no such folder"),
+        (["games.jsonl", "-o", "games.jsonl"], "already exists: expected --force"),
         (["broken.jsonl"], "broken.jsonl:1: "),
     ],
 )

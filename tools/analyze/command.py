@@ -65,7 +65,7 @@ def _recorded(options: argparse.ArgumentParser, target: str, arguments: argparse
     if there or arguments.read_as:
         return path
     if path.suffix.lower().removeprefix(".") in FORMATS:
-        options.error(f"{shorten(target)}: there is no such file: expected recorded games")
+        options.error(f"{shorten(target)}: no such file: expected recorded games")
     if "/" not in target:
         options.error(
             f"{shorten(target)}: expected startpos, a FEN, or a file ending in .{', .'.join(FORMATS)} that is there"

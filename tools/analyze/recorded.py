@@ -77,10 +77,10 @@ def _check_outputs(options: argparse.ArgumentParser, arguments: argparse.Namespa
         if path.exists() and output.samefile(path):
             options.error(f"-o {output}: expected another file than the game's own")
         if not (arguments.force or beside(output).exists()):
-            options.error(f"-o {output}: there is such a file: expected --force to replace it")
+            options.error(f"-o {output}: already exists: expected --force to replace it")
     for place in (output, *([Path(arguments.chart)] if arguments.chart else [])):
         if not place.absolute().parent.is_dir():
-            options.error(f"{place}: there is no such folder: expected one to write into")
+            options.error(f"{place}: no such folder: expected one to write into")
 
 
 def _problem(step: Callable[[], None]) -> str:

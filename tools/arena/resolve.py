@@ -172,7 +172,7 @@ def _judge_command(engine: Mapping[str, Any]) -> None:
                 f"cmd {shorten(command)}: expected a program on the search path, or a path to one"
             )
     elif not place.is_file():
-        raise ConfigError(f"cmd {shorten(command)}: there is no such file: expected a program")
+        raise ConfigError(f"cmd {shorten(command)}: no such file: expected a program")
     elif not os.access(place, os.X_OK):
         raise ConfigError(f"cmd {shorten(command)}: the file is not executable: expected a program")
     cwd = engine.get("cwd")

@@ -47,14 +47,14 @@ score, wins and draws with intervals, lengths, captures, ends. RULES are variant
 changed (copenhagen+shieldwall=off), or a set:
 
   all      every tafl variant
-  people   those of which it is known how often each side wins when people play
-  points   the points of difference that a paper names, each switched alone in its rules
+  people   those whose results among people are known
+  points   the differences between rule sets that a paper names, each changed alone
 
-  hnefi balance resume DIR   continues what is in a folder
-  hnefi balance report DIR   writes its report again, even during the run
+  hnefi balance resume DIR   continue a run
+  hnefi balance report DIR   write its report again, even during the run
 
-PLAYERS are names that `hnefi players` lists or files, weak ones first; NAME@1600 has 1600 nodes a move, NAME@d5
-five plies.
+PLAYERS are names of `hnefi players` or files, weak ones first; NAME@1600 searches 1600 nodes a move, NAME@d5 five
+plies.
 """
 
 
@@ -98,7 +98,7 @@ def _start(argv: list[str]) -> int:
         help="compare the first RULES with each of the others, which may be SWITCH=VALUE in it",
     )
     form.add_argument(
-        "--search", action="store_true", help="the smallest changes of switches that make RULES even"
+        "--search", action="store_true", help="look for the smallest changes of switches that make RULES even"
     )
     parser.add_argument(
         "--players",
@@ -106,28 +106,31 @@ def _start(argv: list[str]) -> int:
         help=f"({', '.join(strength.DEFAULT)}; with --search the last one plays, {SEARCHER})",
     )
     parser.add_argument(
-        "--games", type=arguments.positive, metavar="N", help="of each rule set and player (200; --diff: 600)"
+        "--games",
+        type=arguments.positive,
+        metavar="N",
+        help="games of each rule set and player (200; --diff: 600)",
     )
     parser.add_argument(
         "--strongest", type=arguments.positive, metavar="N", help="games of the last player (as --games)"
     )
     parser.add_argument(
-        "--seed", type=arguments.natural, default=1, metavar="S", help="of everything random (1)"
+        "--seed", type=arguments.natural, default=1, metavar="S", help="seed of everything random (1)"
     )
     parser.add_argument(
         "--plies",
         type=arguments.positive,
         default=MOST_PLIES,
         metavar="N",
-        help=f"a game that is open after N plies is a draw ({MOST_PLIES})",
+        help=f"a game still open after N plies is a draw ({MOST_PLIES})",
     )
     terms = asdict(Terms())
     for name, text in {
-        "first": "with --search: games of each rule set at first",
+        "first": "with --search: games of each rule set in the first round",
         "keep": "with --search: rule sets left at the end",
         "confirm": "with --search: fresh games of each of these",
-        "pairs": "with --search: also change the best N switches two at a time",
-        "most_draws": "with --search: a rule set with more draws, in per cent, does not count as even",
+        "pairs": "with --search: also try pairs of the N best changes",
+        "most_draws": "with --search: a rule set with more draws than this percentage does not count as even",
     }.items():
         kind = arguments.natural if name in ("pairs", "most_draws") else arguments.positive
         flag = _flag(name)
@@ -177,7 +180,9 @@ def _plan(given: argparse.Namespace, told: Mapping[str, int]) -> Plan:
     if kind == "diff":
         base, *others = given.rules
         if not others:
-            raise BalanceError("--diff: expected what is compared with the first: SWITCH=VALUE or a variant")
+            raise BalanceError(
+                "--diff: expected something to compare with the first: SWITCH=VALUE or a variant"
+            )
         chosen = entrants.compared(entrants.parse(base, given.path), others, given.path)
     else:
         chosen = _chosen(given.rules, given.path)
@@ -214,7 +219,7 @@ def _chosen(words: Sequence[str], path: str | None = None) -> list[Entrant]:
 def _resume(argv: list[str]) -> int:
     from .folder import read_plan
 
-    parser = arguments.parser("balance resume", "Go on with a folder.", ["people --jobs 2"])
+    parser = arguments.parser("balance resume", "Continue the run in a folder.", ["people --jobs 2"])
     parser.add_argument("folder", metavar="DIR")
     _add_common(parser)
     given = parser.parse_args(argv)
@@ -228,7 +233,7 @@ def _report(argv: list[str]) -> int:
 
     parser = arguments.parser(
         "balance report",
-        "Write the report of what a folder has so far.",
+        "Write the report of the games that a folder has so far.",
         ["people", "people --json", "people --html people.html"],
     )
     parser.add_argument("folder", metavar="DIR")

@@ -60,7 +60,9 @@ class Entrant:
         today."""
         variant = Variant.build(read["name"], read["start"], read["rules"])
         if variant.hash != read["hash"]:
-            raise ValueError(f"{read['label']}: expected rules of hash {read['hash']}, not {variant.hash}")
+            raise ValueError(
+                f"{read['label']}: expected rules with the hash {read['hash']}, not {variant.hash}"
+            )
         return cls(str(read["label"]), variant, str(read["base"]), str(read["note"]))
 
 
@@ -115,7 +117,7 @@ def compared(base: Entrant, words: Sequence[str], path: str | None = None) -> li
         else:
             entrant = parse(word, path)
         if entrant.variant.hash == base.variant.hash:
-            raise BalanceError(f"{shorten(word)}: expected other rules than those of {base.label}")
+            raise BalanceError(f"{shorten(word)}: expected rules that differ from those of {base.label}")
         found.append(Entrant(entrant.label, entrant.variant, base.label))
     return distinct(found)
 

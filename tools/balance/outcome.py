@@ -28,7 +28,7 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Everything that a run has found so far. `misfits` say which player cannot play what, and what nobody could play,
-    `borrowed` which rule sets are judged by weights that were fitted for others: rule set -> variant."""
+    `borrowed` the rule sets that are judged by weights fitted for another variant: rule set -> variant."""
 
     plan: Plan
     cells: tuple[Cell, ...]
@@ -61,7 +61,7 @@ def summarize(
     """What the games of a folder come to; rule sets and players that have none are left out."""
     cells, shifts = [], []
     misfits = [
-        f"{entrant.label}: a few random plies decide every game: no opening is left to begin from"
+        f"{entrant.label}: a few random plies decide every game, so there are no openings"
         for entrant in plan.entrants
         if openings.get(entrant.label, searching.SELECTION, 1) == []
     ]

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 REPORT, DATA, CELLS = "report.md", "report.json", "cells.csv"
 LUCK = (
-    "Being chosen as the nearest of many makes a rule set look more even than it is; the scores are of fresh games "
-    "that had no part in the choice."
+    "Being chosen as the nearest of many makes a rule set look more even than it is, so the scores are from fresh "
+    "games that had no part in the choice."
 )
 BORROWED = (
-    "The search judges these rule sets by weights that were fitted for others. What looks like the balance of the "
-    "rules may be the error of the judge."
+    "The search evaluates these rule sets with weights that were fitted for another variant. What looks like the "
+    "balance of the rules may be an error of the evaluator."
 )
 
 
@@ -169,7 +169,7 @@ def markdown(outcome: Outcome, figures: Sequence[Path]) -> list[str]:
         sections += [("Beside tables 1 and 2 of the paper of 2007", beside)]
     if agreed(outcome):
         sections += [("Beside people", people_rows(outcome)), ("The same order?", agreement_rows(outcome))]
-        sections += [("The same order, by what is known of people", weighted_rows(outcome))]
+        sections += [("The same order, weighted by what is known about people", weighted_rows(outcome))]
         sections += [("Rows of people that are not compared", other_rows(outcome))]
     for title, rows in sections:
         lines += ["", f"## {title}", "", *markdown_table(rows)]
@@ -200,7 +200,7 @@ def _described(outcome: Outcome) -> str:
     plan = outcome.plan
     return (
         f"Equal players on both sides, from distinct random openings, seed {plan.seed}; a game still open after "
-        f"{plan.most_plies} plies is a draw (`ply_cap`). Intervals are of 95 %. "
+        f"{plan.most_plies} plies is a draw (`ply_cap`). Intervals are 95 % intervals. "
         f"Engine {' and '.join(outcome.versions)}."
     )
 

@@ -82,7 +82,9 @@ def shown(outcome: Outcome, *, plain: bool = False) -> list[str]:
         lines += ["", *_shown_shifts(outcome)]
     lines += [*agreements_shown(outcome), *(f"not played: {misfit}" for misfit in outcome.misfits)]
     for source, there in borrowed_from(outcome):
-        lines += textwrap.wrap(f"judged by weights fitted for {source}: {there}", 79, subsequent_indent="  ")
+        lines += textwrap.wrap(
+            f"evaluated with weights fitted for {source}: {there}", 79, subsequent_indent="  "
+        )
     return lines if cells else ["no game is finished"]
 
 
@@ -130,7 +132,7 @@ def _shown_search(outcome: Outcome, found: Found) -> list[str]:
             (changes, str(candidate.changes), *_fresh(candidate.fresh), percent(candidate.chosen.score))
         )
     return [
-        f"{label}, {outcome.plan.players[-1]}: {found.tried} rule sets tried; what is left, on fresh games:",
+        f"{label}, {outcome.plan.players[-1]}: {found.tried} rule sets tried; the remaining ones, on fresh games:",
         *columns(head, rows, left=(0,), free=0),
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hnefi.protocol.flags import Help, Parser
@@ -22,14 +22,19 @@ positive = whole(1)
 
 def parser(command: str, description: str, examples: Sequence[str] = ()) -> Parser:
     """A parser for ``hnefi COMMAND`` whose help ends with `examples`."""
-    shown = "\n".join(f"  hnefi {command} {example}".rstrip() for example in examples)
     return Parser(
         prog=f"hnefi {command}",
         description=description,
-        epilog=f"examples:\n{shown}" if shown else None,
+        epilog=shown(command, examples),
         formatter_class=Help,
         allow_abbrev=False,
     )
+
+
+def shown(command: str, examples: Iterable[str]) -> str | None:
+    """The end of the help of ``hnefi COMMAND``: `examples`, each without these words; None if there are none."""
+    lines = [f"  hnefi {command} {example}".rstrip() for example in examples]
+    return "\n".join(["examples:", *lines]) if lines else None
 
 
 def subcommand(options: Parser, commands: Mapping[str, Callable[[list[str]], int]], argv: list[str]) -> int:

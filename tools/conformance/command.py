@@ -170,7 +170,7 @@ def chosen_steps(options: argparse.ArgumentParser, patterns: Sequence[str] | Non
     for pattern in patterns:
         if not any(fnmatchcase(step.name, pattern) for step in every):
             hint = nearest(pattern, [step.name for step in every]) or ": --list shows them all"
-            options.error(f"--only {pattern[:80]}: there is no such step{hint}")
+            options.error(f"--only {pattern[:80]}: no such step{hint}")
     return [step for step in every if any(fnmatchcase(step.name, pattern) for pattern in patterns)]
 
 

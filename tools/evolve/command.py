@@ -147,7 +147,7 @@ def _evolve_parser(algorithm: str) -> Parser:
         metavar="K",
         help="number of runs, with seeds S, S+1, …",
     )
-    arguments.add_out(made, "DIR", "the run's folder; a run that is there is continued")
+    arguments.add_out(made, "DIR", "the run's folder; an existing run is continued")
     made.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any option below")
     _add_common(made)
     group = made.add_argument_group("options of the run")

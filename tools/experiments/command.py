@@ -74,7 +74,7 @@ def main(argv: list[str]) -> int:
         help="; ".join(f"{name}: {text}" for name, text in NAMES.items()),
     )
     parser.add_argument("folder", nargs="?", metavar="DIR", help="with resume: the folder to continue")
-    arguments.add_out(parser, "DIR", "the experiment's folder (its name); one that is there is continued")
+    arguments.add_out(parser, "DIR", "the experiment's folder (its name); an existing one is continued")
     parser.add_argument(
         "--seeds",
         type=arguments.positive,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hnefi.protocol.flags import Parser
+from hnefi.protocol.flags import Help, Parser
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, USAGE, code_of
 
 from ..common import arguments, interrupts
@@ -27,35 +27,38 @@ if TYPE_CHECKING:
 SKETCH = 200
 """Resamples for a rating that is only mentioned in passing."""
 VERBS = {
-    "show": "the published scale, or one player's profile",
+    "show": "show the published scale, or one player's profile",
     "run": "play the rungs against each other",
     "place": "play a player against the rungs: WHO is a player, PLAYER:NODES, PLAYER+EVALUATOR:NODES, level-N or elo-N",
     "calibrate": "play the engine, limited to a rating (UCI_Elo), against the rungs",
-    "people": "ask the rungs and levels about positions of people's games: who plays as people do?",
-    "report": "tables and pictures of some runs, or of the published games",
+    "people": "find out which rungs and levels play as people do, in positions from people's games",
+    "report": "write tables and pictures of some runs, or of the published games",
     "agree": "compare two runs of different seeds",
-    "publish": "make ratings and pool of some runs the published ones",
-    "games": "the published games as records",
-    "check": "whether rungs, rules and openings are still those that were frozen",
+    "publish": "publish the ratings and games of some runs",
+    "games": "write the published games as records",
+    "check": "check that rungs, rules and openings are still the frozen ones",
 }
 EXAMPLES = (
     "show",
     "show level-3",
     "place mine.toml",
     "place default:1000 default+simple:400 level-4 --every 2 --near 10",
+    "calibrate --labels 7 --out calibrated",
     "run --seed 1 --out ladder-1",
     "run --seed 2 --out ladder-2",
     "agree ladder-1 ladder-2",
     "report ladder-1 placed --out report",
     "report --html ladder.html",
     "people games.csv --variant brandubh --positions 600 --out people",
+    "publish ladder-1 placed --out published",
     "games --player uct-100 --variant brandubh --out games.tafl",
+    "check",
 )
 
 
 def main(argv: list[str]) -> int:
-    """Carry out a verb; 0 when done, 1 when interrupted or not as frozen, 2 for what cannot be done, 4 for what cannot
-    be written."""
+    """Carry out a verb. Returns 0 when done, 1 if interrupted or if `check` found a difference, 2 for wrong input, 4 if
+    something could not be written."""
     options = _parser()
     if not argv:
         print(options.format_help(), end="")
@@ -87,7 +90,15 @@ def _parser() -> argparse.ArgumentParser:
     verbs = options.add_subparsers(dest="verb", metavar="VERB", required=True)
 
     def verb(name: str, action: Callable[[Any], int]) -> Parser:
-        made = verbs.add_parser(name, help=VERBS[name], description=VERBS[name], allow_abbrev=False)
+        text, own = VERBS[name], (example for example in EXAMPLES if example.split()[0] == name)
+        made = verbs.add_parser(
+            name,
+            help=text,
+            description=f"{text[0].upper()}{text[1:]}.",
+            epilog=arguments.shown("ladder", own),
+            formatter_class=Help,
+            allow_abbrev=False,
+        )
         made.set_defaults(action=action)
         made.add_argument(
             "--ladder", default=CURRENT, metavar="L", help=f"a ladder's name, or its .toml file ({CURRENT})"
@@ -99,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
         made.add_argument(
             "--seed", type=arguments.positive, default=1, metavar="S", help="the run's seed (1)"
         )
-        arguments.add_out(made, "DIR", "where the games go; a run that is there is continued")
+        arguments.add_out(made, "DIR", "where the games go; an existing run is continued")
         made.add_argument(
             "--jobs", type=arguments.positive, metavar="J", help="games at a time (as many as cores)"
         )
@@ -119,14 +130,14 @@ def _parser() -> argparse.ArgumentParser:
     playing("run", _run)
     for made in (playing("place", _place), playing("calibrate", _calibrate)):
         made.add_argument(
-            "--every", type=arguments.positive, default=2, metavar="N", help="pairs against every rung (2)"
+            "--every", type=arguments.positive, default=2, metavar="N", help="pairs against each rung (2)"
         )
         made.add_argument(
             "--near",
             type=arguments.natural,
             default=10,
             metavar="N",
-            help="pairs more against the nearest four (10)",
+            help="further pairs against the nearest four rungs (10)",
         )
         made.add_argument(
             "--variant", dest="variants", metavar="V,V", help="only these of the ladder's variants"
@@ -136,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
             "--on",
             action="append",
             metavar="DIR",
-            help="a run of the rungs to be measured by (the published games)",
+            help="a run of the rungs to measure against (the published games)",
         )
     verbs.choices["place"].add_argument(
         "who", nargs="+", metavar="WHO", help="as above; shipped: all shipped players and levels"
@@ -146,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
         type=arguments.positive,
         default=5,
         metavar="N",
-        help="number of labels, the middles of equal parts of the range (5)",
+        help="ratings to try: the middles of N equal parts of the range (5)",
     )
     _add_people(verb("people", _people))
     report = verb("report", _report)
@@ -159,13 +170,16 @@ def _parser() -> argparse.ArgumentParser:
     agree.add_argument("runs", nargs=2, metavar="DIR", help="two runs of the rungs")
     publish = verb("publish", _publish)
     publish.add_argument(
-        "runs", nargs="*", metavar="DIR", help="runs, or folders with runs (fit the published games again)"
+        "runs",
+        nargs="*",
+        metavar="DIR",
+        help="runs, or folders with runs (the published games, fitted again)",
     )
-    arguments.add_out(publish, "DIR", "the folder of the two files (where the ladder is)", dest="to")
+    arguments.add_out(publish, "DIR", "write the two files there (the ladder's own folder)", dest="to")
     games = verb("games", _games)
-    games.add_argument("--player", metavar="WHO", default="", help="only games of this one")
+    games.add_argument("--player", metavar="WHO", default="", help="only games of this player")
     games.add_argument("--variant", metavar="V", default="", help="only games of this variant")
-    arguments.add_out(games, "FILE", "write them there (.tafl); otherwise on standard output", dest="to")
+    arguments.add_out(games, "FILE", "write them there, as .tafl (standard output)", dest="to")
     for made in (publish, games):
         made.renamed("--to", "--out")
     check = verb("check", _check)
@@ -181,18 +195,18 @@ def _add_people(made: Parser) -> None:
     made.add_argument(
         "--players",
         metavar="A,B,...",
-        help="who is asked, each as WHO of place (the rungs and levels 1 to 9)",
+        help="who is asked, each in the form of place's WHO (the rungs and levels 1 to 9)",
     )
-    made.add_argument("--judge", metavar="WHO", help="the player whose values count (the top rung)")
+    made.add_argument("--judge", metavar="WHO", help="the player who evaluates the moves (the top rung)")
     made.add_argument(
         "--positions",
         type=arguments.positive,
         default=500,
         metavar="N",
-        help="so many, drawn from all moves of all games; with a greater N the same command asks about more (500)",
+        help="positions, drawn from all moves of all games (500); the same command with a larger N adds more",
     )
-    made.add_argument("--seed", type=arguments.positive, default=1, metavar="S", help="which positions (1)")
-    arguments.add_out(made, "DIR", "the folder (people); one that is there is continued", default="people")
+    made.add_argument("--seed", type=arguments.positive, default=1, metavar="S", help="seed of the draw (1)")
+    arguments.add_out(made, "DIR", "the folder (people); an existing one is continued", default="people")
     made.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
     arguments.add_backend(made)
     arguments.add_png(made)
@@ -219,7 +233,8 @@ def _expect_frozen(ladder: Ladder, force: bool) -> None:
     if unlike and not force:
         listed = "\n".join(f"  {text}" for text in unlike)
         raise LadderError(
-            f"{ladder.name} is not what was frozen; ratings could not be compared (--force plays anyway):\n{listed}"
+            f"{ladder.name} differs from the frozen one, so ratings could not be compared (--force plays"
+            f" anyway):\n{listed}"
         )
 
 
@@ -234,7 +249,7 @@ def _run(given: Any) -> int:
     screen = LineScreen(Live(sys.stdout, plain=given.plain), f"{ladder.name} seed {given.seed}")
     code = playing.play(config, frozen.openings(ladder), folder, screen, force=given.force)
     if code == 0:
-        print(f"hnefi ladder report {folder} shows what came of it")
+        print(f"hnefi ladder report {folder} shows the results")
     return code
 
 
@@ -262,7 +277,7 @@ def _place(given: Any) -> int:
     found = [parse_player(word, ladder) for word in dict.fromkeys(words)]
     for one in found:
         if one in ladder.rungs:
-            raise LadderError(f"{one.name}: a rung of {ladder.name}: expected a player that is not on it")
+            raise LadderError(f"{one.name}: a rung of {ladder.name}: expected a player that is not a rung")
     wanted = [word.strip() for word in given.variants.split(",")] if given.variants else list(ladder.variants)
     unknown = [word for word in wanted if word not in ladder.variants]
     if unknown:
@@ -273,8 +288,8 @@ def _place(given: Any) -> int:
             raise LadderError(f"{one.name}: --variant {given.variants}: plays none of them")
     if given.every + given.near > ladder.pairs:
         raise LadderError(
-            f"--every {given.every} and --near {given.near}: expected at most {ladder.pairs} pairs, so many openings"
-            " does a seed have"
+            f"--every {given.every} and --near {given.near}: expected at most {ladder.pairs} pairs together:"
+            " a seed has no more openings"
         )
     _expect_frozen(ladder, given.force)
     pool = _pool(ladder, given.on or ())
@@ -350,7 +365,7 @@ def _pool(ladder: Ladder, places: Sequence[str]) -> Pool:
     path = published.pool_file(ladder.name, ladder.file.parent)
     if not path.is_file():
         raise LadderError(
-            f"{path}: not there: nothing is published yet (hnefi ladder run; then --on its folder)"
+            f"{path}: not found: nothing is published yet (hnefi ladder run, then --on its folder)"
         )
     pool = read(path)
     for rung in ladder.rungs:
@@ -469,7 +484,7 @@ def _publish(given: Any) -> int:
     found = _pool(ladder, given.runs)
     unfinished = [run.name for run in found.runs if not run.complete]
     if unfinished:
-        raise LadderError(f"{unfinished[0]}: not played to its end: expected whole runs")
+        raise LadderError(f"{unfinished[0]}: not finished: expected complete runs")
     folder = Path(given.to) if given.to else ladder.file.parent
     folder.mkdir(parents=True, exist_ok=True)
     path = published.pool_file(ladder.name, folder)
@@ -524,7 +539,7 @@ def _check(given: Any) -> int:
     for text in (*unlike, *harmless):
         print(text)
     if unlike:
-        print(f"{ladder.name} is not what was frozen")
+        print(f"{ladder.name} differs from the frozen one")
         return 1
     print(f"{ladder.name}: {len(ladder.rungs)} rungs on {', '.join(ladder.variants)}, as frozen")
     return 0

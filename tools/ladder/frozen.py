@@ -41,7 +41,7 @@ def openings(ladder: Ladder) -> dict[str, tuple[Any, ...]]:
             f"{ladder.openings}: {error.strerror or error}: expected the ladder's openings"
         ) from None
     except (ValueError, TypeError) as error:
-        raise LadderError(f"{ladder.openings}: {error}: expected lines as they were written") from None
+        raise LadderError(f"{ladder.openings}: {error}: expected lines as hnefi wrote them") from None
     for name in ladder.variants:
         if len(lists.get(name, ())) < ladder.pairs:
             found = len(lists.get(name, ()))
@@ -84,12 +84,12 @@ def read(ladder: Ladder) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise LadderError(
-            f"{path}: not there: expected a frozen ladder (hnefi ladder check --freeze makes it one)"
+            f"{path}: not found: expected a frozen ladder (hnefi ladder check --freeze makes it one)"
         ) from None
     except (ValueError, RecursionError) as error:
-        raise LadderError(f"{path}: {error}: expected JSON as it was written") from None
+        raise LadderError(f"{path}: {error}: expected JSON as hnefi wrote it") from None
     if not isinstance(found, dict):
-        raise LadderError(f"{path}: {found!r:.60}: expected hashes as they were written")
+        raise LadderError(f"{path}: {found!r:.60}: expected hashes as hnefi wrote them")
     return found
 
 
@@ -99,7 +99,7 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[st
     for group in ("openings", "rules"):
         old = was.get(group, {})
         unlike += [
-            f"{group} of {name}: not those that were frozen"
+            f"{group} of {name}: not the frozen ones"
             for name in {**old, **now[group]}
             if old.get(name) != now[group].get(name)
         ]
@@ -109,13 +109,13 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[st
     for name in new:
         if name in old:
             unlike += [
-                f"rung {name}: another {part} than was frozen"
+                f"rung {name}: other {part} than the frozen rung has"
                 for part in ("definition", "answers")
                 if old[name].get(part) != new[name][part]
             ]
     harmless = []
     if was.get("source") != now["source"]:
-        harmless.append("the source of the search is not that which was frozen")
+        harmless.append("the source of the search differs from the frozen one")
     return unlike, harmless
 
 

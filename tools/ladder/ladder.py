@@ -132,7 +132,7 @@ def read(file: Path) -> Ladder:
     names = [rung.name for rung in rungs]
     doubled = next((name for name in names if names.count(name) > 1), None)
     if doubled is not None:
-        raise LadderError(f"{file}: rung {doubled!r}: expected names that differ")
+        raise LadderError(f"{file}: rung {doubled!r}: expected each name once")
     anchor = table.get("anchor")
     if not (
         isinstance(anchor, dict)
@@ -242,7 +242,7 @@ def limited(
             nodes = UNLIMITED
         else:
             raise LadderError(
-                f"player {player}: nothing limits it: expected nodes or depth, as in {player}:1600"
+                f"player {player}: it has no limit: expected nodes or depth, as in {player}:1600"
             )
     if own.movetime is not None:
         raise LadderError(f"player {player}: movetime {own.movetime}: expected fixed nodes or depth")

@@ -211,20 +211,20 @@ def markdown(
     yield ""
     count = len(sample.answers)
     if not count:
-        yield "Nobody had a choice in any position that was drawn."
+        yield "None of the drawn positions offered a choice."
         return
     lines = len({answer.line for answer in sample.answers})
     yield (
-        f"{count:,} positions of {lines:,} games, drawn from all {sum(len(game.moves) for game in found):,} moves of"
-        f" {len(found):,} recorded games (seed {plan.seed}); those without a choice are left out. The judge is"
-        f" {plan.judge.name}. Its values end at {MOST:,} centipawns, which is also what a decided game is worth."
-        " Intervals are of 95 %, from drawing whole games again."
+        f"{count:,} positions of {lines:,} games, drawn from all {sum(len(game.moves) for game in found):,} moves of "
+        f"{len(found):,} recorded games (seed {plan.seed}); those with only one legal move are left out. The judge is "
+        f"{plan.judge.name}. Its values are cut off at {MOST:,} centipawns, which is also what a decided game is "
+        "worth. Intervals are 95 % intervals, from resampling whole games."
     )
     parts = (
         ("The same move", "agreement", agreement_table(sample, rated)),
         ("Centipawns lost", "loss", loss_table(sample, rated)),
-        ("More than people lose, or less", "", difference_table(sample)),
-        ("What became of it", "calibration", calibration_tables(finished(sample))),
+        ("Lost more than people", "", difference_table(sample)),
+        ("Expectation and result", "calibration", calibration_tables(finished(sample))),
     )
     for heading, figure, table in parts:
         yield from ("", f"## {heading}", "")
@@ -236,7 +236,7 @@ def markdown(
 def agreement_table(sample: Sample, rated: dict[str, float]) -> Iterator[str]:
     """How often each player moves as people did."""
     masks = sample.masks()
-    yield "Per cent of positions in which a player makes the move that was played, or one that is its mirror image."
+    yield "The percentage of positions in which a player makes the move that was played, or its mirror image."
     yield ""
     rows = []
     for name in sample.names:
@@ -256,8 +256,8 @@ def loss_table(sample: Sample, rated: dict[str, float]) -> Iterator[str]:
     """How much each player, and people, lose by a move."""
     masks = sample.masks()
     yield (
-        "Mean centipawns by which the position after a move is worse than the one after the judge's own move, both as"
-        f" the judge sees them; blunders lose {BLUNDER} or more. Of players that are like the judge this says little."
+        "Mean centipawns by which the position after a move is worse than the one after the judge's own move, both in"
+        f" the judge's view. Blunders lose {BLUNDER} or more. For players that resemble the judge this means little."
     )
     yield ""
     rows = []
@@ -275,7 +275,7 @@ def difference_table(sample: Sample) -> Iterator[str]:
     masks = {name: mask for name, mask in sample.masks().items() if name == "all" or name in SIDES}
     theirs = sample.loss(PEOPLE)
     yield (
-        "Centipawns that a player loses more than people do in the same positions; bold where the interval holds 0."
+        "Centipawns that a player loses more than people do in the same positions; bold where the interval contains 0."
     )
     yield ""
     rows = []
@@ -288,11 +288,11 @@ def difference_table(sample: Sample) -> Iterator[str]:
 def calibration_tables(sample: Sample) -> Iterator[str]:
     """What the judge expected, and what came of it in the end."""
     if not sample.answers:
-        yield "None of these games came to an end."
+        yield "None of these games has a result."
         return
     yield (
-        f"The attackers' score in {len({answer.line for answer in sample.answers}):,} finished games, a draw being"
-        " half a win, by what the judge expected of it in the position."
+        f"The attackers' score in {len({answer.line for answer in sample.answers}):,} finished games, where a draw"
+        " is half a point, by the score that the judge expected in the position."
     )
     yield ""
     columns = [calibrated(sample, side) for side in (0, 1)]
@@ -330,8 +330,8 @@ def calibration_tables(sample: Sample) -> Iterator[str]:
         )
         yield ""
         yield (
-            "The slope is 1 where results are as sure as the judge's values say, and less where they are less sure. The"
-            " line is fitted to all positions, in logits."
+            "The slope is 1 if results are as certain as the judge's values say, and less than 1 if they are less"
+            " certain. The line is fitted to all positions, in logits."
         )
 
 

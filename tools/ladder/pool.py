@@ -153,8 +153,8 @@ def _of_run(ladder: Ladder, stored: Stored, numbers: Mapping[str, Mapping[Openin
     if ladder.name not in name:
         said = f"its name is {name!r:.80}" if name else "it has no name"
         raise LadderError(
-            f"{stored.store.folder}: not a run of the ladder {ladder.name} ({said}): expected one that "
-            "`hnefi ladder run` or `hnefi ladder place` has made; `hnefi arena report` reports any other"
+            f"{stored.store.folder}: not a run of the ladder {ladder.name} ({said}): expected a run of "
+            "`hnefi ladder run` or `hnefi ladder place`; `hnefi arena report` reports other runs"
         )
     players = {
         engine["name"]: LimitedPlayer(
@@ -179,7 +179,7 @@ def _of_run(ladder: Ladder, stored: Stored, numbers: Mapping[str, Mapping[Openin
         number = numbers[task.variant].get(task.opening)
         if number is None:
             raise LadderError(
-                f"{stored.store.folder}: game {task.id}: an opening that {ladder.openings.name} does not have"
+                f"{stored.store.folder}: game {task.id}: its opening is not in {ladder.openings.name}"
             )
         games.append(
             Game(

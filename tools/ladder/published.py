@@ -40,7 +40,7 @@ def ratings(name: str = CURRENT, folder: Path = FOLDER) -> dict[str, Any] | None
     except OSError as error:
         raise LadderError(f"{path}: {error.strerror or error}: expected readable ratings") from None
     except (ValueError, RecursionError) as error:
-        raise LadderError(f"{path}: {error}: expected ratings as they were written") from None
+        raise LadderError(f"{path}: {error}: expected ratings as hnefi wrote them") from None
     if (
         not isinstance(found, dict)
         or found.get("schema") != SCHEMA

@@ -62,7 +62,7 @@ def markdown(ladder: Ladder, pool: Pool, fit: Fit) -> Iterator[str]:
     parts = (
         ("The scale", scale(ladder, fit)),
         ("Neighbouring rungs", neighbours(ladder, fit)),
-        ("Placed on it", placed(ladder, fit)),
+        ("Players placed on the ladder", placed(ladder, fit)),
         ("Games by player", tournament(fit)),
         ("The advantage of a side", sides(fit)),
         ("Profiles", profile_tables(ladder, fit)),
@@ -85,13 +85,13 @@ def facts(ladder: Ladder, pool: Pool) -> Iterator[str]:
     )
     unfinished = [run.name for run in pool.runs if not run.complete]
     if unfinished:
-        yield f"Not played to the end: {', '.join(unfinished)}."
+        yield f"Not finished: {', '.join(unfinished)}."
     for run in pool.runs:
         for difference in run.forced:
-            yield f"{run.name} was continued in spite of a difference: {difference}."
+            yield f"{run.name} was continued despite a difference: {difference}."
     repeated = sum(run.repeated for run in pool.runs)
     if repeated:
-        yield f"Pairs that repeat an earlier one and do not count: {repeated}."
+        yield f"Pairs that repeat an earlier one, and are not counted: {repeated}."
     main = [run for run in pool.runs if run.name.startswith(ladder.name)]
     yield ""
     yield from markdown_table(
@@ -130,9 +130,9 @@ def neighbours(ladder: Ladder, fit: Fit) -> Iterator[str]:
         error = math.hypot(one.error or 0.0, two.error or 0.0)
         rows.append((lower, upper, f"{gap:+.0f} ± {error:.0f}", _score(cell), f"{cell.record.games:,}", word))
     if rows:
-        yield from markdown_table([("rung", "next", "difference", "score of the upper", "games", ""), *rows])
+        yield from markdown_table([("rung", "next", "difference", "score of the next", "games", ""), *rows])
         yield ""
-        yield "The interval of a difference takes the two errors for independent, which makes it wide."
+        yield "The interval of a difference treats the two errors as independent, which makes it too wide."
 
 
 def placed(ladder: Ladder, fit: Fit) -> Iterator[str]:
@@ -207,11 +207,15 @@ def sides(fit: Fit) -> Iterator[str]:
     yield from markdown_table([head, *rows])
     yield ""
     strength = (
-        f" at the mean rating of {fit.whole.centre:.0f}; per 400: how it grows with 400 points more on both sides"
+        f" at the mean rating of {fit.whole.centre:.0f}; *per 400*: how much it grows if both sides have 400 points"
+        " more"
         if fit.whole.slopes
         else ""
     )
-    yield f"Advantage of the attackers in Elo, fitted with all ratings{strength}; plies without those of the opening."
+    yield (
+        f"*Advantage*: that of the attackers in Elo, fitted with all ratings{strength}. Plies do not count the"
+        " opening."
+    )
 
 
 def profile_tables(ladder: Ladder, fit: Fit) -> Iterator[str]:
@@ -326,12 +330,12 @@ def oddities(fit: Fit) -> Iterator[str]:
     words = "the ratings explain the results as well as chance allows"
     if ratio > 1 + slack:
         words = (
-            "the ratings do not explain all: who plays whom, or in which variant, matters beyond one number,"
-            " so look at the profiles"
+            "the ratings do not explain everything: who plays whom, or in which variant, matters too, so look at the"
+            " profiles"
         )
     yield (
         f"Chi-square of all meetings {square:.0f} with {degrees} degrees of freedom, {ratio:.2f} each (1 ±"
-        f" {slack:.2f} if one rating each explained all): {words}."
+        f" {slack:.2f} if one rating for each player explained everything): {words}."
     )
     for variant in fit.alone:
         alone = fitting.cells(fit, variant)
@@ -379,7 +383,7 @@ def _one_sided(fit: Fit) -> Iterator[str]:
         key=lambda item: (-abs(item[1].residual), item[0]),
     )
     yield (
-        f"The same by variant and by who attacked: {len(large)} of {len(found)}, from the attackers' point of view."
+        f"The same by variant and attacking player: {len(large)} of {len(found)}, from the attackers' point of view."
     )
     if large:
         yield ""
@@ -405,8 +409,8 @@ def _circles(where: str, found: Mapping[tuple[str, str], Cell]) -> Iterator[str]
     circled = fitting.circles(found)
     looked = fitting.significant(found)
     yield (
-        f"{where}: {len(circled)} circles (A beats B beats C beats A, each significantly) among {looked} triples"
-        " that met with three clear results."
+        f"{where}: {len(circled)} cycles (A beats B beats C beats A, each significantly) among {looked} triples"
+        " with three significant results."
     )
     for circle in circled[:SHOWN]:
         one, two, three = circle.players
@@ -434,7 +438,7 @@ def agreement(one: Fit, two: Fit) -> Iterator[str]:
         ]  # fmt: skip
         yield from markdown_table([("player", "first", "second", "difference", ""), *rows])
         yield ""
-        yield f"{outside} of {len(found)} differences lie outside of their joint 95 % interval."
+        yield f"{outside} of {len(found)} differences lie outside their joint 95 % interval."
         yield ""
 
 

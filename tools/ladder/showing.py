@@ -29,7 +29,7 @@ def scale(document: Mapping[str, Any]) -> list[str]:
         *table(head, rows, left=(0, 1), free=1, spare=range(len(head) - 2, 2, -1)),
         "",
         f"{document['ladder']}, {document['games']:,} games; {anchor['name']} = {anchor['elo']:g}; * are rungs.",
-        "hnefi ladder show WHO tells more.",
+        "For more: hnefi ladder show WHO.",
     ]
 
 

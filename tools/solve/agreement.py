@@ -91,7 +91,7 @@ def cases(table: Table, count: int, seed: int, least: int = 1) -> list[Case]:
             found.append(
                 Case(position, keeping, frozenset(each.move for each in moves if each.best), len(moves))
             )
-    raise ValueError(f"{table.path}: {len(found)} positions in which a move matters, expected {count}")
+    raise ValueError(f"{table.path}: {len(found)} positions in which a move matters: expected {count}")
 
 
 def chance(found: Sequence[Case]) -> Agreement:
@@ -173,16 +173,20 @@ def main(argv: list[str]) -> int:
     parser.add_argument("file", metavar="FILE", help="a table, or the name of one that ships")
     parser.add_argument("players", metavar="WHO", nargs="*", help="PLAYER or PLAYER:NODES (all)")
     parser.add_argument(
-        "--positions", type=arguments.positive, default=POSITIONS, metavar="N", help=f"so many ({POSITIONS})"
+        "--positions",
+        type=arguments.positive,
+        default=POSITIONS,
+        metavar="N",
+        help=f"how many positions ({POSITIONS})",
     )
     parser.add_argument(
         "--plies",
         type=arguments.positive,
         default=1,
         metavar="N",
-        help="leave out what is won in fewer, because most positions are won at once (1)",
+        help="leave out wins in fewer plies; most positions are won at once (1)",
     )
-    parser.add_argument("--seed", type=arguments.natural, default=1, metavar="S", help="which positions (1)")
+    parser.add_argument("--seed", type=arguments.natural, default=1, metavar="S", help="seed of the draw (1)")
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
     arguments.add_plain(parser)

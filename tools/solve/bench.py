@@ -88,7 +88,7 @@ def main(argv: list[str]) -> int:
     """Measure and print; 0."""
     parser = arguments.parser(
         "solve bench",
-        "Solves a board in a temporary folder, in one thread, and prints what each kind of work takes: nanoseconds of "
+        "Solves a board in a temporary folder, in one thread, and prints what each kind of work costs: nanoseconds of "
         "CPU time for a position, a move, or an entry, as the median and the range of several runs. The first solves "
         "once more beforehand, so that nothing is compiled.",
         ["mini-four", "mini-six --attackers 5 --runs 1", "brandubh --attackers 2 --defenders 1 --json"],

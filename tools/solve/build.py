@@ -156,7 +156,7 @@ class Builder:
             durable.put(plan, json.dumps(self._plan(0)).encode())
         elif any((self.folder / name).stat().st_size != size for name, size in sizes.items()):
             raise BuildError(
-                f"{self.folder}: its files do not have the expected sizes; remove it to begin again"
+                f"{self.folder}: its files do not have the expected sizes; remove the folder to start over"
             )
         try:
             self._words = np.memmap(self.folder / "words", np.uint16, "r+")
@@ -190,11 +190,13 @@ class Builder:
         expected = self._plan(0)
         keys = ("program", "rules", "men", "entries")
         if not isinstance(old, dict) or any(old.get(key) != expected[key] for key in keys):
-            raise BuildError(f"{self.folder}: holds the beginning of another table; remove it to begin again")
+            raise BuildError(
+                f"{self.folder}: contains another unfinished table; remove the folder to start over"
+            )
         finished = old.get("finished")
         if type(finished) is not int or not 0 <= finished <= len(self.index.materials) or "boot" not in old:
             raise BuildError(
-                f"{plan}: finished: expected a number of materials; remove the folder to begin again"
+                f"{plan}: finished: expected a number of materials; remove the folder to start over"
             )
         return old
 
@@ -251,7 +253,7 @@ class Builder:
             if not state["found"].sum() and level > state["latest"].max():
                 return
             if level == retrograde.LEVEL:
-                raise BuildError(f"a win takes more than {level} plies: more than the words of a table hold")
+                raise BuildError(f"a win takes more than {level} plies, which is more than a table can store")
             self._phase(2 * level + 1, ranges, partial(judge, level), shown)
             level += 1
 

@@ -103,13 +103,16 @@ def _solve(argv: list[str]) -> int:
         "--memory",
         type=arguments.positive,
         metavar="MIB",
-        help=f"refuse to take more (what is free; --fen: {PROOF_MEMORY}; hex, hexapawn: {MEMORY})",
+        help=f"use at most this much (what is free; --fen: {PROOF_MEMORY}; hex, hexapawn: {MEMORY})",
     )
     parser.add_argument(
-        "--attackers", type=arguments.natural, metavar="N", help="at most so many (as at the start)"
+        "--attackers", type=arguments.natural, metavar="N", help="at most N attackers (as at the start)"
     )
     parser.add_argument(
-        "--defenders", type=arguments.natural, metavar="N", help="at most so many beside the king"
+        "--defenders",
+        type=arguments.natural,
+        metavar="N",
+        help="at most N defenders besides the king (as at the start)",
     )
     parser.add_argument(
         "--without-limits",
@@ -122,10 +125,10 @@ def _solve(argv: list[str]) -> int:
         "--plies",
         type=arguments.positive,
         metavar="N",
-        help=f"with --fen: a win within so many ({PROVEN_PLIES})",
+        help=f"with --fen: look for a win within N plies ({PROVEN_PLIES})",
     )
     parser.add_argument(
-        "--nodes", type=arguments.positive, metavar="N", help="with --fen: moves tried at most"
+        "--nodes", type=arguments.positive, metavar="N", help="with --fen: try at most N moves"
     )
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
@@ -177,7 +180,7 @@ def _prove(parser: argparse.ArgumentParser, given: argparse.Namespace, variant: 
         if not given.quiet:
             live.show(lambda: [f"{plies} plies, {nodes} moves tried"])
 
-    with interrupts.caught(lambda: ["hnefi solve: interrupted: nothing is kept of a proof"]) as caught:
+    with interrupts.caught(lambda: ["hnefi solve: interrupted: nothing of the proof is kept"]) as caught:
         found = proofs.prove(
             proofs.prover(variant, mib), given.fen, given.plies or PROVEN_PLIES, given.nodes, shown
         )
@@ -233,7 +236,7 @@ def _first_moves(parser: argparse.ArgumentParser, given: argparse.Namespace, var
     within = "" if solved.plies is None else f" in {solved.plies} plies"
     print(f"{variant.name}: {'a draw' if winner is None else f'{winner} wins'}{within}")
     first = catalogue.GAMES[variant.game].sides["ad".index(variant.first)]
-    what = "wins with" if winner == first else "may begin, as well as possible, with"
+    what = "wins with" if winner == first else "may as well begin with"
     print(f"{first} {what} {' '.join(move_name(move) for move in solved.moves)}")
     if not given.quiet:
         print(f"{solved.positions} positions in {seconds:.1f} s", file=sys.stderr)
@@ -262,7 +265,7 @@ def _build(parser: argparse.ArgumentParser, given: argparse.Namespace, variant: 
         parser.error(f"--attackers {men[0]}: expected at least 1: taking the last attacker ends the game")
     path = Path(given.out or f"{variant.name}.taflbase")
     if path.exists():
-        parser.error(f"{path}: is there already; remove it, or name another file with --out")
+        parser.error(f"{path}: already exists; remove it, or name another file with --out")
     if not path.absolute().parent.is_dir():
         parser.error(f"{path}: no folder {path.absolute().parent}")
     live = Live(sys.stderr, plain=given.plain)
@@ -283,7 +286,7 @@ def _run(given: argparse.Namespace, how: Any, men: tuple[int, int], path: Path, 
 
     shown = _Shown(live, quiet=given.quiet)
     begun = time.monotonic()
-    words = [f"hnefi solve: interrupted: what was done is in {path}.part; the same command continues"]
+    words = [f"hnefi solve: interrupted: finished work is in {path}.part; the same command continues"]
     try:
         with interrupts.caught(lambda: words) as caught:
             try:
@@ -295,8 +298,9 @@ def _run(given: argparse.Namespace, how: Any, men: tuple[int, int], path: Path, 
         return USAGE
     except MemoryError as error:
         print(
-            f"hnefi solve: out of memory{f' ({error})' if error.args else ''}: raise the limit (ulimit -v) or take "
-            f"fewer men (--attackers, --defenders); what was done is in {path}.part, and the same command continues",
+            f"hnefi solve: out of memory{f' ({error})' if error.args else ''}: raise the limit (ulimit -v) or solve "
+            f"with fewer men (--attackers, --defenders); what was done is in {path}.part, and the same command "
+            "continues",
             file=sys.stderr,
         )
         return USAGE
@@ -341,12 +345,12 @@ def _unaffordable(given: argparse.Namespace, index: Any) -> str | None:
         return None
     if much:
         print(
-            f"Only {(free or 0) >> 20} MiB are free: it would work from the disk, far slower. "
-            "`hnefi solve prove` settles a single position without a table.",
+            f"Only {(free or 0) >> 20} MiB are free, so most of it would run from the disk, which is much slower. "
+            "`hnefi solve prove` solves a single position without a table.",
             file=sys.stderr,
         )
     if not sys.stdin.isatty():
-        return "--yes: expected, because nobody can be asked whether to begin"
+        return "--yes: expected, because standard input is not a terminal"
     print("Begin? [y/N] ", end="", file=sys.stderr, flush=True)
     return None if sys.stdin.readline().strip().lower() in ("y", "yes") else "not begun"
 

@@ -21,7 +21,9 @@ def opened(parser: argparse.ArgumentParser, name: str) -> Table:
 
     table = opened_any(parser, name)
     if not isinstance(table, Table):
-        parser.error(f"{name}: is a proof tree; expected a table (`query` and `verify` take trees, too)")
+        parser.error(
+            f"{name}: is a proof tree: expected a table (only `query` and `verify` read proof trees)"
+        )
     return table
 
 

@@ -130,7 +130,7 @@ class Grower:
             if not last:
                 # The table has forgotten the move.
                 self._search.ask(self._winner, LINE_NODES)
-        raise NoTree("the table has forgotten too much of the proof: expected a larger one (--memory)")
+        raise NoTree("the table has lost too much of the proof: expected a larger one (--memory)")
 
     def _count(self) -> None:
         """Count the plies of all positions for which they follow, from the ends of the game."""
@@ -172,7 +172,9 @@ class Grower:
                 found += others
             if found:
                 return found
-        raise NoTree("every move that is known to win leads back: expected a larger table (--memory)")
+        raise NoTree(
+            "every move that is known to win leads back to an earlier position: expected a larger table (--memory)"
+        )
 
     def _circles(self, root: int) -> tuple[list[int], list[int]]:
         """On a walk from `root` over positions without plies: those in which a kept move of the winner leads back to

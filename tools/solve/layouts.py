@@ -45,10 +45,10 @@ KINDS = ("both mirrors", "half turn", "one mirror")
 MIRROR, DIAGONAL, HALF_TURN = 1, 4, 3
 """Numbers of symmetries, as `_image` counts them: one of each kind that is its own inverse."""
 DESCRIPTION = """\
-Solves every position of a board under a rule set and under changes of it, and reads off the value of all symmetric
+Solves every position of a board under a rule set and under changes of it, and looks up the value of all symmetric
 starts: the king in the middle, corners empty, at most as many men as the variant begins with, and at least one symmetry
 of the board that leaves the layout as it is. Each start is counted once, not with its images, and with either side to
-move. It tells which change makes another side win.
+move. The report says which change makes the other side win.
 
 Tables and values are kept in the folder --out. The same command continues what was interrupted, also after kill -9.
 
@@ -188,7 +188,7 @@ def main(argv: list[str]) -> int:
         ],
     )
     parser.add_argument(
-        "variant", metavar="VARIANT", help="whose rules and numbers of men; also as --variant"
+        "variant", metavar="VARIANT", help="the rules and the numbers of men; also as --variant"
     )
     parser.takes_variant()
     arguments.add_out(parser, "DIR", "the folder of tables and values", required=True)
@@ -210,7 +210,9 @@ def main(argv: list[str]) -> int:
     )
     arguments.add_backend(parser, "solve rule sets side by side in processes")
     parser.add_argument("--yes", action="store_true", help="begin without asking")
-    parser.add_argument("--list", action="store_true", help="also print every start that has both mirrors")
+    parser.add_argument(
+        "--list", action="store_true", help="also print every start with both mirror symmetries"
+    )
     parser.add_argument("--json", action="store_true", help="all values as JSON")
     parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
     arguments.add_plain(parser)
@@ -231,7 +233,7 @@ def main(argv: list[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     starts = layouts(variant.size, variant.attackers, variant.defenders)
     last_words = [
-        f"hnefi solve layouts: interrupted: what was done is in {folder}; the same command continues"
+        f"hnefi solve layouts: interrupted: finished work is in {folder}; the same command continues"
     ]
     with interrupts.caught(lambda: last_words) as caught:
         try:
@@ -316,7 +318,7 @@ def _cases(
         reading(case.variant)
     twice = [stem for stem, count in Counter(case.stem for case in cases).items() if count > 1]
     if twice:
-        parser.error(f"--switch: {twice[0]}: expected different changes")
+        parser.error(f"--switch: {twice[0]}: expected each change once")
     return cases
 
 
@@ -337,7 +339,7 @@ def _refusal(given: argparse.Namespace, cases: Sequence[Case], folder: Path, liv
             seconds += time_
             mib = max(mib, need)
     if not given.quiet:
-        words = f"{len(cases)} rule sets; what is missing takes {mib} MiB of memory and of disk at a time, and about"
+        words = f"{len(cases)} rule sets; the missing ones take {mib} MiB of memory and of disk at a time, and about"
         live.report([f"{words} {duration(seconds)} ({given.jobs} of this machine's cores)."])
     if seconds >= ASKED_FROM and not given.yes:
         return "--yes: expected, because this takes long"
@@ -371,7 +373,7 @@ def _values(
     with Table(table) as opened:
         if opened.variant.hash != case.variant.hash:
             raise BuildError(
-                f"{table}: is of other rules; expected {case.variant.hash[:16]}…; remove it to make it again"
+                f"{table}: has other rules: expected {case.variant.hash[:16]}…; remove it to make it again"
             )
         values = []
         for number, start in enumerate(starts):

@@ -52,7 +52,8 @@ def mapped(path: Path, played: AnyVariant, buckets: int | None) -> Any:
     found = _buckets(path, played)
     if buckets is not None and buckets != found:
         raise ProofTableError(
-            f"{path}: has {found * BYTES >> 20} MiB, expected {buckets * BYTES >> 20}; without --memory it is continued"
+            f"{path}: has {found * BYTES >> 20} MiB, expected {buckets * BYTES >> 20}; leave out --memory to continue "
+            "it"
         )
     return np.memmap(path, np.uint64, "r+", PAGE, (found * BYTES // 8,))
 
@@ -85,15 +86,13 @@ def _buckets(path: Path, played: AnyVariant) -> int:
         page = file.read(PAGE)
     start = len(MAGIC) + _WORD.size
     if page[: len(MAGIC)] != MAGIC:
-        raise ProofTableError(
-            f"{path}: is no table of a proof: expected a file that begins with {MAGIC.decode()}"
-        )
+        raise ProofTableError(f"{path}: not a proof table: expected a file that begins with {MAGIC.decode()}")
     length = int.from_bytes(page[len(MAGIC) : start], "little")
     end = start + length
     if end + _WORD.size > len(page):
-        raise ProofTableError(f"{path}: its header was changed or cut off")
+        raise ProofTableError(f"{path}: its header is damaged")
     if _WORD.unpack(page[end : end + _WORD.size])[0] != zlib.crc32(page[:end]):
-        raise ProofTableError(f"{path}: its header was changed: the checksum does not fit")
+        raise ProofTableError(f"{path}: its header is damaged: wrong checksum")
     try:
         header = json.loads(page[start:end])
     except ValueError:
@@ -102,9 +101,9 @@ def _buckets(path: Path, played: AnyVariant) -> int:
     if not isinstance(header, dict) or header.get("format") != FORMAT or type(buckets) is not int:
         raise ProofTableError(f"{path}: expected format {FORMAT} with a number of buckets")
     if not 0 < buckets <= MOST_BUCKETS or buckets & (buckets - 1) or size != PAGE + buckets * BYTES:
-        raise ProofTableError(f"{path}: has {size} bytes, which does not fit its {buckets} buckets")
+        raise ProofTableError(f"{path}: has {size} bytes, which does not match its {buckets} buckets")
     if header.get("rules") != played.hash:
         raise ProofTableError(
-            f"{path}: is of the rules {str(header.get('rules'))[:16]}…, expected {played.hash[:16]}…"
+            f"{path}: has the rules {str(header.get('rules'))[:16]}…, expected {played.hash[:16]}…"
         )
     return buckets

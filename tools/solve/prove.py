@@ -32,12 +32,12 @@ NOT_SETTLED = 1
 PAUSE = 10.0
 """Seconds between two plain lines, at least."""
 DESCRIPTION = """\
-Proves or refutes that a side can force a win of a position, however long it takes, by proof-number search (df-pn). It
-works for every game and board, large ones too; what it needs is time, and a table of fixed size. Without --win it asks
-for both sides, in turns, until the value of the position is known.
+Proves or refutes that a side can force a win from a position, in any number of moves, by proof-number search (df-pn).
+It works for every game and board, large ones too; it needs time, and a table of fixed size. Without --win it searches
+for both sides in turn until the value of the position is known.
 
-A position that comes back is no win for the side that is asked about; rules on repetition then say what endless play
-is worth. Limits on the length of a game are left out. Exit status 1 means that the limits given here came first.
+A repeated position counts as no win for the side in question; the rules on repetition then say what endless play is
+worth. Limits on the length of a game are ignored. Exit status 1 means that a limit given here was reached first.
 """
 
 
@@ -115,21 +115,23 @@ def main(argv: list[str]) -> int:
     )
     parser.takes_variant()
     parser.add_argument("fen", metavar="FEN", nargs="?", help="the position (the start)")
-    parser.add_argument("--win", metavar="SIDE", help="ask for this side only: attackers, defenders, a or d")
-    parser.add_argument("--time", type=arguments.positive, metavar="S", help="seconds at most")
-    parser.add_argument("--nodes", type=arguments.positive, metavar="N", help="moves tried at most")
     parser.add_argument(
-        "--memory", type=arguments.positive, metavar="MIB", help=f"size of the table, at most ({MEMORY})"
+        "--win", metavar="SIDE", help="look for a win of this side only: attackers, defenders, a or d"
+    )
+    parser.add_argument("--time", type=arguments.positive, metavar="S", help="stop after S seconds")
+    parser.add_argument("--nodes", type=arguments.positive, metavar="N", help="stop after N tried moves")
+    parser.add_argument(
+        "--memory", type=arguments.positive, metavar="MIB", help=f"largest size of the table ({MEMORY})"
     )
     parser.add_argument(
         "--table",
         metavar="FILE",
-        help="keep the table in this file, and continue from it; what it holds is believed",
+        help="keep the table in this file, and continue from it; its contents are trusted",
     )
     parser.add_argument(
         "--tree",
         metavar="FILE",
-        help="write the positions of the proof into a new file *.tafltree, by which a player can play",
+        help="write the positions of the proof into a new file *.tafltree, from which a player can play",
     )
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
@@ -166,7 +168,7 @@ def _index(parser: argparse.ArgumentParser, path: Path, variant: AnyVariant, pos
     if not isinstance(variant, Variant):
         parser.error(f"--tree {path}: expected a tafl variant, not {variant.name}")
     if path.exists():
-        parser.error(f"{path}: is there already; remove it, or name another file with --tree")
+        parser.error(f"{path}: already exists; remove it, or name another file with --tree")
     if not path.absolute().parent.is_dir():
         parser.error(f"{path}: no folder {path.absolute().parent}")
     if not os.access(path.absolute().parent, os.W_OK):
@@ -330,7 +332,7 @@ def _ask(
             last = time.monotonic()
             live.report([state()])
 
-    kept = "nothing is kept without --table" if table.path is None else f"{table.path} keeps what was found"
+    kept = "nothing was kept (no --table)" if table.path is None else f"{table.path} keeps what was found"
     with interrupts.caught(lambda: [f"hnefi solve prove: interrupted: {state()}; {kept}"]) as caught:
         asked.run(shown)
     live.close()
@@ -395,7 +397,7 @@ def _value(variant: AnyVariant, questions: list[Question]) -> tuple[str, str | N
     refuted = [question.winner for question in questions if question.answer is Answer.REFUTED]
     if len(refuted) < len(questions) or not refuted:
         deep = any(question.answer is Answer.TOO_DEEP for question in questions)
-        why = "the lines are too long for this search" if deep else "the limits came first"
+        why = "the lines are too long for this search" if deep else "a limit was reached first"
         return f"not settled: {why}", None, False
     if len(refuted) == 1:
         return f"{names[refuted[0]]} cannot force a win", None, False
@@ -406,10 +408,10 @@ def _value(variant: AnyVariant, questions: list[Question]) -> tuple[str, str | N
     if endless == "draw":
         return f"{neither}: a draw", "draw", False
     if endless == "open":
-        return f"{neither}: the history decides", None, False
+        return f"{neither}: it depends on the history", None, False
     if switch := drawing_switch(variant):
         return (
-            f"{neither}: whether it is a draw by {switch} or a win by repetition is not told apart",
+            f"{neither}: it is a draw by {switch} or a win by repetition; the search does not tell which",
             None,
             False,
         )

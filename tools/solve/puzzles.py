@@ -23,8 +23,8 @@ TRIES = 20_000
 """Random entries looked at for each puzzle that is wanted."""
 DESCRIPTION = """\
 Finds positions of a table in which exactly one move wins, and writes them as a suite for `hnefi puzzle` and `hnefi
-tactics`. The length of each solution is the shortest there is, by the table. All men are on the board, and no puzzle is
-the image of another. The variant has to be a shipped one, because a suite names it.
+tactics`. Each solution has the shortest length there is, according to the table. All men are on the board, and no
+puzzle is a mirror image of another. The variant must be a shipped one, because a suite names it.
 """
 
 
@@ -90,19 +90,23 @@ def main(argv: list[str]) -> int:
     parser.add_argument("file", metavar="FILE", help="a table, or the name of one that ships")
     arguments.add_out(parser, "SUITE", "the suite", required=True)
     parser.add_argument(
-        "--count", type=arguments.positive, default=COUNT, metavar="N", help=f"so many ({COUNT})"
+        "--count", type=arguments.positive, default=COUNT, metavar="N", help=f"how many puzzles ({COUNT})"
     )
     parser.add_argument(
         "--least",
         type=arguments.positive,
         default=LEAST,
         metavar="N",
-        help=f"plies of the shortest ({LEAST})",
+        help=f"plies of the shortest win ({LEAST})",
     )
     parser.add_argument(
-        "--most", type=arguments.positive, default=MOST, metavar="N", help=f"plies of the longest ({MOST})"
+        "--most",
+        type=arguments.positive,
+        default=MOST,
+        metavar="N",
+        help=f"plies of the longest win ({MOST})",
     )
-    parser.add_argument("--seed", type=arguments.natural, default=1, metavar="S", help="which positions (1)")
+    parser.add_argument("--seed", type=arguments.natural, default=1, metavar="S", help="seed of the draw (1)")
     parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
     arguments.add_plain(parser)
     given = parser.parse_args(argv)
@@ -116,7 +120,7 @@ def main(argv: list[str]) -> int:
         parser.error(f"--least {given.least}: expected at most --most, {given.most}")
     out = Path(given.out)
     if out.exists():
-        parser.error(f"{out}: is there already; remove it, or name another file with --out")
+        parser.error(f"{out}: already exists; remove it, or name another file with --out")
     with opened(parser, given.file) as table:
         name = table.variant.name
         try:
@@ -133,7 +137,7 @@ def main(argv: list[str]) -> int:
         if caught.ended:
             return INTERRUPTED
     if not found:
-        print(f"hnefi solve puzzles: {given.file}: no such position was found", file=sys.stderr)
+        print(f"hnefi solve puzzles: {given.file}: no puzzle was found", file=sys.stderr)
         return USAGE
     write(out, found)
     print(f"{out}: {len(found)} puzzles")

@@ -12,9 +12,9 @@ def main(argv: list[str]) -> int:
     """Answer; 0, or 2 for what cannot be answered."""
     parser = arguments.parser(
         "solve query",
-        "What a table says of a position, and of every legal move in it, the best first. A position that follows is "
-        "counted from after the move. Moves with a * are as good as any, those with a + keep the result. "
-        "A proof tree knows only some positions: it says in how many plies the winner wins at most, and for the "
+        "Prints what a table knows about a position and about every legal move, the best first. A position that "
+        "follows is counted from after the move. Moves with a * are as good as any, those with a + keep the result. A "
+        "proof tree knows only some positions: it says in how many plies the winner wins at most, and for the "
         "winner's other moves it does not say what they lead to.",
         ["mini-four.taflbase", "mini-four.taflbase '5/2T2/t1K1t/2T2/2t2 d 0 1'"],
     )

@@ -27,9 +27,10 @@ def main(argv: list[str]) -> int:
     parser = arguments.parser(
         "solve verify",
         "Reads a whole table and compares every position with the best of what its legal moves lead to. If all agree, "
-        "every value in it is right. In a proof tree, the winner needs one move that leads on, and the other side must "
-        "have none that leads elsewhere. With --proofs, values of random positions are proven by a search instead, up "
-        f"to {COMPARED_PLIES} plies; with --df-pn as well, by proof-number search: who wins, however long it takes.",
+        "every value in it is right. In a proof tree, the winner needs one move that leads on, and the other side "
+        "must have none that leads elsewhere. With --proofs, the values of random positions are proven by a search "
+        "instead, up to {COMPARED_PLIES} plies; with --df-pn as well, by proof-number search: who wins, however long "
+        "it takes.",
         [
             "mini-four.taflbase",
             "mini-six.taflbase --jobs 2",
@@ -41,13 +42,16 @@ def main(argv: list[str]) -> int:
     parser.add_argument("file", metavar="FILE", help="a table or a proof tree, or the name of one that ships")
     parser.add_argument("--jobs", type=arguments.positive, default=1, metavar="J", help="threads (1)")
     parser.add_argument(
-        "--proofs", type=arguments.positive, metavar="N", help="prove so many positions instead"
+        "--proofs",
+        type=arguments.positive,
+        metavar="N",
+        help="prove the values of N random positions instead",
     )
     parser.add_argument(
         "--df-pn", action="store_true", help="with --proofs: by proof-number search, winners only"
     )
     parser.add_argument(
-        "--seed", type=arguments.natural, default=1, metavar="S", help="which positions these are (1)"
+        "--seed", type=arguments.natural, default=1, metavar="S", help="seed of these positions (1)"
     )
     parser.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
     arguments.add_plain(parser)
@@ -60,7 +64,8 @@ def main(argv: list[str]) -> int:
         if not isinstance(table, Table):
             if given.proofs is not None:
                 parser.error(
-                    f"--proofs: expected a table; {given.file} is a proof tree, which is compared whole"
+                    f"--proofs: expected a table; {given.file} is a proof tree, and a tree is always compared as a "
+                    "whole"
                 )
             return _check_tree(table)
         if given.proofs is not None:

@@ -44,9 +44,9 @@ def main(argv: list[str]) -> int:
     options = parser(
         "tactics",
         "Positions with proven wins and losses.\n\n"
-        "  hnefi tactics run     an engine solves them: how many, how fast, by variant and length\n"
-        "  hnefi tactics verify  every position is proven again\n"
-        "  hnefi tactics find    positions of one variant from recorded games, or from games of the engine",
+        "  hnefi tactics run     test how many of them an engine solves, and how fast, by variant and length\n"
+        "  hnefi tactics verify  prove every position again\n"
+        "  hnefi tactics find    find positions of one variant in recorded games, or in games of the engine",
         ["run --nodes 20000", "verify brandubh", "find brandubh --recorded games.csv --out mine.tsv"],
     )
     return subcommand(options, commands, argv)
@@ -79,8 +79,8 @@ def _add_suite(options: Parser) -> None:
 def _find(argv: list[str]) -> int:
     options = parser(
         "tactics find",
-        "Goes back from the ends of decided games and keeps what it can prove. Without --recorded the engine plays "
-        "the games itself: a random opening, then few nodes a move.",
+        "Goes back from the ends of decided games and keeps the positions that it can prove. Without --recorded the "
+        "engine plays the games itself: a random opening, then few nodes a move.",
         ["brandubh --recorded games.csv --out mine.tsv", "tablut-saami --games 40 --seed 1 --out mine.tsv"],
     )
     options.add_argument("variant", metavar="VARIANT", help="its name, also as --variant")
@@ -91,12 +91,18 @@ def _find(argv: list[str]) -> int:
     )
     options.renamed("--games", "--recorded", when=lambda text: text.lower().endswith((".csv", ".jsonl")))
     options.renamed("--self-play", "--games")
-    options.add_argument("--seed", metavar="N", type=natural, default=1, help="of the engine's games (1)")
-    options.add_argument("--count", metavar="N", type=positive, default=20, help="positions kept (20)")
-    options.add_argument("--enough", metavar="N", type=positive, help="candidates looked for (3 x count)")
-    options.add_argument("--plies", metavar="N", type=positive, default=9, help="longest win looked for (9)")
     options.add_argument(
-        "--nodes", metavar="N", type=positive, default=1_000_000, help="for one position (1000000)"
+        "--seed", metavar="N", type=natural, default=1, help="seed of the engine's games (1)"
+    )
+    options.add_argument("--count", metavar="N", type=positive, default=20, help="positions to keep (20)")
+    options.add_argument("--enough", metavar="N", type=positive, help="candidates to look for (3 x count)")
+    options.add_argument("--plies", metavar="N", type=positive, default=9, help="longest win to look for (9)")
+    options.add_argument(
+        "--nodes",
+        metavar="N",
+        type=positive,
+        default=1_000_000,
+        help="moves tried for one position (1000000)",
     )
     add_out(options, "FILE", "the suite is written here", required=True)
     arguments = options.parse_args(argv)
@@ -126,14 +132,14 @@ def _find(argv: list[str]) -> int:
 def _verify(argv: list[str]) -> int:
     options = parser(
         "tactics verify",
-        "Proves every position again: by plain minimax without a table where that is quick enough, else by walking "
-        "the proof by the rules to the letter. The exit status is 1 if anything is wrong.",
+        "Proves every position again: by plain minimax without a table where that is quick enough, else by checking "
+        "the proof move by move with the exact rules. The exit status is 1 if anything is wrong.",
         ["", "brandubh copenhagen", "--suite mine.tsv --minimax-nodes 100000000"],
     )
     _add_suite(options)
     for name, value, what in (
-        ("minimax", MINIMAX_NODES, "before the proof is walked instead"),
-        ("proof", PROOF_NODES, "before a position counts as not settled"),
+        ("minimax", MINIMAX_NODES, "nodes of minimax before the proof is checked instead"),
+        ("proof", PROOF_NODES, "moves tried before a position counts as not settled"),
     ):
         options.add_argument(
             f"--{name}-nodes", metavar="N", type=positive, default=value, help=f"{what} ({value})"
@@ -168,8 +174,8 @@ def _verify(argv: list[str]) -> int:
 def _run(argv: list[str]) -> int:
     options = parser(
         "tactics run",
-        "Asks an engine about every position and counts what it solves: a proven move, or in a lost position a "
-        "score that says so. At fixed nodes and one thread the answers are the same every time.",
+        "Asks an engine about every position and counts what it solves: a proven move, or in a lost position a score "
+        "that says so. With fixed nodes and one thread the answers are the same every time.",
         [
             "",
             "--movetime 1000",
@@ -185,11 +191,16 @@ def _run(argv: list[str]) -> int:
     limit.add_argument("--depth", metavar="N", type=positive, help="plies")
     options.add_argument("--engine", metavar="CMD", help="the engine's command (default: ours)")
     options.add_argument(
-        "--option", metavar="NAME=VALUE", type=setting, action="append", default=[], help="may be repeated"
+        "--option",
+        metavar="NAME=VALUE",
+        type=setting,
+        action="append",
+        default=[],
+        help="an option of the engine; repeatable",
     )
     options.add_argument("--threads", metavar="N", type=positive, help="the same as --option Threads=N")
     options.add_argument("--json", action="store_true", help="every answer and the sums as one JSON document")
-    options.add_argument("--unsolved", action="store_true", help="list what was not solved")
+    options.add_argument("--unsolved", action="store_true", help="list the positions that were not solved")
     arguments = options.parse_args(argv)
     entries = _suite(options, arguments)
     from hnefi.engine.search.types import Limits

@@ -55,8 +55,8 @@ def main(argv: list[str]) -> int:
     options = parser(
         "puzzle make",
         "Finds puzzles in recorded games: positions in which one move wins and no other one does, or in which all "
-        "moves but one lose. Everything is proven by looking at every legal move; what is plain to see and images of a "
-        "known puzzle are left out. A command that was interrupted is continued by the same command.",
+        "moves but one lose. Everything is proven by looking at every legal move; obvious moves and mirror images of "
+        "known puzzles are left out. The same command continues after an interruption.",
         [
             "games.tafl --out mine.tsv",
             "games.csv --variant brandubh --out mine.tsv",
@@ -66,32 +66,34 @@ def main(argv: list[str]) -> int:
     options.add_argument(
         "files", nargs="+", metavar="FILE", help="recorded games: .tafl, .otg, .csv or .jsonl"
     )
-    options.add_argument("--variant", metavar="V", help="of games that name none, as in CSV")
+    options.add_argument("--variant", metavar="V", help="the rules of games that name none, as in CSV")
     add_variant_path(options)
     options.add_argument(
         "-o", "--out", metavar="FILE", required=True, help="the suite of new puzzles is written here"
     )
     options.add_argument("--force", action="store_true", help="replace FILE")
-    options.add_argument("--fresh", action="store_true", help="begin anew instead of continuing")
+    options.add_argument("--fresh", action="store_true", help="start over instead of continuing")
     options.add_argument(
         "--kind", choices=("win", "only"), help="only wins, or only moves that do not lose (both)"
     )
-    options.add_argument("--least", metavar="N", type=positive, default=3, help="shortest win looked for (3)")
-    options.add_argument("--plies", metavar="N", type=positive, default=9, help="longest win looked for (9)")
+    options.add_argument(
+        "--least", metavar="N", type=positive, default=3, help="shortest win to look for (3)"
+    )
+    options.add_argument("--plies", metavar="N", type=positive, default=9, help="longest win to look for (9)")
     options.add_argument(
         "--nodes",
         metavar="N",
         type=positive,
         default=1_000_000,
-        help="moves of the proofs of one position (1000000)",
+        help="moves tried to prove one position (1000000)",
     )
-    options.add_argument("--count", metavar="N", type=positive, help="end with so many puzzles (all games)")
+    options.add_argument("--count", metavar="N", type=positive, help="stop after N puzzles (read all games)")
     options.add_argument(
         "--known",
         metavar="FILE",
         action="append",
         default=[],
-        help="a suite whose puzzles are not found again, as those that ship; may be repeated",
+        help="another suite whose puzzles are left out, besides the shipped ones; repeatable",
     )
     options.add_argument("--plain", action="store_true", help="plain lines in ASCII, also on a terminal")
     options.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
@@ -104,9 +106,9 @@ def main(argv: list[str]) -> int:
         )
     out = Path(arguments.out)
     if not out.absolute().parent.is_dir():
-        options.error(f"-o {shorten(str(out))}: there is no such folder: expected one to write into")
+        options.error(f"-o {shorten(str(out))}: no such folder: expected one to write into")
     if out.exists() and not (arguments.force or beside(out).exists()):
-        options.error(f"-o {shorten(str(out))}: there is such a file: expected --force to replace it")
+        options.error(f"-o {shorten(str(out))}: already exists: expected --force to replace it")
     from hnefi.engine.records.formats import Reading, format_of
     from hnefi.engine.records.rule_sets import finder
     from hnefi.engine.records.text import RecordError
@@ -248,7 +250,7 @@ class Work:
         own = self._how.variant
         variant = own if own is not None and own.name == record.variant else self._how.find(record.variant)
         if not isinstance(variant, Variant) or played.hash not in (variant.hash, as_played(variant).hash):
-            raise ValueError(f"{record.variant}: rules that have no name")
+            raise ValueError(f"{record.variant}: its rules have no name")
         position = games.initial(played) if record.start is None else games.from_fen(played, record.start)
         positions = [position]
         for ply in record.plies:
@@ -424,7 +426,7 @@ class Store:
             there = None
         if there != about:
             what = "another work" if isinstance(there, dict) and "puzzles" in there else "something else"
-            raise SuiteError(f"{path}: holds {what}: expected that of the same command; --fresh begins anew")
+            raise SuiteError(f"{path}: holds {what}: expected that of the same command; --fresh starts over")
         whole = len(first) + 1
         for number, line in enumerate(lines[:-1], start=2):
             try:
@@ -432,7 +434,7 @@ class Store:
                 self.done[int(value["game"])] = [parse(text) for text in value["found"]]
             except (ValueError, KeyError, TypeError):
                 raise SuiteError(
-                    f"{path}:{number}: expected what was found in a game; --fresh begins anew"
+                    f"{path}:{number}: expected the results of a game; --fresh starts over"
                 ) from None
             whole += len(line) + 1
         if lines[-1:] != [b""]:

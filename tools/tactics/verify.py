@@ -1,8 +1,8 @@
 """Every position of a suite proven again, by two searches that share no code.
 
 The first is minimax as it stands in the engine, with an evaluator that is 0 everywhere and no table: it gives every
-root move its exact value by the rules to the letter, so shortest length and lists of moves are checked at once. Where
-it needs too many nodes, the second walks the proof itself: the claimed win by the rules to the letter, every reply
+root move its exact value, so shortest length and lists of moves are checked at once. Where
+it needs too many nodes, the second walks the proof itself with the exact rules: the claimed win, every reply
 looked at, the table only a hint; and lengths and lists by the reading without repetitions.
 """
 
@@ -88,14 +88,14 @@ class Verifier:
             for part, plies in ((wins, entry.plies), (late, entry.plies + 2)):
                 for name in part:
                     if not prover.after(fen, side, plies, names[name], strict=True):
-                        return f"{name} does not win within {plies} plies by the rules to the letter"
+                        return f"{name} does not win within {plies} plies by the exact rules"
             return None
         if entry.kind == "loss":
             best = prover.shortest(fen, 1 - side, entry.plies)
             if best != entry.plies:
                 return f"shortest loss {best} plies"
             if not prover.within(fen, 1 - side, entry.plies, strict=True):
-                return f"not lost within {entry.plies} plies by the rules to the letter"
+                return f"not lost within {entry.plies} plies by the exact rules"
             return None
         lost = set(prover.winning(fen, 1 - side, entry.plies))
         held = {move_name(move) for move in position.legal_moves() if move not in lost}
@@ -103,7 +103,7 @@ class Verifier:
             return f"not lost after {' '.join(sorted(held)) or 'no move'}"
         for move in lost:
             if not prover.after(fen, 1 - side, entry.plies, move, strict=True):
-                return f"{move_name(move)} does not lose by the rules to the letter"
+                return f"{move_name(move)} does not lose by the exact rules"
         return None
 
 
