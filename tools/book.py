@@ -40,10 +40,10 @@ def main(argv: list[str]) -> int:
     commands = {"build": _build, "show": _show}
     options = parser(
         "book",
-        "Opening books: what came of the first positions of many games. Our engine plays from one with the option "
+        "Opening books: the results of the first positions of many games. Our engine plays from one with the option "
         "OwnBook, and its levels do in `hnefi play`.\n\n"
-        "  hnefi book build FILE ...  a book of recorded games\n"
-        "  hnefi book show            what a book knows of a position",
+        "  hnefi book build FILE ...  make a book from recorded games\n"
+        "  hnefi book show            show what a book knows about a position",
         ["build games.tafl --out mine.taflbook", "show --variant brandubh", "show a4a2 --book mine.taflbook"],
     )
     return subcommand(options, commands, argv)
@@ -55,10 +55,10 @@ def main(argv: list[str]) -> int:
 def _build(argv: list[str]) -> int:
     options = parser(
         "book build",
-        "Makes an opening book of recorded games, a chapter for each variant. Positions count, not moves, and images "
-        "under the symmetries of the board are one. A position that nothing known follows is worth the score of its "
-        "games, any other what its best successor is worth. Games that begin from a position of their own, break the "
-        "rules or have no result are left out and counted.",
+        "Makes an opening book from recorded games, with a chapter for each variant. It counts positions, not moves, "
+        "and symmetric positions are the same. A position without a known successor has the score of its games; any "
+        "other has the value of its best successor. Games that begin from another position, break the rules or have "
+        "no result are left out, and their number is reported.",
         [
             "cup.tafl --out cup.taflbook",
             "old.tafl new.tafl --plies 16 --least 5 --out deep.taflbook",
@@ -68,9 +68,9 @@ def _build(argv: list[str]) -> int:
     options.add_argument(
         "files", nargs="+", metavar="FILE", help="recorded games: .tafl, .otg, .csv or .jsonl"
     )
-    options.add_argument("--variant", metavar="V", help="of games that name none, as in CSV")
+    options.add_argument("--variant", metavar="V", help="the rules of games that name none, as in CSV")
     add_variant_path(options)
-    add_out(options, "FILE", "the book is written here", required=True)
+    add_out(options, "FILE", "write the book here", required=True)
     options.add_argument("--force", action="store_true", help="replace FILE")
     options.add_argument(
         "--plies", metavar="N", type=positive, default=PLIES, help=f"plies of each game that count ({PLIES})"
@@ -80,7 +80,7 @@ def _build(argv: list[str]) -> int:
         metavar="N",
         type=positive,
         default=LEAST,
-        help=f"games that a position must have come up in ({LEAST})",
+        help=f"leave out positions of fewer games ({LEAST})",
     )
     options.add_argument("--plain", action="store_true", help="plain lines in ASCII, also on a terminal")
     options.add_argument("--quiet", action="store_true", help="nothing but the result and errors")
@@ -204,14 +204,14 @@ class _Games:
 def _show(argv: list[str]) -> int:
     options = parser(
         "book show",
-        "What a book knows of a position: its moves, the best for the side to move first, with the games, their "
-        "results, what the move is worth to the side that plays it, and how often the engine would play it.",
+        "Shows what a book knows about a position: its moves, the best for the side to move first, with the games, "
+        "their results, the value of the move for the side that plays it, and how often the engine would play it.",
         ["", "--variant brandubh", "a4a2 d3a3 --variant brandubh", "--book mine.taflbook --json"],
     )
     options.add_argument("moves", nargs="*", metavar="MOVE", help="moves from the start position")
     options.add_argument("--variant", metavar="V", help="the variant (copenhagen, or the first of the book)")
     add_variant_path(options)
-    options.add_argument("--book", metavar="FILE", help="a book (the shipped one)")
+    options.add_argument("--book", metavar="FILE", help="the book (the shipped one)")
     options.add_argument("--json", action="store_true", help="the answer as one JSON object")
     arguments = options.parse_args(argv)
     let_interrupt_end_us()
@@ -229,7 +229,7 @@ def _show(argv: list[str]) -> int:
     entries = found.of(variant)
     if not entries:
         options.error(
-            f"--variant {shorten(word)}: expected one that the book knows: {safe(', '.join(names)) or 'it is empty'}"
+            f"--variant {shorten(word)}: expected a variant of the book: {safe(', '.join(names)) or 'it is empty'}"
         )
     position = games.initial(variant)
     for text in arguments.moves:

@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         "convert",
         "Converts the games of IN into the format of OUT; - is standard input or output. Formats: tafl (our own "
         "record, which keeps everything), otg (OpenTafl's), csv and jsonl (collections of games, and a whole record "
-        "on each line). What the format of OUT cannot hold is reported as lost.",
+        "on each line). Whatever the format of OUT cannot store is reported as lost.",
         [
             "games.csv games.tafl --variant copenhagen",
             "replay.otg game.tafl --strict",
@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
         "--from",
         dest="read_as",
         choices=(*formats, JOURNAL),
-        help="the format of IN, whatever its name; journal: what play and the adapters write ply by ply",
+        help="the format of IN, whatever its name; journal: the log that play and the adapters write ply by ply",
     )
     options.add_argument(
         "--to", dest="write_as", choices=formats, help="the format of OUT, whatever its name"
@@ -120,18 +120,18 @@ def _parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--strict",
         action="store_true",
-        help="play every game and its variations by their rules; report illegal moves, other captures and "
-        "other ends; if there are any, write nothing",
+        help="replay every game and its variations; report illegal moves, wrong captures and wrong results; if there are "
+        "any, write nothing",
     )
     options.add_argument(
         "--adjudicate",
         action="store_true",
-        help="CSV games were ended by repetition, limits, draw forts and hopeless positions, as the variant says",
+        help="also end CSV games by repetition, limits, draw forts and hopeless positions, as the variant says",
     )
     options.add_argument(
         "--opentafl", action="store_true", help="read OTN rules as the program OpenTafl does"
     )
-    options.add_argument("--force", action="store_true", help="replace OUT if it is there")
+    options.add_argument("--force", action="store_true", help="replace OUT if it exists")
     add_variant_path(options)
     return options
 

@@ -27,7 +27,7 @@ def main(argv: list[str]) -> int:
         return actions[argv[0]](argv[1:])
     options = parser(
         "engines",
-        "Engines that are not ours, under names of your own. A name can be used wherever an engine is asked for: "
+        "Other programs as engines, under names of your own. A name can be used wherever an engine is expected: "
         "`hnefi arena NAME default`, `hnefi play --against NAME`, `hnefi analyze --engine NAME`. "
         f"They are kept in {registry.path()}.",
         ["", *_ADD, "check mybot", "remove mybot", "list --json"],
@@ -50,7 +50,7 @@ _ADD = (
 
 def show(argv: list[str]) -> int:
     """All engines, a line each."""
-    options = parser("engines list", "The engines that have been added.", ["", "--json"])
+    options = parser("engines list", "Lists the engines that have been added.", ["", "--json"])
     options.add_argument("--json", action="store_true", help="everything known about each, as JSON")
     arguments = options.parse_args(argv)
     try:
@@ -85,8 +85,8 @@ def add(argv: list[str]) -> int:
     """Give an engine a name."""
     options = parser(
         "engines add",
-        "Give an engine a name. The program must be there; `hnefi engines check NAME` then says whether it "
-        "follows the protocol.",
+        "Gives an engine a name. The program must exist; `hnefi engines check NAME` then tests whether it follows the "
+        "protocol.",
         [example.removeprefix("add ") for example in _ADD],
     )
     options.add_argument("name", metavar="NAME", help="letters, digits and . _ + -")
@@ -97,7 +97,11 @@ def add(argv: list[str]) -> int:
         help="its command line; it speaks uti, uci or ugi on standard input and output",
     )
     options.add_argument(
-        "--variant", action="append", default=[], metavar="V", help="it plays this and no other; repeatable"
+        "--variant",
+        action="append",
+        default=[],
+        metavar="V",
+        help="a variant that it plays (all, if none is given); repeatable",
     )
     options.add_argument(
         "--option",
@@ -146,8 +150,8 @@ def check(argv: list[str]) -> int:
     """Whether an engine follows the protocol: `hnefi arena check` of its command."""
     options = parser(
         "engines check",
-        "Check step by step that an engine follows the protocol: `hnefi arena check` of its command. Further arguments "
-        "are passed on to it.",
+        "Checks step by step that an engine follows the protocol: `hnefi arena check` of its command. Further "
+        "arguments are passed on to it.",
         ["mybot", "mybot --only 'beginning*'"],
     )
     options.add_argument("name", metavar="NAME", help="one of `hnefi engines`")
@@ -162,7 +166,9 @@ def check(argv: list[str]) -> int:
 
 def remove(argv: list[str]) -> int:
     """Forget an engine; its program stays."""
-    options = parser("engines remove", "Forget an engine. Its program is not touched.", ["mybot"])
+    options = parser(
+        "engines remove", "Removes an engine from the list. Its program is not touched.", ["mybot"]
+    )
     options.add_argument("name", metavar="NAME", help="one of `hnefi engines`")
     arguments = options.parse_args(argv)
     try:

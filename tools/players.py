@@ -31,10 +31,12 @@ def main(argv: list[str]) -> int:
     """List all players, or show everything about one, as text or as JSON."""
     options = parser(
         "players",
-        "Who can play. A name can be used wherever an opponent is asked for; adding a player is writing one TOML file.",
+        "Lists the players. A name can be used wherever an opponent is expected; to add a player, write one TOML file.",
         ["", "simple", "--variant brandubh", "--json", "--path my-players/", "my-players/mine.toml"],
     )
-    options.add_argument("name", nargs="?", metavar="NAME", help="everything about one: a name, or its file")
+    options.add_argument(
+        "name", nargs="?", metavar="NAME", help="show everything about this player: a name, or its file"
+    )
     options.add_argument("--variant", metavar="V", help="only those who can play this variant")
     options.add_argument("--path", metavar="PATH", help="a file or folder of further players (TOML)")
     options.add_argument("--json", action="store_true", help="everything known about each, as JSON")
@@ -94,8 +96,8 @@ def table(found: Sequence[Player]) -> list[str]:
             lines.append(line[:start].rstrip())
             lines += wrap(row[3], wide - 4, initial_indent="    ", subsequent_indent="    ")
     end = (
-        "hnefi players NAME tells more. Ratings are shown where they were measured; NAME then says how. "
-        "They are of tafl; hnefi ladder show is the whole scale, the engine at fixed nodes and its levels among it."
+        "For more: hnefi players NAME. Ratings are shown where they were measured, with NAME also how. They are for "
+        "tafl; hnefi ladder show prints the whole scale, with the engine at fixed nodes and its levels."
     )
     return [*lines, "", *wrap(end, min(wide, LINE))]
 

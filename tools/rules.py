@@ -24,8 +24,8 @@ def main(argv: list[str]) -> int:
         return diff(argv[1:])
     options = parser(
         "rules",
-        "The rules of one variant: the board and plain sentences, or every switch, or the OTN string, or the hash, or "
-        "a drawing. `hnefi rules diff A B` says how two variants differ.",
+        "Shows the rules of one variant: the board and plain sentences, or every switch, or the OTN string, or the "
+        "hash, or a drawing. `hnefi rules diff A B` shows how two variants differ.",
         [
             "copenhagen",
             "brandubh --switches",
@@ -41,7 +41,9 @@ def main(argv: list[str]) -> int:
     options.takes_variant()
     form = options.add_mutually_exclusive_group()
     form.add_argument("--switches", action="store_true", help="every switch with its value")
-    form.add_argument("--otn", action="store_true", help="the OTN rules string; on stderr what it cannot say")
+    form.add_argument(
+        "--otn", action="store_true", help="the OTN rules string; what it cannot express goes to stderr"
+    )
     form.add_argument("--hash", action="store_true", help="the rules hash: equal exactly for equal games")
     form.add_argument("--json", action="store_true", help="all of it as one JSON object")
     form.add_argument(
@@ -50,7 +52,7 @@ def main(argv: list[str]) -> int:
         nargs="?",
         const="-",
         type=svg_file,
-        help="the start position as a drawing: into FILE (ending in .svg), or printed",
+        help="draw the start position into FILE (ending in .svg), or print the drawing",
     )
     add_variant_path(options)
     arguments = options.parse_args(argv)
@@ -66,7 +68,7 @@ def main(argv: list[str]) -> int:
         text, lost = export_rules(tafl(options, variant, "--otn"))
         print(text)
         if lost:
-            print(f"OTN cannot say: {' '.join(lost)}", file=sys.stderr)
+            print(f"OTN cannot express: {' '.join(lost)}", file=sys.stderr)
     elif arguments.svg is not None:
         draw(tafl(options, variant, "--svg"), arguments.svg)
     elif arguments.json:
@@ -88,9 +90,7 @@ def tafl(options: argparse.ArgumentParser, variant: AnyVariant, asked: str) -> V
     from hnefi.engine.games.tafl.variant import Variant
 
     if not isinstance(variant, Variant):
-        options.error(
-            f"{asked}: {variant.name}: expected a variant of tafl, but this is one of {variant.game}"
-        )
+        options.error(f"{asked}: {variant.name}: expected a tafl variant, not {variant.game}")
     return variant
 
 
@@ -155,7 +155,8 @@ def diff(argv: list[str]) -> int:
     """Print where two variants differ and what each of them does there."""
     options = parser(
         "rules diff",
-        "How two variants differ: board, men and start position, then every rule switch, with a sentence for each.",
+        "Shows how two variants differ: board, men and start position, then every rule switch, with a sentence for "
+        "each.",
         ["copenhagen fetlar", "brandubh my-own.toml", "tablut tablut-saami --switches"],
     )
     options.add_argument("first", metavar="A", help="name or alias of a variant, or a TOML file")

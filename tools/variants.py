@@ -17,7 +17,7 @@ def main(argv: list[str]) -> int:
     """List every variant, as a table or as JSON."""
     options = parser(
         "variants",
-        "The rule sets there are. Adding one is writing one TOML file; see engine/variants for examples.",
+        "Lists the rule sets. To add one, write a TOML file; see engine/variants for examples.",
         ["", "--json", "--path my-variants/"],
     )
     add_variant_path(options)
@@ -55,7 +55,7 @@ def table(found: Sequence[AnyVariant]) -> list[str]:
     return [
         *lines,
         "",
-        f"{found[0].name} is played where nothing else is asked for.",
+        f"{found[0].name} is played if nothing else is chosen.",
         "hnefi rules NAME explains one, hnefi rules diff NAME NAME compares two.",
     ]
 

@@ -19,8 +19,9 @@ def main(argv: list[str]) -> int:
     """Compile or load every kernel and say how long it took, or look after the folder of machine code."""
     options = parser(
         "warmup",
-        "Compiles every kernel into the cache. Engines compile by themselves what they need; those that start at "
-        "once on an empty cache compile it once and wait for each other. Warming up covers every game and command.",
+        "Compiles every kernel into the cache. Engines also compile what they need by themselves; several that start "
+        "on an empty cache at the same time share the work. This command compiles the kernels of every game and "
+        "command.",
         ["", "--quiet", "--jobs 1", "--show", "--repair", "--own"],
     )
     options.add_argument("--quiet", action="store_true", help="say nothing")
@@ -28,7 +29,7 @@ def main(argv: list[str]) -> int:
         "--jobs", type=positive, metavar="N", help=f"processes (default: one a core, at most {MOST_JOBS})"
     )
     what = options.add_mutually_exclusive_group()
-    what.add_argument("--show", action="store_true", help="show the machine code that is kept, and where")
+    what.add_argument("--show", action="store_true", help="show the stored machine code, and where it is")
     what.add_argument("--clear", action="store_true", help="remove all of it; nothing is compiled")
     what.add_argument(
         "--repair", action="store_true", help="remove what is damaged, then compile what is missing"
@@ -36,8 +37,8 @@ def main(argv: list[str]) -> int:
     what.add_argument(
         "--own",
         action="store_true",
-        help="compile for this very processor also what came with the installation as machine code for many; a few "
-        "percent faster",
+        help="compile for this processor instead of using the machine code for many processors that came with the "
+        "installation; a few percent faster",
     )
     arguments = options.parse_args(argv)
     let_interrupt_end_us()
@@ -116,7 +117,7 @@ def show() -> None:
     if shipped := cache.kept(cache.SHIPPED):
         size = sum(one.size for one in shipped) / MIB
         print(f"{cache.SHIPPED}\n  {len(shipped)} files, {size:.1f} MiB, came with this installation")
-    print(f"{cache.folder() or 'nowhere: there is no home folder'}")
+    print(f"{cache.folder() or 'nowhere, because there is no home folder'}")
     for entry in sorted({one.entry for one in files}):
         same = [one for one in files if one.entry == entry]
         size = sum(one.size for one in same) / 1024

@@ -298,7 +298,7 @@ def test_build_and_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     ("words", "complaint"),
     [
         (["show", "a1a9", "--variant", "brandubh"], "a1a9"),
-        (["show", "--variant", "mini-edge"], "expected one that the book knows"),
+        (["show", "--variant", "mini-edge"], "expected a variant of the book"),
         (["show", "--book", "/dev/null"], "not a regular file"),
         (["build", "x.csv", "--out", "y.taflbook"], "CSV names no variant"),
         (["build", "/nowhere.tafl", "--out", "y.taflbook"], "expected a file of recorded games"),

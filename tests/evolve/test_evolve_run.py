@@ -271,7 +271,7 @@ def test_one_writer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan, named = command._planned(command._evolve_parser("es"), out)
     with folder.Folder(out, plan, folder.config_of(plan, *named)):
         assert evolve(out) == 2
-    assert "another process writes to it" in capsys.readouterr().err
+    assert "another process is writing to it" in capsys.readouterr().err
     assert evolve(out) == 0
 
 
@@ -378,7 +378,7 @@ def test_plans_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "expected the folder of a run" in capsys.readouterr().err
     (tmp_path / folder.CONFIG).write_text('format = 1\nalgorithm = "es"\n')
     assert command.main(["resume", str(tmp_path)]) == 2
-    assert "code: missing: expected every option; a run of a version of hnefi" in capsys.readouterr().err
+    assert "code: missing: expected every option; a run of an older version of hnefi" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     assert evolve(tmp_path / "file") == 4
     assert "expected a folder to write to" in capsys.readouterr().err

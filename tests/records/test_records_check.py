@@ -83,7 +83,7 @@ FAULTS: list[tuple[str, str | None]] = [
     ('[Result "d time"]\n1. a4a2 d', "x:5: game 2 ply 1 a4a2: d was to move when time ran out, d recorded"),
     ('[refused "d3d2"]\n1. a4a2 *', None),
     ('[refused "d3a3"]\n1. a4a2 *', "x:5: game 2 ply 1 a4a2: d3a3 was refused, but is legal"),
-    ('[RulesHash "00"]\n*', "x:3: game 2: brandubh: expected the rules that the record's hash is of"),
+    ('[RulesHash "00"]\n*', "x:3: game 2: brandubh: expected the rules that the record's hash names"),
     (
         '[FEN "7/7/7/K6/7/t4t1/7 d 0 1"]\n1. a4a7 a2b2 *',
         "x:5: game 2 ply 2 a2b2: was played after the end: d king_escaped",

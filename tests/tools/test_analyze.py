@@ -223,7 +223,7 @@ def test_a_mistake_in_table_json_and_record(analyze: Analyze) -> None:
     assert ply.comment == "hm » blunder: 75 % -> 25 %; better d6c6 (attackers +1.90)"
     assert [saving.squares.move_name(other[0].move) for other in ply.variations] == ["d6c6"]
     status, out, _ = analyze(*words, "--thresholds", "60,70,80")
-    assert "no move lost enough to be noted\n" in out
+    assert "no inaccuracies, mistakes or blunders\n" in out
 
 
 def test_an_engine_that_crashes_now_and_then_is_started_again(analyze: Analyze) -> None:
@@ -245,7 +245,7 @@ def test_a_position_that_an_engine_always_fails_at_stays_unknown(analyze: Analyz
     status, out, err = analyze("game.tafl", "--engine", engine, "-o", "out.tafl")
     assert status == 3
     assert "unknown after ply 2: Parrot has ended: exit status 3\n" in out
-    assert "it is not asked again: the position stays unknown\n" in err
+    assert "it is not asked again, and the position stays unknown\n" in err
     assert err.endswith(
         "hnefi analyze: 1 positions are unknown, because the engine failed there; "
         "the same command continues from here\n"
@@ -265,7 +265,7 @@ def test_an_engine_that_always_fails_is_given_up(analyze: Analyze) -> None:
     status, out, err = analyze("game.tafl", "--engine", parrot(PARROT, "exit", "at=1"), "-o", "out.tafl")
     assert status == 3
     assert "not looked at: 2 of 5 positions\n" in out
-    assert "Parrot: 3 positions in a row stay unknown: it is asked no more; the same command continues" in err
+    assert "Parrot: 3 positions in a row stay unknown, so it is not asked again; the same command continues" in err
     assert "3 of 5 positions" in (record(Path("out.tafl")).tag("Analysis") or "")
 
 
@@ -391,13 +391,13 @@ def test_an_interrupted_analysis_goes_on_where_it_stopped(tmp_path: Path, analyz
         (("startpos", "--option", "Hash"), "'Hash': expected NAME=VALUE"),
         (("startpos", "--engine", "'a"), "--engine: \"'a\": No closing quotation"),
         (("startpos", "--algorithm", "mcts", "--mate", "2"), "--algorithm mcts: expected alphabeta or minimax"),
-        (("startpos", "--chart", "x.svg"), "--chart: expected not to be given with a position"),
-        (("startpos", "--thresholds", "1,2,3"), "--thresholds: expected not to be given with a position"),
+        (("startpos", "--chart", "x.svg"), "--chart: not allowed with a position"),
+        (("startpos", "--thresholds", "1,2,3"), "--thresholds: not allowed with a position"),
         (("game.tafl", "--thresholds", "9,2,3"), "'9,2,3': expected three rising numbers"),
-        (("game.tafl", "--mate", "2"), "--mate: expected not to be given with a recorded game"),
+        (("game.tafl", "--mate", "2"), "--mate: not allowed with a recorded game"),
         (("game.tafl", "--chart", "x.gif"), "x.gif: expected a file ending in .svg or .png"),
         (("game.tafl", "-o", "x.otg"), "-o x.otg: expected a file ending in .tafl"),
-        (("game.tafl", "-o", "game.tafl", "--force"), "expected another file than the game's own"),
+        (("game.tafl", "-o", "game.tafl", "--force"), "expected a file other than the game's own"),
         (("game.tafl", "-o", "no/x.tafl"), "no/x.tafl: no such folder"),
         (("game.tafl", "--fresh"), "--fresh and --force: expected -o FILE"),
         (("game.tafl", "--game", "2"), "game.tafl: no game 2: expected a number from 1 to 1"),

@@ -112,7 +112,7 @@ def test_goals_that_are_open_are_told_apart() -> None:
         ("", "expected at least one position"),
         ("a\tb\n", "'a\\tb': expected 5 words between tabs"),
         ("a\tcopenhagen\tx\tmany\tfen\n", "ply 'many': expected a whole number"),
-        ("a\tcopenhagen\tx\t1\tfen\n" * 2, ":2: id 'a': expected one of its own"),
+        ("a\tcopenhagen\tx\t1\tfen\n" * 2, ":2: id 'a': expected a different one for each line"),
         ("a\tcopenhagen\tx\t1\t3t3/x a\n", "a: board '3t3/x': 2 rows"),
         ("a\tcopenhagen\tx\t1\t3/3/3 a\n", "a: "),
         ("a\tnosuch\tx\t1\tfen\n", "nosuch"),

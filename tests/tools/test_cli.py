@@ -177,7 +177,7 @@ def test_rules(capsys: pytest.CaptureFixture[str]) -> None:
     assert tuple(tuple(line.split(None, 1)) for line in out.splitlines()) == brandubh.rules_lines()
     status, out, err = call(capsys, "rules", "brandubh", "--otn")
     assert out.startswith("dim:7 name:brandubh ")
-    assert err.startswith("OTN cannot say: ")
+    assert err.startswith("OTN cannot express: ")
     status, out, _ = call(capsys, "rules", "BRANDUBH", "--json")
     assert json.loads(out)["rules"] == dict(brandubh.rules_lines())
     status, out, _ = call(capsys, "rules", "brandubh")

@@ -197,7 +197,7 @@ def test_another_game_is_shown_as_it_shows_itself(
     for line in ("pebbles --otn", "pebbles --svg", "diff pebbles fetlar", "diff fetlar pebbles"):
         status, out, err = call(capsys, rules.main, *line.split())
         assert (status, out) == (2, "")
-        assert "pebbles:4x3: expected a variant of tafl, but this is one of pebbles" in err
+        assert "pebbles:4x3: expected a tafl variant, not pebbles" in err
 
 
 def test_the_list_is_grouped_by_board(capsys: pytest.CaptureFixture[str]) -> None:

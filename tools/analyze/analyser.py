@@ -134,7 +134,7 @@ class Analyser:
                 problem = str(error)
                 self.failures += 1
                 await self._drop()
-                what = "is not asked again: the position stays unknown" if again else "is started again"
+                what = "is not asked again, and the position stays unknown" if again else "is started again"
                 self.complain(f"{problem}: it {what}")
             else:
                 return _look(position, answer, self.source.lines)
@@ -170,7 +170,7 @@ class Analyser:
         except EngineStartError:
             raise
         except EngineError as error:
-            self.complain(f"{error}: no terms of its evaluation are shown")
+            self.complain(f"{error}: the terms of its evaluation are not shown")
             return []
         return [term for line in lines if (term := _term(line)) is not None]
 
@@ -258,7 +258,7 @@ def _otn(variant: AnyVariant) -> str:
     text, lost = export_rules(variant) if isinstance(variant, Variant) else ("", ["all"])
     if lost:
         raise EngineProtocolError(
-            f"the rules of {variant.name} cannot be told to this engine: OTN has no words for {', '.join(lost[:5])}"
+            f"this engine cannot be told the rules of {variant.name}: OTN has no words for {', '.join(lost[:5])}"
         )
     return text
 

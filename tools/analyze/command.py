@@ -79,7 +79,7 @@ def _expect_none(options: argparse.ArgumentParser, given: argparse.Namespace, wh
         value = getattr(given, name)
         if value not in (None, False, []):
             flag = {"read_as": "from", "output": "out"}.get(name, name)
-            options.error(f"--{flag}: expected not to be given with a {what}")
+            options.error(f"--{flag}: not allowed with a {what}")
 
 
 def _source(options: argparse.ArgumentParser, arguments: argparse.Namespace, lines: int) -> Source:
@@ -140,9 +140,9 @@ def thresholds(text: str) -> Thresholds:
 def _parser() -> argparse.ArgumentParser:
     options = parser(
         "analyze",
-        "What an engine thinks. Of a position: the best lines, the evaluation term by term, and with --mate whether\n"
-        "there is a win in that many moves. Of recorded games: every position, how good each move was, accuracy,\n"
-        "turning points; written as an annotated game (-o) and as a chart (--chart).",
+        "Analyses positions and games with an engine. For a position: the best lines, the evaluation term by term,\n"
+        "and with --mate whether there is a win in that many moves. For recorded games: every position, how good\n"
+        "each move was, accuracy and turning points, also as an annotated game (-o) and as a chart (--chart).",
         [
             "startpos --variant brandubh --lines 3",
             "4K2/7/7/7/t6/7/7 d 0 30 --variant brandubh --mate 1",
@@ -157,14 +157,14 @@ def _parser() -> argparse.ArgumentParser:
         "what",
         nargs="+",
         metavar="FEN|startpos|FILE",
-        help="a position in any notation that is read, or a file of games",
+        help="a position in any supported notation, or a file of games",
     )
     options.add_argument(
-        "--variant", metavar="V", help="the rules; games mostly name theirs (positions: copenhagen)"
+        "--variant", metavar="V", help="the rules; most games name theirs (positions: copenhagen)"
     )
     add_variant_path(options)
     options.add_argument(
-        "--json", action="store_true", help="one JSON object instead of text; of games, one a line"
+        "--json", action="store_true", help="one JSON object instead of text; for games, one per line"
     )
     add_plain(options)
 
@@ -180,7 +180,7 @@ def _parser() -> argparse.ArgumentParser:
         type=seconds,
         default=3600.0,
         metavar="S",
-        help="an engine without time limit that takes longer has failed (3600)",
+        help="without a time limit, an engine that takes longer has failed (3600)",
     )
 
     engine = options.add_argument_group("the engine")
@@ -201,43 +201,43 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="any option of it; repeatable",
     )
-    engine.add_argument("--independent", action="store_true", help="the engine forgets before every position")
+    engine.add_argument(
+        "--independent", action="store_true", help="clear the engine's memory before every position"
+    )
 
     one = options.add_argument_group("a position")
-    one.add_argument("--moves", nargs="+", metavar="M", help="moves from there on")
+    one.add_argument("--moves", nargs="+", metavar="M", help="moves played from there")
     one.add_argument(
         "--mate",
         type=positive,
         metavar="N",
-        help="is there a win in N moves? searches until that is known unless limited",
+        help="look for a win in N moves, without a limit unless one is given",
     )
 
     games = options.add_argument_group("recorded games")
     which = games.add_mutually_exclusive_group()
-    which.add_argument("--game", type=positive, metavar="N", help="the N-th of the file (1)")
+    which.add_argument("--game", type=positive, metavar="N", help="the N-th game of the file (1)")
     which.add_argument("--all", action="store_true", help="every game of the file, and a summary")
     add_out(
         games,
         "FILE",
-        "the annotated game, a .tafl file; an interrupted analysis continues there",
+        "write the annotated game there, as .tafl; an interrupted analysis continues there",
         dest="output",
     )
     options.renamed("--output", "--out")
-    games.add_argument("--force", action="store_true", help="replace FILE if it is there")
-    games.add_argument(
-        "--fresh", action="store_true", help="start over, ignoring what an interrupted analysis left"
-    )
+    games.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    games.add_argument("--fresh", action="store_true", help="start over, and ignore an interrupted analysis")
     games.add_argument(
         "--chart",
         metavar="FILE",
-        help="the chances as a picture, .svg or .png (with --all one for each game)",
+        help="draw the chances, as .svg or .png (with --all one picture for each game)",
     )
     games.add_argument("--full", action="store_true", help="list every move, not only the mistakes")
     games.add_argument(
         "--thresholds",
         type=thresholds,
         metavar="I,M,B",
-        help="lost points from which a move is an inaccuracy, a mistake, a blunder (5,10,20)",
+        help="lost percentage points that make a move an inaccuracy, a mistake, a blunder (5,10,20)",
     )
     games.add_argument(
         "--backward",

@@ -75,7 +75,7 @@ def _check_outputs(options: argparse.ArgumentParser, arguments: argparse.Namespa
         options.error(f"-o {output}: expected a file ending in .tafl, which can hold variations and scores")
     if output.exists():
         if path.exists() and output.samefile(path):
-            options.error(f"-o {output}: expected another file than the game's own")
+            options.error(f"-o {output}: expected a file other than the game's own")
         if not (arguments.force or beside(output).exists()):
             options.error(f"-o {output}: already exists: expected --force to replace it")
     for place in (output, *([Path(arguments.chart)] if arguments.chart else [])):

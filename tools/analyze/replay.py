@@ -56,7 +56,7 @@ def walk(game: Game, number: int, name: str, how: Reading) -> PlayedThrough:
     try:
         variant = variant_of(record, how.find)
         if record.rules_hash not in (None, variant.hash):
-            raise ValueError(f"{variant.name}: expected the rules that the record's hash is of")
+            raise ValueError(f"{variant.name}: expected the rules that the record's hash names")
         first = games.initial(variant) if record.start is None else games.from_fen(variant, record.start)
     except ValueError as error:
         raise RecordError(f"{where}: {error}") from None

@@ -54,7 +54,7 @@ def game_lines(game: Analysed, *, full: bool = False, plain: bool = False) -> It
     if shown:
         yield from moves_table(game, shown)
     else:
-        yield "no move lost enough to be noted"
+        yield "no inaccuracies, mistakes or blunders"
     yield ""
     yield f"what {called(game.walk.sides[0])} may expect, ply by ply:"
     yield from sketch(game, plain=plain)
@@ -67,7 +67,7 @@ def game_lines(game: Analysed, *, full: bool = False, plain: bool = False) -> It
         yield f"unknown after ply {ply}: {safe(look.problem)}"
     left = sum(look is None for look in game.looks)
     if left:
-        yield f"not looked at: {left} of {len(game.looks)} positions"
+        yield f"not analysed: {left} of {len(game.looks)} positions"
 
 
 def moves_table(game: Analysed, shown: Sequence[MoveAssessment]) -> list[str]:

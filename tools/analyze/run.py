@@ -99,7 +99,9 @@ class Work:
     def _count_blind(self, look: PositionAnalysis) -> None:
         self._blind = self._blind + 1 if look.problem else 0
         if self._blind == GIVE_UP:
-            raise GaveUp(f"{self.asker.name}: {GIVE_UP} positions in a row stay unknown: it is asked no more")
+            raise GaveUp(
+                f"{self.asker.name}: {GIVE_UP} positions in a row stay unknown, so it is not asked again"
+            )
 
     def result(self, walk: PlayedThrough) -> Analysed:
         """What is known about the game now."""

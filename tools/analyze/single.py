@@ -80,7 +80,7 @@ def proof_sentence(look: PositionAnalysis, limits: Limits, sides: Sequence[str])
         return f"{answer}: {_win(other)} in {_moves(-found)}"
     if answer is Proof.REFUTED:
         return f"{answer}: no win for {called(mine)} in {_moves(mate)}"
-    return f"{answer}: whether {_win(mine)} in {_moves(mate)} was not found out within the limits"
+    return f"{answer}: whether {_win(mine)} in {_moves(mate)} is unknown within these limits"
 
 
 def _win(side: str) -> str:
@@ -125,7 +125,7 @@ def effort(look: PositionAnalysis) -> str:
     parts = [] if look.nodes is None else [f"{look.nodes:,} nodes"]
     if look.time is not None:
         parts.append(f"{look.time / 1000:.2f} s")
-    return ", ".join(parts) or "no word about its effort"
+    return ", ".join(parts) or "the engine reported no effort"
 
 
 def position_json(

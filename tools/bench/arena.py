@@ -59,14 +59,16 @@ def main(argv: list[str]) -> int:
     """Play the runs and print them; the exit status is 1 if an engine did something wrong."""
     options = parser(
         "bench arena",
-        "Lets two seeded random movers play under the arena's referee and prints the CPU time that this process spends "
-        "on a ply: asking, reading, judging, keeping the result; the engines' time and storing are not in it. The "
-        "games are the same on every run. After each it stores them, one by one, first synced to the disk as a run "
-        "does and then not, and prints what a game takes.",
+        "Lets two seeded random movers play under the arena's referee and prints the CPU time that this process "
+        "spends on a ply: asking, reading, judging and keeping the result. The engines' time and storage are not "
+        "included. The games are the same on every run. After each run it stores them one by one, first synced to the "
+        "disk as in a real run and then unsynced, and prints the time for a game.",
         ["", "--games 400", "--variant hex:11 --concurrency 2 --json", "--folder /mnt/runs"],
     )
-    options.add_argument("--games", type=positive, default=12, help="per run (default 12, a minute in all)")
-    options.add_argument("--runs", type=positive, default=5, help="how many (default 5)")
+    options.add_argument(
+        "--games", type=positive, default=12, help="games per run (default 12, a minute in all)"
+    )
+    options.add_argument("--runs", type=positive, default=5, help="number of runs (default 5)")
     options.add_argument("--variant", default="copenhagen", help="what to play (default copenhagen)")
     options.add_argument(
         "--concurrency", dest="slots", type=positive, default=1, help="games at a time (default 1)"
@@ -77,7 +79,7 @@ def main(argv: list[str]) -> int:
         type=Path,
         default=Path(),
         metavar="DIR",
-        help="on whose disk games are stored (default: this folder)",
+        help="a folder on the disk where games are stored (default: this folder)",
     )
     options.add_argument("--json", action="store_true", help="one JSON document")
     arguments = options.parse_args(argv)

@@ -304,9 +304,9 @@ def main(argv: list[str]) -> int:
     options = parser(
         "bench coldstart",
         "Measures starts of the engine: with an empty cache of machine code, where it compiles, and with a warm one "
-        "against a Python that imports numba. CPU seconds count the work, whatever else the machine does; wall times "
-        "mean something on idle cores only. An empty cache takes about half a minute of CPU to `readyok` and a minute "
-        "and a half for `hnefi warmup`, and a checkout from before linked kernels six times that.",
+        "against a Python that imports numba. CPU seconds do not depend on what else the machine does; wall times are "
+        "only meaningful on idle cores. An empty cache takes about half a minute of CPU to `readyok` and a minute and "
+        "a half for `hnefi warmup`, and a checkout from before linked kernels six times that.",
         ["", "ready greeting --starts 40", "--against ../before --times 3", "first --json"],
     )
     options.add_argument(
@@ -317,14 +317,12 @@ def main(argv: list[str]) -> int:
         help="; ".join(f"{part}: {words}" for part, words in PARTS.items()) + " (all)",
     )
     options.add_argument(
-        "--against", metavar="DIR", type=Path, help="a checkout of another state; both take turns"
+        "--against", metavar="DIR", type=Path, help="a checkout of another version; measurements alternate"
     )
     options.add_argument(
-        "--times", type=positive, default=1, metavar="N", help="starts with an empty cache, of each (1)"
+        "--times", type=positive, default=1, metavar="N", help="starts of each with an empty cache (1)"
     )
-    options.add_argument(
-        "--starts", type=positive, default=20, metavar="N", help="other starts, of each (20)"
-    )
+    options.add_argument("--starts", type=positive, default=20, metavar="N", help="other starts of each (20)")
     options.add_argument("--json", action="store_true", help="a JSON object instead of the table")
     arguments = options.parse_args(argv)
     for part in arguments.parts:
@@ -332,7 +330,7 @@ def main(argv: list[str]) -> int:
             options.error(f"{part[:80]!r}: expected {', '.join(PARTS)}")
     if not hasattr(os, "wait4"):
         options.error(
-            "this system does not say what a process has used: expected Linux, macOS or another Unix"
+            "this system does not report the CPU time of a process: expected Linux, macOS or another Unix"
         )
     let_interrupt_end_us()
     parts = arguments.parts or list(PARTS)

@@ -8,7 +8,7 @@ from ..common.arguments import let_interrupt_end_us, parser, positive
 
 MEASUREMENTS = {
     "speed": "kernels against C, by CPU time",
-    "arena": "what the arena itself spends on a ply",
+    "arena": "the arena's own CPU time per ply",
     "search": "nodes and time to depth with each part of the search on and off, and by threads",
     "evaluators": "what an evaluation costs with each evaluator, and nodes per second with it",
     "siege": "the endgame against a bare king, played out from positions of our own games",
@@ -41,13 +41,13 @@ def main(argv: list[str]) -> int:
         return status
     options = parser(
         "bench",
-        "Searches fixed positions of several variants. The number of nodes is the same on every run and machine: a "
-        "change of it is a change of how the engine plays.\n\n"
+        "Searches fixed positions of several variants. The number of nodes is the same on every run and machine; if it "
+        "changes, the engine plays differently.\n\n"
         + "\n".join(f"  hnefi bench {name:<10}  {what}" for name, what in MEASUREMENTS.items()),
         ["", "6", "speed --help", "latency --json"],
     )
     options.add_argument(
-        "depth", metavar="DEPTH", nargs="?", type=positive, help="plies, instead of the usual"
+        "depth", metavar="DEPTH", nargs="?", type=positive, help="plies, instead of the usual depths"
     )
     arguments = options.parse_args(argv)
     let_interrupt_end_us()

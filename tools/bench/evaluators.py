@@ -102,9 +102,9 @@ def main(argv: list[str]) -> int:
 
     options = parser(
         "bench evaluators",
-        "Measures evaluators by CPU time in one run: what an evaluation costs within a walk through a tree, as in a "
-        "search, with all that it does to keep up with the moves (the walk itself is taken off), and nodes a second "
-        "of the search. The spread is half the distance between the quartiles of the rounds.",
+        "Measures evaluators by CPU time in one run: what an evaluation costs during a walk through a tree, as in a "
+        "search, including its updates for each move (the cost of the walk itself is subtracted), and the nodes per "
+        "second of the search. The spread is half the distance between the quartiles of the rounds.",
         ["brandubh", "copenhagen --evaluators default,net.safetensors --rounds 9"],
     )
     options.add_argument("variant", metavar="VARIANT", help="a tafl variant")
@@ -116,7 +116,11 @@ def main(argv: list[str]) -> int:
         help="names as the option Evaluator takes them, or .safetensors files (default)",
     )
     options.add_argument(
-        "--positions", type=positive, default=8, metavar="N", help="of random games, each walked through (8)"
+        "--positions",
+        type=positive,
+        default=8,
+        metavar="N",
+        help="positions of random games, each with its tree (8)",
     )
     options.add_argument("--rounds", type=positive, default=7, metavar="N", help="(7)")
     options.add_argument("--json", action="store_true", help="the figures as one JSON document")

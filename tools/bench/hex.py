@@ -20,15 +20,15 @@ def main(argv: list[str]) -> int:
     """Solve and compare; the exit status is 1 if a value differs from the known one."""
     options = parser(
         "bench hex",
-        "Finds out of every opening of Hex whether it wins, by the ordinary search with its evaluator; openings that "
-        "are images of each other under a half turn are solved once. W: whoever plays it first wins.",
+        "Finds out for every opening of Hex whether it wins, by the ordinary search with its evaluator. Openings that "
+        "are the same after a half turn are solved once. W: whoever opens with it wins.",
         ["", "--size 4", "--hash 1024 --json"],
     )
     options.add_argument(
         "--size",
         type=board_size,
         default=5,
-        help=f"files, 2 to {LARGEST} (default 5, minutes; 6 takes very long)",
+        help=f"files of the board, 2 to {LARGEST} (default 5, which takes minutes; 6 takes very long)",
     )
     options.add_argument("--hash", type=positive, default=256, metavar="MIB", help="table size (default 256)")
     options.add_argument("--json", action="store_true", help="one JSON document")

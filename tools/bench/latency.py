@@ -198,11 +198,13 @@ def main(argv: list[str]) -> int:
     """Measure and print a table; 2 if the engine cannot be run."""
     options = parser(
         "bench latency",
-        "Measures how fast the engine process starts, answers, stops and leaves, and its memory.",
+        "Measures how fast the engine process starts, answers, stops and exits, and how much memory it uses.",
         ["", "--json", "--engine 'other-engine --fast'"],
     )
     options.add_argument("--engine", metavar="CMD", help="another engine that speaks uci, instead of ours")
-    options.add_argument("--tries", type=positive, default=200, metavar="N", help="stops and pings (200)")
+    options.add_argument(
+        "--tries", type=positive, default=200, metavar="N", help="measurements of stops and pings (200)"
+    )
     options.add_argument(
         "--starts", type=positive, default=20, metavar="N", help="starts of the process (20)"
     )

@@ -106,7 +106,7 @@ def main(argv: list[str]) -> int:
     add_variants(options, ("copenhagen", "brandubh"))
     add_flags(options)
     options.add_argument(
-        "--plies", metavar="N", type=positive, default=PLIES, help="of random games, a round"
+        "--plies", metavar="N", type=positive, default=PLIES, help="plies of random games in each round"
     )
     arguments = options.parse_args(argv)
     chosen = [find_tafl_variant(options, word, arguments.path) for word in arguments.variants]

@@ -278,8 +278,9 @@ def main(argv: list[str]) -> int:
     """Measure and print; the exit status is 1 if the ways of scoring disagree."""
     options = parser(
         "bench oneply",
-        "Measures games of players who look one ply ahead with the evolved network of 2007, by CPU time, against the "
-        "same games scored by the plain network and a plain forward in C. Target: 40 ns a successor on 11x11.",
+        "Measures the CPU time of games between players who look one ply ahead with the evolved network of 2007, "
+        "against the same games scored by the plain network and by a plain forward pass in C. Target: 40 ns a "
+        "successor on 11x11.",
         ["", "--rounds 3 --variant brandubh", "--verify 100000"],
     )
     options.add_argument(

@@ -192,9 +192,9 @@ def _players(word: str) -> int:
 def _parser() -> Any:
     options = parser(
         "bench queue",
-        "How many engine hosts so many players at once need, by a simulation of how they wait for the processors: "
-        "they think, ask the engine, and think again. Levels search so many nodes, the whole engine and an analysis "
-        "for so long by the clock.",
+        "Estimates how many engine hosts a number of simultaneous players need, by simulating how they wait for "
+        "processors: they think, ask the engine, and think again. Levels search a fixed number of nodes; the full "
+        "engine and analyses search for a fixed time.",
         [
             "",
             "--players 100000 --cores 16 --memory 64",
@@ -218,16 +218,16 @@ def _parser() -> Any:
         "--spread",
         number(0, 3, "a number up to 3"),
         0.9,
-        "standard deviation of the logarithm of that",
+        "standard deviation of the logarithm of that time",
     )
-    add(people, "--full", share, 15.0, "so many of a hundred play the whole engine", "PERCENT")
-    add(people, "--movetime", positive, 1000, "milliseconds that it thinks", "MS")
+    add(people, "--full", share, 15.0, "share of the players who play the full engine", "PERCENT")
+    add(people, "--movetime", positive, 1000, "milliseconds that it thinks about a move", "MS")
     add(
         people,
         "--analysis",
         share,
         5.0,
-        "so many of a hundred analyse; the others play the levels 0 to 9",
+        "share of the players who analyse; the others play levels 0 to 9",
         "PERCENT",
     )
     add(people, "--look", seconds, 20.0, "seconds that an analysis runs on average", "S")
@@ -241,18 +241,21 @@ def _parser() -> Any:
         "--overhead",
         number(0, 10_000, "milliseconds"),
         10.0,
-        "what a move costs besides its search",
+        "CPU time of a move besides its search, in ms",
         "MS",
     )
-    add(machine, "--wait", seconds, 100.0, "how late 95 of 100 moves of levels may be", "MS")
+    add(machine, "--wait", seconds, 100.0, "how late 95 % of the levels' moves may be at most, in ms", "MS")
     machine.add_argument(
-        "--price", type=number(0, 1e6, "a price"), default=0.0, metavar="N", help="of an hour of it"
+        "--price", type=number(0, 1e6, "a price"), default=0.0, metavar="N", help="price of an hour of a host"
     )
     options.add_argument(
-        "--seconds", type=seconds, default=120.0, help="to simulate, after half as many (default 120)"
+        "--seconds",
+        type=seconds,
+        default=120.0,
+        help="seconds to simulate, after a warm-up of half as many (default 120)",
     )
     options.add_argument("--seed", type=positive, default=1, help="default 1")
-    options.add_argument("--chart", metavar="FILE", help="an SVG of it; FILE is replaced")
+    options.add_argument("--chart", metavar="FILE", help="draw the result as SVG; FILE is replaced")
     options.add_argument("--json", action="store_true", help="the figures as JSON")
     return options
 
@@ -324,7 +327,7 @@ def _chart(crowds: Sequence[Crowd], curve: Sequence[Crowd], arguments: Any) -> s
     late.ticks_left([(0.1, "≤ 0.1"), *((10.0**power, f"{10.0**power:g}") for power in range(5))])
     late.called_left("late, milliseconds", 22)
     looks = [
-        curve_of(f"{share} of 100 moves of levels are at most so late", at)
+        curve_of(f"{share} of 100 moves of levels are at most this late", at)
         for at, share in enumerate(PERCENTILES)
     ]
     for look, share in zip(looks, PERCENTILES, strict=True):
@@ -338,7 +341,7 @@ def _chart(crowds: Sequence[Crowd], curve: Sequence[Crowd], arguments: Any) -> s
     thinks.ticks_below(marks, grid=True)
     thinks.ticks_left([(float(value), f"{value}") for value in range(0, 101, 20)])
     thinks.called_left("thinks, % of its time", left - 46)
-    less = curve_of("95 of 100 searches by the clock think at least so much", 3)
+    less = curve_of("95 of 100 timed searches think at least this much", 3)
     thinks.curve([(float(one.players), 100 * one.share) for one in curve], less)
     thinks.called_below("players of one host", below)
 
@@ -351,7 +354,7 @@ def _chart(crowds: Sequence[Crowd], curve: Sequence[Crowd], arguments: Any) -> s
     needs.ticks_below([(float(count), _short(count)) for count in crowded], grid=True)
     needs.ticks_left([(float(count), f"{count}") for count in hosts])
     needs.called_left("hosts", left - 52)
-    need = curve_of("hosts that are enough", 4)
+    need = curve_of("hosts needed", 4)
     needs.curve([(float(one.players), float(one.hosts)) for one in crowds], need)
     needs.called_below("players at once", below)
     return sheet.svg(sheet.legend_below([*looks, less, need], bottom + 8) + MARGIN)

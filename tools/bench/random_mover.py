@@ -25,9 +25,11 @@ def main(argv: list[str]) -> int:
         ["", "berserk ard-ri --games 20 --nodes 500", "--json"],
     )
     add_variants(options, MEASURED)
-    options.add_argument("--games", type=positive, default=100, help="per variant and side (default 100)")
     options.add_argument(
-        "--nodes", type=positive, default=20000, help="per move of the search (default 20000)"
+        "--games", type=positive, default=100, help="games per variant and side (default 100)"
+    )
+    options.add_argument(
+        "--nodes", type=positive, default=20000, help="nodes per move of the search (default 20000)"
     )
     options.add_argument("--json", action="store_true", help="one JSON document")
     arguments = options.parse_args(argv)

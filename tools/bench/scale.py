@@ -30,13 +30,14 @@ def main(argv: list[str]) -> int:
     """Play, fit, and print the scale of every variant and of all together."""
     options = parser(
         "bench scale",
-        "Plays the default search against itself from random openings and fits how much score a centipawn is.",
+        "Plays the default search against itself from random openings and fits how much a centipawn is worth in "
+        "expected score.",
         ["", "--games 50 --nodes 500"],
     )
     add_variants(options, MEASURED)
-    options.add_argument("--games", type=positive, default=200, help="per variant (default 200)")
-    options.add_argument("--nodes", type=positive, default=1000, help="per move (default 1000)")
-    options.add_argument("--seed", type=positive, default=1, help="of the openings (default 1)")
+    options.add_argument("--games", type=positive, default=200, help="games per variant (default 200)")
+    options.add_argument("--nodes", type=positive, default=1000, help="nodes per move (default 1000)")
+    options.add_argument("--seed", type=positive, default=1, help="seed of the openings (default 1)")
     options.add_argument("--json", action="store_true", help="one JSON document")
     arguments = options.parse_args(argv)
     let_interrupt_end_us()

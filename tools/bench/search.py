@@ -267,9 +267,10 @@ def main(argv: list[str]) -> int:
     options = parser(
         "bench search",
         "Searches positions of a variant to a depth with the usual features of alpha-beta, with none, and with one of "
-        "them changed: nodes, CPU time and by what factor a ply multiplies the nodes. With --threads the time to that "
-        "depth by the number of threads: CPU time of the thread that answers, so that other programs on the machine "
-        "hardly count. With --stability a long search with several threads, whose table and positions are checked.",
+        "them changed. Prints nodes, CPU time and the factor by which each ply multiplies the nodes. With --threads "
+        "it measures the time to that depth by number of threads, as CPU time of the thread that answers, so that "
+        "other programs on the machine hardly matter. With --stability it runs a long search with several threads and "
+        "checks its table and positions.",
         [
             "",
             "brandubh --depth 12 --chart nodes.svg",
@@ -288,17 +289,25 @@ def main(argv: list[str]) -> int:
     options.takes_variant()
     options.add_argument("--depth", metavar="N", type=positive, default=10, help="plies (10)")
     options.add_argument(
-        "--positions", metavar="N", type=positive, default=4, help="the start and middle ones (4)"
+        "--positions",
+        metavar="N",
+        type=positive,
+        default=4,
+        help="positions: the start, and others from the middle of games (4)",
     )
     options.add_argument(
-        "--nodes", metavar="N", type=positive, default=MOST, help=f"the most a search may cost ({MOST})"
+        "--nodes", metavar="N", type=positive, default=MOST, help=f"nodes of a search at most ({MOST})"
     )
     options.add_argument(
         "--only", metavar="FEATURE", action="append", default=[], help="change only this one"
     )
     options.add_argument("--threads", metavar="A,B", help="compare these numbers of threads instead")
     options.add_argument(
-        "--stability", metavar="NODES", type=whole(0, 10**12 - 1), default=0, help="search N nodes and check"
+        "--stability",
+        metavar="NODES",
+        type=whole(0, 10**12 - 1),
+        default=0,
+        help="search N nodes and check table and positions",
     )
     options.add_argument("--chart", metavar="FILE", type=Path, help="nodes by depth, as .svg or .png")
     options.add_argument("--json", action="store_true", help="the figures as one JSON document")

@@ -133,15 +133,15 @@ def main(argv: list[str]) -> int:
     """The command line."""
     options = parser(
         "bench sessions",
-        "Opens engine sessions as `hnefi web` and `hnefi mqtt serve` do, in the ordinary way and as forks of a process "
-        "that has everything loaded, and shows how long a start takes and how much memory a session adds. Linux only.",
+        "Opens engine sessions as `hnefi web` and `hnefi mqtt serve` do, both as new processes and as forks of a "
+        "loaded process, and shows how long a start takes and how much memory a session adds. Linux only.",
         ["", "--sessions 64 --hash 16", "--variant copenhagen --json"],
     )
     options.add_argument(
         "--sessions", metavar="N", type=positive, default=16, help="sessions at once (default 16)"
     )
     options.add_argument(
-        "--hash", metavar="MIB", type=positive, default=16, help="table of each (default 16)"
+        "--hash", metavar="MIB", type=positive, default=16, help="hash table of each (default 16)"
     )
     options.add_argument("--variant", metavar="V", default="brandubh", help="default brandubh")
     options.add_argument("--json", action="store_true", help="the figures as JSON")

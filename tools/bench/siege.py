@@ -100,7 +100,9 @@ def read(path: Path) -> list[Siege]:
         if not (words[3].isdecimal() and len(words[3]) <= 4):
             raise SiegeError(f"{path}:{number}: ply {shorten(words[3])}: expected a whole number")
         if any(siege.id == words[0] for siege in found):
-            raise SiegeError(f"{path}:{number}: id {shorten(words[0])}: expected one of its own")
+            raise SiegeError(
+                f"{path}:{number}: id {shorten(words[0])}: expected a different one for each line"
+            )
         found.append(Siege(words[0], words[1], words[2], int(words[3]), words[4]))
     if not found:
         raise SiegeError(f"{path}: expected at least one position")
@@ -170,7 +172,7 @@ def _unfit(siege: Siege, variant: Variant) -> str | None:
         over = TaflPosition.from_fen(variant, siege.fen).outcome
     except (SetupError, ValueError) as error:
         return str(error)
-    return None if over is None else f"{shorten(siege.fen)}: the game is over: expected one that goes on"
+    return None if over is None else f"{shorten(siege.fen)}: the game is over: expected an unfinished one"
 
 
 def play(
@@ -236,11 +238,11 @@ def main(argv: list[str]) -> int:
         return _find(argv[1:])
     options = parser(
         "bench siege",
-        "Plays the endgame against a bare king out: positions of own games in which the attackers were stuck. Counts "
-        "what they win within so many plies, with Wilson's 95 % interval, and tells apart positions in which the king "
-        "could reach a corner if the attackers stood still. Repetition is a draw in every variant here. "
-        "With fixed nodes the games are the same on every run.\n\n"
-        "  hnefi bench siege find   another suite, from games of the engine with itself",
+        "Plays out the endgame against a bare king, from positions of the engine's own games in which the attackers "
+        "were stuck. Counts how many games they win within N plies, with Wilson's 95 % interval, and counts apart the "
+        "positions in which the king could reach a corner if the attackers stood still. Repetition is a draw in every "
+        "variant, unless told otherwise. With fixed nodes the games are the same on every run.\n\n"
+        "  hnefi bench siege find   make another suite, from games of the engine against itself",
         [
             "",
             "--nodes 20000 --defenders default-2026.1",
@@ -253,19 +255,29 @@ def main(argv: list[str]) -> int:
         "--suite", metavar="FILE", type=Path, default=SHIPPED, help="a suite (the shipped one)"
     )
     options.add_argument(
-        "--nodes", metavar="N", type=positive, default=NODES, help=f"for each move ({NODES})"
+        "--nodes", metavar="N", type=positive, default=NODES, help=f"nodes for each move ({NODES})"
     )
-    options.add_argument("--plies", metavar="N", type=positive, default=PLIES, help=f"of each game ({PLIES})")
-    options.add_argument("--attackers", metavar="NAME", default="default", help="their evaluator (default)")
-    options.add_argument("--defenders", metavar="NAME", default="default", help="theirs (default)")
     options.add_argument(
-        "--own-repetition", action="store_true", help="repetition as the variant has it, instead of a draw"
+        "--plies", metavar="N", type=positive, default=PLIES, help=f"plies of each game ({PLIES})"
+    )
+    options.add_argument(
+        "--attackers", metavar="NAME", default="default", help="the attackers' evaluator (default)"
+    )
+    options.add_argument(
+        "--defenders", metavar="NAME", default="default", help="the defenders' evaluator (default)"
+    )
+    options.add_argument(
+        "--own-repetition",
+        action="store_true",
+        help="use the variant's own rule for repetition, instead of a draw",
     )
     which = options.add_mutually_exclusive_group()
     which.add_argument("--many", action="store_true", help=f"only positions with {MANY} attackers and more")
     which.add_argument("--few", action="store_true", help=f"only positions with fewer than {MANY}")
     options.add_argument("--json", action="store_true", help="every game as one JSON document")
-    add_out(options, "FILE", "games, a line each as they end; the same command goes on from there", type=Path)
+    add_out(
+        options, "FILE", "write each game there as it ends; the same command continues from there", type=Path
+    )
     arguments = options.parse_args(argv)
     let_interrupt_end_us()
     try:
@@ -358,12 +370,12 @@ def _known(error: Callable[[str], object], path: Path, head: str) -> dict[str, P
 def _find(argv: list[str]) -> int:
     options = parser(
         "bench siege find",
-        "Takes positions from games of the engine with itself in which attackers could not finish a king who has at "
-        f"most {COMPANIONS} men left, for {STUCK} plies: as many of each variant.",
+        "Takes positions from games of the engine against itself in which the attackers failed for {STUCK} plies to "
+        "finish off a king who has at most {COMPANIONS} men left, equally many from each variant.",
         ["copenhagen fetlar --count 100 --few 30 --seed 1 --out siege.tsv"],
     )
     options.add_argument(
-        "variants", nargs="+", metavar="VARIANT", help="of whose games, also as --variant V,V"
+        "variants", nargs="+", metavar="VARIANT", help="variants to play, also as --variant V,V"
     )
     options.takes_variant()
     options.add_argument(
@@ -374,7 +386,7 @@ def _find(argv: list[str]) -> int:
         help=f"positions with {MANY} attackers and more (100)",
     )
     options.add_argument("--few", metavar="N", type=natural, default=30, help="positions with fewer (30)")
-    options.add_argument("--seed", metavar="N", type=natural, default=1, help="of the games (1)")
+    options.add_argument("--seed", metavar="N", type=natural, default=1, help="seed of the games (1)")
     add_out(options, "FILE", "the suite is written here", required=True, type=Path)
     arguments = options.parse_args(argv)
     variants = [find_tafl_variant(options, word) for word in arguments.variants]

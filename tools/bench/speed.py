@@ -373,7 +373,7 @@ def table_of(timings: Sequence[Timing]) -> str:
 def add_flags(options: Parser) -> None:
     """What all measurements beside C have: `--rounds`, `--cc`, `--json` and `--path`."""
     options.add_argument(
-        "--rounds", metavar="N", type=positive, default=5, help="rounds of which the best counts (5)"
+        "--rounds", metavar="N", type=positive, default=5, help="rounds; the best one counts (5)"
     )
     options.add_argument("--cc", metavar="CC", help="the C compiler (else $CC, cc, gcc or clang)")
     options.add_argument("--json", action="store_true", help="the figures as one JSON document")

@@ -215,7 +215,7 @@ async def bad_reader(visitor: Visitor, server: Server) -> AsyncIterator[Measurem
         times = []
         while not (await visitor.health())["counts"]["let_go"]:
             if time.perf_counter() - began > PATIENCE:
-                raise OSError("a page that does not read is not let go")
+                raise OSError("a page that does not read is not disconnected")
             with contextlib.suppress(ConnectionError):
                 for ident in (1, 2):
                     await deaf.say(t="workshop", id=ident)
@@ -223,7 +223,7 @@ async def bad_reader(visitor: Visitor, server: Server) -> AsyncIterator[Measurem
             most = max(most, memory(server.process.pid)[0])
             await asyncio.sleep(0.05)
         took = time.perf_counter() - began
-    yield row("a page that does not read is let go", [took])
+    yield row("a page that does not read is disconnected", [took])
     yield row("isready of another page meanwhile", times)
     yield Measurement("the server's memory meanwhile, more", "MiB", 1, most - before, most - before, "")
 
@@ -270,15 +270,15 @@ def main(argv: list[str]) -> int:
     """The command line."""
     options = parser(
         "bench web",
-        "Starts `hnefi web` and speaks to it as pages do: what the server adds to the round trip of a line, many pages "
-        "at once, the processor time of a move, and a page that does not read. Linux only.",
+        "Starts `hnefi web` and talks to it as pages do. Measures what the server adds to the round trip of a line, "
+        "many pages at once, the CPU time of a move, and what happens to a page that does not read. Linux only.",
         ["", "--sockets 1000 --tries 300", "--engines mqtt://127.0.0.1"],
     )
     options.add_argument(
         "--sockets", metavar="N", type=positive, default=200, help="pages at once (default 200)"
     )
     options.add_argument(
-        "--tries", metavar="N", type=positive, default=100, help="of each figure (default 100)"
+        "--tries", metavar="N", type=positive, default=100, help="measurements of each figure (default 100)"
     )
     options.add_argument(
         "--engines", metavar="URL", help="the broker of engine hosts (default: engines of this machine)"

@@ -31,8 +31,8 @@ def main(argv: list[str]) -> int:
         "evaluator",
         "Evaluators are files: arrays of weights in the .safetensors format, with a document that says what they are. "
         "show prints what is in them, verify checks them and compares the kernel with the slow form of the same "
-        "network, diff compares two, match lets two play each other, loss asks how well they tell the results of "
-        "recorded games.",
+        "network, diff compares two, match lets two play each other, loss measures how well they predict the results "
+        "of recorded games.",
         [
             "show best.safetensors",
             "show best.safetensors --picture",
@@ -66,15 +66,15 @@ def show(argv: list[str]) -> int:
     """Print what is in evaluator files."""
     options = parser(
         "evaluator show",
-        "What is in evaluator files: architecture, rules, where they come from, every array in numbers.",
+        "Prints what is in evaluator files: architecture, rules, origin, and statistics of every array.",
         ["best.safetensors", "best.safetensors --picture", "gen-*.safetensors --json"],
     )
     options.add_argument("files", metavar="FILE", nargs="+", help="a .safetensors file")
     form = options.add_mutually_exclusive_group()
     form.add_argument(
-        "--picture", action="store_true", help="mean sizes of the weights in shades, cell by cell"
+        "--picture", action="store_true", help="show the mean size of the weights as shades, cell by cell"
     )
-    form.add_argument("--json", action="store_true", help="one JSON object a file and line")
+    form.add_argument("--json", action="store_true", help="one JSON object per file, each on a line")
     add_variant_path(options)
     arguments = options.parse_args(argv)
     status = 0
@@ -210,8 +210,8 @@ def verify(argv: list[str]) -> int:
     """Check evaluator files and compare kernels with their slow forms; 1 if a file fails."""
     options = parser(
         "evaluator verify",
-        "Checks evaluator files through and through, and compares the compiled kernel with the slow and obvious form "
-        "of the same network in positions of random games. The exit status is 1 if a file fails.",
+        "Checks evaluator files completely, and compares the compiled kernel with the slow, obvious form of the same "
+        "network in positions of random games. The exit status is 1 if a file fails.",
         [
             "best.safetensors",
             "*.safetensors --positions 5000 --seed 7",
@@ -224,9 +224,11 @@ def verify(argv: list[str]) -> int:
         "--positions", metavar="N", type=natural, default=1000, help="how many positions (default 1000)"
     )
     options.add_argument(
-        "--seed", metavar="S", type=positive, default=1, help="of the random games (default 1)"
+        "--seed", metavar="S", type=positive, default=1, help="seed of the random games (default 1)"
     )
-    options.add_argument("--variant", metavar="V", help="the rules it must be for (default: those it names)")
+    options.add_argument(
+        "--variant", metavar="V", help="the rules that a file must be for (default: those it names)"
+    )
     options.add_argument(
         "--any-rules", action="store_true", help="the rules of V need only have the same board"
     )
@@ -300,7 +302,7 @@ def diff(argv: list[str]) -> int:
     """Print how two evaluator files differ."""
     options = parser(
         "evaluator diff",
-        "How two evaluator files differ: their documents key by key, their arrays in numbers.",
+        "Shows how two evaluator files differ: their documents key by key, their arrays by statistics.",
         ["gen-0000.safetensors gen-0300.safetensors", "mine.safetensors best.safetensors --json"],
     )
     options.add_argument("first", metavar="A", help="a .safetensors file")

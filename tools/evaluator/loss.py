@@ -83,10 +83,10 @@ def main(argv: list[str]) -> int:
 
     options = parser(
         "evaluator loss",
-        "How well evaluators tell the results of recorded games: the mean logistic loss (0.693 is a guess between two "
-        "sides of equal chances). Of each game all positions after the fourth ply are asked, without any search, and "
-        "each game counts as much as any other; of the parts, each position. Centipawns become chances by a line that "
-        "is fitted to the other half of the games.",
+        "Measures how well evaluators predict the results of recorded games, by the mean logistic loss (0.693 is a "
+        "guess between two equal chances). All positions after the fourth ply are evaluated, without any search. "
+        "Every game has the same weight in the total; in the rows for parts of the games, every position has. "
+        "Centipawns are converted to chances by a line that is fitted to the other half of the games.",
         [
             "games.csv default net.safetensors --variant brandubh",
             "games.jsonl default default-2026.1 --variant tablut-bologna",

@@ -81,16 +81,17 @@ def main(argv: list[str]) -> int:
     """Play and print; 0 when done, 1 when interrupted."""
     options = parser(
         "evaluator match",
-        "Matches of two games of tafl with sides swapped; more games won decide, else more men captured in both. Both "
-        "look equally far ahead, full width, equal moves at random. A and B are evaluator files, or one of: "
-        f"{', '.join(WORDS)}. In other games `hnefi arena` plays matches.",
+        "Plays matches of two games of tafl with sides swapped. Whoever wins more games wins the match; otherwise "
+        "whoever captures more men in both. Both players look equally far ahead, at full width, and choose at random "
+        f"among equal moves. A and B are evaluator files, or one of: {', '.join(WORDS)}. In other games `hnefi arena` "
+        "plays matches.",
         [
             "best.safetensors simple --variant brandubh",
             "best.safetensors old.safetensors --variant copenhagen --depths 1,2 --pairs 400",
         ],
     )
-    options.add_argument("one", metavar="A", help="whose results are counted")
-    options.add_argument("other", metavar="B", help="against whom")
+    options.add_argument("one", metavar="A", help="the evaluator whose results are counted")
+    options.add_argument("other", metavar="B", help="its opponent")
     options.add_argument("--variant", metavar="V", help="a tafl variant (that of the first file)")
     options.add_argument(
         "--depths", default="1,2,3", metavar="N,N", help="plies that both look ahead (1,2,3)"
@@ -100,11 +101,11 @@ def main(argv: list[str]) -> int:
         type=positive,
         default=100,
         metavar="N",
-        help="pairs of games, the matches, at each depth (100)",
+        help="matches, each a pair of games, at each depth (100)",
     )
     options.renamed("--matches", "--pairs")
     options.add_argument(
-        "--plies", type=positive, metavar="N", help="a game's plies (the variant's own limit)"
+        "--plies", type=positive, metavar="N", help="a game ends after N plies (the variant's own limit)"
     )
     options.add_argument(
         "--openings",
@@ -113,10 +114,8 @@ def main(argv: list[str]) -> int:
         metavar="K-L",
         help="each pair begins with K to L random plies, no two pairs alike (2-8); 0: with the variant's start",
     )
-    options.add_argument("--seed", type=natural, default=1, metavar="S", help="of all games (1)")
-    options.add_argument(
-        "--note", action="store_true", help="write the results into the document of A, a file"
-    )
+    options.add_argument("--seed", type=natural, default=1, metavar="S", help="seed of all games (1)")
+    options.add_argument("--note", action="store_true", help="write the results into the file A")
     options.add_argument("--jobs", type=positive, metavar="J", help="threads (as many as cores)")
     add_variant_path(options)
     given = options.parse_args(argv)
@@ -198,7 +197,7 @@ def _side(name: str, variant: Variant) -> Any:
         raise ValueError(f"{name[:80]!r}: {evaluator.network.text}: expected a network without a policy")
     if evaluator.network.record_kind != "loaded":
         raise ValueError(
-            f"{name[:80]!r}: {evaluator.network.text}: expected another network; `hnefi arena` lets this one play"
+            f"{name[:80]!r}: {evaluator.network.text}: expected another network; use `hnefi arena` for this one"
         )
     return files.record(evaluator, variant)
 

@@ -66,9 +66,9 @@ EXAMPLES = {
 
 OTHERS = {
     "resume": "continue a run exactly where it stopped",
-    "rank": "which champion of a run is the best against a fixed field",
+    "rank": "find a run's best champion against fixed opponents",
     "curves": "draw the progress of a run, even while it is running",
-    "compare": "runs of several folders in one picture and one table",
+    "compare": "compare runs of several folders in one picture and one table",
 }
 """What else there is to do but runs."""
 
@@ -127,7 +127,7 @@ def _add_common(to: argparse.ArgumentParser) -> None:
     to.add_argument(
         "--save-player", metavar="NAME", help="write the champion as NAME.toml and NAME.safetensors"
     )
-    to.add_argument("--quiet", action="store_true", help="show nothing but errors and how to continue")
+    to.add_argument("--quiet", action="store_true", help="show only errors and how to continue")
     arguments.add_plain(to)
 
 
@@ -201,9 +201,7 @@ def _evolve(algorithm: str, argv: Sequence[str]) -> int:
 
 
 def _resume(argv: Sequence[str]) -> int:
-    parser = _parser(
-        "resume", "Go on with a run, or with all runs in a folder, exactly where they were left."
-    )
+    parser = _parser("resume", "Continue a run, or all runs in a folder, exactly where they stopped.")
     parser.add_argument("folder", metavar="DIR", help="the run's folder")
     parser.add_argument(
         "--generations", type=arguments.positive, metavar="N", help="a new number of generations"
@@ -427,7 +425,7 @@ def _advance(
 def _curves(argv: Sequence[str]) -> int:
     from . import curves
 
-    parser = _parser("curves", "Draw how a run, or all runs in a folder, went so far: fitness and matches.")
+    parser = _parser("curves", "Draw the progress of a run, or of all runs in a folder: fitness and matches.")
     parser.add_argument("folder", metavar="DIR", help="the run's folder; the picture goes there")
     arguments.add_png(parser)
     given = parser.parse_args(argv)
@@ -442,9 +440,9 @@ def _compare(argv: Sequence[str]) -> int:
 
     parser = _parser(
         "compare",
-        "Compare runs, whatever learned in them: each folder is a curve, the mean of its runs if it has several. "
-        "Drawn are fitness, losses and games a second, as far as all logs have them, or the columns that you name; a "
-        "table with every number of the logs is written beside the picture.",
+        "Compare runs of any algorithms: each folder is a curve, the mean of its runs if it has several. The picture "
+        "shows fitness, losses and games per second, as far as all logs have them, or the columns that you name. A "
+        "table with every number of the logs is written next to the picture.",
     )
     parser.add_argument("folders", nargs="+", metavar="DIR", help="folders of runs")
     parser.add_argument(
@@ -452,7 +450,7 @@ def _compare(argv: Sequence[str]) -> int:
         action="append",
         default=[],
         metavar="NAME",
-        help="what is drawn, as the table names it (kinds.simple.matches.0); repeatable",
+        help="a column to draw, by its name in the table (kinds.simple.matches.0); repeatable",
     )
     parser.add_argument(
         "--by",
@@ -461,7 +459,7 @@ def _compare(argv: Sequence[str]) -> int:
         help="what the curves are drawn over (generation)",
     )
     arguments.add_out(
-        parser, "FILE", "the picture; the table lies beside it (compare.svg)", default="compare.svg"
+        parser, "FILE", "the picture; the table goes next to it (compare.svg)", default="compare.svg"
     )
     arguments.add_png(parser)
     given = parser.parse_args(argv)
@@ -478,20 +476,22 @@ def _compare(argv: Sequence[str]) -> int:
 
 
 def _rank_parser() -> Parser:
-    made = _parser("rank", "Which champion of a run is the best against a fixed field.")
+    made = _parser("rank", "Find a run's best champion against fixed opponents.")
     made.add_argument("folder", metavar="DIR", help="the run's folder")
     made.add_argument(
         "--pairs",
         type=arguments.positive,
         default=20,
         metavar="N",
-        help="pairs of games, the matches, of the first round (20)",
+        help="matches of the first round, each a pair of games (20)",
     )
     made.renamed("--matches", "--pairs")
-    made.add_argument("--depth", type=arguments.positive, metavar="N", help="plies (those of the run)")
+    made.add_argument(
+        "--depth", type=arguments.positive, metavar="N", help="plies that players look ahead (as in the run)"
+    )
     made.renamed("--rank-depth", "--depth")
     _add_hands(made)
-    made.add_argument("--quiet", action="store_true", help="show nothing but errors")
+    made.add_argument("--quiet", action="store_true", help="show only errors")
     arguments.add_plain(made)
     return made
 

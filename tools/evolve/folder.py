@@ -85,8 +85,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     for name in [*kinds, *known]:
         if name not in config:
             raise FolderError(
-                f"{path}: {name}: missing: expected every option; a run of a version of hnefi that did not have it yet "
-                "cannot be continued"
+                f"{path}: {name}: missing: expected every option; a run of an older version of hnefi without this "
+                "option cannot be continued"
             )
     for name, value in config.items():
         try:
@@ -94,7 +94,7 @@ def read_config(folder: Path) -> dict[str, Any]:
                 known[name].check(value)
             elif type(value) is not kinds.get(name):
                 raise options.OptionError(
-                    f"{shorten(name)}: {shorten(value)}: expected none, or another kind of value"
+                    f"{shorten(name)}: {shorten(value)}: expected no such option, or another kind of value"
                 )
         except options.OptionError as error:
             raise FolderError(f"{path}: {error}") from None
@@ -218,9 +218,7 @@ def _locked(folder: Path) -> int:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
-        raise FolderError(
-            f"{shorten(str(folder))}: another process writes to it: expected to be the only one"
-        ) from None
+        raise FolderError(f"{shorten(str(folder))}: another process is writing to it") from None
     return descriptor
 
 
@@ -301,7 +299,7 @@ def load_state(path: Path, plan: Plan) -> Checkpoint:
         if not isinstance(document, dict) or document.get("kind") != "evolution state":
             raise ValueError("no state of a run")
         if document.get("sha256") != _arrays_digest(arrays):
-            raise ValueError("not what was written")
+            raise ValueError("it was changed")
         generation = document.get("generation")
         if type(generation) is not int or generation < 1 or document.get("seed") != plan.seed:
             raise ValueError("the state of another run")

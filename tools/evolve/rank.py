@@ -128,7 +128,7 @@ def rank(
     again = referee.scores(weights[best], Purpose.FINAL, matches * MORE)
     order = sorted(range(len(best)), key=lambda i: -again[i])
     winner = best[order[0]]
-    say(f"generation {generations[winner]} once more, on fresh games that had no part in the choice")
+    say(f"generation {generations[winner]} again, on fresh games that had no part in the choice")
     report = {
         "variant": plan.variant.name,
         "seed": plan.seed,

@@ -298,12 +298,12 @@ def settled(
                 f"{name}: {values[name]}: expected an even number, half of the games for each side"
             )
     if values["measure_every"] and not values["measure_games"]:
-        raise OptionError("measure_games: 0: expected games, or measure_every 0")
+        raise OptionError("measure_games: 0: expected a number of games, or measure_every 0")
     if found["wins"] is None:
         found["wins"] = "unseen" if game == "hex" else "seen"
     if found["wins"] == "unseen" and game != "hex":
         raise OptionError(
-            f"wins: 'unseen' with {variant.name}: expected 'seen'; only Hex has players who see no wins"
+            f"wins: 'unseen' with {variant.name}: expected 'seen'; only Hex has players that do not see wins"
         )
     if values["legality"] == "learned":
         from hnefi.engine.selfplay import hex_one_ply

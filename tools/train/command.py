@@ -48,10 +48,10 @@ def _parser() -> Any:
 
     options = arguments.parser(
         "train",
-        "Teaches an efficiently updatable network (docs/train.md). Each round plays games of the best evaluator with "
-        "itself, teaches a new net from them, measures it on games that were held out, and tests it against the best "
-        "in the arena; if it is stronger, it plays the games of the next round. Everything is kept in a folder: the "
-        "same command, or --resume, continues after any end, kill -9 included.",
+        "Trains an efficiently updatable network (docs/train.md). Each round plays games of the best evaluator "
+        "against itself, trains a new net on them, measures it on held-out games, and tests it against the best one "
+        "in the arena. If it is stronger, it plays the games of the next round. Everything is kept in a folder: the "
+        "same command, or --resume, continues after any interruption, kill -9 included.",
         EXAMPLES,
     )
     options.add_argument("variant", metavar="VARIANT", nargs="?", help="a tafl variant")
@@ -60,7 +60,7 @@ def _parser() -> Any:
     options.add_argument(
         "--resume",
         metavar="FOLDER",
-        help="continue a training; only --rounds may be given, and who does the work",
+        help="continue a training; only --rounds and the flags on who does the work may be given",
     )
     options.add_argument(
         "--plots", metavar="FOLDER", help="draw losses.svg and strength.svg of a training again"
@@ -80,23 +80,23 @@ def _parser() -> Any:
 
     add("network", str, "NET", "architecture: nnue:UNITS, nnue:UNITS,rings=N")
     add("rounds", arguments.positive, "N", "rounds in all")
-    add("games", arguments.positive, "N", "games a round")
-    add("nodes", _numbers, "N,N", "nodes a move, drawn for each side of each game")
+    add("games", arguments.positive, "N", "games per round")
+    add("nodes", _numbers, "N,N", "nodes per move, drawn for each side of each game")
     add("teacher", str, "E", "the evaluator of the first round, a name or a file; `zero` begins from nothing")
     add(
         "tables",
         str,
         "PATH",
-        "solved tables that end games, as the option TablePath (`shipped`; default none)",
+        "solved tables that end games, as for the option TablePath (`shipped`; default none)",
     )
     add("blend", number(0, 1), "B", "how much of the target is the search's score; the rest is the result")
     add("epochs", arguments.positive, "N", "passes through the positions")
     add("window", arguments.positive, "N", "rounds whose games are learned from")
-    add("gate_pairs", arguments.positive, "N", "pairs of games of a test at most")
-    add("gate_nodes", arguments.positive, "N", "nodes a move in it")
+    add("gate_pairs", arguments.positive, "N", "pairs of games of each test at most")
+    add("gate_nodes", arguments.positive, "N", "nodes per move in tests")
     add("elo0", number(-100, 100), "X", "the test's H0")
-    add("elo1", number(-100, 200), "X", "its H1; a net is taken if H1 is accepted")
-    add("seed", arguments.positive, "S", "of everything that is drawn")
+    add("elo1", number(-100, 200), "X", "the test's H1; a net is accepted if H1 is")
+    add("seed", arguments.positive, "S", "seed of everything random")
     hands = options.add_argument_group("who does the work")
     hands.add_argument(
         "--jobs", type=arguments.positive, metavar="J", help="threads or processes (as many as cores)"

@@ -69,7 +69,7 @@ class Verdict:
     def lines(self) -> list[str]:
         """The verdict in words."""
         said = {STRONGER: "stronger: the new best", "H0": "not stronger"}.get(
-            self.verdict, "undecided: not taken"
+            self.verdict, "undecided: not accepted"
         )
         return [
             f"gate: {said} after {self.pairs} pairs (LLR {self.llr:.2f})",

@@ -27,9 +27,9 @@ NODES = (200, 500, 1000, 2000)
 HELD_OUT = 5
 """Fewer games than this cannot be split into those that are fitted and those that are held out."""
 COMMANDS = {
-    "games": "let the engine play itself, and keep what the evaluator counts in these games",
-    "fit": "fit the weights to such games and write them as files of weights",
-    "check": "how well the current weights predict the results of such games",
+    "games": "let the engine play itself, and store what the evaluator counts in these games",
+    "fit": "fit the weights to such games, and write weight files",
+    "check": "measure how well the current weights predict the results of such games",
 }
 EXAMPLES = {
     "games": (
@@ -82,11 +82,13 @@ def _parser(word: str) -> argparse.ArgumentParser:
     )
     options.takes_variant(behind=0 if word == "games" else 1)
     if word == "games":
-        arguments.add_out(options, "FOLDER", "where the games go; what is there is kept", required=True)
+        arguments.add_out(options, "FOLDER", "where the games go; existing games are kept", required=True)
         options.add_argument(
-            "--games", type=arguments.positive, default=600, help="of each variant (default 600)"
+            "--games", type=arguments.positive, default=600, help="games of each variant (default 600)"
         )
-        options.add_argument("--seed", type=arguments.positive, default=1, help="of the series (default 1)")
+        options.add_argument(
+            "--seed", type=arguments.positive, default=1, help="seed of the series (default 1)"
+        )
         options.add_argument("--jobs", type=arguments.positive, default=1, help="processes (default 1)")
         arguments.add_backend(options)
         options.add_argument(
@@ -94,7 +96,7 @@ def _parser(word: str) -> argparse.ArgumentParser:
             type=_budgets,
             default=NODES,
             metavar="N,N...",
-            help=f"a side's nodes a move, drawn for each game (default {','.join(map(str, NODES))})",
+            help=f"nodes per move, drawn for each side of each game (default {','.join(map(str, NODES))})",
         )
     else:
         options.add_argument(
@@ -107,16 +109,16 @@ def _parser(word: str) -> argparse.ArgumentParser:
             "--ridge",
             type=number(1e-6, 1),
             metavar="R",
-            help="pull towards the weights to begin with, per squared centipawn (default 0.002); more for fewer games",
+            help="pull towards the initial weights, per squared centipawn (default 0.002); use more with fewer games",
         )
     if word == "fit":
-        arguments.add_out(options, "FOLDER", "where the files of weights go", required=True)
+        arguments.add_out(options, "FOLDER", "where the weight files go", required=True)
         options.add_argument(
             "--stretch",
             type=number(0.01, 100),
             default=1.0,
             metavar="K",
-            help="multiply all weights: what `hnefi bench scale` found (default 1)",
+            help="multiply all weights by K, as found by `hnefi bench scale` (default 1)",
         )
     return options
 
@@ -193,7 +195,7 @@ def _chosen_rows(
     folder = Path(chosen.folder)
     names = chosen.variants or parts.variants(folder)
     if not names:
-        options.error(f"{chosen.folder[:200]!r}: expected a folder that `hnefi tune games` has filled")
+        options.error(f"{chosen.folder[:200]!r}: expected a folder with games of `hnefi tune games`")
     for name in names:
         variant = arguments.find_tafl_variant(options, name)
         try:
