@@ -555,7 +555,7 @@ class Engine(Listener):
 
     def on_closed(self) -> None:
         """The engine closed its output, but its process is still there."""
-        self._break(EngineDisconnected(f"{self.name} closed its standard output and is still alive"))
+        self._break(EngineDisconnected(f"{self.name} closed its standard output but is still running"))
 
     def on_exit(self, ending: Exit) -> None:
         """The process has ended: whatever waits for it fails with `EngineCrashed`."""

@@ -199,7 +199,7 @@ class Commands:
             if name == "Features":
                 for old, new in features.renamed(value).items():
                     self._say(
-                        f"info string note Features: {old} is called {new} now; the old name goes with the next release"
+                        f"info string note Features: {old} is now called {new}; the next release removes the old name"
                     )
             if name in ("Evaluator", "Player") and (misfit := self.session.misfit):
                 # The variant may be chosen yet: what is wrong by then is an error.
@@ -500,28 +500,33 @@ QUERIES: dict[str, Callable[[Position], str]] = {
     "p1turn": lambda position: say.yes_no(position.side is Side.ATTACKERS),
 }
 
-_GREETING = Verb("uti, uci or ugi", "name, options and the ok word of the dialect", Commands.greet)
+_GREETING = Verb("uti, uci or ugi", "print name and options, then the ok word of the dialect", Commands.greet)
 _NEW_GAME = Verb(
-    "utinewgame, ucinewgame or uginewgame", "forget everything; back to the start", Commands.new_game
+    "utinewgame, ucinewgame or uginewgame",
+    "start a new game: clear the table and set the start position",
+    Commands.new_game,
 )
-_BOARD = Verb("d or board", "the board as a picture, and all about the position", Commands.board, True, True)
+_BOARD = Verb("d or board", "print the board and the details of the position", Commands.board, True, True)
 
 TABLE: dict[str, Verb] = {
     "uti": _GREETING,
     "uci": _GREETING,
     "ugi": _GREETING,
     "isready": Verb(
-        "isready", "readyok, when everything is loaded; at any time", Commands.isready, always=True
+        "isready",
+        "answer readyok once everything is loaded; allowed at any time",
+        Commands.isready,
+        always=True,
     ),
     "debug": Verb(
-        "debug on|off", "say more, with tracebacks on standard error", Commands.set_debug, always=True
+        "debug on|off", "print more, with tracebacks on standard error", Commands.set_debug, always=True
     ),
-    "setoption": Verb("setoption name N [value V]", "set an option of the greeting", Commands.setoption),
-    "variants": Verb("variants", "one line for every variant", Commands.variants),
-    "variant": Verb("variant NAME", "play another game, from its start", Commands.variant),
+    "setoption": Verb("setoption name N [value V]", "set an option", Commands.setoption),
+    "variants": Verb("variants", "list the variants, one line each", Commands.variants),
+    "variant": Verb("variant NAME", "choose a variant and set its start position", Commands.variant),
     "rules": Verb(
         "rules [[opentafl] OTN | switches start=ROWS …]",
-        "all rules in force, or play by an OTN rules string or by switches",
+        "print all rules, or set them by an OTN rules string or by switches",
         Commands.rules,
     ),
     "utinewgame": _NEW_GAME,
@@ -529,43 +534,57 @@ TABLE: dict[str, Verb] = {
     "uginewgame": _NEW_GAME,
     "position": Verb(
         "position startpos|fen FEN|otn RECORD [moves M...]",
-        "the position, with the whole game that led to it",
+        "set the position, with the game that led to it",
         Commands.position,
         kernels=True,
     ),
     "go": Verb(
         "go [searchmoves M...] [ponder] [atime|dtime|ainc|dinc ms] [movestogo|depth|nodes|mate n] [movetime ms] "
         "[infinite]",
-        "search until the first limit is reached; the answer is bestmove",
+        "search until a limit is reached, then answer bestmove",
         Commands.go,
         kernels=True,
     ),
-    "stop": Verb("stop", "end the search and answer now", Commands.stop, always=True),
+    "stop": Verb("stop", "stop the search; it answers at once", Commands.stop, always=True),
     "ponderhit": Verb("ponderhit", "the expected move was played", Commands.ponderhit, always=True),
     "d": _BOARD,
     "board": _BOARD,
-    "moves": Verb("moves [verbose]", "all legal moves, with what they capture", Commands.moves, True, True),
-    "play": Verb("play M", "play a move on the current position", Commands.play, kernels=True),
+    "moves": Verb(
+        "moves [verbose]",
+        "list all legal moves; verbose adds their captures",
+        Commands.moves,
+        True,
+        True,
+    ),
+    "play": Verb("play M", "play a move in the current position", Commands.play, kernels=True),
     "undo": Verb("undo", "take the last move back", Commands.undo, kernels=True),
-    "eval": Verb("eval", "what the evaluation thinks of the position", Commands.evaluate, kernels=True),
+    "eval": Verb(
+        "eval", "print the evaluation of the position, term by term", Commands.evaluate, kernels=True
+    ),
     "tb": Verb(
         "tb",
-        "every legal move with its exact value, where a solved table has it",
+        "list every legal move with its exact value, if a solved table has it",
         Commands.solved,
         kernels=True,
     ),
     "query": Verb(
-        f"query {'|'.join(QUERIES)}", "one response line", Commands.query, always=True, kernels=True
+        f"query {'|'.join(QUERIES)}",
+        "answer a question about the position in one line",
+        Commands.query,
+        always=True,
+        kernels=True,
     ),
     "perft": Verb("perft N", "count the positions N plies away", Commands.perft, kernels=True),
     "bench": Verb(
         "bench [depth]",
-        "search fixed positions; the node count names the build",
+        "search fixed positions; the node count identifies the build",
         Commands.bench,
         kernels=True,
     ),
-    "genfens": Verb("genfens N seed S plies K[-L]", "N random openings", Commands.genfens, kernels=True),
-    "help": Verb("help [command]", "this list, or one line of it", Commands.help, always=True),
-    "license": Verb("license", "under which terms this may be used", Commands.license),
-    "quit": Verb("quit", "end", Commands.quit, always=True),
+    "genfens": Verb(
+        "genfens N seed S plies K[-L]", "print N random openings", Commands.genfens, kernels=True
+    ),
+    "help": Verb("help [command]", "print this list, or one line of it", Commands.help, always=True),
+    "license": Verb("license", "print the licence", Commands.license),
+    "quit": Verb("quit", "exit", Commands.quit, always=True),
 }

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def said_anew(prog: str, old: str, new: str) -> None:
     """Tell on standard error what an old spelling is called now."""
-    print(f"{prog}: {old} is called {new} now; the old spelling goes with the next release", file=sys.stderr)
+    print(f"{prog}: {old} is now called {new}; the next release removes the old spelling", file=sys.stderr)
 
 
 def filled(text: str, width: int | None = None) -> str:
@@ -165,7 +165,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with status 2."""
-        self.exit(2, f"{self.prog}: error: {message}\n`{self.prog} --help` tells more\n")
+        self.exit(2, f"{self.prog}: error: {message}\nSee `{self.prog} --help`.\n")
 
 
 class _Setting(argparse.Action):

@@ -109,7 +109,7 @@ class Output:
                 os.write(self._log, data)
             except OSError as error:
                 self._log = None
-                print(f"hnefi: DebugLogFile: {error.strerror}: no more is written", file=sys.stderr)
+                print(f"hnefi: DebugLogFile: {error.strerror}: logging stops", file=sys.stderr)
 
 
 class Line(bytes):

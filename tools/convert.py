@@ -120,8 +120,8 @@ def _parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--strict",
         action="store_true",
-        help="replay every game and its variations; report illegal moves, wrong captures and wrong results; if there are "
-        "any, write nothing",
+        help="replay every game and its variations; report illegal moves, wrong captures and wrong results; if "
+        "there are any, write nothing",
     )
     options.add_argument(
         "--adjudicate",

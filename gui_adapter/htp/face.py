@@ -98,7 +98,7 @@ class Face:
         for line in lines:
             while not self._stdio.mention(line):
                 if time.monotonic() > deadline:
-                    raise Deaf(f"nobody has read what we wrote for {PATIENCE:g} s")
+                    raise Deaf(f"nobody has read our output for {PATIENCE:g} s")
                 await asyncio.sleep(LOOK / 10)
 
     # What the program is

@@ -118,7 +118,7 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     engine.add_argument(
         "--option", action="append", default=[], type=setting, metavar="N=V", help="set first; repeatable"
     )
-    keeping = options.add_argument_group("what is written down")
+    keeping = options.add_argument_group("recording")
     journal.add_flags(keeping)
     trace.add_flag(keeping, "every message from and to the broker")
     add_connection(options)

@@ -137,7 +137,7 @@ def _parser() -> Parser:
                           "everybody here may watch; repeatable")  # fmt: skip
     watching.add_argument("--arena-matches", type=whole(0, 64), default=None, metavar="N",
                           help="matches that visitors may begin, at once (default 1; with --bind 0)")  # fmt: skip
-    keeping = options.add_argument_group("what is written down")
+    keeping = options.add_argument_group("recording")
     journal.add_flags(keeping)
     trace.add_flag(keeping, "every frame in both directions")
     options.add_argument(

@@ -45,7 +45,7 @@ class Studies:
         games = min(GAMES, frames.number(frame, "games"))
         nodes = min(NODES, max(1, frames.number(frame, "nodes")))
         if self.running >= STUDIES:
-            raise RequestError("too_many", f"{STUDIES} studies are running: expected a later try")
+            raise RequestError("too_many", f"{STUDIES} studies are running: try again later")
         self.running += 1
         try:
             async with await Engine.start(own_command(), "uti", timeouts=TIMEOUTS) as engine:

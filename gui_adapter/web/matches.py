@@ -79,7 +79,7 @@ class Matches:
         if not self.most:
             raise RequestError("too_many", "this server plays no matches")
         if len(self) >= self.most:
-            raise RequestError("too_many", f"{len(self)} matches are being played: expected a later try")
+            raise RequestError("too_many", f"{len(self)} matches are being played: try again later")
         command = self._command(frame)
         run = time.strftime("match-%Y%m%d-%H%M%S-") + secrets.token_hex(2)
         match = Match(run, self._folder / run, secrets.token_urlsafe(16))

@@ -129,7 +129,7 @@ class Site:
                 )
         if len(self.sessions) >= settings.sessions:
             raise RequestError(
-                "too_many", f"all {settings.sessions} games of this server are taken: expected a later try"
+                "too_many", f"all {settings.sessions} games of this server are taken: try again later"
             )
 
     async def _start(self, session: WebSession, failed: Callable[[str, RequestError], None]) -> None:

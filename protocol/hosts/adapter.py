@@ -31,7 +31,7 @@ FOREIGN = ("engine", "wrap", "check")
 
 def add_flags(options: argparse.ArgumentParser, traced: str) -> None:
     """What is written down and told; `traced` is what `--trace` has."""
-    keeping = options.add_argument_group("what is written down")
+    keeping = options.add_argument_group("recording")
     journal.add_flags(keeping)
     trace.add_flag(keeping, traced)
     keeping.add_argument(

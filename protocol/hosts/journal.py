@@ -55,8 +55,8 @@ def data_folder(environment: Mapping[str, str] | None = None) -> Path:
 
 def add_flags(to: argparse._ActionsContainer) -> None:
     """`--record-dir DIR` and `--no-record`, for an adapter whose games are written down."""
-    to.add_argument("--record-dir", metavar="DIR", help="where games are written down, ply by ply")
-    to.add_argument("--no-record", action="store_true", help="write no game down")
+    to.add_argument("--record-dir", metavar="DIR", help="record games in this folder, ply by ply")
+    to.add_argument("--no-record", action="store_true", help="record no games")
 
 
 def check_flags(options: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
@@ -128,7 +128,7 @@ class Journal:
             reason = error.strerror or error
             if isinstance(error, FileExistsError):
                 reason = "not a folder"
-            self.failure = f"{self._folder or 'games'}: {reason}: this game is not written down there"
+            self.failure = f"{self._folder or 'games'}: {reason}: this game is not recorded there"
             if self._on_failure is not None:
                 self._on_failure(self.failure)
 

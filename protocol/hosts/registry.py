@@ -154,9 +154,9 @@ def no_program(program: str) -> str | None:
     # pathlib raises for names that are too long, and for those in folders that we may not look into.
     if "/" in program and os.path.exists(program):  # noqa: PTH110
         what = "a folder" if os.path.isdir(program) else "not executable"  # noqa: PTH112
-        return f"{shorten(program)}: {what}: expected a program that can be run"
+        return f"{shorten(program)}: {what}: expected an executable program"
     where = "here" if "/" in program else "in the PATH"
-    return f"{shorten(program)}: no such program {where}: expected one that can be run"
+    return f"{shorten(program)}: no such program {where}: expected an executable program"
 
 
 def add(engine: RegisteredEngine, *, force: bool = False) -> Path:
@@ -172,7 +172,7 @@ def _add(engine: RegisteredEngine, *, force: bool) -> Path:
     known = _all()
     if engine.name in known and not force:
         there = shorten(known[engine.name].command)
-        raise RegistryError(f"{engine.name}: that name stands for {there}: --force replaces it")
+        raise RegistryError(f"{engine.name}: this name is used for {there}: --force replaces it")
     if engine.name in players.names():
         raise RegistryError(
             f"{engine.name}: a shipped player has this name (`hnefi players`): expected another"
@@ -202,7 +202,7 @@ def _all() -> dict[str, RegisteredEngine]:
     """The engines of a file that is going to be written anew: it must not lose what cannot be read."""
     engines, complaints = read()
     for complaint in complaints.values():
-        raise RegistryError(f"{complaint}: correct it there first")
+        raise RegistryError(f"{complaint}: correct this first")
     return engines
 
 

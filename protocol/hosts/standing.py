@@ -65,7 +65,7 @@ class Standing:
         score = sum(score for _, score in self._results)
         return (
             f"You scored {score:g} of {len(self._results)} against our levels: "
-            f"level {near} would be an even match. `level {near}` and `new` try it."
+            f"level {near} would be an even match. Type `level {near}` and `new` to try it."
         )
 
 
@@ -133,7 +133,9 @@ class Ladder:
                 there[game] = rated(there.get(game, FIRST), level, score)
                 durable.put(self.path, _text(there).encode())
         except OSError as error:
-            raise StandingError(f"{self.path}: {error.strerror or error}: this result is not kept") from error
+            raise StandingError(
+                f"{self.path}: {error.strerror or error}: this result is not saved"
+            ) from error
         self._known = there
 
     def news(self, game: str) -> str:
@@ -161,7 +163,7 @@ def load(path: Path) -> dict[str, Rating]:
         raise StandingError(f"{path}: {error.strerror or error}: expected a file of ratings") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise StandingError(
-            f"{path}: expected the ratings that `hnefi play --level auto` writes; move the file away to start again"
+            f"{path}: expected the ratings that `hnefi play --level auto` writes; move the file away to start over"
         ) from None
 
 

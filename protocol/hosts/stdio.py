@@ -132,7 +132,7 @@ class Stdio:
         deadline = time.monotonic() + WRITE_TIMEOUT
         while not self.mention(text) and not self.over.is_set():
             if time.monotonic() > deadline:
-                raise Deaf(f"nobody has read what we wrote for {WRITE_TIMEOUT:g} s")
+                raise Deaf(f"nobody has read our output for {WRITE_TIMEOUT:g} s")
             await asyncio.sleep(POLL)
 
     def mention(self, text: str) -> bool:

@@ -46,12 +46,12 @@ class Trace:
         self._file.close()
         if self._failure is not None:
             reason = getattr(self._failure, "strerror", None) or self._failure
-            print(f"--trace {shorten(str(self._path))}: {reason}: the trace is not whole", file=sys.stderr)
+            print(f"--trace {shorten(str(self._path))}: {reason}: the trace is incomplete", file=sys.stderr)
 
 
 def add_flag(to: argparse._ActionsContainer, what: str) -> None:
     """`--trace FILE`; `what` it writes down."""
-    to.add_argument("--trace", metavar="FILE", help=f"write down {what}")
+    to.add_argument("--trace", metavar="FILE", help=f"log {what}")
 
 
 def opened(parser: argparse.ArgumentParser, name: str | None, stack: ExitStack) -> Trace | None:

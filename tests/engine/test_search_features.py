@@ -71,7 +71,7 @@ def test_old_names_of_features_say_what_is_new() -> None:
         notes = [line for line in engine.until("readyok") if line.startswith("info string note")]
     new = "reverse_futility futility late_move_pruning"
     assert notes == [
-        f"info string note Features: pruning is called {new} now; the old name goes with the next release"
+        f"info string note Features: pruning is now called {new}; the next release removes the old name"
     ]
 
 

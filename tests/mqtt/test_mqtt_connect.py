@@ -182,7 +182,7 @@ def test_who_leaves_before_the_session_is_there_waits_for_nobody(
     ("flags", "status", "words"),
     [
         (["mqtt://127.0.0.1:{port}"], 3, "no MQTT broker at"),
-        (["mqtt://u:p@127.0.0.1"], 2, "password has no place"),
+        (["mqtt://u:p@127.0.0.1"], 2, "passwords are not accepted"),
         (["mqtt://127.0.0.1", "--eid", "A B"], 2, "expected 1 to 32"),
         (["mqtt://127.0.0.1", "--option", "x"], 2, "expected NAME=VALUE"),
         ([], 2, "URL"),

@@ -44,7 +44,7 @@ def refused(capsys: pytest.CaptureFixture[str], name: str, *words: str) -> str:
 def test_an_engine_that_does_not_exist(capsys: pytest.CaptureFixture[str], name: str) -> None:
     for engine, where in ((MISSING, "here"), ("no-such-engine", "in the PATH")):
         said = refused(capsys, name, *COMMANDS[name], "--engine", f"{engine} --fast")
-        assert f"--engine: {engine!r}: no such program {where}: expected one that can be run" in said
+        assert f"--engine: {engine!r}: no such program {where}: expected an executable program" in said
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_program_to_wrap_that_does_not_exist(
     capsys: pytest.CaptureFixture[str], name: str, flag: str
 ) -> None:
     said = refused(capsys, name, f"--{flag}", f"{MISSING} {{host}}")
-    assert f"--{flag}: {MISSING!r}: no such program here: expected one that can be run" in said
+    assert f"--{flag}: {MISSING!r}: no such program here: expected an executable program" in said
     assert f'--{flag} "\'": No closing quotation' in refused(capsys, name, f"--{flag}", "'")
 
 
@@ -62,9 +62,9 @@ def test_a_program_that_cannot_be_run(capsys: pytest.CaptureFixture[str], tmp_pa
     file = tmp_path / "bot.py"
     file.touch()
     said = refused(capsys, "htp", "--wrap", str(file))
-    assert f"--wrap: {str(file)!r}: not executable: expected a program that can be run" in said
+    assert f"--wrap: {str(file)!r}: not executable: expected an executable program" in said
     said = refused(capsys, "htp", "--engine", str(tmp_path))
-    assert f"--engine: {str(tmp_path)!r}: a folder: expected a program that can be run" in said
+    assert f"--engine: {str(tmp_path)!r}: a folder: expected an executable program" in said
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_a_second_greeting_changes_the_dialect(engine: Conversation) -> None:
         ("play", ["info string error play: expected one move"]),
         ("variant", ["info string error variant: expected the name of one variant"]),
         ("moves loudly", ["info string error moves loudly: expected moves or moves verbose"]),
-        ("help stop", ["info string help stop: end the search and answer now"]),
+        ("help stop", ["info string help stop: stop the search; it answers at once"]),
         ("setoption", ["info string error setoption: expected name <option> value <value>"]),
     ],
 )
@@ -452,7 +452,7 @@ def test_the_log_has_every_line(tmp_path: Path) -> None:
     lines = log.read_text().splitlines()
     assert lines[:4] == [
         "> help stop",
-        "< info string help stop: end the search and answer now",
+        "< info string help stop: stop the search; it answers at once",
         "> isready",
         "< readyok",
     ]

@@ -256,7 +256,7 @@ def test_bytes_and_endless_lines_are_survived(capsys: pytest.CaptureFixture[str]
 
 
 def test_other_rules_are_refused() -> None:
-    with pytest.raises(SuiteError, match="has other rules now"):
+    with pytest.raises(SuiteError, match="has different rules now"):
         sit("", replace(of("win", 3), rules="0" * 12))
     with pytest.raises(SuiteError, match="nowhere"):
         sit("", replace(of("win", 3), variant="nowhere"))
@@ -291,7 +291,7 @@ def test_other_files_are_refused_and_stay(text: str, capsys: pytest.CaptureFixtu
     path = scores.place()
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    with pytest.raises(ScoresError, match="expected the scores that hnefi puzzle has written"):
+    with pytest.raises(ScoresError, match="expected the scores that hnefi puzzle writes"):
         scores.load(path)
     assert puzzle.main(["--list"]) == 2
     assert f"hnefi puzzle: {path}: " in capsys.readouterr().err
@@ -302,7 +302,7 @@ def test_other_files_are_refused_and_stay(text: str, capsys: pytest.CaptureFixtu
 def test_a_score_that_cannot_be_kept(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     known = Scores(tmp_path / "file" / "puzzles.json")
-    with pytest.raises(ScoresError, match="the score cannot be kept"):
+    with pytest.raises(ScoresError, match="the score cannot be saved"):
         known.take(of("win", 3), True)
 
 
@@ -317,7 +317,7 @@ def test_a_sitting_goes_on_where_scores_cannot_be_kept(
     assert sit("solution\nnext\nsolution\n", of("win", 3), known) == 4
     said = capsys.readouterr()
     assert (
-        said.err.count("No space left on device: the score cannot be kept; it counts until you leave\n") == 1
+        said.err.count("No space left on device: the score cannot be saved; it counts until you leave\n") == 1
     )
     assert said.out.count("Your rating: ") == 2
     assert (known.failed, len(known.tries)) == (2, 2), "each counts once"

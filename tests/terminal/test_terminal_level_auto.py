@@ -148,7 +148,7 @@ def test_what_cannot_be_kept_counts_in_this_sitting(tmp_path: Path) -> None:
     ladder = Ladder(tmp_path / "standing.json")
     ladder.level("tafl")
     ladder.path = tmp_path / "file" / "standing.json"
-    with pytest.raises(StandingError, match="this result is not kept"):
+    with pytest.raises(StandingError, match="this result is not saved"):
         ladder.take("tafl", 1, 1.0)
     assert ladder.news("tafl") == "Level 2 for the next game: you won 1 of 1 at level 1."
 

@@ -363,6 +363,6 @@ def test_a_folder_that_cannot_be_written_harms_no_game(house: House, tmp_path: P
     async def story(person: Person) -> None:
         await person.types(*GAME)
         assert person.view.end is not None
-        assert sum("not written down" in line for line in person.said) == 1
+        assert sum("not recorded" in line for line in person.said) == 1
 
     house.talk(story, folder=tmp_path)

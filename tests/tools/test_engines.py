@@ -89,7 +89,7 @@ def test_a_program_in_a_folder_is_kept_by_its_full_path(
 def test_what_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert engines.main(["add", "mybot", "--cmd", PYTHON]) == 0
     for argv, beginning in (
-        (["add", "mybot", "--cmd", PYTHON], f"mybot: that name stands for '{PYTHON}': --force replaces it"),
+        (["add", "mybot", "--cmd", PYTHON], f"mybot: this name is used for '{PYTHON}': --force replaces it"),
         (["add", "simple", "--cmd", PYTHON], "simple: a shipped player has this name"),
         (["add", "a/b", "--cmd", PYTHON], "a/b: name 'a/b': expected up to 60 letters"),
         (["add", "-x", "--cmd", PYTHON], "the following arguments are required: NAME"),

@@ -55,8 +55,8 @@ def test_an_old_spelling_works_and_says_what_is_new(capsys: pytest.CaptureFixtur
         given = made().parse_args(words)
         assert (given.out, given.movetime) == ("a b", 500)
         assert capsys.readouterr().err == (
-            "hnefi x: --output is called --out now; the old spelling goes with the next release\n"
-            "hnefi x: --time is called --movetime now; the old spelling goes with the next release\n"
+            "hnefi x: --output is now called --out; the next release removes the old spelling\n"
+            "hnefi x: --time is now called --movetime; the next release removes the old spelling\n"
         )
     assert made().parse_args(["--out", "c", "--movetime", "7"]).movetime == 7
     assert capsys.readouterr().err == ""
@@ -110,8 +110,8 @@ def test_analyze(capsys: pytest.CaptureFixture[str]) -> None:
     given = analyze._parser().parse_args(["game.tafl", "--time", "0.5", "--output", "x.tafl"])
     assert (given.movetime, given.output) == (500, "x.tafl")
     said = capsys.readouterr().err
-    assert "--time is called --movetime now" in said
-    assert "--output is called --out now" in said
+    assert "--time is now called --movetime" in said
+    assert "--output is now called --out" in said
     with pytest.raises(SystemExit):
         analyze._parser().parse_args(["game.tafl", "--time", "soon"])
     assert "argument --time: 'soon': expected seconds from 0.001 to 1000000" in capsys.readouterr().err
@@ -121,7 +121,7 @@ def test_the_arena(capsys: pytest.CaptureFixture[str]) -> None:
     for flag in ("--variant", "--variants"):
         config = option_reader.from_arguments(["simple", "random-blind", flag, "brandubh,tablut", "-o", "x"])
         assert config["run.variants"] == ["brandubh", "tablut-linnaeus"]
-    assert capsys.readouterr().err.count("--variants is called --variant now") == 1
+    assert capsys.readouterr().err.count("--variants is now called --variant") == 1
 
 
 def test_the_ladder(capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,15 +130,15 @@ def test_the_ladder(capsys: pytest.CaptureFixture[str]) -> None:
     assert ladder._parser().parse_args(["games", "--to", "x.tafl"]).to == "x.tafl"
     assert ladder._parser().parse_args(["publish", "runs", "-o", "x"]).to == "x"
     said = capsys.readouterr().err
-    assert "hnefi ladder place: --variants is called --variant now" in said
-    assert "hnefi ladder games: --to is called --out now" in said
+    assert "hnefi ladder place: --variants is now called --variant" in said
+    assert "hnefi ladder games: --to is now called --out" in said
 
 
 def test_ranking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert evolve.main(["es", "--rank", str(tmp_path / "no"), "--matches", "4"]) == 2
     said = capsys.readouterr().err
-    assert "--rank DIR is called hnefi evolve rank DIR now" in said
-    assert "--matches is called --pairs now" in said
+    assert "--rank DIR is now called hnefi evolve rank DIR" in said
+    assert "--matches is now called --pairs" in said
     assert str(tmp_path / "no") in said
     assert evolve._rank_parser().parse_args(["x", "--rank-depth", "2"]).depth == 2
 
@@ -147,14 +147,14 @@ def test_balance(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         balance.main(["--variant", "brandubh", "--pairs", "3"])
     said = capsys.readouterr().err
-    assert "--pairs is called --doubles now" in said
+    assert "--pairs is now called --doubles" in said
     assert "--doubles: expected only with --search" in said
 
 
 def test_the_bench_of_the_arena(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         bench_arena.main(["--slots", "none"])
-    assert "--slots is called --concurrency now" in capsys.readouterr().err
+    assert "--slots is now called --concurrency" in capsys.readouterr().err
 
 
 # One word for a thing
@@ -302,7 +302,7 @@ def test_an_optional_word_may_follow_a_flag(capsys: pytest.CaptureFixture[str]) 
         "f --number 3 a b",
     ):
         assert vars(parser.parse_args(words.split())) == {"file": "f", "more": ["a", "b"], "count": 3}
-    assert capsys.readouterr().err.count("--number is called --count now") == 1
+    assert capsys.readouterr().err.count("--number is now called --count") == 1
     assert parser.parse_args(["f", "--count", "3"]).more == []
     with pytest.raises(SystemExit):
         parser.parse_args(["f", "--wrong", "a"])

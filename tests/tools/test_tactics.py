@@ -158,7 +158,7 @@ LINE = SUITE[0].line()
         (LINE.replace(f"\t{SUITE[0].kind}\t", "\tdraw\t", 1), "expected win, loss, only"),
         (LINE.replace(f"\t{SUITE[0].plies}\t", "\tmany\t", 1), "plies 'many': expected a whole number"),
         ("# nothing", "expected at least one position"),
-        (f"{LINE}\n{LINE}", "2: .*expected an id of its own"),
+        (f"{LINE}\n{LINE}", "2: .*expected a different id for each puzzle"),
     ],
 )
 def test_bad_suites(text: str, message: str, tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ def test_a_broker_that_is_away_is_named_and_comes_back(
             async with host(broker.url, fake(), eid="late", **IN_POOL):
                 sid = await opened(page)
                 broker.kill()
-                heard = await page.text("info string error the connection to the engine hosts is lost")
+                heard = await page.text("info string error lost the connection to the engine hosts")
                 assert heard["s"] == sid
                 # What is asked meanwhile is answered afterwards, once.
                 await page.line(sid, "go nodes 5", n=2)
@@ -207,7 +207,7 @@ def test_full_and_leaving_hosts_pass_their_games_on(tmp_path: Path) -> None:
                     await page.say({"t": "open", "id": 1})
                     error = await page.kind("error")
                     assert (
-                        error["text"] == "all 4 games of the 2 engine hosts are taken: expected a later try"
+                        error["text"] == "all 4 games of the 2 engine hosts are taken: try again later"
                     )
                     sid = next(p.session.sid for p in pool._processes if p.session.eid == "large")
                     process = next(p for p in pool._processes if p.session.sid == sid)

@@ -142,7 +142,7 @@ def test_studies_are_few_and_end_with_their_page() -> None:
     async def scene() -> None:
         studies = fairness.Studies()
         studies.running = fairness.STUDIES
-        with pytest.raises(RequestError, match="later try"):
+        with pytest.raises(RequestError, match="try again later"):
             await studies.run({"variant": "brandubh", "games": 1}, print)
         begun, ended = asyncio.Event(), asyncio.Event()
 

@@ -244,7 +244,14 @@ def _parser() -> Any:
         "CPU time of a move besides its search, in ms",
         "MS",
     )
-    add(machine, "--wait", seconds, 100.0, "how late 95 % of the levels' moves may be at most, in ms", "MS")
+    add(
+        machine,
+        "--wait",
+        seconds,
+        100.0,
+        "how late 95 of 100 moves of the levels may be at most, in ms",
+        "MS",
+    )
     machine.add_argument(
         "--price", type=number(0, 1e6, "a price"), default=0.0, metavar="N", help="price of an hour of a host"
     )

@@ -370,8 +370,8 @@ def _known(error: Callable[[str], object], path: Path, head: str) -> dict[str, P
 def _find(argv: list[str]) -> int:
     options = parser(
         "bench siege find",
-        "Takes positions from games of the engine against itself in which the attackers failed for {STUCK} plies to "
-        "finish off a king who has at most {COMPANIONS} men left, equally many from each variant.",
+        f"Takes positions from games of the engine against itself in which the attackers failed for {STUCK} plies to "
+        f"finish off a king who has at most {COMPANIONS} men left, equally many from each variant.",
         ["copenhagen fetlar --count 100 --few 30 --seed 1 --out siege.tsv"],
     )
     options.add_argument(

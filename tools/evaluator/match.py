@@ -81,10 +81,10 @@ def main(argv: list[str]) -> int:
     """Play and print; 0 when done, 1 when interrupted."""
     options = parser(
         "evaluator match",
-        "Plays matches of two games of tafl with sides swapped. Whoever wins more games wins the match; otherwise "
-        "whoever captures more men in both. Both players look equally far ahead, at full width, and choose at random "
-        f"among equal moves. A and B are evaluator files, or one of: {', '.join(WORDS)}. In other games `hnefi arena` "
-        "plays matches.",
+        "Plays matches of two games of tafl with sides swapped. Whoever wins more games wins the match, or, if they "
+        "win equally many, whoever captures more men in both. Both players look equally far ahead, at full width, and "
+        f"choose at random among equal moves. A and B are evaluator files, or one of: {', '.join(WORDS)}. In other "
+        "games `hnefi arena` plays matches.",
         [
             "best.safetensors simple --variant brandubh",
             "best.safetensors old.safetensors --variant copenhagen --depths 1,2 --pairs 400",

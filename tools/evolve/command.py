@@ -152,7 +152,7 @@ def _evolve_parser(algorithm: str) -> Parser:
     _add_common(made)
     group = made.add_argument_group("options of the run")
     for option in options.of(algorithm).values():
-        default = "" if option.default is None else f" ({option.default})"
+        default = "" if option.default in (None, "") else f" ({option.default})"
         flags = [f"--{option.name.replace('_', '-')}"]
         if algorithm == options.ZERO and option.name == "generations":
             flags.insert(0, "--iterations")

@@ -232,7 +232,7 @@ TABLE: tuple[Option, ...] = (
     Option("lambda", 0.0, "decay of eligibility traces", float, most=1, algorithms=ONLY_TD),
     Option("lambda", 0.7, "decay of eligibility traces", float, most=1, algorithms=(TDLEAF,)),
     Option(
-        "chain", "afterstates", "the target of a position: the learner's next one, the one after the next ply, or "
+        "chain", "afterstates", "the target of a position: the learner's next one, that of the next ply, or "
         "(literal) the one after the answer, which is never updated itself",
         str, words=("afterstates", "plies", "literal"), algorithms=ONLY_TD,
     ),

@@ -29,7 +29,7 @@ def main(argv: list[str]) -> int:
         "Reads a whole table and compares every position with the best of what its legal moves lead to. If all agree, "
         "every value in it is right. In a proof tree, the winner needs one move that leads on, and the other side "
         "must have none that leads elsewhere. With --proofs, the values of random positions are proven by a search "
-        "instead, up to {COMPARED_PLIES} plies; with --df-pn as well, by proof-number search: who wins, however long "
+        f"instead, up to {COMPARED_PLIES} plies; with --df-pn as well, by proof-number search: who wins, however long "
         "it takes.",
         [
             "mini-four.taflbase",

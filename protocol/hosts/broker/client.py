@@ -302,7 +302,7 @@ class Link:
         finally:
             self._calls.discard(task)
         if task.cancelled():
-            raise Offline(f"{self.access.address}: the connection fell")
+            raise Offline(f"{self.access.address}: the connection was lost")
         error = task.exception()
         if isinstance(error, aiomqtt.MqttError):
             raise Offline(f"{self.access.address}: {error}")

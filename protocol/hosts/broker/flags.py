@@ -27,7 +27,10 @@ def add_connection(to: argparse.ArgumentParser, title: str = "connection") -> No
     )
     group.add_argument("--cafile", metavar="FILE", help="certificate authorities for mqtts and wss")
     group.add_argument(
-        "--mqtt", choices=("auto", "3", "5"), default="auto", help="protocol: 3 is 3.1.1 (default auto)"
+        "--mqtt",
+        choices=("auto", "3", "5"),
+        default="auto",
+        help="protocol version: 3 is 3.1.1 (default auto)",
     )
 
 

@@ -103,7 +103,7 @@ class Pool:
                 await self._remote.link.close()
                 raise
         else:
-            LOG.warning("%s; it is tried again", self._remote.link.trouble or "the broker does not answer")
+            LOG.warning("%s; retrying", self._remote.link.trouble or "the broker does not answer")
         self._spawn(self._keep(entering))
         return self
 
@@ -120,7 +120,7 @@ class Pool:
                 failure: LinkError | None = await link.closed()
             except Refused as error:
                 failure = error
-            LOG.error("%s; it is tried again in %g s", failure, REFUSED_PAUSE)
+            LOG.error("%s; retrying in %g s", failure, REFUSED_PAUSE)
             await asyncio.sleep(REFUSED_PAUSE)
             await link.close()
             entering = asyncio.create_task(link.open())
@@ -267,7 +267,7 @@ class Pool:
             )
         most = sum(min(host.most, host.each) for host in able)
         hosts = "the engine host" if len(able) == 1 else f"the {len(able)} engine hosts"
-        return f"all {most} games of {hosts} are taken: expected a later try"
+        return f"all {most} games of {hosts} are taken: try again later"
 
     # Ends
 
@@ -343,14 +343,14 @@ class Pool:
     def _say_down(self) -> None:
         self._told = True
         self._tell(
-            "info string error the connection to the engine hosts is lost: the game goes on when it is back"
+            "info string error lost the connection to the engine hosts: the game continues when it is back"
         )
 
     def _miss(self) -> None:
         """Who has not come back by now has died together with the broker."""
         for process in list(self._processes):
             if self.hosts[process.session.eid].state == "offline":
-                process.end("it has not come back to the broker")
+                process.end("it has not reconnected to the broker")
 
     def _tell(self, line: str) -> None:
         for process in list(self._processes):

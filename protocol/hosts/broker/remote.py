@@ -138,7 +138,7 @@ class Remote:
             error = answer.get("error")
             known: Mapping[str, Any] = error if isinstance(error, dict) else {}
             raise RemoteError(
-                str(known.get("code", "bad_reply")), str(known.get("text", "the service said no"))
+                str(known.get("code", "bad_reply")), str(known.get("text", "the service refused"))
             )
         return answer
 

@@ -250,7 +250,7 @@ class RemoteSession:
     def _repeat_from(self, number: int) -> None:
         """The service misses our lines from that number on."""
         if number < self._sent.first:
-            self._finish(f"the service misses line {number}, which is no longer here")
+            self._finish(f"the service has not received line {number}, which is no longer stored")
             return
         self._published = min(self._published, number - 1)
         self._news.set()

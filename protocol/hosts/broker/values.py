@@ -57,7 +57,7 @@ def parse_url(text: str) -> Address:
         raise ValueError(f"broker {shown}: {expected}") from None
     if parts.password is not None:
         raise ValueError(
-            f"broker {shown}: a password has no place in a URL: expected --password-file or HNEFI_PASSWORD"
+            f"broker {shown}: passwords are not accepted in URLs: expected --password-file or HNEFI_PASSWORD"
         )
     if parts.scheme not in PORTS or not parts.hostname or port == 0:
         raise ValueError(f"broker {shown}: {expected}")

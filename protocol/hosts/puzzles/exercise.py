@@ -25,7 +25,7 @@ SIDES: Final = GAMES["tafl"].sides
 THEMES: Final = {
     "attack": "the attackers win",
     "breakout": "the defenders win",
-    "defence": "one move only does not lose",
+    "defence": "only one move does not lose",
     "king-capture": "the king is captured",
     "escape": "the king reaches his goal",
     "fort": "the king is safe in a fort at the edge",
@@ -73,7 +73,9 @@ def prover_of(entry: Entry) -> Prover:
     except VariantError as error:
         raise SuiteError(f"{entry.id}: {error}") from None
     if variant.hash[:DIGITS] != entry.rules:
-        raise SuiteError(f"{entry.id}: {variant.name} has other rules now: the proof means nothing")
+        raise SuiteError(
+            f"{entry.id}: {variant.name} has different rules now, so the proof is no longer valid"
+        )
     return Prover(variant)
 
 

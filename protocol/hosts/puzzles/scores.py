@@ -61,7 +61,7 @@ class Scores:
                 there._count(entry, solved)
                 durable.put(self.path, there.text().encode())
         except OSError as error:
-            raise ScoresError(f"{self.path}: {error.strerror or error}: the score cannot be kept") from error
+            raise ScoresError(f"{self.path}: {error.strerror or error}: the score cannot be saved") from error
         self.player, self.solved, self.failed = there.player, there.solved, there.failed
         self.puzzles, self.tries = there.puzzles, there.tries
 
@@ -100,7 +100,7 @@ def load(path: Path) -> Scores:
         raise ScoresError(f"{path}: {error.strerror or error}: expected a file of scores") from None
     except ValueError:
         raise ScoresError(
-            f"{path}: expected the scores that hnefi puzzle has written; move the file away to begin anew"
+            f"{path}: expected the scores that hnefi puzzle writes; move the file away to start over"
         ) from None
 
 

@@ -124,7 +124,7 @@ def read(path: Path) -> list[Entry]:
         try:
             entry = parse(line)
             if entry.id in names:
-                raise SuiteError(f"{shorten(entry.id)}: expected an id of its own")
+                raise SuiteError(f"{shorten(entry.id)}: expected a different id for each puzzle")
         except SuiteError as error:
             raise SuiteError(f"{path}:{number}: {error}") from None
         names.add(entry.id)

@@ -135,7 +135,7 @@ class Recording:
             self._log.end(*outcome)
             self._log = None
         elif self._spent > PLIES_LIMIT:
-            LOG.warning("a session has played %d plies: no more of it is written down", self._spent)
+            LOG.warning("a session has played %d plies: no more of it is recorded", self._spent)
             self._leave(f"more than {PLIES_LIMIT} plies in one session")
 
     def _leave(self, why: str) -> None:
