@@ -385,7 +385,7 @@ class Session:
             tables.load(self._variant)
         except (TableError, MemoryError) as error:
             self._on_error(
-                SessionError("TablePath", f"{error}; the tables of {self._variant.name} are left out")
+                SessionError("TablePath", f"{error}; the tables of {self._variant.name} are not used")
             )
 
     def _clear_tables(self) -> None:

@@ -171,8 +171,8 @@ class SessionOptions:
             except ValueError:
                 raise SessionError(
                     f"setoption Evaluator {name}",
-                    f"expected {', '.join(evaluators.NAMES)}, a file whose name ends in {evaluators.SUFFIX}, "
-                    "or the name of a player whose evaluator is meant",
+                    f"expected {', '.join(evaluators.NAMES)}, a file whose name ends in {evaluators.SUFFIX}, or the "
+                    "name of a player, to use its evaluator",
                 ) from None
         self._read_evaluator("setoption Evaluator", name, played)
         return name

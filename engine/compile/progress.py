@@ -38,7 +38,7 @@ class Progress:
 
 def unkept_text(unkept: str) -> str:
     """The sentence about a `Progress.unkept`."""
-    return f"machine code cannot be kept {unkept}: each start compiles anew"
+    return f"machine code cannot be stored {unkept}, so every start compiles again"
 
 
 Listener = Callable[[Progress], None]

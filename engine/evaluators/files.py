@@ -162,7 +162,7 @@ def save(path: str | os.PathLike[str], evaluator: Evaluator) -> str:
         document = json.loads(json.dumps(document, allow_nan=False))
         document["document_sha256"] = _document_digest(document)
     except (TypeError, ValueError, RecursionError) as error:
-        raise EvaluatorError(f"{_shown(path)}: document: {error}: expected values that JSON has") from None
+        raise EvaluatorError(f"{_shown(path)}: document: {error}: expected JSON values") from None
     header: dict[str, Any] = {
         "__metadata__": {"hnefi": json.dumps(document, ensure_ascii=False, allow_nan=False)}
     }
@@ -355,7 +355,7 @@ def _json(path: str | os.PathLike[str], what: str, text: bytes) -> dict[str, Any
     try:
         decoded = text.decode()
     except UnicodeDecodeError:
-        raise fault("bytes that are no UTF-8", "JSON") from None
+        raise fault("bytes that are not UTF-8", "JSON") from None
     if _too_deep(decoded):
         raise fault(f"more than {DEPTH_LIMIT} levels of nesting", "fewer")
     try:
@@ -369,7 +369,7 @@ def _json(path: str | os.PathLike[str], what: str, text: bytes) -> dict[str, Any
     except _Duplicate as error:
         raise fault(str(error), "every key once and finite numbers") from None
     except (ValueError, RecursionError) as error:
-        raise fault(f"no JSON ({str(error)[:80]})", "an object in JSON") from None
+        raise fault(f"invalid JSON ({str(error)[:80]})", "an object in JSON") from None
     if not isinstance(found, dict):
         raise fault(shorten(found, 40), "an object in JSON")
     try:
@@ -412,7 +412,7 @@ def _entries(
             raise fault(f"{name}: shape {shorten(shape, 60)}", "at most four sizes")
         if not _naturals(offsets) or len(offsets) != 2:
             raise fault(
-                f"{name}: data_offsets {shorten(offsets, 60)}", "the first byte and the one behind the last"
+                f"{name}: data_offsets {shorten(offsets, 60)}", "the first byte and the one after the last"
             )
         if offsets[1] - offsets[0] != math.prod(shape) * _WIDTHS[kind]:
             raise fault(

@@ -167,7 +167,7 @@ class _Reader:
         if end < 0:
             return
         if text[end + 1 :].strip():
-            raise self.fail(line, f"{shown(text[end + 1 :])}: expected nothing behind ]", end + 2)
+            raise self.fail(line, f"{shown(text[end + 1 :])}: expected nothing after ]", end + 2)
         whole = "\n".join([*self.quote[:-1], text[: end + 1]])
         self.quote = []
         if self.turn is None:

@@ -396,12 +396,12 @@ def _tags(value: Mapping[str, Any], losses: Losses) -> tuple[tuple[str, str], ..
         if name in _KEYS or text is None:
             continue
         if not isinstance(text, str | int | float) or (type(text) is int and abs(text) > NUMBER_LIMIT):
-            losses.add("values of JSON that are no text and no number")
+            losses.add("JSON values other than text and numbers")
             continue
         try:
             check_tag_name(name)
         except ValueError:
-            losses.add("keys of JSON that cannot name a tag")
+            losses.add("JSON keys that cannot be the name of a tag")
             continue
         tags.append((name, text if isinstance(text, str) else json.dumps(text)))
     return tuple(tags)

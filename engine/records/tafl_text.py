@@ -510,5 +510,5 @@ class _Reader:
         raise at(
             self.name,
             self.begun,
-            "the game that begins here has no end: expected a, d, draw or * behind its moves",
+            "the game that begins here has no end: expected a, d, draw or * after its moves",
         )

@@ -61,7 +61,7 @@ def tokens(numbered: Iterable[tuple[int, str]], name: str) -> Iterator[Token]:
                     found, number, text, pos = begun.read(source, name, number, text, opening.end())
                     closing = _TAG_END.match(text, pos)
                     if closing is None:
-                        raise at(name, number, f'the tag {shown(tag)}: expected "] behind its text', pos + 1)
+                        raise at(name, number, f'the tag {shown(tag)}: expected "] after its text', pos + 1)
                     pos = closing.end()
                 case _:
                     begun = _Quoted(_COMMENT_TEXT, "a comment begins here: expected } at its end", free=True)

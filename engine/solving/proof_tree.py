@@ -154,7 +154,7 @@ class Tree:
             file.seek(begin)
             checksum, body = file.read(_WORD.size), file.read(size)
         if len(checksum) < _WORD.size or zlib.crc32(body) != _WORD.unpack(checksum)[0]:
-            raise self._wrong("was changed or cut off: the checksum of its positions does not fit")
+            raise self._wrong("was changed or cut off: the checksum of its positions is wrong")
         positions = self.header.positions
         memory.demand((positions * 4 * _NUMBER >> 20) + 1)
         try:
@@ -249,7 +249,7 @@ class Tree:
         number = self.index.canonical(self.index.number(position))
         at = int(np.searchsorted(self.numbers, number))
         if at == len(self.numbers) or self.numbers[at] != number:
-            raise ValueError(f"{position.fen()}: not in the proof that {self.path.name} holds")
+            raise ValueError(f"{position.fen()}: not in the proof tree {self.path.name}")
         return Value(self.header.winner, int(self.plies[at]), at_most=True)
 
     def _wrong(self, what: str) -> TableError:

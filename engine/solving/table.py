@@ -217,7 +217,7 @@ def read_head(
     data = read(length)
     (said,) = _WORD.unpack(read(_WORD.size))
     if zlib.crc32(start + data) != said:
-        raise wrong("the header was changed: its checksum does not fit")
+        raise wrong("the header was changed: its checksum is wrong")
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):

@@ -301,7 +301,7 @@ def test_what_cannot_be_kept_is_said_once(
     assert not cache.Lock().acquire("part")
     said = capsys.readouterr().err
     where = f"in {tmp_path}/hnefi (File exists)" if place == "file" else "anywhere (there is no home folder)"
-    assert said == f"hnefi: machine code cannot be kept {where}: each start compiles anew\n", (
+    assert said == f"hnefi: machine code cannot be stored {where}, so every start compiles again\n", (
         "before it compiles"
     )
     monkeypatch.setattr(progress._state, "part", "search")
@@ -313,7 +313,7 @@ def test_what_cannot_be_kept_is_said_once(
         cache.save("room.entry-1", b"code")
     assert cache.load("room.entry-1") is None
     said = capsys.readouterr().err
-    assert said.count("machine code cannot be kept") == 1
+    assert said.count("machine code cannot be stored") == 1
     assert ("there is no home folder" in said) == (place == "none")
 
 

@@ -109,7 +109,7 @@ def test_json_of_collections_keeps_what_it_says() -> None:
     assert record.plies == (Ply(move("e5e3")), Ply(move("e1e2")))
     assert record.tags == (("id", "7"), ("refused", "a1a1"), ("ended_by", "illegal"))
     assert (record.verdict, record.variant) == ("a", "brandubh")
-    assert losses == {"values of JSON that are no text and no number": 1}
+    assert losses == {"JSON values other than text and numbers": 1}
     back = json.loads(into("jsonl", record)[0])
     assert (back["refused"], back["ended_by"], back["moves"], back["result"]) == (
         "a1a1",

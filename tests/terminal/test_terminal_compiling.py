@@ -91,7 +91,7 @@ def test_moves_typed_while_it_compiles_are_played(face: str, gate: Path) -> None
 
 
 UNKEPT = "in /dev/null/hnefi (Not a directory)"
-SENTENCE = f"machine code cannot be kept {UNKEPT}: each start compiles anew"
+SENTENCE = f"machine code cannot be stored {UNKEPT}, so every start compiles again"
 
 
 @pytest.mark.process

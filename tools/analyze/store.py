@@ -119,7 +119,7 @@ class Progress:
             durable.write(self._stream.fileno(), line.encode())
         except OSError as error:
             self.close(done=False)
-            raise StoreError(f"{self.path}: {error.strerror or error}: progress cannot be kept") from None
+            raise StoreError(f"{self.path}: {error.strerror or error}: progress cannot be saved") from None
 
     def close(self, *, done: bool) -> None:
         """Write no more; the file goes when the analysis is `done`."""

@@ -44,7 +44,10 @@ def lesson(variant: Variant) -> list[Step]:
         ),
         Step(
             "How stones are placed",
-            ("A stone goes on any empty cell.", "Each cell touches up to six others, and all six ways join."),
+            (
+                "A stone goes on any empty cell.",
+                "Each cell touches up to six others; stones on cells that touch are joined.",
+            ),
             start,
             "Place a stone anywhere.",
             "any",
@@ -63,7 +66,7 @@ def lesson(variant: Variant) -> list[Step]:
             variant,
             "Blocking",
             (
-                "Your opponent wins if you let him close the last gap. To block is to join your own edges in the end.",
+                "Your opponent wins if you let him close the last gap. To block him for good, join your own edges.",
             ),
             "Place the stone that keeps x from joining top and bottom.",
             "go",
@@ -89,7 +92,7 @@ def lesson(variant: Variant) -> list[Step]:
                 (
                     "The first stone is worth a lot, so the second player may take it over instead of placing one.",
                     "It is mirrored in the diagonal from the top left, so that it joins his edges now.",
-                    "Then the first player goes on.",
+                    "Then the first player continues.",
                 ),
                 opened.fen(),
                 "Take the first stone over: press Swap sides.",

@@ -50,7 +50,7 @@ def lesson(variant: Variant) -> list[Step]:
             "How pawns take",
             (
                 "A pawn takes diagonally forward: it moves onto the square of an enemy pawn, which leaves the board.",
-                "Only to take may it go that way, and it never takes straight ahead.",
+                "It moves that way only to take, and it never takes straight ahead.",
             ),
             "Take the black pawn on {}.",
             "take",
@@ -59,7 +59,7 @@ def lesson(variant: Variant) -> list[Step]:
         _step(
             variant,
             "The far row",
-            ("Whoever brings a pawn to the far row has won.",),
+            ("Whoever reaches the far row with a pawn wins.",),
             "Bring a white pawn to the far row.",
             "win",
             _runs(files, ranks),
@@ -68,7 +68,7 @@ def lesson(variant: Variant) -> list[Step]:
         _step(
             variant,
             "No move left",
-            ("Pawns that stand face to face block each other. Whoever has to move and cannot has lost.",),
+            ("Pawns that stand face to face block each other. A player who has to move and cannot loses.",),
             "Leave black without a move.",
             "win",
             _blocks(files, ranks),
@@ -77,7 +77,7 @@ def lesson(variant: Variant) -> list[Step]:
         _step(
             variant,
             "The last pawn",
-            ("Whoever has no pawn left has lost.",),
+            ("A player without pawns has lost.",),
             "Take the last black pawn.",
             "win",
             _last_pawns(files, ranks),

@@ -86,7 +86,7 @@ class _Lesson:
         first = next(iter(self._best_first(start)), "")
         found[1] = replace(found[1], best=first)
         rest = [text for chapter in said.values() for text in chapter if text not in self._told]
-        return [*found, Step("What else there is", tuple(rest), start)] if rest else found
+        return [*found, Step("The other rules", tuple(rest), start)] if rest else found
 
     # Patterns
 
@@ -100,7 +100,7 @@ class _Lesson:
         )
         yield from self._step(
             "Stepping between two enemies",
-            ["Only a move of the enemy takes: a man who steps between two enemies himself is safe."],
+            ["Only an enemy's move takes a man: one who steps between two enemies himself is safe."],
             self._stepping(a, d),
             1,
             "go",
