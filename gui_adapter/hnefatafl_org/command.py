@@ -39,8 +39,8 @@ _WIRE = re.compile(r"[A-Za-z0-9._-]{1,40}", re.ASCII)
 DESCRIPTION = """\
 Our engine as an account on the public server hnefatafl.org: it offers a game, plays it and ends.
 
-Use an account of your own that the site's customs allow for an engine; its name begins with ai-. The command makes
-none. It has never been tried against the real server, only against a double that was written from a description of
+Use your own account, one that the site's customs allow for an engine; its name begins with ai-. The command does not
+create accounts. It has never been tried against the real server, only against a double that was written from a description of
 it: be there when you use it."""
 EPILOG = """\
 examples:
@@ -100,7 +100,7 @@ def _parser() -> Parser:
     games.add_argument("--join", default="", metavar="ID", help="join this offer instead of making one")
     games.add_argument(
         "--draws", default="never", choices=("never", "even"),
-        help="accept draws never, or where the engine does not see itself ahead (default never)",
+        help="accept draws never, or whenever the engine is not ahead (default never)",
     )  # fmt: skip
     playing = options.add_argument_group("the engine")
     engine_flags.add_flags(playing)
@@ -108,7 +108,7 @@ def _parser() -> Parser:
         "--movetime",
         type=whole(1),
         metavar="MS",
-        help="think for at most this long; in untimed games the time for a move (default there 5000)",
+        help="think for at most this long; in untimed games the time for a move (5000 there by default)",
     )
     adapter.add_flags(options, "every line in both directions but the password, and the lines of our engine")
     return options
@@ -120,7 +120,7 @@ def _settings(options: Parser, arguments: argparse.Namespace) -> Settings:
         options.error(f"--user {shorten(arguments.user)}: expected at most 16 letters, digits, _ and -")
     if not (arguments.user.startswith(PREFIX) or arguments.yes_this_account_is_for_engines):
         options.error(
-            f"--user {arguments.user}: engines are called {PREFIX}NAME there; say --yes-this-account-is-for-engines "
+            f"--user {arguments.user}: engines are called {PREFIX}NAME there; use --yes-this-account-is-for-engines "
             "only if this account is yours and the site's customs allow an engine on it"
         )
     if arguments.join and not (arguments.join.isascii() and arguments.join.isdigit()):
@@ -175,7 +175,7 @@ def _account(options: Parser, arguments: argparse.Namespace) -> Account:
         or not secret.isprintable()
     ):
         options.error(
-            f"the password: expected at most {PASSWORD_LIMIT} characters that can be seen, without blanks at its ends"
+            f"the password: expected at most {PASSWORD_LIMIT} visible characters, without blanks at the ends"
         )
     return Account(arguments.user, secret, host, port, arguments.wire_version)
 

@@ -124,7 +124,7 @@ class Connection:
             raise Lost("the connection is closed")
         self._writer.write(line.encode() + b"\n")
         if self._writer.transport.get_write_buffer_size() > UNSENT_LIMIT:
-            raise Lost("the server does not read what we send")
+            raise Lost("the server does not read our messages")
 
     async def lines(self) -> list[str]:
         """What came, as far as it is whole lines: perhaps none. Lost at the end of the stream."""
@@ -164,7 +164,7 @@ class Connection:
             if not self._skipping:
                 self._rest += head
                 if len(self._rest) > LINE_LIMIT:
-                    LOG.warning("a line of more than %d bytes is skipped", LINE_LIMIT)
+                    LOG.warning("skipped a line of more than %d bytes", LINE_LIMIT)
                     self._rest.clear()
                     self._skipping = True
             if end:
@@ -281,11 +281,11 @@ class Link:
         if refusal == "wrong_version":
             raise ServerError(
                 f"the server does not accept our version {account.wire}: expected that of its current release, "
-                "which its source has as VERSION_ID; say it with --wire-version"
+                "VERSION_ID in its source; set it with --wire-version"
             )
         known = {
             "wrong_password": f"wrong password for {account.user}",
-            "account_not_in_database": f"there is no account {account.user}: expected one that you created there",
+            "account_not_in_database": f"no account {account.user}: expected one that you created there",
         }
         raise ServerError(f"login refused: {known.get(refusal, shorten(refusal or 'no reason given'))}")
 

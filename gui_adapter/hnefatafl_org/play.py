@@ -220,7 +220,7 @@ class Player:
                 self._next()
         elif self._match is not None and self._answered < self._asked_before_ping:
             # Answers come in order: there will be none.
-            self._drop(f"game {self._match.id}: the server does not know it any more")
+            self._drop(f"game {self._match.id}: the server no longer knows it")
 
     def _hear_offered(self, words: list[str], _line: str) -> None:
         if words and self._match is None:
@@ -266,7 +266,7 @@ class Player:
 
     def _hear_no_game(self, words: list[str], _line: str) -> None:
         if self._match is not None and self._answered < self._asked:
-            self._drop(f"game {self._match.id}: the server does not tell it: {shorten(' '.join(words))}")
+            self._drop(f"game {self._match.id}: the server does not send it: {shorten(' '.join(words))}")
 
     def _hear_move(self, words: list[str], _line: str) -> None:
         """`game ID generate_move ROLE` and `game ID play ROLE FROM TO`: the first also of games that are not our turn,
@@ -386,7 +386,7 @@ class Player:
             match.sent = ""
             return
         if same and match.sent:
-            self._refused(match, "it did not take it, and did not say why")
+            self._refused(match, "it did not accept the move, and did not say why")
         if self._thinking is not None:
             if same:
                 return
@@ -454,7 +454,7 @@ class Player:
         elif match.resigned is not None and result == match.resigned.other.letter:
             ours = game.player(match.resigned) == self._settings.user
             reason = Reason.TIME if ours else Reason.RESIGNATION
-            why = "" if ours else "resigned, or lost on time: the server does not tell which"
+            why = "" if ours else "resigned, or lost on time: the server does not say which"
         elif by_rules == result:
             reason = our_reason
         else:

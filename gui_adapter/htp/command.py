@@ -66,7 +66,7 @@ def _parser() -> Parser:
     playing = options.add_argument_group("playing")
     engine_flags.add_flags(playing)
     playing.add_argument("--movetime", type=whole(1), metavar="MS",
-                         help=f"for a move without a clock (default {MOVETIME})")  # fmt: skip
+                         help=f"time for a move without a clock (default {MOVETIME})")  # fmt: skip
     playing.add_argument("--wait", type=number(0, 1_000_000, "seconds"), metavar="N",
                          help="how many seconds to wait for a light server (default 300)")  # fmt: skip
     wrapping = options.add_argument_group("wrapping engines")

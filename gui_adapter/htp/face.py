@@ -85,7 +85,7 @@ class Face:
                 return
             handler = _HANDLERS.get(words[0])
             if handler is None:
-                raise LineError(f"{shorten(words[0])}: expected a command, as list_commands names them")
+                raise LineError(f"{shorten(words[0])}: expected a command that list_commands names")
             first, *more = await handler(self, words[1:])
         except NotationError as error:
             await self._say(f"? {error}", "")

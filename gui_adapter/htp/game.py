@@ -128,7 +128,7 @@ class Game:
             self.resigned, self._ended = None, False
             return
         if not self._entries:
-            raise LineError("play_undo: no move has been played: expected one to take back")
+            raise LineError("play_undo: no move has been played")
         self._line = Line(self._line.start, self._line.moves[:-1])
         self._facts = None
         self._entries.pop()

@@ -121,7 +121,8 @@ class Client:
         if self._side is None:
             raise ServerError("the server closed the connection before the game began")
         raise ServerError(
-            "the server closed the connection in the middle of the game: the opponent is gone, or it has refused a move"
+            "the server closed the connection in the middle of the game: the opponent has left, or the server refused "
+            "a move"
         )
 
     # What comes
@@ -161,15 +162,14 @@ class Client:
                 await self._follow(say.read_play(words, self._game.size))
             elif self._nonsense == NONSENSE:
                 raise ServerError(
-                    f"the server sent {NONSENSE} lines in a row that mean nothing to us: expected generate_move or play"
+                    f"the server sent {NONSENSE} lines in a row that we do not understand: expected generate_move or "
+                    "play"
                 )
             else:
                 self._nonsense += 1
                 self._skip(words)
         except NotationError as error:
-            raise ServerError(
-                f"the server sent {error}; our rules and its are no longer the same game"
-            ) from None
+            raise ServerError(f"the server sent {error}; our game and the server's differ") from None
 
     def _skip(self, words: list[str]) -> None:
         """A line that says nothing to us."""

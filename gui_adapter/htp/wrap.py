@@ -282,7 +282,7 @@ class HtpEngine(Guest, Listener):
             raise GuestFailed(f"{self.name} has read nothing for {PATIENCE:g} s") from None
         except OSError:
             await self._process.wait(GRACE)
-            raise GuestFailed(self._failure or f"{self.name} reads no more") from None
+            raise GuestFailed(self._failure or f"{self.name} no longer reads") from None
 
     @abstractmethod
     async def _write(self, data: bytes) -> None: ...
@@ -317,7 +317,9 @@ class StdioEngine(HtpEngine):
         await self._ask("list_commands\nprotocol_version", collect, START)
         missing = [] if answers[0].startswith("?") else [name for name in NEEDED if name not in known]
         if missing:
-            raise GuestFailed(f"{self.name} knows no {missing[0]}: expected a program of the text protocol")
+            raise GuestFailed(
+                f"{self.name} does not know {missing[0]}: expected a program of the text protocol"
+            )
         await self._restart()
 
     async def _restart(self) -> None:

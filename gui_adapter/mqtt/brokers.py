@@ -161,7 +161,7 @@ async def provide(
             if port is None and chosen != PORT:
                 broker.note = (
                     f"port {PORT} is taken (by Debian's mosquitto, which starts by itself?): this broker listens on "
-                    f"{chosen}; --broker mqtt://{HOST}:{PORT} would use the one that is there"
+                    f"{chosen}; --broker mqtt://{HOST}:{PORT} uses the other one"
                 )
             return broker
         except PortTaken:

@@ -38,10 +38,10 @@ NOBODY = "hnefi-check"
 """The user of the sessions on whose topics we try things."""
 
 NAGLE = (
-    "a QoS 1 round trip takes {:.0f} ms on one machine: Nagle's algorithm seems to be at work; in mosquitto.conf say "
-    "set_tcp_nodelay true"
+    "a QoS 1 round trip takes {:.0f} ms on one machine: Nagle's algorithm seems to be on; set set_tcp_nodelay true in "
+    "mosquitto.conf"
 )
-NO_SHARE = "shared subscriptions are granted but bring nothing: --pool is not possible with this broker"
+NO_SHARE = "shared subscriptions are granted but deliver nothing: --pool does not work with this broker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +183,10 @@ class _Trial:
         try:
             await self.link.publish(topic, b"here", retain=True)
             if await self._late(topic, ANSWER) is None:
-                return Row(name, False, "a late subscriber does not get what was retained")
+                return Row(name, False, "a late subscriber does not get the retained message")
             await self.link.publish(topic, b"", retain=True)
             if await self._late(topic, QUIET) is not None:
-                return Row(name, False, "an empty message does not clear what was retained")
+                return Row(name, False, "an empty message does not clear the retained message")
         except LinkError as error:
             return Row(name, False, str(error))
         return Row(name, True, "kept, given to a late subscriber, cleared")

@@ -50,7 +50,7 @@ def main(argv: list[str]) -> int:
     )
     options.add_argument("url", metavar="URL", help="the broker")
     options.add_argument("--eid", default="local", help="name of the service (default local)")
-    options.add_argument("--variant", default="", metavar="V", help="the game to begin with")
+    options.add_argument("--variant", default="", metavar="V", help="the variant to begin with")
     options.add_argument("--player", default="", metavar="NAME", help="who plays")
     options.add_argument(
         "--option", action="append", default=[], type=setting, metavar="N=V", help="repeatable"

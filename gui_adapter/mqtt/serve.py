@@ -116,7 +116,12 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     engine.add_argument("--player", default="", metavar="NAME", help="the player, unless a client names one")
     engine.add_argument("--variant", default="", metavar="V", help="the variant, unless a client names one")
     engine.add_argument(
-        "--option", action="append", default=[], type=setting, metavar="N=V", help="set first; repeatable"
+        "--option",
+        action="append",
+        default=[],
+        type=setting,
+        metavar="N=V",
+        help="an option of the engine, set first; repeatable",
     )
     keeping = options.add_argument_group("recording")
     journal.add_flags(keeping)
@@ -275,7 +280,7 @@ def example(address: Address, eid: str) -> list[str]:
 
 def _journal(arguments: argparse.Namespace) -> journal.Journal:
     def warn(failure: str) -> None:
-        LOG.warning("games are no longer written down: %s", failure)
+        LOG.warning("games are no longer recorded: %s", failure)
 
     return journal.Journal("mqtt", journal.chosen_folder(arguments), warn)
 

@@ -320,7 +320,7 @@ class Service:
             error = RequestError("too_many", rate)
             await self._reply(topics.reply(user), requests.failure("", error), b"")
             return
-        session.outgoing.say(f"info string error busy: {rate}: what comes within {MUTE:g} s is dropped")
+        session.outgoing.say(f"info string error busy: {rate}: messages are dropped for {MUTE:g} s")
         await self.link.unsubscribe(topic)
         await asyncio.sleep(MUTE)
         if self.sessions.get((user, session.sid)) is session:
@@ -408,7 +408,7 @@ class Service:
                 case "resend":
                     session = self._session(request)
                     if not session.outgoing.resend(max(1, request.start)):
-                        raise RequestError("gone", f"line {request.start} is no longer there")
+                        raise RequestError("gone", f"line {request.start} is no longer stored")
                     return requests.success(request.id, sid=request.sid, last_out=session.outgoing.last_out)
             return requests.success(
                 request.id,
@@ -433,13 +433,13 @@ class Service:
         if self._draining:
             raise RequestError("draining", "the service is closing and takes no more sessions")
         if (user, sid) in self.sessions or (user, sid) in self._opening:
-            raise RequestError("sid_taken", f"session {sid} exists: expected another sid, or a close before")
+            raise RequestError("sid_taken", f"session {sid} exists: expected another sid, or a close first")
         settings = self.settings
         if len(self.sessions) + len(self._opening) >= settings.sessions:
             raise RequestError("too_many", f"all {settings.sessions} sessions of this service are taken")
         own = sum(owner == user for owner, _ in (*self.sessions, *self._opening))
         if own >= settings.per_user:
-            raise RequestError("too_many", f"{user} has {own} sessions: close one before")
+            raise RequestError("too_many", f"{user} has {own} sessions: close one first")
         opening = self._opening[user, sid] = Opening(request.cid)
         recording = None
         if settings.journal is not None:
@@ -535,7 +535,7 @@ class Service:
             # An engine that compiles for nobody is not yet a session that could be ended.
             self._await_return(who)
         for session in self._of_client(who):
-            session.end("its client is gone")
+            session.end("its client has gone")
 
     def _opens_for(self, who: tuple[str, str]) -> bool:
         return any((user, opening.cid) == who for (user, _), opening in self._opening.items())

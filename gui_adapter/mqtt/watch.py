@@ -307,7 +307,7 @@ def _drawn(show: Show, chosen: str, up: bool) -> list[str]:
     columns, rows = shutil.get_terminal_size()
     show.news.clear()
     lines = show.screen(columns, rows, chosen)
-    return lines if up else ["(the connection fell; trying again)", *lines[1:]]
+    return lines if up else ["(connection lost; trying again)", *lines[1:]]
 
 
 def _tell(show: Show, out: TextIO) -> None:

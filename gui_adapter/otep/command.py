@@ -23,10 +23,10 @@ LIMIT: Final = 2.0
 OVERHEAD: Final = 250
 """Milliseconds that our engine keeps back from every clock: OpenTafl looks at its own every 100 ms."""
 DESCRIPTION = """\
-OpenTafl: our engine behind its board, and its engine as one of ours.
+OpenTafl: play our engine on its board, or use its engine like one of ours.
 
 Without --wrap or --write-ini this is the engine that OpenTafl starts; it speaks on standard input and output.
-OpenTafl itself is yours to install."""
+You have to install OpenTafl yourself."""
 EPILOG = """\
 examples:
   hnefi otep --write-ini ~/OpenTafl                     make our engine known to the OpenTafl in that folder
@@ -90,7 +90,9 @@ def _parser() -> Parser:
     playing.add_argument("--player", metavar="NAME", help="one of our players, or a player's file")
     playing.add_argument("--option", action="append", metavar="NAME=VALUE",
                          help="an option of the engine; repeatable")  # fmt: skip
-    playing.add_argument("--movetime", metavar="MS", help=f"for a move without a clock (default {MOVETIME})")
+    playing.add_argument(
+        "--movetime", metavar="MS", help=f"time for a move without a clock (default {MOVETIME})"
+    )
     playing.add_argument("--otn", choices=("opentafl", "intended"),
                          help="how rules are read: as OpenTafl plays them (default) or as documented")  # fmt: skip
     playing.add_argument(
@@ -100,7 +102,7 @@ def _parser() -> Parser:
     wrapping.add_argument("--name", default="OpenTafl", help="what it is called here (default OpenTafl)")
     wrapping.add_argument("--fresh", action="store_true", help="a new process for each game")
     wrapping.add_argument("--own-clock", action="store_true",
-                          help="hand it the whole clock to plan with, rather than a budget for each move")  # fmt: skip
+                          help="give it the whole clock instead of a budget for each move")  # fmt: skip
     adapter.add_flags(options, "every line in both directions, and those of our engine")
     options.add_argument("--force", action="store_true", help="let --write-ini replace settings, "
                          "and write to a folder that does not look like OpenTafl's")  # fmt: skip

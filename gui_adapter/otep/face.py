@@ -270,7 +270,7 @@ class Face:
                 LOG.warning("%s: not a board that we can play from: %s", shorten(text), error)
         if line is None or facts is None:
             if self._asked_again:
-                raise Unplayable("no board that can be read came from the host")
+                raise Unplayable("the host sent no readable board")
             self._asked_again = True
             await self._stdio.say("position")
             return

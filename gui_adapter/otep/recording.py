@@ -57,14 +57,14 @@ class Recording:
         if self._log is None:
             return
         if result is None:
-            self._log.end(None, Reason.INTERRUPTED, "OpenTafl broke the game off")
+            self._log.end(None, Reason.INTERRUPTED, "OpenTafl stopped the game")
         elif resigned:
             self._log.end(self._ours.other.letter, Reason.RESIGNATION)
         elif facts is not None and facts.result == result:
             self._log.end(result, facts.reason)
         elif facts is not None and facts.result is None and facts.side is not self._ours:
             self._log.end(
-                result, Reason.ADJUDICATED, "as OpenTafl says; it does not tell the opponent's last move"
+                result, Reason.ADJUDICATED, "as OpenTafl says; it does not send the opponent's last move"
             )
         else:
             ours = "goes on" if facts is None or facts.result is None else f"is {facts.result} {facts.reason}"

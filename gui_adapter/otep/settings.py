@@ -76,9 +76,9 @@ def write_ini(options: Parser, arguments: argparse.Namespace) -> int:
     print(f"wrote {ini}")
     print(f"{'kept' if kept else 'wrote'} {settings}")
     if kept and lines:
-        text = f"your flags were not written to {settings.name}, which was there already: --force replaces the file"
+        text = f"your flags were not written to {settings.name}, which already exists: --force replaces it"
         print(f"{options.prog}: {text}", file=sys.stderr)
-    print("OpenTafl finds the engine hnefi when it is started again")
+    print("restart OpenTafl to find the engine hnefi")
     return DONE
 
 

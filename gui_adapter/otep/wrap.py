@@ -139,7 +139,7 @@ class OpenTafl(Guest, Listener):
         _, lost = export_rules(_as_opentafl_reads(self._variant))
         if lost:
             self.tell(
-                f"info string note {self.name} cannot be told of {', '.join(lost)}: its rules differ there"
+                f"info string note {self.name} does not know {', '.join(lost)}: its rules differ from ours"
             )
 
     # The process
@@ -318,12 +318,12 @@ class OpenTafl(Guest, Listener):
         elif own is not None:
             budget = max(1, own // (limits.movestogo or PARTS) + increment * 4 // 5)
             if budget < LEAST <= own // 2:
-                self._once(f"thinks for {LEAST} ms at least: below that single moves take much longer")
+                self._once(f"thinks for at least {LEAST} ms: with less, single moves take much longer")
                 budget = LEAST
         elif not limits.bounded or limits.infinite:
             budget = INFINITE
         else:
-            self._once(f"knows no depth, nodes or mate: it thinks for MoveTime, {self._movetime} ms")
+            self._once(f"does not support depth, nodes or mate: it thinks for MoveTime, {self._movetime} ms")
             budget = self._movetime
         if budget < LEAST:
             self._once(f"was given less than {LEAST} ms: single moves may take much longer")

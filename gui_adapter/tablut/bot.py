@@ -136,7 +136,7 @@ class Bot:
     async def fate(self) -> str:
         """What has become of its process, for a report that it failed."""
         ending = await self._process.wait(DYING)
-        return f" ({ending.text if ending else 'its process lives on'}){self._last_words()}"
+        return f" ({ending.text if ending else 'its process is still running'}){self._last_words()}"
 
     async def left(self, seconds: float) -> Exit | None:
         """How its process has ended, if it does so by itself within `seconds`."""

@@ -213,5 +213,5 @@ async def check(
             say(f"{COLOURS[side]:<5}  {name:<16}  {verdict:<4}  {text}")
             if name == "name" and verdict == "FAIL":
                 break
-    say(f"{command.name}: {f'{failed} failed' if failed else 'keeps to the convention'}, {notes} notes")
+    say(f"{command.name}: {f'{failed} failed' if failed else 'follows the convention'}, {notes} notes")
     return not failed

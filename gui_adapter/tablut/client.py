@@ -243,7 +243,7 @@ class Client:
         """The state that we have already: an answer to a move of ours that was refused, or said twice."""
         if self._sent:
             fen = fen_of(board_of(self._facts.fen), self._facts.side)
-            LOG.warning("the server refused %s in %s: the next best is played", self._sent, fen)
+            LOG.warning("the server refused %s in %s: playing the next best", self._sent, fen)
             self._refused.add(self._sent)
             self._sent = ""
             if len(self._refused) > REFUSALS:
@@ -270,7 +270,7 @@ class Client:
         except IllegalPosition as error:
             raise ServerError(f"the server sent a board that the rules refuse: {error}") from None
         if self._facts.result not in (None, state.result) and self._facts.reason != Reason.NO_LEGAL_MOVE:
-            raise ServerError(f"the server goes on where the game is over: {self._facts.reason}")
+            raise ServerError(f"the server continues although the game is over: {self._facts.reason}")
         self._line = line
         if self._journal is not None:
             ours = self._settings.name

@@ -67,10 +67,10 @@ def _parser() -> Parser:
     options.add_argument("words", nargs="*", metavar="White|Black SECONDS HOST", help=argparse.SUPPRESS)
     kinds = options.add_argument_group("other modes")
     kinds.add_argument(
-        "--serve", action="store_true", help="a server for two players, with a reason for each end"
+        "--serve", action="store_true", help="a server for two players, which says why each game ended"
     )
     kinds.add_argument("--wrap", metavar="CMD", help="a bot as an engine on standard input and output")
-    kinds.add_argument("--check", metavar="CMD", help="try a bot: does it keep to the convention?")
+    kinds.add_argument("--check", metavar="CMD", help="test whether a bot follows the convention")
     options.add_argument("--seconds", metavar="N", help=f"the time for a move (default {SECONDS})")
     playing = options.add_argument_group("playing on a server")
     playing.add_argument("--side", metavar="white|black", help="the side to play")

@@ -114,7 +114,7 @@ class Guest:
                 async with asyncio.timeout(WRITE_TIMEOUT):
                     await self._writer.drain()
         except TimeoutError:
-            raise self._lose(f"{self.word} does not read what it is sent") from None
+            raise self._lose(f"{self.word} does not read our messages") from None
         except OSError:
             return  # its end is about to be read, and says more
 
@@ -166,7 +166,7 @@ class Guest:
         else:
             self.out_of_turn += 1
             if self.out_of_turn == 1:
-                LOG.warning("%s talks out of turn: that is dropped", self.word)
+                LOG.warning("%s sent a message out of turn: ignored", self.word)
 
     def _lose(self, why: str) -> GuestError:
         self._gone = self._gone or GuestError(why)
@@ -216,7 +216,7 @@ class Host:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._waiting.full():
-            LOG.warning("%s: a player was turned away: too many are waiting already", COLOURS[self.side])
+            LOG.warning("%s: a player was rejected: too many are waiting already", COLOURS[self.side])
             writer.close()
             return
         self._waiting.put_nowait(Guest(self.side, reader, writer, self._traffic))

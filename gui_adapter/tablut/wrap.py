@@ -113,7 +113,7 @@ class BotEngine(Guest):
             with contextlib.suppress(GuestError):
                 await bot.guest.tell(_state(place.facts))
         if bot.guest.out_of_turn:
-            self.tell(f"info string the bot talked out of turn {bot.guest.out_of_turn} times")
+            self.tell(f"info string the bot sent {bot.guest.out_of_turn} messages out of turn")
         await self._end()
 
     async def close(self) -> None:

@@ -46,8 +46,8 @@ HOST_NAME: Final = re.compile(
 BROKER_FLAGS: Final = ("user", "password_file", "cafile", "mqtt")
 """Flags that mean something with --engines only."""
 DESCRIPTION = """\
-The board in the browser: play against the engine, analyse, load and save games. Each game has an engine process of its
-own. Nothing is loaded from anywhere else, and only this machine can connect, unless --bind says otherwise.
+The board in the browser: play against the engine, analyse, load and save games. Each game has its own engine process.
+Nothing is loaded from other servers, and only this machine can connect unless --bind is given.
 
 The first line on standard output is the address. Ctrl-C or SIGTERM ends it gently; a second one ends it at once."""
 EPILOG = """\
@@ -75,7 +75,7 @@ def main(argv: list[str]) -> int:
     except ImportError:
         options.exit(
             USAGE,
-            "hnefi web: error: the package aiohttp is missing: `pip install 'hnefi[web]'` brings it\n",
+            "hnefi web: error: the package aiohttp is missing: install it with `pip install 'hnefi[web]'`\n",
         )
     from hnefi.protocol.hosts.shutdown import Asked
     from hnefi.protocol.hosts.stdio import Diagnostics
@@ -99,44 +99,44 @@ def _parser() -> Parser:
     )
     positive = whole(1, 999_999)
     options.add_argument("--port", type=whole(0, 65_535, "a port"), default=PORT, help="default 8080; 0: any")
-    options.add_argument("--open", action="store_true", help="show it in your browser")
+    options.add_argument("--open", action="store_true", help="open it in your browser")
     options.add_argument("--bind", default="127.0.0.1", metavar="ADDR",
-                         help="the address to listen on (default 127.0.0.1; others ask for --token-file)")  # fmt: skip
-    options.add_argument("--token-file", metavar="FILE", help="what browsers are asked for, in a file")
+                         help="the address to listen on (default 127.0.0.1; any other requires --token-file)")  # fmt: skip
+    options.add_argument(
+        "--token-file", metavar="FILE", help="a file with the token that browsers are asked for"
+    )
     options.add_argument("--host-name", action="append", default=[], type=_host_name, metavar="NAME",
                          help="a name by which browsers know this server; repeatable")  # fmt: skip
     options.add_argument("--no-fork", action="store_true",
-                         help="start each engine afresh instead of forking it from one that is loaded")  # fmt: skip
+                         help="start each engine as a new process instead of forking it from a loaded one")  # fmt: skip
     options.add_argument("--sessions", type=positive, default=16, help="games at once (default 16)")
     options.add_argument("--pages", type=positive, default=256, help="pages at once (default 256)")
     options.add_argument("--per-address", type=positive, default=0, metavar="N",
-                         help="games, and pages, of one address at once (default: no such limit)")  # fmt: skip
+                         help="games, and pages, of one address at once (default: no limit)")  # fmt: skip
     options.add_argument("--rate", type=positive, default=0, metavar="N",
-                         help="requests a second from one address (default: no such limit)")  # fmt: skip
+                         help="requests a second from one address (default: no limit)")  # fmt: skip
     options.add_argument("--trusted-proxy", action="append", default=[], type=_network, metavar="ADDR",
-                         help="an address or network of proxies that are believed about whom they speak for "
-                         "(X-Forwarded-For); repeatable")  # fmt: skip
+                         help="an address or network of proxies whose X-Forwarded-For is trusted; repeatable")  # fmt: skip
     options.add_argument("--idle", type=number(0.1, 10_000_000, "seconds"), default=1800.0,
                          help="seconds until an unused game is closed (default 1800)")  # fmt: skip
     options.add_argument("--max-search", type=number(0.1, 10_000_000, "seconds"), default=600.0,
-                         help="seconds of a search (default 600)")  # fmt: skip
+                         help="most seconds for a search (default 600)")  # fmt: skip
     options.add_argument("--max-hash", type=positive, default=256, help="MiB a game may have (default 256)")
     options.add_argument("--max-threads", type=positive, default=1, help="threads it may have (default 1)")
     options.add_argument("--engines", metavar="URL",
                          help="run the games on engine hosts behind an MQTT broker, each started with "
                          "`hnefi mqtt serve --pool`: mqtt://HOST[/PREFIX], mqtts://…, ws://HOST, wss://…")  # fmt: skip
-    add_connection(options, "with --engines: how to get into the broker")
+    add_connection(options, "with --engines: access to the broker")
     playing = options.add_argument_group("playing")
-    playing.add_argument("--variant", default="", metavar="V", help="the game that a page begins with")
+    playing.add_argument("--variant", default="", metavar="V", help="the variant that a page begins with")
     playing.add_argument("--player", default="", metavar="NAME", help="the player that a page begins with")
     playing.add_argument("--option", action="append", default=[], type=setting, metavar="NAME=VALUE",
                          help="an option of every engine; repeatable")  # fmt: skip
     watching = options.add_argument_group("watching")
     watching.add_argument("--arena", action="append", default=[], type=Path, metavar="DIR",
-                          help="a run of hnefi arena, or a folder of runs, or of charts of ladder and balance, that "
-                          "everybody here may watch; repeatable")  # fmt: skip
+                          help="a run of hnefi arena, or a folder of runs or of charts of ladder and balance, that all visitors may watch; repeatable")  # fmt: skip
     watching.add_argument("--arena-matches", type=whole(0, 64), default=None, metavar="N",
-                          help="matches that visitors may begin, at once (default 1; with --bind 0)")  # fmt: skip
+                          help="matches that visitors may have running at once (default 1; with --bind 0)")  # fmt: skip
     keeping = options.add_argument_group("recording")
     journal.add_flags(keeping)
     trace.add_flag(keeping, "every frame in both directions")
@@ -255,7 +255,7 @@ def _settings(
     from .site import Settings
 
     def warn(failure: str) -> None:
-        LOG.warning("games are no longer written down: %s", failure)
+        LOG.warning("games are no longer recorded: %s", failure)
 
     return Settings(
         policy=Policy(

@@ -135,7 +135,7 @@ class Matches:
             if secrets.compare_digest(match.word, word) and match.process is not None:
                 interrupt(match.process)
                 return
-        raise RequestError("no_run", "this match is not yours to end, or is over")
+        raise RequestError("no_run", "this match is not yours, or it is over")
 
     async def close(self) -> None:
         """End them all."""

@@ -53,7 +53,7 @@ class Page:
         if not self._rate.admits():
             self._site.counts["dropped"] += 1
             if self._rate.complains():
-                text = f"expected at most {frames.RATE:g} frames a second, the rest is dropped"
+                text = f"expected at most {frames.RATE:g} frames a second; the rest is dropped"
                 self.box.put({"t": "error", "code": "too_fast", "text": text})
             return True
         try:

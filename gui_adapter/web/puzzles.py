@@ -149,7 +149,7 @@ def _wanted(frame: Mapping[str, Any], scores: Scores) -> list[Entry]:
     ]
     if not found:
         raise FrameError(
-            "no_puzzle", "no puzzle is like that: expected another variant, theme or rating", frame.get("id")
+            "no_puzzle", "no such puzzle: expected another variant, theme or rating", frame.get("id")
         )
     return found
 

@@ -45,7 +45,7 @@ def imported(frame: Mapping[str, Any]) -> dict[str, Any]:
         )
         game = next(iter(games), None)
         if game is None:
-            raise RecordError("the text has no game in it: expected a FEN or a recorded game")
+            raise RecordError("the text contains no game: expected a FEN or a recorded game")
         record = game.record
         variant = variant_of(record, find())
     except ValueError as error:

@@ -306,7 +306,7 @@ class Runs:
             folder = (await asyncio.to_thread(self.found)).get(name)
             try:
                 if folder is None:
-                    raise RequestError("no_run", "there is no such run here, or no longer")
+                    raise RequestError("no_run", "this run does not exist, or no longer")
                 meta = describe(folder.config(), folder.path.name, name)
             except NoRun as error:
                 LOG.info("%s", error)
@@ -343,7 +343,7 @@ class Runs:
     def _own(self, name: str, box: Outbox) -> Watched:
         watched = self._watched.get(name)
         if watched is None or box not in watched.watchers:
-            raise RequestError("no_run", "expected watch before")
+            raise RequestError("no_run", "expected watch first")
         return watched
 
     # Charts
@@ -364,7 +364,7 @@ class Runs:
         path = self.charts().get(name)
         try:
             if path is None:
-                raise RequestError("no_chart", "there is no such chart here, or no longer")
+                raise RequestError("no_chart", "this chart does not exist, or no longer")
             data = read_regular(path)
         except OSError as error:
             raise RequestError("no_chart", f"this chart cannot be read: {error.strerror}") from None

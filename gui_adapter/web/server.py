@@ -84,7 +84,7 @@ class Server:
             response: web.StreamResponse = _said(429, "expected fewer requests from your address")
             response.headers["Retry-After"] = "1"
         elif _host_name(request.headers.get("Host", "")) not in self._names:
-            response = _said(403, "this server has another name: see hnefi web --host-name")
+            response = _said(403, "this server is known by another name: see hnefi web --host-name")
         else:
             try:
                 response = await handler(request)
@@ -149,7 +149,7 @@ class Server:
         if settings.per_address and sum(p.address == address for p in self.pages) >= settings.per_address:
             counts["pages_refused"] += 1
             counts["refused_by_address"] += 1
-            return _said(429, "your address has too many pages: expected one to be closed before")
+            return _said(429, "your address has too many pages: close one first")
         socket = web.WebSocketResponse(
             heartbeat=HEARTBEAT, max_msg_size=frames.FRAME_LIMIT, timeout=PARTING, compress=True
         )

@@ -119,14 +119,12 @@ class Site:
         if settings.engines is not None and settings.engines.trouble:
             raise RequestError("engine_failed", settings.engines.trouble)
         if own >= settings.per_page:
-            raise RequestError("too_many", f"this page has {own} games: expected one to be closed before")
+            raise RequestError("too_many", f"this page has {own} games: close one first")
         if settings.per_address:
             there = sum(session.address == address for session in self.sessions.values())
             if there >= settings.per_address:
                 self.counts["refused_by_address"] += 1
-                raise RequestError(
-                    "too_many", f"{there} games are open from your address: expected one to be closed before"
-                )
+                raise RequestError("too_many", f"{there} games are open from your address: close one first")
         if len(self.sessions) >= settings.sessions:
             raise RequestError(
                 "too_many", f"all {settings.sessions} games of this server are taken: try again later"
@@ -183,7 +181,7 @@ class Site:
             for session in list(self.sessions.values()):
                 kept = self.settings.back if session.kept is None else session.kept
                 if session.left is not None and now - session.left > kept:
-                    self.close(session, "its page is gone")
+                    self.close(session, "its page has gone")
                 elif session.begun and not session.searching and now - session.touched > self.settings.idle:
                     session.outgoing.say(f"info string closing: idle for {self.settings.idle:g} s")
                     self.close(session, "idle")

@@ -240,9 +240,9 @@ class Table:
 
     def _demand_seat(self, side: str, *, over: bool = False) -> None:
         if side not in SEATS:
-            raise RequestError("not_your_turn", "spectators only look on")
+            raise RequestError("not_your_turn", "spectators cannot play")
         if not self.state:
-            raise RequestError("not_your_turn", "the game has not begun: expected another try")
+            raise RequestError("not_your_turn", "the game has not begun: try again")
         if self.finished != over:
             raise RequestError("over", "the game is not over" if over else "the game is over")
 
@@ -367,7 +367,7 @@ class Tables:
         word = frames.text(frame, "seat", 64)
         table = self._tables.get(word)
         if table is None:
-            raise RequestError("no_table", "this table is not on the server, or no longer")
+            raise RequestError("no_table", "this table does not exist, or no longer")
         return table, table.words[word]
 
     def stands(self, table: Table) -> bool:

@@ -63,7 +63,7 @@ TABLE = f"""\
 > final_status
 = ongoing
 > play_undo
-? play_undo: no move has been played: expected one to take back
+? play_undo: no move has been played
 
 > play_from
 = defender 0c4 0d3 0d5 0e4
@@ -206,7 +206,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Conversation]:
 
 
 REFUSED = {
-    b"fly": "'fly': expected a command, as list_commands names them",
+    b"fly": "'fly': expected a command that list_commands names",
     b"PLAY a b c": "'PLAY': expected a command",
     b"play": "'play': expected play ROLE FROM TO, or play ROLE resigns",
     b"play a": "expected play ROLE FROM TO",

@@ -118,13 +118,13 @@ def test_our_engine_never_starts(tmp_path: Path) -> None:
 
 
 FAULTS = {
-    "closes": "in the middle of the game: the opponent is gone, or it has refused a move",
+    "closes": "in the middle of the game: the opponent has left, or the server refused a move",
     "asked": "in the middle of the game",
     "out-of-turn": "defender: expected attacker, whose turn it is",
     "illegal": "play attacker a1 a2: nothing stands on a1",
     "unreadable": "'d99': expected a square, a1 to k11",
     "wrong-side": "generate_move defender: expected the other role, which is ours",
-    "endless": "100000 lines in a row that mean nothing to us: expected generate_move or play",
+    "endless": "100000 lines in a row that we do not understand: expected generate_move or play",
 }
 
 

@@ -145,7 +145,7 @@ def test_a_greeting_is_answered_before_there_is_a_session(broker: TestBroker, tm
 
 
 @pytest.mark.parametrize(
-    ("killed", "reason"), [(False, "closed by the client"), (True, "its client is gone")]
+    ("killed", "reason"), [(False, "closed by the client"), (True, "its client has gone")]
 )
 def test_who_leaves_before_the_session_is_there_waits_for_nobody(
     broker: TestBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool, reason: str

@@ -349,7 +349,7 @@ def test_nothing_is_written_where_nothing_is_to_be(one: TestBroker, tmp_path: Pa
     assert not (tmp_path / "data").exists()
     (tmp_path / "data").touch()
     errors = served(one.url, *engine, data=tmp_path / "data")
-    assert errors.count("games are no longer written down") == 1
+    assert errors.count("games are no longer recorded") == 1
 
 
 def test_a_trace_that_cannot_be_written(tmp_path: Path, capfd: Any) -> None:

@@ -57,7 +57,7 @@ def test_a_folder_without_opentafl(tmp_path: Path) -> None:
     assert (done.stdout, list(tmp_path.iterdir())) == ("", [])
     (tmp_path / "opentafl-0.4.8.0b.jar").touch()
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("OpenTafl finds the engine hnefi when it is started again\n")
+    assert done.stdout.endswith("restart OpenTafl to find the engine hnefi\n")
     (tmp_path / "opentafl-0.4.8.0b.jar").unlink()
     (tmp_path / "engines").rename(tmp_path / "other")
     done = subprocess.run([*words, "--force"], capture_output=True, text=True, check=True)

@@ -362,7 +362,7 @@ def test_messages_out_of_turn_are_counted(house: House, tmp_path: Path) -> None:
     async def play(talk: Talk) -> None:
         await escape_as_white(talk)
         await talk.say("utinewgame")
-        assert "the bot talked out of turn" in await talk.until("info string the bot")
+        assert "messages out of turn" in await talk.until("info string the bot")
 
     assert wrapped(house, tmp_path, command(WHITE_HEART, "chatter"), play)[0] == 0
 

@@ -104,7 +104,7 @@ def test_one_address_does_not_take_all_that_there_is() -> None:
             assert await opens(two, {"t": "table", "do": "make"}) == "yes"
             for frame in ({"t": "open"}, {"t": "table", "do": "make"}):
                 said = await opens(one, frame)
-                assert said == "2 games are open from your address: expected one to be closed before"
+                assert said == "2 games are open from your address: close one first"
             assert await opens(other, {"t": "open"}) == "yes"
             # A page that has gone makes room for another one; its game is kept for a while, and still counts.
             await one.socket.close()
