@@ -40,8 +40,8 @@ DESCRIPTION = """\
 Our engine as an account on the public server hnefatafl.org: it offers a game, plays it and ends.
 
 Use your own account, one that the site's customs allow for an engine; its name begins with ai-. The command does not
-create accounts. It has never been tried against the real server, only against a double that was written from a description of
-it: be there when you use it."""
+create accounts. It has never been tried against the real server, only against a double that was written from a
+description of it, so watch it when you use it."""
 EPILOG = """\
 examples:
   hnefi hnefatafl-org --user ai-NAME --password-file F             offers a game

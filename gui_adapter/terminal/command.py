@@ -130,14 +130,14 @@ def _parser() -> argparse.ArgumentParser:
         "--movetime",
         type=whole(1, what="milliseconds"),
         metavar="MS",
-        help="how long an engine thinks about a move",
+        help="time of an engine for each move, in milliseconds",
     )
     parser.add_argument("--clock", metavar="M+S", help="minutes for the game, seconds for each move; or off")
     parser.add_argument(
-        "--seed", type=whole(0, 2**32 - 1), metavar="N", help="for players that choose at random"
+        "--seed", type=whole(0, 2**32 - 1), metavar="N", help="seed of players that choose at random"
     )
     parser.add_argument("--tui", action="store_true", help="the full screen instead of the prompt")
-    parser.add_argument("--ascii", action="store_true", help="nothing but ASCII on screen")
+    parser.add_argument("--ascii", action="store_true", help="use only ASCII on the screen")
     parser.add_argument("--zoom", choices=("auto", "1", "2", "3"), help="how large the squares are (auto)")
     parser.add_argument("--load", metavar="FILE", help="continue a recorded game, or one from a journal")
     parser.add_argument(
@@ -154,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--screenshot",
         metavar="FILE",
-        help="write the screen (.svg or .txt) of the first board, or after a --script, and leave",
+        help="write the screen (.svg or .txt) with the first board, or after a --script, and leave",
     )
     parser.add_argument(
         "--script", metavar="FILE", help="carry out the lines of a file (- for standard input)"
@@ -196,7 +196,7 @@ def _source(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> I
             reason = getattr(error, "strerror", None) or error
             parser.error(f"--script {arguments.script[:200]!r}: {reason}: expected a readable file")
     if arguments.tui:
-        parser.error("--tui: expected a terminal: standard input and output are no terminal here")
+        parser.error("--tui: expected a terminal as standard input and output")
     # Python closes its own at the end, and ends with a fatal error where a thread is reading.
     return open(sys.stdin.fileno(), "rb", closefd=False)
 

@@ -151,7 +151,7 @@ class Controller:
                 return Reply((self._broken,), failed=True)
             post = self._held.append
             if self.session.compiling is not None:
-                self.say(f"{line[:40]}: kept until the rules are there.")
+                self.say(f"{line[:40]}: waiting until the rules are loaded.")
         if _leaves(line):
             return await self._soon(work) or Reply(quit=True)
         return await self.events.call(work, GONE, post)
@@ -190,7 +190,7 @@ class Controller:
             self.interrupted = True
             return Reply(quit=True)
         late = self._impatient = True
-        self.say("Something is still being done. Ctrl-C again leaves; an unfinished game is saved.")
+        self.say("Something is still running. Ctrl-C again leaves; an unfinished game is saved.")
         self.events.tell()
         return Reply()
 

@@ -218,7 +218,7 @@ class Game:
         node = next((child for child in self.at.children if child.text == text), None)
         if node is None:
             if self.size >= PLY_LIMIT:
-                raise ValueError(f"this game has {PLY_LIMIT} plies: a record holds no more")
+                raise ValueError(f"this game has {PLY_LIMIT} plies, the most that a record can hold")
             node = Node(text, side, self.at, self.at.ply + 1, captures)
             self.at.children.append(node)
             self.size += 1

@@ -278,7 +278,7 @@ class Opponent:
             )
             if self._closed:
                 await self._drop()
-                raise EngineError(f"{self.spec.name} is not wanted any more")
+                raise EngineError(f"{self.spec.name} is no longer needed")
             self._prepared = self._set_up_as = None
         # `close` may take the process away meanwhile: asking it anything is an EngineError then.
         engine = self._engine

@@ -37,8 +37,8 @@ ROWS_BESIDE: Final = 8
 """Rows of the terminal that the board leaves to the task, the answers and the prompt."""
 WORDS: Final = {
     "MOVE": "try it: d1d3",
-    "hint": "which man has to move; once more: the move",
-    "solution": "how it goes, with the best defence",
+    "hint": "which man has to move; again: the move",
+    "solution": "show the solution, with the best defence",
     "retry": "back to the first position",
     "next": "the next puzzle",
     "board": "the board again",
@@ -49,11 +49,11 @@ WORDS: Final = {
 
 
 DESCRIPTION: Final = """\
-Positions with a proven win, or with one move that does not lose. Type your
-move; a wrong one is answered, and `hint`, `solution`, `retry`, `next` and
-`help` do what they say. Solved at the first try counts for your rating, a
-wrong move or help counts against it; puzzles near your rating that are new to
-you come first.
+Positions with a proven win, or with only one move that does not lose. Type
+your move; if it is wrong, you see the reply. `hint`, `solution`, `retry`,
+`next` and `help` do what they say. Solving a puzzle at the first try raises
+your rating; a wrong move or help lowers it. New puzzles near your rating come
+first.
 
   hnefi puzzle make FILE ...   finds new puzzles in recorded games"""
 EXAMPLES: Final = """\
@@ -76,18 +76,20 @@ def main(argv: list[str]) -> int:
         formatter_class=Help,
         allow_abbrev=False,
     )
-    options.add_argument("--variant", metavar="V,V", help="only of these variants (all)")
+    options.add_argument("--variant", metavar="V,V", help="only puzzles of these variants (all)")
     options.add_argument(
         "--theme",
         choices=list(THEMES),
         metavar="THEME",
-        help=f"only of this theme: {', '.join(THEMES)} (all)",
+        help=f"only puzzles of this theme: {', '.join(THEMES)} (all)",
     )
-    options.add_argument("--plies", metavar="N", type=whole(1), help="only of wins so long, 3 or more (all)")
-    options.add_argument("--puzzle", metavar="ID", help="begin with this one")
-    options.add_argument("--suite", metavar="FILE", default=str(SHIPPED), help="a suite (the shipped one)")
+    options.add_argument("--plies", metavar="N", type=whole(1), help="only wins of N plies, 3 or more (all)")
+    options.add_argument("--puzzle", metavar="ID", help="begin with this puzzle")
+    options.add_argument(
+        "--suite", metavar="FILE", default=str(SHIPPED), help="a file of puzzles (the shipped one)"
+    )
     options.add_argument("--list", action="store_true", help="list the chosen puzzles with their ratings")
-    options.add_argument("--no-record", action="store_true", help="read and keep no score")
+    options.add_argument("--no-record", action="store_true", help="neither read nor save your score")
     arguments = options.parse_args(argv)
     try:
         entries = [entry for entry in read(Path(arguments.suite)) if usable(entry)]

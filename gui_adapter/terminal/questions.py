@@ -253,15 +253,14 @@ async def fail(session: GameSession, question: Question, error: EngineError) -> 
         session.say(f"{error}. The game is not affected.")
         await session.move_on()
     elif opponent.failures == 1:
-        session.say(f"{error}. It is restarted and told the game so far.")
+        session.say(f"{error}. It is restarted and sent the game so far.")
         session.questions.ask(replace(question, limits=session.pace.limits(opponent.spec)))
     else:
         session.failure = 4 if opponent.spec.own else 3
         opponent.failures = 0
         who = session.side_word(question.side)
         session.say(
-            f"{error}. Nobody plays the {who} now: their moves can be typed, "
-            f"and `{opponent.spec.spelled}` brings that engine back."
+            f"{error}. Nobody plays the {who} now: type their moves, or `{opponent.spec.spelled}` to restart it."
         )
         session.players.release(opponent)
         await session.move_on()

@@ -34,9 +34,7 @@ Submit = Callable[[str], Awaitable[Reply]]
 NEW_LINE: Final = ("", "\n")
 ANSWERED: Final = 0.3
 """Seconds that the next line waits for the answer to the one before; what takes longer is answered above it."""
-_WELCOME: Final = (
-    "Type a move such as {move}, `help` for the words, Tab for what is possible, `quit` to leave."
-)
+_WELCOME: Final = "Type a move such as {move}, `help` for the commands, Tab for completions, `quit` to leave."
 
 
 class Repl:

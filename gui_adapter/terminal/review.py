@@ -258,7 +258,7 @@ class Review:
             move = node.text + "".join(f"x{square}" for square in node.captures or ())
             yield f"{judged.ply:>4}  {move} ({result.sides[judged.side]}) {self.said(judged)}"
         if not self.remarkable():
-            yield "No move lost enough to be remarked on."
+            yield "No inaccuracies, mistakes or blunders."
         yield ""
         yield f"What {called(result.sides[0])} may expect, ply by ply:"
         yield from text_chart.sketch(result, plain=plain)
@@ -282,7 +282,7 @@ class Review:
             said.append(f"Missed wins: {plies}{' …' if len(lost) > 8 else ''}.")
         unknown = sum(look is None or bool(look.problem) for look in result.looks)
         if unknown:
-            said.append(f"Not looked at: {unknown} of {len(result.looks)} positions.")
+            said.append(f"Not analysed: {unknown} of {len(result.looks)} positions.")
         if self.failure:
             said.append(f"Our engine failed: {self.failure}.")
         return said

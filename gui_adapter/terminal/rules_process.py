@@ -169,9 +169,7 @@ async def choose(engine: Engine, variant: AnyVariant) -> None:
         await engine.set_option("VariantPath", str(path))
         await engine.set_variant(path.stem)
     else:
-        raise EngineError(
-            f"{engine.name} cannot be given the rules of {variant.name}: it has no option for them"
-        )
+        raise EngineError(f"{engine.name} has no option for the rules of {variant.name}")
 
 
 def _rules_file(variant: AnyVariant, rules: RuleSet) -> Path:

@@ -173,7 +173,7 @@ def target(name: str) -> Path:
     try:
         path = Path(name).expanduser()
     except RuntimeError:
-        raise SavingError(f"{shorten(name)}: there is no such user: expected a file name") from None
+        raise SavingError(f"{shorten(name)}: no such user: expected a file name") from None
     if not path.name or path.is_dir():
         raise SavingError(f"{shorten(name)}: a folder: expected the name of a file in it")
     if path.exists() and not path.is_file():

@@ -149,13 +149,13 @@ def _name(text: str) -> str:
 
 
 KEYS: Final[Mapping[str, Key]] = {
-    "variant": Key("what is played at the start", _name, ("copenhagen", "brandubh", "tablut-linnaeus")),
+    "variant": Key("the variant at the start", _name, ("copenhagen", "brandubh", "tablut-linnaeus")),
     "side": Key(
         "your side: a (attackers), d (defenders), both, or none to watch",
         _one_of("a", "d", "both", "none"),
         ("a", "d", "both", "none"),
     ),
-    "level": Key("strength of the engine, 10 is full", _whole(0, 10), tuple(map(str, range(11)))),
+    "level": Key("strength of the engine; 10 is the full engine", _whole(0, 10), tuple(map(str, range(11)))),
     "clock": Key("off, or minutes and seconds per move", _clock, ("off", "5+3", "15+10")),
     "theme": Key("colours", _one_of("dark", "light", "contrast"), ("dark", "light", "contrast")),
     "glyphs": Key(
@@ -164,7 +164,7 @@ KEYS: Final[Mapping[str, Key]] = {
         ("auto", "unicode", "ascii"),
     ),
     "colour": Key(
-        "colours at all: auto (unless NO_COLOR is set), yes, no",
+        "whether to use colours: auto (unless NO_COLOR is set), yes, no",
         _one_of("auto", "yes", "no"),
         ("auto", "yes", "no"),
     ),
@@ -197,14 +197,14 @@ def load(file: Path | None = None) -> tuple[Settings, list[str]]:
         return Settings(), []
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        return Settings(), [f"settings of {file} left out: {reason}"]
+        return Settings(), [f"ignored settings of {file}: {reason}"]
     settings = Settings()
     complaints = []
     for key, value in table.items():
         try:
             settings = settings.with_value(key, _typed(value))
         except ValueError as error:
-            complaints.append(f"settings of {file}: {error}; left out")
+            complaints.append(f"ignored the settings of {file}: {error}")
     return settings, complaints
 
 
@@ -256,7 +256,7 @@ class Keeper:
             keep(values)
         except (OSError, SettingsError) as error:
             reason = getattr(error, "strerror", None) or error
-            self._say(f"{path()}: {reason}: {', '.join(values)} could not be kept.")
+            self._say(f"{path()}: {reason}: {', '.join(values)} could not be saved.")
 
 
 def save(settings: Settings, file: Path | None = None) -> Path:

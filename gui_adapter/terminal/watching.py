@@ -112,9 +112,7 @@ class Watcher:
             if not self.run.is_dir():
                 raise WatchError(f"no such folder: {expected}") from None
             known = (self.run / LOG).is_file()
-            instead = (
-                f"; `hnefi arena report {self.run} --records FILE` writes its games down" if known else ""
-            )
+            instead = f"; `hnefi arena report {self.run} --records FILE` writes its games" if known else ""
             raise WatchError(f"no {FILE} in it: {expected}{instead}") from None
         except (OSError, ValueError) as error:
             raise WatchError(getattr(error, "strerror", None) or str(error)) from None
@@ -163,7 +161,7 @@ class Watcher:
             move = session.legal(text)
             if session.end is not None or move is None:
                 self._controller.say(
-                    f"This game cannot be followed any more: {plain(text)[:40]} is not legal here."
+                    f"This game can no longer be followed: {plain(text)[:40]} is not legal here."
                 )
                 self._forget(game)
                 self._game = None

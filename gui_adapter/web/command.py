@@ -101,7 +101,7 @@ def _parser() -> Parser:
     options.add_argument("--port", type=whole(0, 65_535, "a port"), default=PORT, help="default 8080; 0: any")
     options.add_argument("--open", action="store_true", help="open it in your browser")
     options.add_argument("--bind", default="127.0.0.1", metavar="ADDR",
-                         help="the address to listen on (default 127.0.0.1; any other requires --token-file)")  # fmt: skip
+                         help="the address to listen on (default 127.0.0.1; others require --token-file)")  # fmt: skip
     options.add_argument(
         "--token-file", metavar="FILE", help="a file with the token that browsers are asked for"
     )
@@ -116,7 +116,7 @@ def _parser() -> Parser:
     options.add_argument("--rate", type=positive, default=0, metavar="N",
                          help="requests a second from one address (default: no limit)")  # fmt: skip
     options.add_argument("--trusted-proxy", action="append", default=[], type=_network, metavar="ADDR",
-                         help="an address or network of proxies whose X-Forwarded-For is trusted; repeatable")  # fmt: skip
+                         help="address or network of proxies to trust with X-Forwarded-For; repeatable")  # fmt: skip
     options.add_argument("--idle", type=number(0.1, 10_000_000, "seconds"), default=1800.0,
                          help="seconds until an unused game is closed (default 1800)")  # fmt: skip
     options.add_argument("--max-search", type=number(0.1, 10_000_000, "seconds"), default=600.0,
@@ -134,7 +134,8 @@ def _parser() -> Parser:
                          help="an option of every engine; repeatable")  # fmt: skip
     watching = options.add_argument_group("watching")
     watching.add_argument("--arena", action="append", default=[], type=Path, metavar="DIR",
-                          help="a run of hnefi arena, or a folder of runs or of charts of ladder and balance, that all visitors may watch; repeatable")  # fmt: skip
+                          help="a run of hnefi arena, or a folder of runs or of charts of ladder and balance, that all "
+                          "visitors may watch; repeatable")  # fmt: skip
     watching.add_argument("--arena-matches", type=whole(0, 64), default=None, metavar="N",
                           help="matches that visitors may have running at once (default 1; with --bind 0)")  # fmt: skip
     keeping = options.add_argument_group("recording")

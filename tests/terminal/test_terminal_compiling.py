@@ -76,11 +76,11 @@ def test_moves_typed_while_it_compiles_are_played(face: str, gate: Path) -> None
     with begin(gate, face, "--side", "both") as seen:
         seen.wait_for(SHOWN)
         seen.enter("a4a2")
-        seen.wait("a4a2: kept until the rules are there.")
+        seen.wait("a4a2: waiting until the rules are loaded.")
         seen.enter("speed 2")
         seen.wait("2 seconds after each ply.")
         seen.enter("d3a3")
-        seen.wait("d3a3: kept until")
+        seen.wait("d3a3: waiting until")
         gate.touch()
         seen.wait("defenders 1")
         seen.asked("attackers")
@@ -136,13 +136,13 @@ def by_word_behind_a_move(seen: Terminal) -> None:
 
 def by_control_d(seen: Terminal) -> None:
     seen.enter("a4a2")
-    seen.wait("kept until")
+    seen.wait("waiting until")
     seen.type(CONTROL_D)
 
 
 def by_control_c(seen: Terminal) -> None:
     seen.enter("a4a2")
-    seen.wait("kept until")
+    seen.wait("waiting until")
     seen.type(CONTROL_C)
     seen.asked("yes or no")
     seen.type(CONTROL_C)

@@ -88,7 +88,7 @@ def test_an_engine_that_is_sent_away_while_it_starts(house: House) -> None:
         starting = asyncio.ensure_future(opponent.prepare(find("brandubh"), 1, "d"))
         await asyncio.sleep(0)
         await opponent.close()
-        with pytest.raises(EngineError, match="not wanted any more"):
+        with pytest.raises(EngineError, match="no longer needed"):
             await starting
         assert opponent._engine is None
 

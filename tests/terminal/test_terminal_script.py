@@ -354,7 +354,7 @@ def test_a_game_is_saved_and_loaded_in_every_format(home: dict[str, str], tmp_pa
         lines += ["new", f"load {file}"]
     done = play(home, "--variant", "brandubh", "--side", "both", "--strict", lines="\n".join(lines))
     assert done.returncode == 0
-    assert "this file exists. Replace it?" in done.stdout
+    assert " exists. Replace it?" in done.stdout
     assert "Nothing was done." in done.stdout
     boards = [
         "".join(part.splitlines(keepends=True)[:7]) for part in done.stdout.split("  a b c d e f g\n")[1::2]

@@ -93,7 +93,7 @@ def test_solved_positions_are_shown_move_by_move(house: House) -> None:
 
 def test_hint_evaluation_and_analysis(house: House) -> None:
     async def story(person: Person) -> None:
-        assert "no engine has thought" in await person.fails("pv")
+        assert "no engine has searched" in await person.fails("pv")
         await person.plays("hint")
         assert any(line.startswith("Hint: ") and "attackers " in line for line in person.said)
         assert (await person.types("eval")).lines[-1].split()[0] == "total"

@@ -87,7 +87,7 @@ def test_what_cannot_be_followed_is_said(house: House, tmp_path: Path) -> None:
         await person.sees(lambda view: view.ply == 1)
         with file.open("ab") as stream:
             stream.write(plies("3", "\x1b[2J"))
-        await person.hears("cannot be followed any more")
+        await person.hears("can no longer be followed")
         await person.types("new", "a4a2")
         assert person.view.kinds == ("person", "person")
 

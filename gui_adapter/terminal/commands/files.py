@@ -46,12 +46,12 @@ async def save(c: Controller, rest: str) -> Reply:
 
     async def write() -> Reply:
         lost = saving.write(path, c.session.record(), c.find)
-        missing = (f"This format does not keep: {', '.join(lost)}.",) if lost else ()
+        missing = (f"This format does not store: {', '.join(lost)}.",) if lost else ()
         return Reply((f"Saved: {path}", *missing))
 
     saving.check_format(path)
     if path.exists():
-        return c.ask(f"{path}: this file exists. Replace it? (yes or no)", write)
+        return c.ask(f"{path} exists. Replace it? (yes or no)", write)
     return await write()
 
 
@@ -80,7 +80,7 @@ async def take_up(c: Controller, loaded: saving.Loaded, said: str) -> Reply:
     doubt = await session.take_up(loaded.record, loaded.variant)
     lines = [f"{said} ({loaded.variant.name}, {session.game.at.ply} plies)", *doubt]
     if loaded.more:
-        lines.append("The file holds further games: `load FILE N` takes the N-th.")
+        lines.append("The file has more games: `load FILE N` loads the N-th.")
     lines += _players(c, loaded)
     text = loaded.record.tag("Clock")
     if text is not None:
@@ -115,7 +115,7 @@ def _players(c: Controller, loaded: saving.Loaded) -> list[str]:
                 spec = opponents.by_name(rest, loaded.variant)
             elif word in ("engine", "player"):
                 who = c.session.side_word(letter)
-                lines.append(f"The {who} were played by another program: `{text}` brings it back.")
+                lines.append(f"The {who} were played by another program: `{text}` starts it again.")
         except ValueError as error:
             lines.append(str(error))
         c.session.assign(letter, spec)
@@ -162,7 +162,7 @@ def _text(c: Controller, form: str) -> str:
     from hnefi.engine.games.tafl.variant import Variant
 
     if not isinstance(session.variant, Variant):
-        raise WordError(f"copy otn: that notation has no words for {session.variant.game}")
+        raise WordError(f"copy otn: OTN cannot express {session.variant.game}")
     setup = parse_fen(session.facts.fen)
     return f"{format_board(setup)} {Side.of(session.side).letter} {export_rules(session.variant)[0]}"
 
@@ -241,14 +241,16 @@ async def variants(c: Controller, _rest: str) -> Reply:
     for game, ranks, files in order:
         kind = "" if game == "tafl" else f" {game}"
         lines.append(f"{files} x {ranks}{kind}: {', '.join(groups[game, ranks, files])}")
-    return Reply((*lines, "`hex:N` and `hexapawn:RxC` come in other sizes, too."))
+    return Reply((*lines, "`hex:N` and `hexapawn:RxC` have other sizes, too."))
 
 
 async def settings(c: Controller, _rest: str) -> Reply:
     """What is preferred, and where it is kept."""
     file = preferences.path()
     where = (
-        f"Kept in {file}." if file.exists() else f"{file} keeps what you set; the file does not exist yet."
+        f"Kept in {file}."
+        if file.exists()
+        else f"`set` will save settings in {file}, which does not exist yet."
     )
     return Reply((*preferences.describe(c.settings), where))
 

@@ -28,7 +28,7 @@ async def play_move(c: Controller, text: str) -> Reply:
     session = c.session
     if session.end is not None and not session.looking:
         raise WordError(
-            f"{text}: the game is over: {session.end.words}. `new` begins another, `undo` takes back"
+            f"{text}: the game is over: {session.end.words}. `new` starts another, `undo` takes moves back"
         )
     if session.mode == "play" and not session.paused and session.players[session.side].opponent is not None:
         raise WordError(
@@ -138,9 +138,7 @@ async def _assign_engine(c: Controller, rest: str, read: Callable[[str], Spec]) 
     for letter in sides:
         c.session.assign(letter, spec)
     if not sides:
-        return Reply(
-            (f"{spec.name} plays as soon as you leave it a side: `side a`, `side d` or `side none`",)
-        )
+        return Reply((f"{spec.name} will play when you leave it a side: `side a`, `side d` or `side none`",))
     return await _seated(c)
 
 
@@ -157,7 +155,7 @@ def _at_level(c: Controller, text: str) -> Spec:
     if text.lower() != opponents.AUTO:
         return opponents.at_level(text)
     if not c.interactive:
-        raise ValueError("level auto: a script says nothing about how well a person plays: expected a number")
+        raise ValueError("level auto: in a script no person plays: expected a number")
     session = c.session
     level = session.ladder.level(session.variant.game)
     session.say(session.ladder.words(session.variant.game))
@@ -194,7 +192,7 @@ async def clock(c: Controller, rest: str) -> Reply:
 def _unfinished(c: Controller, word: str) -> None:
     """WordError if nothing can be played here."""
     if c.session.end is not None:
-        raise WordError(f"{word}: the game is over: {c.session.end.words}. `new` begins another")
+        raise WordError(f"{word}: the game is over: {c.session.end.words}. `new` starts another")
 
 
 async def go(c: Controller, _rest: str) -> Reply:
@@ -219,7 +217,7 @@ async def stop(c: Controller, _rest: str) -> Reply:
     if not await c.session.halt():
         raise WordError("stop: nothing is running")
     if watching and c.session.watcher is None:
-        return Reply(("The game is not followed any more.",))
+        return Reply(("The game is no longer followed.",))
     if analysing and c.session.paused:
         return Reply(("The analysis has ended; the engine waits for `go`.",))
     return Reply(("The analysis has ended.",)) if analysing else Reply()
@@ -315,7 +313,7 @@ async def resign(c: Controller, _rest: str) -> Reply:
         return Reply()
 
     if c.interactive and c.session.game.at.ply:
-        return c.ask(f"Give the game up for the {c.session.side_word(loser)}? (yes or no)", give_up)
+        return c.ask(f"Resign for the {c.session.side_word(loser)}? (yes or no)", give_up)
     return await give_up()
 
 
@@ -325,7 +323,7 @@ async def draw(c: Controller, _rest: str) -> Reply:
     session = c.session
     offering = _resigning(c)
     if dict(session.variant.rules_lines()).get("agreed_draw", "no") != "yes":
-        raise WordError("draw: these rules know no draw by agreement")
+        raise WordError("draw: these rules have no draws by agreement")
     asked = other(offering)
     if session.players[asked].opponent is None:
         if session.offered is not None and session.offered != session.side:

@@ -60,7 +60,7 @@ _ALL: Final = (
     Word("new", play.new, "[VARIANT]", "begin a new game, of the same variant or another", ("new", "new brandubh")),
     Word(
         "variant", play.variant, "NAME", "play another game or rule set", ("variant tablut", "variant hex:11"),
-        ("`variants` lists all names. A game that is being played is kept; `continue` resumes it.",),
+        ("`variants` lists all names. A game in progress is saved; `continue` resumes it.",),
     ),
     Word(
         "side", play.side, "a|d|both|none", "which side you play: attackers, defenders, both, or none (watch)",
@@ -87,45 +87,45 @@ _ALL: Final = (
     Word(
         "clock", play.clock, "M+S|off", "play by a clock: minutes for the game, seconds for each move",
         ("clock 5+3", "clock off"),
-        ("It begins to run when the first ply has been played.",),
+        ("It starts after the first ply.",),
         values=("off", "1+0", "3+2", "5+3", "15+10"),
     ),
-    Word("go", play.go, "", "the engine moves now: for itself when it waits, otherwise for you", ("go",)),
-    Word("stop", play.stop, "", "end what runs: the engine moves at once, an analysis or a replay ends", ("stop",)),
+    Word("go", play.go, "", "have the engine move now: for itself if it is waiting, otherwise for you", ("go",)),
+    Word("stop", play.stop, "", "the engine moves at once; an analysis or a replay ends", ("stop",)),
     Word(
         "undo", play.undo, "[N]", "take back: to your last turn, or N plies", ("undo", "undo 1"),
         ("What is taken back stays in the game as a variation once something else is played.",),
     ),
-    Word("redo", play.redo, "[N]", "play again what was taken back: to your next turn, or N plies", ("redo", "redo 1")),
-    Word("resign", play.resign, "", "give the game up", ("resign",)),
+    Word("redo", play.redo, "[N]", "redo what was taken back: to your next turn, or N plies", ("redo", "redo 1")),
+    Word("resign", play.resign, "", "resign the game", ("resign",)),
     Word("draw", play.draw, "", "offer a draw, or accept one", ("draw",)),
     Word("yes", play.yes, "", "answer a question", ("yes",)),
     Word("no", play.no, "", "answer a question, or decline a draw", ("no",)),
     Word("board", view.board, "", "show the board", ("board",), group="looking"),
     Word("flip", view.flip, "", "turn the board round", ("flip",), group="looking"),
     Word(
-        "moves", view.moves, "[SQUARE]", "what may be played, all of it or from one square, and what it captures",
+        "moves", view.moves, "[SQUARE]", "list the legal moves, all or from one square, and what they capture",
         ("moves", "moves d1"), group="looking",
     ),
-    Word("hint", view.hint, "", "what our engine would play here", ("hint",), group="looking"),
+    Word("hint", view.hint, "", "show what our engine would play here", ("hint",), group="looking"),
     Word(
-        "eval", view.evaluate, "", "what the evaluation says about the board, term by term", ("eval",), group="looking",
+        "eval", view.evaluate, "", "show the evaluation of the board, term by term", ("eval",), group="looking",
     ),
     Word(
-        "tb", view.solved, "[FILE]", "every move with its exact value, where a solved table has the position",
+        "tb", view.solved, "[FILE]", "show every move with its exact value, if a solved table has the position",
         ("tb", "tb mini-six", "tb mine.taflbase"),
         (
             "Plies are counted from now; a * marks moves that are as good as any, a + those that keep the result.",
-            "FILE is a table of `hnefi solve`, or a folder of them; without it, those that ship are asked.",
+            "FILE is a table of `hnefi solve`, or a folder of them; without it, the shipped tables are used.",
         ),
         group="looking",
     ),
-    Word("pv", view.pv, "", "the lines that the last search has found", ("pv",), group="looking"),
+    Word("pv", view.pv, "", "show the lines that the last search found", ("pv",), group="looking"),
     Word(
-        "analyze", view.analyze, "[N]", "let our engine think about every position you go to, with its N best lines",
+        "analyze", view.analyze, "[N]", "have our engine analyse every position you go to, with its N best lines",
         ("analyze", "analyze 3", "stop"), ("You move both sides meanwhile. `stop` ends it.",), group="looking",
     ),
-    Word("history", view.history, "", "the plies so far", ("history",), group="looking"),
+    Word("history", view.history, "", "list the plies so far", ("history",), group="looking"),
     Word(
         "goto", view.go_to, "N|start|end|next|back",
         "look at the game after ply N; a move played there begins a variation",
@@ -134,13 +134,13 @@ _ALL: Final = (
     ),
     Word(
         "variation", view.variation, "[N|main|delete]",
-        "list what else was tried in place of this ply; go to one of them",
+        "list the variations at this ply, or go to one of them",
         ("variation", "variation 1", "variation main"),
-        ("`variation main` makes the line that is shown the main line, `variation delete` takes it away.",),
+        ("`variation main` makes the line that is shown the main line, `variation delete` removes it.",),
         group="looking",
         values=("main", "delete"),
     ),
-    Word("annotate", view.annotate, "[TEXT]", "write a comment to this ply; without text, take it away",
+    Word("annotate", view.annotate, "[TEXT]", "write a comment on this ply; without text, remove it",
         ("annotate too timid",), group="looking"),
     Word(
         "replay", view.replay, "[SECONDS]", "show the game from its start, one ply every SECONDS seconds",
@@ -161,15 +161,15 @@ _ALL: Final = (
         values=("next", "back"),
     ),
     Word("pause", view.pause, "", "pause or resume a game of engines or a replay", ("pause",), group="looking"),
-    Word("step", view.step, "", "one ply of a game of engines or a replay", ("step",), group="looking"),
-    Word("speed", view.speed, "SECONDS", "how long a game of engines waits after each ply", ("speed 0", "speed 2"),
+    Word("step", view.step, "", "play one ply of a game of engines or a replay", ("step",), group="looking"),
+    Word("speed", view.speed, "SECONDS", "set how long a game of engines waits after each ply", ("speed 0", "speed 2"),
         group="looking"),
     Word(
         "watch", view.watch, "RUN", "follow the games of an arena run while it is played", ("watch runs/mine",),
         ("RUN is the folder of a run that was started with `--live`. `goto` looks back meanwhile, `stop` ends it.",),
         group="looking",
     ),
-    Word("rules", view.rules, "", "the rules of this variant in sentences", ("rules",), group="looking"),
+    Word("rules", view.rules, "", "explain the rules of this variant", ("rules",), group="looking"),
     Word(
         "save", files.save, "FILE", "save the game; the name's ending says how: .tafl (everything), .otg, .jsonl, .csv",
         ("save game.tafl",), ("It asks before it replaces a file.",), group="keeping",
@@ -184,21 +184,21 @@ _ALL: Final = (
     ),
     Word(
         "copy", files.copy, "[fen|otn|moves|record]",
-        "the position or game as text, into the clipboard if there is one",
+        "copy the position or game as text, to the clipboard if there is one",
         ("copy", "copy record"), group="keeping",
         values=files.COPIES,
     ),
     Word(
-        "paste", files.paste, "[TEXT]", "take a FEN, moves, or a recorded game: the text, or what is in the clipboard",
+        "paste", files.paste, "[TEXT]", "load a FEN, moves, or a recorded game: the text, or the clipboard",
         ("paste 3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3 a", "paste"), group="keeping",
     ),
-    Word("variants", files.variants, "", "all games and rule sets", ("variants",), group="else"),
-    Word("settings", files.settings, "", "what you prefer, and where it is kept", ("settings",), group="else"),
+    Word("variants", files.variants, "", "list all games and rule sets", ("variants",), group="else"),
+    Word("settings", files.settings, "", "list your settings, and where they are saved", ("settings",), group="else"),
     Word(
-        "set", files.set_value, "KEY VALUE", "prefer something else, from now on", ("set theme light", "set zoom 2"),
+        "set", files.set_value, "KEY VALUE", "change a setting, from now on", ("set theme light", "set zoom 2"),
         group="else",
     ),
-    Word("help", help_with, "[WORD]", "this list, or more about a word", ("help", "help undo"), group="else"),
+    Word("help", help_with, "[WORD]", "show this list, or more about a command", ("help", "help undo"), group="else"),
     Word("quit", files.leave, "", "leave; an unfinished game is saved", ("quit",), group="else"),
 )  # fmt: skip
 
@@ -223,7 +223,7 @@ def find(typed: str) -> Word:
         raise UnknownWord(f"{shorten(typed)}: {', '.join(meant[:-1])} or {meant[-1]}? Type one more letter")
     if word in KEYS:
         raise UnknownWord(
-            f"{shorten(typed)} is a setting: expected `set {word} {KEYS[word].values[0]}` or the like"
+            f"{shorten(typed)} is a setting: expected for example `set {word} {KEYS[word].values[0]}`"
         )
     raise UnknownWord(
         f"{shorten(typed)}: neither a move nor a word{nearest(word, known)}: "
@@ -235,7 +235,7 @@ def overview() -> list[str]:
     """What `help` says."""
     lines = [
         "A move is typed as its squares: d1d3, d1-d3 or d1 d3; a stone that is placed as its square: f6.",
-        "Every word may be abbreviated as long as it stays unambiguous.",
+        "Every word may be abbreviated as long as it is unambiguous.",
     ]
     for group, title in GROUPS.items():
         lines += ["", f"{title}:"]

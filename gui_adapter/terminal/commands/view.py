@@ -116,7 +116,7 @@ async def solved(c: Controller, rest: str) -> Reply:
 def _worth(words: Sequence[str]) -> str:
     """A value as people say it: `win in 7`, `loss in 4`, `win by repetition`, `draw`."""
     if words[0] not in ("win", "loss"):
-        return "open, the history decides" if words[0] == "open" else words[0]
+        return "open: it depends on the history" if words[0] == "open" else words[0]
     if words[1] == "repetition":
         return f"{words[0]} by repetition"
     return f"{words[0]} in {'at most ' if words[-1] == 'at_most' or 'at_most' in words else ''}{words[1]}"
@@ -126,7 +126,7 @@ async def pv(c: Controller, _rest: str) -> Reply:
     """The lines of the last search."""
     thinking = c.session.questions.thinking
     if thinking is None or not thinking.lines:
-        raise WordError("pv: no engine has thought about this game yet: `hint` or `analyze` lets ours")
+        raise WordError("pv: no engine has searched this game yet: try `hint` or `analyze`")
     return Reply(tuple(panes.thinking_lines(c.fresh_view(), WIDTH)))
 
 
@@ -293,13 +293,15 @@ async def watch(c: Controller, rest: str) -> Reply:
     c.watch(watcher)
     await watcher.catch_up()
     if c.session.guests is None:
-        return Reply(("No game runs there now; the next one is followed. `stop` ends it.",))
+        return Reply(("No game is running there now; the next one will be followed. `stop` ends it.",))
     if c.session.end is not None:
         return Reply(
-            ("No game runs there now: this was the last one. The next is followed, `stop` ends it.",),
+            (
+                "No game is running there now: this was the last one. The next will be followed; `stop` ends it.",
+            ),
             show=True,
         )
-    return Reply(("It is followed to its end, then the next one. `stop` ends it.",), show=True)
+    return Reply(("It is followed to the end, then the next one. `stop` ends it.",), show=True)
 
 
 async def speed(c: Controller, rest: str) -> Reply:
@@ -362,7 +364,7 @@ def _tell_review(c: Controller, found: Review) -> None:
     for line in (f"The review is over: {moves}.", *found.summary()):
         c.say(line)
     c.say(
-        "`review` shows it all, `review next` the first of them; `save` keeps it."
+        "`review` shows everything, `review next` the first mark; `save` saves it."
         if count
         else "`review` shows it all."
     )
