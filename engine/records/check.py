@@ -74,7 +74,7 @@ class Checker:
             variant = variant_of(record, self.find)
             if record.rules_hash not in (None, variant.hash):
                 return Fault(
-                    game.line, 0, "", f"{variant.name}: expected the rules that the record's hash is of"
+                    game.line, 0, "", f"{variant.name}: expected the rules that the record's hash names"
                 )
             on = self._board(record, variant)
         except ValueError as error:

@@ -323,7 +323,7 @@ def test_learning_raises_the_share_of_games_won(tmp_path: Path) -> None:
     [
         (["--side", "4", "--neighbourhood", "2"], "neighbourhood: 2: expected at most 1"),
         (["--rung-games", "3"], "rung_games: 3: expected an even number"),
-        (["--measure-games", "0"], "measure_games: 0: expected games"),
+        (["--measure-games", "0"], "measure_games: 0: expected a number of games"),
         (["--variant", "brandubh", "--set", "wins=unseen"], "only Hex has players that do not see wins"),
         (
             ["--variant", "brandubh", "--set", "legality=learned"],

@@ -274,7 +274,7 @@ def test_a_changed_or_cut_file_is_refused(
     for argv in (["show", str(made)], ["agreement", str(made)], ["puzzles", str(made), "--out", "x.tsv"]):
         with pytest.raises(SystemExit):
             command.main(argv)
-        assert "is a proof tree; expected a table" in capsys.readouterr().err
+        assert "is a proof tree: expected a table" in capsys.readouterr().err
     with pytest.raises(TableError, match=r"begins with .*TAFLTREE.*, expected"):
         Table(made)
 

@@ -264,7 +264,7 @@ def test_an_engine_that_always_fails_is_given_up(analyze: Analyze) -> None:
     Path("game.tafl").write_text(SHORT)
     status, out, err = analyze("game.tafl", "--engine", parrot(PARROT, "exit", "at=1"), "-o", "out.tafl")
     assert status == 3
-    assert "not looked at: 2 of 5 positions\n" in out
+    assert "not analysed: 2 of 5 positions\n" in out
     assert "Parrot: 3 positions in a row stay unknown, so it is not asked again; the same command continues" in err
     assert "3 of 5 positions" in (record(Path("out.tafl")).tag("Analysis") or "")
 
@@ -353,7 +353,7 @@ def test_an_interrupted_analysis_goes_on_where_it_stopped(tmp_path: Path, analyz
     out, err = process.communicate(timeout=60)
     gate.touch()
     assert (process.returncode, b"Traceback" in err) == (1, False)
-    assert b"not looked at: " in out
+    assert b"not analysed: " in out
     assert err.endswith(b"the same command continues from here\n")
     assert re.fullmatch(
         r"Parrot, nodes 500000, \d of 5 positions", record(Path("out.tafl")).tag("Analysis") or ""
