@@ -378,7 +378,9 @@ def test_plans_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "expected the folder of a run" in capsys.readouterr().err
     (tmp_path / folder.CONFIG).write_text('format = 1\nalgorithm = "es"\n')
     assert command.main(["resume", str(tmp_path)]) == 2
-    assert "code: missing: expected every option; a run of an older version of hnefi" in capsys.readouterr().err
+    assert (
+        "code: missing: expected every option; a run of an older version of hnefi" in capsys.readouterr().err
+    )
     (tmp_path / "file").write_text("")
     assert evolve(tmp_path / "file") == 4
     assert "expected a folder to write to" in capsys.readouterr().err

@@ -265,7 +265,10 @@ def test_an_engine_that_always_fails_is_given_up(analyze: Analyze) -> None:
     status, out, err = analyze("game.tafl", "--engine", parrot(PARROT, "exit", "at=1"), "-o", "out.tafl")
     assert status == 3
     assert "not analysed: 2 of 5 positions\n" in out
-    assert "Parrot: 3 positions in a row stay unknown, so it is not asked again; the same command continues" in err
+    assert (
+        "Parrot: 3 positions in a row stay unknown, so it is not asked again; the same command continues"
+        in err
+    )
     assert "3 of 5 positions" in (record(Path("out.tafl")).tag("Analysis") or "")
 
 

@@ -92,6 +92,8 @@ def test_that_nothing_can_be_kept_is_said_once(
     with compiling.shown_on_stderr(quiet=quiet):
         for _ in range(3):
             compiling.report(told)
-    sentence = "hnefi: machine code cannot be stored in /?[2J (Not a directory), so every start compiles again\n"
+    sentence = (
+        "hnefi: machine code cannot be stored in /?[2J (Not a directory), so every start compiles again\n"
+    )
     line = "compiling 3/9 search (12 s, about 40 s left)\n"
     assert capsys.readouterr().err == ("" if quiet else sentence + line)

@@ -206,9 +206,7 @@ def test_full_and_leaving_hosts_pass_their_games_on(tmp_path: Path) -> None:
                     assert where == ["large", "large", "large", "small"]
                     await page.say({"t": "open", "id": 1})
                     error = await page.kind("error")
-                    assert (
-                        error["text"] == "all 4 games of the 2 engine hosts are taken: try again later"
-                    )
+                    assert error["text"] == "all 4 games of the 2 engine hosts are taken: try again later"
                     sid = next(p.session.sid for p in pool._processes if p.session.eid == "large")
                     process = next(p for p in pool._processes if p.session.sid == sid)
                     process.kill()
