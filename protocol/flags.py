@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def said_anew(prog: str, old: str, new: str) -> None:
-    """Tell on standard error what an old spelling is called now."""
+    """Say on standard error that a flag has a new name."""
     print(f"{prog}: {old} is now called {new}; the next release removes the old spelling", file=sys.stderr)
 
 
@@ -66,7 +66,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """Says in a line what is wrong and where help is, which twenty lines of usage hide; so do parsers below it."""
+    """A parser whose errors are two lines: what is wrong, and where help is. argparse's own prints all of the usage."""
 
     ask_instead: Callable[[argparse.ArgumentParser], None] | None = None
     """Called with the first parser that is to read a command line, instead of it; a shell's completion sets it."""
@@ -84,11 +84,12 @@ class Parser(argparse.ArgumentParser):
         value: Callable[[str], str] | None = None,
         when: Callable[[str], bool] | None = None,
     ) -> None:
-        """Take the flag `old` for `new` and say so. `value` makes the new value of the old one, where `when` holds."""
+        """Accept the flag `old` as `new`, and say so. `value` converts an old value to a new one; only values for which
+        `when` is true are taken as old."""
         self._old[old] = (new, value, when)
 
     def takes_variant(self, behind: int = 0) -> None:
-        """Take `--variant V,V` for the variants that are words by themselves, `behind` so many other words."""
+        """Accept `--variant V,V` for the variants that are positional arguments, after `behind` other arguments."""
         self._subject = ("--variant", behind)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -112,7 +113,7 @@ class Parser(argparse.ArgumentParser):
         }
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """As argparse's own, old spellings read as the new ones."""
+        """As argparse's own, with old flags replaced by the new ones."""
         self._ask_instead()
         return super().parse_known_args(self._anew(sys.argv[1:] if args is None else args), namespace)
 

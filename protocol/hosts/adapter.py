@@ -30,7 +30,7 @@ FOREIGN = ("engine", "wrap", "check")
 
 
 def add_flags(options: argparse.ArgumentParser, traced: str) -> None:
-    """What is written down and told; `traced` is what `--trace` has."""
+    """The flags of journal, trace and log; `traced` says what `--trace` writes."""
     keeping = options.add_argument_group("recording")
     journal.add_flags(keeping)
     trace.add_flag(keeping, traced)
@@ -74,7 +74,7 @@ def kind_of(
 
 
 def words(options: argparse.ArgumentParser, flag: str, text: str | None) -> tuple[str, ...]:
-    """The words of a command line, none if there is none; ends the program with a sentence where nothing can be run."""
+    """The words of a command line, none if there is none. Ends the program with a sentence if it names no program."""
     if text is None:
         return ()
     try:
@@ -109,7 +109,7 @@ def fill(word: str, values: Mapping[str, str]) -> str:
 
 
 def check_program(options: argparse.ArgumentParser, flag: str, command: tuple[str, ...]) -> None:
-    """End the program with a sentence where there is no such program."""
+    """End the program with a sentence if the command's program does not exist."""
     from .registry import no_program
 
     missing = no_program(command[0])
@@ -164,7 +164,7 @@ def run(
 
 
 def games(name: str, arguments: argparse.Namespace) -> journal.Journal | None:
-    """Where the games of the adapter of this name are written down, if they are."""
+    """The journal for the games of the adapter of this name; None with `--no-record`."""
     if arguments.no_record:
         return None
     warn = logging.getLogger(f"hnefi.{name}").warning

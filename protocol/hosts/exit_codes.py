@@ -58,6 +58,6 @@ def code_of(error: BaseException) -> int:
 
 
 def unwritten(error: OSError) -> str:
-    """What could not be written and why: `FILE: No space left on device`."""
+    """What could not be written, and why: `FILE: No space left on device`."""
     reason = error.strerror or str(error)
     return f"{error.filename}: {reason}" if error.filename else reason

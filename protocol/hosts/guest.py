@@ -48,7 +48,7 @@ QUESTIONS: Final = ("query", "moves", "d", "board")
 
 
 class GuestFailed(Exception):
-    """The foreign engine plays no more; a sentence for the last line."""
+    """The foreign engine has failed for good. The message is a sentence for the last line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Guest(ABC):
     @property
     @abstractmethod
     def variant(self) -> AnyVariant:
-        """What it plays now."""
+        """The variant that it plays now."""
 
     @abstractmethod
     async def set(self, name: str, value: str | None) -> str | None:
@@ -109,7 +109,7 @@ class Guest(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """End it, whatever it does. Never fails."""
+        """End the foreign engine, whatever it is doing. Never fails."""
 
 
 class Front:

@@ -47,14 +47,14 @@ class JournalError(RecordError):
 
 
 def data_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """Where this program keeps what it writes by itself, by the customs of the system."""
+    """The folder for this program's own data, by the conventions of the system."""
     named = (os.environ if environment is None else environment).get("XDG_DATA_HOME", "")
     base = Path(named) if Path(named).is_absolute() else home_folder() / ".local" / "share"
     return base / "hnefi"
 
 
 def add_flags(to: argparse._ActionsContainer) -> None:
-    """`--record-dir DIR` and `--no-record`, for an adapter whose games are written down."""
+    """`--record-dir DIR` and `--no-record`, for an adapter that records games."""
     to.add_argument("--record-dir", metavar="DIR", help="record games in this folder, ply by ply")
     to.add_argument("--no-record", action="store_true", help="record no games")
 

@@ -60,11 +60,11 @@ class Line(bytes):
 
 
 class Deaf(Exception):
-    """Whoever started us does not read what we write."""
+    """The program that started us does not read our output."""
 
 
 class Output:
-    """What has become of standard output."""
+    """The state of standard output."""
 
     full = False
     """Whether the disk that it goes to was full: the command then ends with STORAGE."""

@@ -137,7 +137,7 @@ longest game 8.2: 38 plies
 
 3 games beyond what counts are kept
 simple was withdrawn after its faults up to game 9.1
-continued in spite of a difference: seed: was '1', is '2'
+continued despite a difference: seed: was '1', is '2'
 game 3.1, mine: pv a1a2: no such move (ply 7)
 
 inconclusive: LLR 0.28 within [-2.94, 2.94] of the test [0, 10] after 9 pairs

@@ -107,7 +107,7 @@ def test_a_line_of_the_log_that_is_there_twice_cuts_nothing_off(tmp_path: Path) 
     # The first line is a note.
     (run / LOG).write_bytes(log + lines[5])
     with reopened(run) as opened:
-        assert opened.repairs == [f"{LOG}:{len(lines) + 1}: game {results[4].task.id} once more: not counted"]
+        assert opened.repairs == [f"{LOG}:{len(lines) + 1}: game {results[4].task.id} again: not counted"]
         assert list(opened.results()) == results
     assert (run / GAMES).read_bytes() == games
     assert (tmp_path / "out.jsonl").read_bytes() == b"".join(map(line, results))
@@ -234,7 +234,7 @@ def test_games_beyond_the_log_and_games_cut_short(folder: Path) -> None:
     with reopened(folder) as opened, pytest.raises(StoreError, match=r"game 1\.1 is damaged"):
         list(opened.results())
     (folder / GAMES).write_bytes(damaged + b'{"half')
-    with pytest.raises(StoreError, match=r"at byte 0 it does not hold game 1\.1"):
+    with pytest.raises(StoreError, match=r"at byte 0 it does not have game 1\.1"):
         Store.resume(folder)
 
 
@@ -246,7 +246,7 @@ def test_games_that_are_not_where_the_log_says_are_damage(folder: Path, how: str
     (folder / GAMES).write_bytes(b"".join([first, changed, *rest]))
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != store.LOCK}
     with pytest.raises(
-        StoreError, match=r"games.jsonl: damaged: at byte \d+ it does not hold game [12].[12] as"
+        StoreError, match=r"games.jsonl: damaged: at byte \d+ it does not have game [12].[12] as"
     ):
         Store.resume(folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != store.LOCK} == before

@@ -291,7 +291,7 @@ class Loop:
                     f"; continue with\n{resume}" if self._stopping == "faults" else ""
                 )
             case "storage":
-                return f"{self._failure}\nnothing is counted that is not stored; to continue: {resume}"
+                return f"{self._failure}\nonly stored games count; to continue: {resume}"
             case _:
                 return f"interrupted; continue with\n{resume}"
 

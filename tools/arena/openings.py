@@ -155,7 +155,7 @@ def player_judge(player: str, name: str) -> Iterator[Callable[[Position], int | 
         engine.position(f"fen {position.start_fen}", list(map(move_name, position.moves)))
         info = (await (await engine.go(LOOK))).info
         if info is None or info.score is None:
-            raise ConfigError(f"{what}: gives no score: expected a player who does")
+            raise ConfigError(f"{what}: gives no score: expected a player that gives scores")
         cp = info.score.cp
         return cp if cp is None or position.side == 0 else -cp
 

@@ -315,7 +315,7 @@ def notes(summary: Summary) -> list[str]:
             f"{_count(state.surplus, 'game')} beyond what counts {'is' if state.surplus == 1 else 'are'} kept"
         )
     said += [f"{name} was withdrawn after its faults up to game {game}" for name, game in state.withdrawn]
-    said += [f"continued in spite of a difference: {text}" for text in state.forced]
+    said += [f"continued despite a difference: {text}" for text in state.forced]
     said += [f"game {one.game}, {one.text}" for one in state.advisories]
     return [line for text in said for line in flow(safe(text).split(" "), between=" ", indent="  ")]
 

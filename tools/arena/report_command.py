@@ -28,7 +28,7 @@ def main_report(argv: list[str]) -> int:
     """`hnefi arena report`: the tables of a run, made from its log."""
     options = parser(
         "arena report",
-        "The tables of a run, made again from its log, even while it is being played.",
+        "Prints the tables of a run, made again from its log, even while the run is in progress.",
         ["cup", "cup --json", "cup --records cup.tafl --plots", "cup --html cup.html", "cup --game 17.2"],
     )
     options.add_argument("run", metavar="RUN", help="the run's folder")
@@ -71,15 +71,13 @@ def main_rate(argv: list[str]) -> int:
     """`hnefi arena rate`: one table of several runs."""
     options = parser(
         "arena rate",
-        "One rating table of the games of several runs. Engines of one name are taken for the same one; a pair that\n"
-        "repeats a pair of another run is left out.",
+        "Makes one rating table from the games of several runs. Engines with the same name count as the same engine; "
+        "a pair that repeats one of another run is left out.",
         ["cup-2025 cup-2026", "cup-* --anchor simple=1500 --json"],
     )
     options.add_argument("runs", metavar="RUN", nargs="+", help="folders of runs")
-    options.add_argument(
-        "--anchor", metavar="NAME=ELO", help="one rating that is known (else their mean is 0)"
-    )
-    options.add_argument("--no-side", action="store_true", help="fit no advantage of the attackers")
+    options.add_argument("--anchor", metavar="NAME=ELO", help="a known rating (without one, the mean is 0)")
+    options.add_argument("--no-side", action="store_true", help="do not fit an advantage of the attackers")
     options.add_argument(
         "--bootstrap", metavar="N", type=whole(0, 999_999), default=1000, help="resamplings for the errors"
     )

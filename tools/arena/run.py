@@ -214,15 +214,13 @@ def renew(store: Store, run: Run, *, force: bool = False) -> Run:
     if any(len(lists.get(name, ())) < run.schedule.openings for name in run.schedule.variants):
         lists = openings.prepare(config, run.schedule.openings, specs)
         unlike += [
-            f"openings of {name}: begin otherwise than the {len(found)} that were played"
+            f"openings of {name}: differ from the {len(found)} that were played"
             for name, found in run.openings.items()
             if tuple(lists.get(name, ())[: len(found)]) != tuple(found)
         ]
     if unlike and not force:
         listed = "\n".join(f"  {item}" for item in unlike)
-        raise StoreError(
-            f"{store.folder}: this is not the same run any more (--force continues anyway):\n{listed}"
-        )
+        raise StoreError(f"{store.folder}: the run has changed (--force continues anyway):\n{listed}")
     for item in unlike:
         store.note("forced", item)
     try:

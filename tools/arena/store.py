@@ -294,7 +294,7 @@ class Store:
                 known = self.rows.get((row.pair, row.game))
                 if known is not None and (known.winner is not None or known == row):
                     # Neither the game nor its ends are taken: they may be those of long ago.
-                    self.repairs.append(f"{LOG}:{number}: game {row.id} once more: not counted")
+                    self.repairs.append(f"{LOG}:{number}: game {row.id} again: not counted")
                 elif row.offset < self._ends[GAMES]:
                     raise StoreError(
                         f"{self.folder / LOG}:{number}: damaged: game {row.id} begins at byte {row.offset} of {GAMES},"
@@ -329,7 +329,7 @@ class Store:
                 stream.seek(row.offset)
                 if zlib.crc32(stream.read(row.length)) != row.check:
                     raise StoreError(
-                        f"{self.folder / GAMES}: damaged: at byte {row.offset} it does not hold game {row.id} as it was"
+                        f"{self.folder / GAMES}: damaged: at byte {row.offset} it does not have game {row.id} as it was"
                         f" written: expected every game once, in the order of {LOG}. Nothing was changed"
                     )
 

@@ -252,7 +252,7 @@ class Link:
                 await self._subscribe(self._client, [(topic_filter, qos)])
 
     async def unsubscribe(self, topic_filter: str) -> None:
-        """Hear no more of `topic_filter`."""
+        """Stop receiving messages of `topic_filter`."""
         if self._handlers.pop(topic_filter, None) is None:
             return
         self._wildcards.pop(topic_filter, None)

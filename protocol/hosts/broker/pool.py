@@ -423,7 +423,7 @@ class RemoteProcess:
             self.hear(text)
 
     def push(self, _data: bytes) -> int:
-        """Nothing is taken at once."""
+        """Nothing is written at once; `write` does it."""
         return 0
 
     async def write(self, data: bytes, timeout: float) -> float:
