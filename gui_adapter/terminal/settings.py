@@ -197,14 +197,14 @@ def load(file: Path | None = None) -> tuple[Settings, list[str]]:
         return Settings(), []
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        return Settings(), [f"ignored settings of {file}: {reason}"]
+        return Settings(), [f"settings of {file}: {reason}; all ignored"]
     settings = Settings()
     complaints = []
     for key, value in table.items():
         try:
             settings = settings.with_value(key, _typed(value))
         except ValueError as error:
-            complaints.append(f"ignored the settings of {file}: {error}")
+            complaints.append(f"settings of {file}: {error}; ignored")
     return settings, complaints
 
 

@@ -38,7 +38,7 @@ FAULTY = Path(__file__).parents[1] / "support" / "fault_engine.py"
         ("", "--user"),
         (
             "--user anna",
-            "--user anna: engines are called ai-NAME there; say --yes-this-account-is-for-engines",
+            "--user anna: engines are called ai-NAME there; use --yes-this-account-is-for-engines",
         ),
         ("--user ai-far-too-long-a-name", "expected at most 16 letters, digits, _ and -"),
         ("--user 'ai x'", "'ai x': expected at most 16"),
@@ -78,7 +78,7 @@ def test_passwords_that_cannot_be_sent(
     with pytest.raises(SystemExit):
         command.main(["--user", "ai-x"])
     said = capsys.readouterr().err
-    assert "the password: expected at most 32 characters" in said
+    assert "the password: expected at most 32 visible characters" in said
     assert not password.strip() or password not in said
 
 

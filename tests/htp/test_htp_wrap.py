@@ -150,7 +150,7 @@ def test_an_engine_that_fails(data: Path, quirk: str) -> None:
     ("command", "complaint"),
     [
         ("true", "has ended"),
-        (double("stdio", BRANDUBH, "few"), "knows no play: expected a program of the text protocol"),
+        (double("stdio", BRANDUBH, "few"), "does not know play: expected a program of the text protocol"),
         ("true {host}", "ended (exit status 0) and never connected to 127."),
     ],
 )

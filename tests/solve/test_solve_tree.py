@@ -396,7 +396,7 @@ def test_a_tree_that_proves_nothing_never_answers(
     session.warm()
     session.go(Limits(nodes=100))
     assert session.wait(60)
-    assert [str(error).endswith("the tables of mini-four are left out") for error in errors] == [True]
+    assert [str(error).endswith("the tables of mini-four are not used") for error in errors] == [True]
     assert command.main(["query", str(path)]) == USAGE
     assert "it proves nothing" in capsys.readouterr().err
     assert command.main(["verify", str(path)]) == 1

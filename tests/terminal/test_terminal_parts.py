@@ -46,7 +46,7 @@ def test_unique_beginnings() -> None:
         table.find("r")
     with pytest.raises(table.UnknownWord, match="did you mean history"):
         table.find("histroy")
-    with pytest.raises(table.UnknownWord, match="'zoom' is a setting: expected `set zoom auto`"):
+    with pytest.raises(table.UnknownWord, match="'zoom' is a setting: expected for example `set zoom auto`"):
         table.find("zoom")
     with pytest.raises(table.UnknownWord):
         table.find("")

@@ -117,7 +117,7 @@ def test_stopped_it_keeps_what_is_known(house: House) -> None:
         await person.types("stop")
         await person.controller.settled()
         assert person.view.reviewing == ""
-        assert "Not looked at: 9 of 9 positions." in person.said
+        assert "Not analysed: 9 of 9 positions." in person.said
         assert any("?" in line for line in (await person.types("review")).lines), "what is unknown is marked"
 
     house.talk(story)
@@ -156,7 +156,7 @@ def test_an_engine_that_fails_is_asked_no_more(house: House) -> None:
         await person.types(SHORT)
         await person.controller.settled()
         assert any(line.startswith("Our engine failed: ") for line in person.said), shlex.join(broken)
-        assert "Not looked at: 9 of 9 positions." in person.said
+        assert "Not analysed: 9 of 9 positions." in person.said
 
     house.talk(story)
 

@@ -402,7 +402,7 @@ def test_a_picture_that_cannot_be_written_is_no_wrong_call(home: dict[str, str],
 def test_a_trace_on_a_full_disk_says_that_it_is_not_whole(home: dict[str, str]) -> None:
     done = play(home, "--variant", "brandubh", "--side", "both", "--trace", "/dev/full", lines="d1c1\n")
     assert done.returncode == 0, done.stderr
-    assert "--trace '/dev/full': No space left on device: the trace is not whole" in done.stderr
+    assert "--trace '/dev/full': No space left on device: the trace is incomplete" in done.stderr
 
 
 @pytest.mark.parametrize(
