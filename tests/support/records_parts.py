@@ -128,7 +128,7 @@ HOSTILE: list[tuple[str, str | bytes, str]] = [
     ),
     ("tafl", HEAD + "1. d1d3 {[%clk 999999999999999:00:00]} *", r"x:3: clock .*: expected a whole number"),
     ("tafl", '[Variant "brandubh]\n*', r"x:1:10: the tag 'Variant': expected a quote that closes its text"),
-    ("tafl", '[Variant "brandubh" x]\n*', r'x:1:19: the tag \'Variant\': expected "\] behind its text'),
+    ("tafl", '[Variant "brandubh" x]\n*', r'x:1:19: the tag \'Variant\': expected "\] after its text'),
     (
         "tafl",
         "[Variant brandubh]\n*",
@@ -214,7 +214,7 @@ HOSTILE: list[tuple[str, str | bytes, str]] = [
         OTG + "1. d1-d3\n[never closed\n",
         r"x:4: a text in brackets begins here: expected \] at its end",
     ),
-    ("otg", OTG + "1. d1-d3\n[a] b\n", r"x:4:4: ' b': expected nothing behind \]"),
+    ("otg", OTG + "1. d1-d3\n[a] b\n", r"x:4:4: ' b': expected nothing after \]"),
     ("otg", "[date 2015]\n", r"x:1: '\[date 2015\]': expected a tag such as \[event:a friendly game\]"),
     ("otg", "[position:/7/7/]\n" + OTG + "1. d1-d3\n", r"x:1: the tag position: .*2 rows: expected 3 to 19"),
     ("otg", OTG + "1. d1-d3\n[\0]\n", r"x:4:2: a character U\+0000: expected text"),
