@@ -316,7 +316,7 @@ def test_a_table_that_deceives_is_left_out_with_a_sentence(made: Path, tmp_path:
         play(session, games.initial(session.variant).fen())
         assert len(errors) == 1
         assert said in str(errors[0])
-        assert "are left out" in str(errors[0])
+        assert "are not used" in str(errors[0])
         assert infos[-1].tbhits == 0
 
 
