@@ -117,6 +117,44 @@ def test_search_is_plain_alphabeta(name: str) -> None:
     assert compared >= 3
 
 
+def searched_with(
+    plies: tuple[int, ...],
+    bound: int = 0,
+    value: int = 0,
+    depth: int = 0,
+    window: tuple[int, int] = (-INFINITE, INFINITE),
+) -> tuple[int, set[int]]:
+    """The value of Brandubh's start three plies deep, with such an entry for every position `plies` from it; and the
+    values that the table then has for the positions one ply from it."""
+    position = start("brandubh")
+    searcher = Searcher(Settings(hash_mib=1, features="none"))
+    records = records_of(searcher, position)
+    work, table = records[1], records[2]
+    moves = position.legal_moves()
+    work["root_count"] = len(moves)
+    work["root_moves"][: len(moves)] = moves
+    work["node_limit"] = 1 << 40
+    data = (value + 32768) << 18 | depth << 34 | bound << 42 | int(work["generation"]) << 44
+    children = {child.key: child for child in map(position.play, moves)}
+    grandchildren = {child.play(m).key for child in children.values() for m in child.legal_moves()}
+
+    def bucket(key: int) -> range:
+        at = (key & int(work["mask"])) * 2 * BUCKET
+        return range(at, at + 2 * BUCKET, 2)
+
+    for key in (children.keys() if 1 in plies else set()) | (grandchildren if 2 in plies else set()):
+        at = next((i for i in bucket(key) if not table[i + 1]), bucket(key)[0])
+        table[at], table[at + 1] = key ^ data, data
+    found = int(alphabeta.search_root(*records, 3, 0, *window))
+    stored = {
+        int(table[i + 1]) >> 18 & 65535
+        for key in children
+        for i in bucket(key)
+        if int(table[i]) ^ int(table[i + 1]) == key
+    }
+    return found, {each - 32768 for each in stored}
+
+
 @pytest.mark.parametrize(
     ("bound", "value", "depth"),
     [(UPPER, 1000, 60), (LOWER, -1000, 60), (EXACT, 777, 0), (EXACT, -777, 0)],
@@ -124,28 +162,18 @@ def test_search_is_plain_alphabeta(name: str) -> None:
 )
 def test_the_table_is_believed_only_as_far_as_it_goes(bound: int, value: int, depth: int) -> None:
     """Entries that say nothing about the window, or come from a shallower search, leave every value alone."""
-    position = start("brandubh")
+    plain = searched_with(())[0]
+    # A wrong cut just below the root would be searched again; two plies below nobody notices.
+    assert searched_with((1, 2), bound, value, depth)[0] == plain
 
-    def searched(poison: bool) -> int:
-        searcher = Searcher(Settings(hash_mib=1, features="none"))
-        records = records_of(searcher, position)
-        work, table = records[1], records[2]
-        moves = position.legal_moves()
-        work["root_count"] = len(moves)
-        work["root_moves"][: len(moves)] = moves
-        work["node_limit"] = 1 << 40
-        if poison:
-            data = (value + 32768) << 18 | depth << 34 | bound << 42 | int(work["generation"]) << 44
-            children = [position.play(m) for m in moves]
-            # A wrong cut just below the root would be searched again; two plies below nobody notices.
-            grandchildren = [child.play(m) for child in children for m in child.legal_moves()]
-            for key in {known.key for known in children + grandchildren}:
-                at = (key & int(work["mask"])) * 2 * BUCKET
-                free = next((i for i in range(at, at + 2 * BUCKET, 2) if not table[i + 1]), at)
-                table[free], table[free + 1] = key ^ data, data
-        return int(alphabeta.search_root(*records, 3, 0, -INFINITE, INFINITE))
 
-    assert searched(poison=True) == searched(poison=False)
+@pytest.mark.parametrize(
+    ("value", "root", "child"), [(MATE - 5, MATE - 7, 6 - MATE), (5 - MATE, 7 - MATE, MATE - 6)]
+)
+def test_forced_ends_are_counted_from_where_they_are_met(value: int, root: int, child: int) -> None:
+    """The table keeps how far an end is from its own position: five plies there are seven from two plies above."""
+    # An empty window believes every exact entry.
+    assert searched_with((2,), EXACT, value, 60, window=(root - 1, root)) == (root, {child})
 
 
 @pytest.mark.parametrize("name", MEASURED)

@@ -111,3 +111,22 @@ def test_a_king_who_may_fall_in_a_line_is_not_yet_home() -> None:
     assert threats.threat_level(state_of(position), SCRATCH) == 1
     plain = variant.find("tablut-herr-7").with_switches(escape="edge")
     assert threats.threat_level(state_of(Position.from_fen(plain, fen)), SCRATCH) == 2
+
+
+@pytest.mark.parametrize(
+    ("switches", "fen"),
+    [
+        ({"move_limit": 1}, "7/7/7/7/2K4/t6/7 a 0 1"),
+        ({"quiet_limit": 6}, "7/7/7/7/2K4/t6/7 a 5 1"),
+        ({"material_draw": "2 0"}, "7/7/7/7/2KtT2/5t1/7 a 0 1"),
+    ],
+    ids=str,
+)
+def test_a_draw_may_come_before_the_way_out(switches: dict[str, str | int], fen: str) -> None:
+    """Two open ways win, unless a limit or too little material ends the game first."""
+    plain = variant.find("tablut-herr-7").with_switches(escape="edge")
+    assert threats.threat_level(state_of(Position.from_fen(plain, fen)), SCRATCH) == 2
+    limited = Position.from_fen(plain.with_switches(**switches), fen)
+    ends = [limited.play(move).outcome for move in limited.legal_moves()]
+    assert any(end is not None and end.winner is None for end in ends)
+    assert threats.threat_level(state_of(limited), SCRATCH) == 1

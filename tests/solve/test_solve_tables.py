@@ -29,7 +29,13 @@ from hnefi.tools.solve.build import Builder, BuildError, decode, encode, load
 RULES: list[dict[str, str | int]] = [
     {},
     {"king_sides": 4, "king_on_edge": "enclosed", "king_armed": "no", "escape": "edge", "corners": "none"},
-    {"throne": "b3", "throne_stop": "none", "king_sides_on_throne": 2, "encirclement": "off"},
+    {
+        "throne": "b3",
+        "throne_stop": "none",
+        "king_sides_on_throne": 2,
+        "encirclement": "off",
+        "king_jump": "over",
+    },
     {"king_jump": "capture", "encirclement": "off", "first": "d"},
     {"no_move": "draw", "capture_all": "no", "speed": "K:1", "edge_hostile": "K"},
     {"repetition": "defenders_lose", "corner_hostile": "attackers", "linnaean": "yes"},
