@@ -29,6 +29,7 @@ from hnefi.gui_adapter.tablut.check import check
 from hnefi.gui_adapter.tablut.host import Guest
 from hnefi.gui_adapter.tablut.wrap import BotEngine
 from hnefi.protocol import orphans
+from hnefi.protocol.hosts import guest as guest_module
 from hnefi.protocol.hosts import journal
 from hnefi.protocol.hosts.guest import Front
 from hnefi.protocol.hosts.stdio import Line, Stdio
@@ -185,13 +186,19 @@ def test_the_greeting(house: House, tmp_path: Path) -> None:
     assert status == 0, "no bot was started"
 
 
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine, too, a bot has the time to write down the last state before it is ended."""
+    monkeypatch.setattr(bot_module, "GRACE", WAIT)
+    monkeypatch.setattr(guest_module, "LAST_WORDS", WAIT)
+
+
 HARMLESS = ["", "bare", "upper", "noturn", "nullturn", "wrongturn", "bytes", "slow=0.3", "child"]
 
 
 @pytest.mark.parametrize("quirk", HARMLESS, ids=lambda quirk: quirk or "plain")
 def test_a_whole_game(house: House, tmp_path: Path, quirk: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Side before the clock; its states are those of its own server; the record has everything."""
-    monkeypatch.setattr(bot_module, "GRACE", WAIT)  # the bot writes down the last state, too
+    patient(monkeypatch)
     log = tmp_path / "log"
     status, _ = wrapped(house, tmp_path, command(WHITE_HEART, quirk, f"log={log}"), escape_as_white)
     assert status == 0
@@ -209,7 +216,7 @@ def test_a_whole_game(house: House, tmp_path: Path, quirk: str, monkeypatch: pyt
 
 def test_black_and_an_opening(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an opening the bot sees the state before the last ply, the current one, and none before."""
-    monkeypatch.setattr(bot_module, "GRACE", WAIT)
+    patient(monkeypatch)
     log = tmp_path / "log"
 
     async def play(talk: Talk) -> None:

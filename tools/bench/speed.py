@@ -268,7 +268,7 @@ class _Bench:
         table = np.zeros(entries * 2, np.uint64)
         fresh = np.zeros(1, alphabeta.SEARCH).view(np.recarray)
         infinite = INFINITE
-        count = int(adjudication.generate(state, 0))
+        count = int(adjudication.legal_moves(state))
         fresh[0]["root_moves"][:count] = state["moves"][:count]
         fresh[0]["root_count"] = count
         fresh[0]["node_limit"] = NO_LIMIT
