@@ -85,7 +85,7 @@ def test_captures_reasons_labels_take_back_and_a_variation(house: House) -> None
     square(page, "d3").click()
     assert square(page, "a3").get_attribute("aria-label") == "a3, empty, captures a2"
     square(page, "d7").click()
-    expect(page.locator("#note")).to_have_text(re.compile("Not possible: blocked at d4"))
+    expect(page.locator("#note")).to_have_text(re.compile("Illegal move: blocked at d4"))
     square(page, "d3").click()
     square(page, "a3").click()
     expect(page.locator("#moves button").nth(1)).to_have_text("d3–a3×a2")
@@ -211,15 +211,15 @@ def test_a_game_is_saved_loaded_and_linked(house: House) -> None:
     expect(page.locator("#moves button")).to_have_count(2)
     # An address that names nothing says so, and the game stays.
     page.evaluate("location.hash = 'v=brandubb'")
-    expect(page.locator("#note")).to_have_text("brandubb: no rules of that name are offered here.")
+    expect(page.locator("#note")).to_have_text("brandubb: this server offers no rules of that name.")
     expect(page.locator("#moves button")).to_have_count(2)
     page.evaluate("location.hash = 'learn&v=brandubb'")
-    expect(page.locator("#note")).to_have_text("brandubb: no rules of that name are offered here.")
+    expect(page.locator("#note")).to_have_text("brandubb: this server offers no rules of that name.")
     page.evaluate("location.hash = 'lern'")
-    expect(page.locator("#note")).to_have_text("#lern: the address names no page and no game.")
+    expect(page.locator("#note")).to_have_text("#lern: the address names neither a page nor a game.")
     expect(page.locator("#moves button")).to_have_count(2)
     fresh = house.page("v=brandubb")
-    expect(fresh.locator("#note")).to_have_text("brandubb: no rules of that name are offered here.")
+    expect(fresh.locator("#note")).to_have_text("brandubb: this server offers no rules of that name.")
     my_turn(fresh, "b4")
 
 

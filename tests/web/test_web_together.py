@@ -22,18 +22,18 @@ def test_two_people_play_by_links_and_a_third_looks_on(house: House) -> None:
     host.get_by_label("Rules", exact=True).select_option("brandubh")
     host.get_by_label("Clock", exact=True).select_option("600+5")
     host.get_by_label("Your name").fill("Anna")
-    host.get_by_role("button", name="Make a table").click()
+    host.get_by_role("button", name="Create a table").click()
     status(host, "Your move: attackers")
     links = {
         what: host.get_by_label(f"Link: {what}").input_value().partition("#")[2]
-        for what in ("Defenders’ seat", "To look on")
+        for what in ("Defenders’ seat", "Spectators")
     }
     guest = house.page("table")
     guest.evaluate("link => { location.hash = link; }", links["Defenders’ seat"])
     status(guest, "Attackers to move")
     guest.get_by_label("Your name").fill(NAME[:24])
     guest.get_by_label("Your name").press("Enter")
-    spectator = house.page(links["To look on"])
+    spectator = house.page(links["Spectators"])
     status(spectator, "Attackers to move")
 
     def moves(page: object, move: str) -> None:
@@ -43,7 +43,7 @@ def test_two_people_play_by_links_and_a_third_looks_on(house: House) -> None:
     moves(host, "a4a2")
     status(guest, "Your move: defenders")
     moves(guest, "d3d7")
-    expect(guest.locator("#note")).to_have_text("Not possible: d3d7: blocked at d4.")
+    expect(guest.locator("#note")).to_have_text("Illegal move: d3d7: blocked at d4.")
     moves(guest, "d3a3")
     status(host, "Your move: attackers")
     for page in (host, guest, spectator):
@@ -56,7 +56,7 @@ def test_two_people_play_by_links_and_a_third_looks_on(house: House) -> None:
         expect(people).to_contain_text("1 spectator")
         expect(people.locator(".clock").first).to_have_text(re.compile(r"^(10:0|9:5)\d$"))
     moves(spectator, "d1c1")
-    expect(spectator.locator("#note")).to_have_text("You are looking on.")
+    expect(spectator.locator("#note")).to_have_text("You are a spectator.")
     assert host.locator("body").evaluate("body => body.scrollWidth <= innerWidth")
 
     # The connection of one falls; he sits down again by himself.
@@ -76,7 +76,7 @@ def test_two_people_play_by_links_and_a_third_looks_on(house: House) -> None:
     host.get_by_role("button", name="Accept the rematch").click()
     status(guest, "Your move: attackers")
     status(host, "Attackers to move")
-    expect(host.locator("#note")).to_have_text("Another game begins: you play the defenders now.")
+    expect(host.locator("#note")).to_have_text("A new game begins: you now play the defenders.")
     assert host.get_by_label("Link: Attackers’ seat").input_value().endswith(links["Defenders’ seat"])
     moves(guest, "a4a2")
     status(host, "Your move: defenders")
@@ -97,16 +97,16 @@ def test_two_people_play_by_links_and_a_third_looks_on(house: House) -> None:
 def test_a_match_is_begun_watched_and_replayed(house: House) -> None:
     page = house.page("watch", viewport={"width": 1280, "height": 800})
     page.get_by_label("Rules", exact=True).select_option("brandubh")
-    page.get_by_label("One player").select_option("level:1")
-    page.get_by_label("The other").select_option("player:random-blind")
+    page.get_by_label("First player").select_option("level:1")
+    page.get_by_label("Second player").select_option("player:random-blind")
     page.get_by_label("Pairs").select_option("1")
-    page.get_by_label("Positions a move").select_option("500")
-    page.get_by_role("button", name="Begin the match").click()
+    page.get_by_label("Positions per move").select_option("500")
+    page.get_by_role("button", name="Start the match").click()
     # Both games may be over before the page has heard of a move.
     status(page, r"Game \d+\.\d, (level-1 against random-blind|random-blind against level-1)(, move \d+|: )")
     expect(page.locator(".minis svg use").first).to_be_visible()
     expect(page.locator("#title")).to_have_text("level-1 against random-blind")
-    expect(page.locator(".mode")).to_contain_text("Complete, 2 games are over.")
+    expect(page.locator(".mode")).to_contain_text("Complete, 2 games finished.")
     page.locator("summary", has_text="Cross table").click()
     expect(page.locator(".scroll table").last).to_contain_text("2 ")
     page.locator(".list button").last.click()
@@ -115,6 +115,6 @@ def test_a_match_is_begun_watched_and_replayed(house: House) -> None:
     # A whole game of the page: back to its start, and on.
     assert page.locator("#moves button").count() > 3
     page.locator("#first").click()
-    status(page, "Your move begins a variation")
+    status(page, "Your move starts a variation")
     page.get_by_role("link", name="Watch").click()
     expect(page.locator(".list")).to_contain_text("level-1 against random-blind")

@@ -1,5 +1,4 @@
-// What the engine thinks of the place that one looks at: the bar beside the board, lines, arrows; and of the whole game:
-// the curve, verdicts, accuracy.
+// The engine's view of the current position (bar, lines, arrows) and of the whole game (curve, verdicts, accuracy).
 
 import { $ } from "./dom.js";
 import { showCurve } from "./curve.js";
@@ -25,7 +24,7 @@ export class Analysis {
     this.reports = [];
   }
 
-  /** Lines of thinking about a place. */
+  /** Take `info` lines about a node. */
   take(lines, node) {
     for (const line of lines) {
       const found = node.state && words.report(line, node.state.side);
@@ -35,13 +34,13 @@ export class Analysis {
     }
   }
 
-  /** `arrows`: whether the best moves are drawn on the board. */
+  /** `arrows`: whether to draw the best moves on the board. */
   show(game, turned, arrows) {
     const known = this.on ? this.reports.filter(Boolean) : [];
     const best = known[0] ?? (this.on ? game.current.score : null);
     this.showBar(best, game.variant.sides[0], turned);
     $("pv").replaceChildren(...known.map(row));
-    if (!this.on) $("speed").textContent = "Switch it on to see what the engine thinks of this position.";
+    if (!this.on) $("speed").textContent = "Turn analysis on to see what the engine thinks of this position.";
     else $("speed").textContent = known.length ? speed(best) : "";
     if (arrows && known.length) {
       const first = known.filter((found) => found.pv.length);
@@ -55,7 +54,7 @@ export class Analysis {
     $("review").textContent = this.review ? "Stop" : "Analyse the game";
   }
 
-  /** Look at all positions of the game, or end that. `changed` is called whenever there is more to show. */
+  /** Analyse all positions of the game, or stop doing so. `changed` is called whenever there is more to show. */
   toggleReview(wire, game, changed) {
     if (this.review) {
       this.review.stop();
@@ -80,12 +79,12 @@ export class Analysis {
       },
       failed: (text) => {
         ended();
-        note(`The analysis has ended: ${text}`);
+        note(`The analysis stopped: ${text}`);
       },
     });
   }
 
-  /** Another game is on the board. */
+  /** Clear everything for a new game. */
   reset() {
     this.review?.fail("another game was chosen");
     this.clear();
@@ -134,5 +133,5 @@ function row(found) {
 }
 
 function speed(found) {
-  return `depth ${found.depth}, ${words.countText(found.nodes ?? 0)} positions, ${words.countText(found.nps ?? 0)} a second`;
+  return `depth ${found.depth}, ${words.countText(found.nodes ?? 0)} positions, ${words.countText(found.nps ?? 0)} per second`;
 }

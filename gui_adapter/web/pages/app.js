@@ -1,5 +1,5 @@
-// The page: a game on the board, its engine, and what a person presses. What may be moved, what is captured and how a
-// game ends is what the server says about each place.
+// The page: a game on the board, its engine, and the controls. The server decides which moves are legal, what they
+// capture and how a game ends.
 
 import { $ } from "./dom.js";
 import { Analysis } from "./analysis.js";
@@ -14,8 +14,8 @@ import { failed, note, passOn, say, showClocks, showGame, showRules, speak } fro
 import { Wire } from "./wire.js";
 import * as words from "./words.js";
 
-const FIRST = "brandubh"; // small: a first game is soon over
-const FALLBACK = 3; // the level where no rating can be read
+const FIRST = "brandubh"; // small: a first game is short
+const FALLBACK = 3; // the level if no rating can be read
 const HINT_NODES = 300000;
 const MODES = {
   learn: () => import("./learn.js"),
@@ -24,15 +24,15 @@ const MODES = {
   workshop: () => import("./workshop.js"),
   watch: () => import("./watch.js"),
 };
-const FILL_MS = 80; // the server takes twenty frames a second
+const FILL_MS = 80; // the server accepts twenty frames a second
 
 class App {
   constructor() {
     this.offer = null;
     this.game = null;
     this.search = null; // {n, node, purpose}
-    this.mode = null; // what else than a game is on the board: see `MODES`
-    this.turned = false; // whether the defenders sit below
+    this.mode = null; // what is on the board instead of a game: see `MODES`
+    this.turned = false; // whether the defenders are at the bottom
     themes();
     this.wire = new Wire({
       welcome: (frame) => this.welcome(frame),
@@ -46,13 +46,13 @@ class App {
           this.mode.opened?.();
           return;
         }
-        this.session.play(this.game.variant); // another may have been chosen meanwhile
+        this.session.play(this.game.variant); // the variant may have changed meanwhile
         this.show(this.game.current, true);
       },
       state: (frame) => this.state(frame),
       reports: (lines) => this.thought(lines),
       bestmove: (move, n) => this.answered(move, n),
-      compiling: (how) => say(`The engine gets ready: ${how}`),
+      compiling: (how) => say(`The engine is starting: ${how}`),
       complaint: (text) => this.complaint(text),
       closed: (text) => this.lost(text),
     });
@@ -74,7 +74,7 @@ class App {
     else this.show(this.game.current, true);
   }
 
-  /** The game of the address, or that this tab had before; rules that are not shipped are made known first. */
+  /** The game in the address, or the one this tab had before. Custom rules are sent to the server first. */
   async begin() {
     const hash = location.hash.length > 1 && !this.named() ? location.hash : records.keptLink();
     let wrong = "";
@@ -100,7 +100,7 @@ class App {
     document.body.classList.toggle("offline", !up);
     if (up) return;
     this.search = null;
-    say("The connection is lost. Trying again …");
+    say("Connection lost. Reconnecting …");
   }
 
   lost(text) {
@@ -125,7 +125,7 @@ class App {
     this.show(game.current, true);
   }
 
-  /** The board for a variant (or its name), with what hears of moves where it is not the game. */
+  /** Set the board up for a variant (or its name); `handlers` receive the moves when no game is being played. */
   dress(named, handlers = {}, special = {}) {
     const variant = named.name ? named : this.offer.variants.find((known) => known.name === named);
     const options = {
@@ -154,21 +154,21 @@ class App {
     showRules(variant);
   }
 
-  /** A position that is none of the game: what stands where, what may be moved, how it came about. */
+  /** Show a position outside the game: the pieces, the legal moves, and the move that led to it. */
   stand(fen, legal, moved = null) {
     this.board.setPosition(words.rowsOf(fen), moved);
     this.board.setLegal(legal);
     this.board.mark({ last: [], taken: [], arrows: [] });
   }
 
-  // Other things than a game
+  // Modes other than a game
 
   /** The mode that the address names. */
   named() {
     return Object.keys(MODES).find((name) => new RegExp(`^#${name}(&|$)`).test(location.hash)) ?? null;
   }
 
-  /** What the address names is on the board now. */
+  /** Show what the address names. */
   async enter() {
     const name = this.named();
     if (!this.offer || (!name && !this.mode)) return;
@@ -184,7 +184,7 @@ class App {
       return;
     }
     const { mode } = await MODES[name]();
-    // Meanwhile another address may have been asked for, or this one twice.
+    // Another address may have been opened meanwhile, or this one twice.
     if (this.named() !== name || this.mode?.name === name) return;
     this.leave();
     this.mode = mode(this);
@@ -199,7 +199,7 @@ class App {
     await this.begun();
   }
 
-  /** The mode begins with what the address says of it. */
+  /** Start the mode with the parameters in the address. */
   async begun() {
     note("");
     try {
@@ -209,7 +209,7 @@ class App {
     }
   }
 
-  /** The game that the address holds is taken; where it holds none, `otherwise` happens, and the reason is told. */
+  /** Load the game in the address. If there is none, call `otherwise` and show the reason. */
   async linked(otherwise = () => {}) {
     const { hash } = location;
     let wrong = "";
@@ -235,7 +235,7 @@ class App {
     this.here();
   }
 
-  /** Which of the pages this is. */
+  /** Mark the current page in the navigation. */
   here() {
     for (const link of document.querySelectorAll("nav a")) {
       if (link.hash === `#${this.mode?.name ?? ""}` || (!link.hash && !this.mode)) link.setAttribute("aria-current", "page");
@@ -243,14 +243,14 @@ class App {
     }
   }
 
-  /** Whether the board shows something else than the game. */
+  /** Whether the board shows something other than the game. */
   get away() {
     return Boolean(this.mode) || Boolean(this.editor?.open);
   }
 
   // Moves
 
-  /** Look at a place of the game. */
+  /** Show a node of the game tree. */
   show(node, anew = false) {
     const before = this.game.current;
     this.game.current = node;
@@ -293,13 +293,13 @@ class App {
     this.step();
   }
 
-  /** What the moves of a game that was loaded have captured: one place after the other, while the engine rests. */
+  /** Find the captures of a loaded game's moves, one position at a time, while the engine is idle. */
   fillIn() {
     clearTimeout(this.filling);
     this.filling = setTimeout(() => {
       const { game } = this;
       const next = [game.root, ...game.live.path()].find((node) => !node.state && node.children.some((child) => child.x === null));
-      // The server answers the last position only: that of the place that is shown goes first.
+      // The server answers only the last position, so the one on display goes first.
       if (next && game.current.state && !this.search) this.position(next);
     }, FILL_MS);
   }
@@ -330,7 +330,7 @@ class App {
     if (child.state) this.step();
   }
 
-  /** The rules have said where the game stands now. */
+  /** The server has reported the state of the live position. */
   arrived() {
     const { clock, live, result } = this.game;
     if (live.state.outcome) {
@@ -340,7 +340,7 @@ class App {
     } else if (!result) clock?.start(live.state.side);
   }
 
-  /** What comes next: the engine's move, or its thoughts. */
+  /** Start whatever comes next: the engine's move or its analysis. */
   step() {
     const { game } = this;
     if (!this.session.sid || !game.state || this.away) return;
@@ -352,7 +352,7 @@ class App {
     } else if (this.search && this.search.purpose !== "hint") this.halt();
   }
 
-  /** The level that follows a person: for this game, or after its result for the next one. */
+  /** Ask for the level that matches the player: for this game, or for the next one after a result. */
   async follow(result) {
     const { game } = this;
     if (this.following === game) return;
@@ -372,7 +372,7 @@ class App {
     this.step();
   }
 
-  /** The game is over: it counts once. */
+  /** Rate a finished game, once. */
   count() {
     const { game } = this;
     if (!game.follows || !game.rated || game.level === null) return;
@@ -380,7 +380,7 @@ class App {
     this.follow(game.score);
   }
 
-  /** The same again, or with the sides changed. */
+  /** Play again, with the same sides or the other way round. */
   rematch(players) {
     const { variant, start, think, timing } = this.game;
     this.take(new Game(variant, players, { start, think, clock: timing }));
@@ -411,7 +411,7 @@ class App {
   }
 
   answered(move, n) {
-    if (this.search?.n !== n) return; // of a search that was left
+    if (this.search?.n !== n) return; // from a search that was abandoned
     const { node, purpose } = this.search;
     const { game } = this;
     this.search = null;
@@ -429,12 +429,12 @@ class App {
   complaint(text) {
     const { game } = this;
     if (text.startsWith("position") && !game.state && !this.mode) {
-      // A link that does not fit: what is left of it is the start, or the usual start.
+      // The link's moves are not legal: fall back to its starting position, then to the variant's.
       const { variant, players, think } = game;
       this.take(new Game(variant, players, { think, start: game.current === game.root ? null : game.start }));
     }
     const why = /^play \S+: (.*)$/.exec(text);
-    note(why ? `Not possible: ${why[1]}.` : text);
+    note(why ? `Illegal move: ${why[1]}.` : text);
   }
 
   refused(m, from, to) {

@@ -1,17 +1,17 @@
-// A board of squares with pieces that one can move. It knows neither network nor game: what stands where, what may
-// move where, and what things are called is told to it.
+// A board of squares with pieces to move. It knows neither the network nor the game: the pieces, the legal moves and the
+// names are given to it.
 //
 //   new Board(element, {files, ranks, slant, special, pieces, onMove, onRefused, onSay})
 //
-// special: {square: kind}; pieces: {letter: {symbols: [id], side, label}}. While there is `onSquare`, squares are only
-// chosen, and it hears which.
+// special: {square: kind}; pieces: {letter: {symbols: [id], side, label}}. While `onSquare` is set, choosing a
+// square only calls it with that square.
 
 const SVG = "http://www.w3.org/2000/svg";
 const MOVE = /^([a-z]\d+)([a-z]\d+)?$/;
 const SLIDE_MS = 180;
-const SQUARE = 100 / 0.92; // percent of a man that a square is wide
-const HIGH = 0.866; // from one row of hexagons to the next, in widths of one
-const SMALL = 30; // pixels: squares that are smaller ask a finger for a second tap
+const SQUARE = 100 / 0.92; // width of a square in percent of a man's
+const HIGH = 0.866; // distance between rows of hexagons, in widths of a hexagon
+const SMALL = 30; // pixels: smaller squares need a second tap to confirm a move
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -22,14 +22,14 @@ export function svg(tag, attributes = {}) {
   return element;
 }
 
-/** A drawing made of symbols of the page, one above the other. */
+/** A drawing made of the page's symbols, stacked. */
 export function drawing(symbols, className) {
   const picture = svg("svg", { class: className, viewBox: "0 0 40 40", "aria-hidden": "true" });
   for (const id of symbols) picture.append(svg("use", { href: `#${id}` }));
   return picture;
 }
 
-/** The squares of a move: [origin, target], origin null where a stone is placed; null for a word such as `swap`. */
+/** The squares of a move: [origin, target], with a null origin for a placed stone; null for a word such as `swap`. */
 export function squaresOf(move) {
   const found = MOVE.exec(move);
   return found ? (found[2] ? [found[1], found[2]] : [null, found[1]]) : null;
@@ -59,7 +59,7 @@ export class Board {
     this.build();
   }
 
-  /** Another board in the same place. */
+  /** Replace the board with another. */
   reset(options) {
     Object.assign(this, options);
     this.picked = this.pending = this.focus = null;
@@ -115,7 +115,7 @@ export class Board {
     cell.dataset.square = square;
     const kind = this.special[square];
     const odd = (square.charCodeAt(0) + Number(square.slice(1))) % 2;
-    cell.ground = `cell ${kind ?? ""}${odd ? " odd" : ""}`; // its own classes
+    cell.ground = `cell ${kind ?? ""}${odd ? " odd" : ""}`; // the classes it always has
     cell.tabIndex = square === this.focus ? 0 : -1;
     if (kind) cell.append(drawing([`ground-${kind}`], "ground"));
     if (leftmost) cell.dataset.rank = square.slice(1);
@@ -124,7 +124,7 @@ export class Board {
     return cell;
   }
 
-  /** What stands where: rows from the highest rank down, `.` for nothing. `moved` = {m, x} is how it came about. */
+  /** Show a position: rows from the highest rank down, `.` for empty. `moved` = {m, x} is the move that led to it. */
   setPosition(rows, moved = null) {
     const before = this.men;
     this.men = new Map();
@@ -140,7 +140,7 @@ export class Board {
     this.show();
   }
 
-  /** The moves that may be made: [{m, x}]; none where it is nobody's turn here. */
+  /** The legal moves: [{m, x}]; none if nobody may move here. */
   setLegal(moves) {
     this.legal = new Map();
     for (const move of moves) {
@@ -188,7 +188,7 @@ export class Board {
     }
   }
 
-  /** Classes, labels and arrows as things are. Only what has changed is written: on 361 squares that is what takes time. */
+  /** Update classes, labels and arrows. Writes only what has changed: with 361 squares, writing is what takes time. */
   show() {
     const { marks, picked, pending, drag } = this;
     const targets = this.targets();
@@ -358,7 +358,7 @@ export class Board {
     if (!drag.moving) {
       if (square === drag.square) this.choose(square, drag.finger);
     } else if (square && square !== drag.square) {
-      this.dropped = true; // it has been carried there: no second journey
+      this.dropped = true; // it was dragged there: do not animate it
       this.choose(square);
     } else this.pick(null);
   }

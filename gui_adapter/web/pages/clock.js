@@ -1,4 +1,4 @@
-// The clocks of both sides, which are the page's own.
+// The clocks of both sides, kept by the page.
 
 export class Clock {
   constructor(ms, increment) {
@@ -17,7 +17,7 @@ export class Clock {
     this.running = null;
   }
 
-  /** A side has moved. */
+  /** Stop the clock of the side that moved and add its increment. */
   moved(side) {
     this.stop();
     this.left["ad".indexOf(side)] += this.increment;
@@ -28,12 +28,12 @@ export class Clock {
     return this.left["ad".indexOf(side)] - gone;
   }
 
-  /** The side whose time is over, null while there is none. */
+  /** The side that has run out of time; null if neither has. */
   get lost() {
     return this.running && this.leftOf(this.running.side) <= 0 ? this.running.side : null;
   }
 
-  /** The limits of a search. */
+  /** The limits for `go`. */
   get limits() {
     const [a, d] = this.left.map((ms) => Math.max(1, Math.round(ms)));
     return `atime ${a} dtime ${d} ainc ${this.increment} dinc ${this.increment}`;

@@ -1,18 +1,18 @@
-// The curve of a game: what the attackers may expect, ply by ply. A click leads to the place.
+// The curve of a game: the attackers' expected score at each ply. A click goes to that position.
 
 import { svg } from "./board.js";
 import { share } from "./words.js";
 
 const HIGH = 100;
 
-/** What the attackers may expect at a place, from 0 to 1; null where nobody has looked. */
+/** The attackers' expected score at a node, 0 to 1; null if it was not searched. */
 function chance(node) {
   const outcome = node.state?.outcome;
   if (outcome) return { a: 1, d: 0 }[outcome.result] ?? 0.5;
   return node.chance ?? (node.score ? share(node.score) : null);
 }
 
-/** Show the curve of the main line in an element; hidden while fewer than two places are known. */
+/** Show the main line's curve in an element, hidden while fewer than two values are known. */
 export function showCurve(element, root, current, choose) {
   const places = [root, ...root.tip().path()];
   const known = places.map((node, ply) => ({ node, ply, part: chance(node) })).filter(({ part }) => part !== null);

@@ -1,4 +1,4 @@
-// The dialogs: another game, loading, saving, the token.
+// The dialogs: new game, load, save, token.
 
 import { $, h } from "./dom.js";
 import { capital, download } from "./words.js";
@@ -6,7 +6,7 @@ import { capital, download } from "./words.js";
 
 const option = (value, text) => h("option", { value }, text);
 
-/** Who can play a side: people, levels, players that know the variant. */
+/** List who can play a side: a person, the engine's levels, and players that support the variant. */
 function fill(select, variant, offer, chosen) {
   const levels = offer.levels.map((nodes, at) =>
     option(`level:${at}`, `Engine, level ${at}${at === 0 ? " (for beginners)" : nodes === null ? " (full strength)" : ""}`),
@@ -14,13 +14,13 @@ function fill(select, variant, offer, chosen) {
   const players = offer.players
     .filter((player) => player.name !== "default" && variant.players.includes(player.name))
     .map((player) => option(`player:${player.name}`, player.elo ? `${player.name} (${player.elo})` : player.name));
-  const auto = option("level:auto", "Engine, as strong as you are");
+  const auto = option("level:auto", "Engine, matched to your strength");
   select.replaceChildren(option("human", "You, or a friend"), auto, ...levels, ...players);
   select.value = chosen;
   if (!select.value) select.value = "level:3";
 }
 
-/** The dialog for another game; `begin` gets what was chosen. */
+/** The dialog for a new game; `begin` receives the choice. */
 export class NewGame {
   constructor(offer, begin) {
     this.offer = offer;
@@ -72,7 +72,7 @@ export class NewGame {
     $("variants").replaceChildren(...rows);
   }
 
-  /** What is begun is always one of those that are listed. */
+  /** Narrow the list; the chosen variant is always one that is listed. */
   narrow() {
     this.list();
     const rows = this.rows();
@@ -112,7 +112,7 @@ export class NewGame {
   done() {
     const clock = /^(\d+)\+(\d+)$/.exec($("clock").value);
     const players = [$("who-a").value, $("who-d").value];
-    // Whose results would it follow?
+    // Without a person there are no results to match the level to.
     if (!players.includes("human")) players.forEach((who, at) => who === "level:auto" && (players[at] = "level:3"));
     this.begin({
       variant: this.variant,
@@ -123,7 +123,7 @@ export class NewGame {
   }
 }
 
-/** Loading: `take` gets the text, and answers with a promise that fails with a sentence. */
+/** The load dialog: `take` receives the text and returns a promise; its rejection is shown as a sentence. */
 export function loading(take) {
   const show = (text) => {
     $("load-error").textContent = text;
@@ -152,7 +152,7 @@ export function loading(take) {
   });
 }
 
-/** Saving: `give` makes the promise of {text, lost} in a format. */
+/** The save dialog: `give` returns a promise of {text, lost} for a format. */
 export function saving(give) {
   const write = async () => {
     $("lost").textContent = "";
@@ -175,7 +175,7 @@ export function saving(give) {
   });
 }
 
-/** Ask for the token of the server. */
+/** Ask for the server's token. */
 export function askToken(then) {
   const dialog = $("token-dialog");
   dialog.addEventListener("close", () => then($("token").value), { once: true });

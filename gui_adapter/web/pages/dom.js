@@ -1,9 +1,9 @@
-// Making elements. Whatever is text stays text.
+// Making elements. Text is never parsed as HTML.
 
-/** The element of an id. */
+/** The element with an id. */
 export const $ = (id) => document.getElementById(id);
 
-/** An element with properties (or attributes, where it has no such property; `on…` listens) and children. */
+/** An element with children. `props` are properties, or attributes if none match; `on…` adds a listener. */
 export function h(tag, props = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
@@ -19,7 +19,7 @@ export function button(text, onclick, props = {}) {
   return h("button", { type: "button", onclick, ...props }, text);
 }
 
-/** A choice with a label: `choices` are [value, text]. */
+/** A labelled drop-down list; `choices` are [value, text]. */
 export function select(label, choices, onchange, props = {}) {
   const box = h("select", { onchange, "aria-label": label, ...props }, ...choices.map(([value, text]) => h("option", { value }, text)));
   return { box, row: h("label", { className: "wide" }, label, box) };

@@ -1,4 +1,4 @@
-// Setting up a position: a man is chosen, squares are filled with him; the rules say whether it is one.
+// Setting up a position: choose a man, then fill squares with it. The server decides whether the position is valid.
 
 import { drawing } from "./board.js";
 import { $, button } from "./dom.js";
@@ -7,7 +7,7 @@ import { note, say } from "./view.js";
 import { capital, fenOf, rowsOf } from "./words.js";
 
 
-/** Buttons for men, and for an empty square; `choose` hears the letter of the one that is pressed. */
+/** Buttons for the men and for an empty square; `choose` receives the letter of the one pressed. */
 export function palette(pieces, choose) {
   const buttons = [...Object.entries(pieces), [".", { label: "empty" }]].map(([letter, piece]) => {
     const press = () => {
@@ -22,7 +22,7 @@ export function palette(pieces, choose) {
   return buttons;
 }
 
-/** Rows in which a square has got a man, or lost him if he stood there already. There is one king at most. */
+/** The rows with a man added on a square, or removed if it was there already. There is at most one king. */
 export function placed(rows, square, chosen) {
   const file = square.charCodeAt(0) - 97;
   const at = rows.length - Number(square.slice(1));
@@ -33,7 +33,7 @@ export function placed(rows, square, chosen) {
 }
 
 export class Editor {
-  /** `on` = {use(start), leave()}: a FEN that the rules take, or nothing. */
+  /** `on` = {use(start), leave()}: called with a valid FEN, or when the editor is cancelled. */
   constructor(board, wire, on) {
     this.board = board;
     this.wire = wire;
@@ -46,7 +46,7 @@ export class Editor {
     $("edit-use").addEventListener("click", () => this.use());
   }
 
-  /** Begin with a position. */
+  /** Open the editor with a position. */
   begin(variant, fen) {
     this.open = true;
     this.variant = variant;
@@ -66,7 +66,7 @@ export class Editor {
     this.board.mark({ last: [], taken: [], arrows: [] });
     men[0].click();
     this.show(fen);
-    say("Choose a man, then the squares where he stands.");
+    say("Choose a man, then click the squares where it stands.");
     note("");
   }
 

@@ -1,5 +1,5 @@
-// The exact value of every move, where a solved table has the position. An engine of its own is asked: tables answer only
-// while an engine rests, and that of the game may be thinking.
+// The exact value of every move in positions that a solved table covers. This uses a second engine: tables answer only
+// while an engine is idle, and the game's own engine may be searching.
 
 import { Session } from "./session.js";
 import * as words from "./words.js";
@@ -21,10 +21,10 @@ export class Exact {
       closed: (why) => this.say(why),
     });
     this.game = this.node = null;
-    this.asked = this.answered = 0; // answers come in the order of the questions
+    this.asked = this.answered = 0; // answers come in the order of the requests
   }
 
-  /** Show the values of the place that one looks at, or nothing where they are not wanted. */
+  /** Show the values of the current position, or nothing if they are turned off. */
   show(game) {
     const wanted = $("exact").checked && game.variant.solved && game.current.state && !game.current.state.outcome;
     if (!wanted) {
@@ -34,7 +34,7 @@ export class Exact {
     } else if (this.node !== game.current) {
       this.game = game;
       this.node = game.current;
-      this.say("Asking the tables …");
+      this.say("Looking the position up …");
       if (this.session.sid) this.ask();
       else this.session.open(game.variant);
     }
@@ -53,21 +53,21 @@ export class Exact {
     $("exact-moves").replaceChildren();
   }
 
-  /** A line of the answer: first the value of the position, then the moves, the best first. */
+  /** One line of the answer: first the value of the position, then its moves, best first. */
   take(text) {
     const [first, ...rest] = text.split(" ");
     const value = ["win", "loss", "draw", "open"].includes(first);
     if (value) this.answered += 1;
-    if (this.answered !== this.asked || !this.node) return; // of a place that was left
+    if (this.answered !== this.asked || !this.node) return; // for a position no longer shown
     if (value) this.say(this.sentence(text));
     else $("exact-moves").append(row(first, rest));
   }
 
-  /** `win 7` for whoever is to move: Attackers win in 7. */
+  /** `win 7` for the side to move becomes “Attackers win in 7.” */
   sentence(text) {
     const [kind, ...rest] = text.split(" ");
     if (kind === "draw") return "Neither side can force a win: a draw.";
-    if (kind === "open") return "Neither side can force a win: the moves played before decide.";
+    if (kind === "open") return "Neither side can force a win; the result depends on the earlier moves.";
     const mover = this.node.state.side === "a" ? 0 : 1;
     return `${words.capital(this.game.variant.sides[kind === "win" ? mover : 1 - mover])} win ${within(rest)}.`;
   }

@@ -1,20 +1,20 @@
-// One game: the tree of its moves, where one looks, who plays, how it ended. It knows neither rules nor the page.
+// One game: its tree of moves, the current node, the players and the result. It knows neither the rules nor the page.
 
 import { Clock } from "./clock.js";
 import { Node } from "./tree.js";
 
 export class Game {
-  /** `moves` from `start` (a FEN, null for the usual one); comments by ply. */
+  /** `moves` from `start` (a FEN, null for the variant's own); `comments` by ply. */
   constructor(variant, players, { start = null, moves = [], comments = {}, think = 1000, clock = null, rated = !start && !moves.length, level = null } = {}) {
     this.variant = variant;
-    this.players = players; // "human", "level:3", "player:NAME"; of both sides
+    this.players = players; // "human", "level:3" or "player:NAME", one for each side
     this.think = think;
     this.start = start;
-    this.result = null; // {result, reason} of a game that the rules have not ended
+    this.result = null; // {result, reason} of a game not ended by the rules
     this.paused = false;
     this.timing = clock;
-    this.rated = rated; // whether it counts for the level `auto`
-    this.level = level; // the level that `auto` is here
+    this.rated = rated; // whether it counts towards the level `auto`
+    this.level = level; // the level that `auto` stands for in this game
     this.clock = clock && new Clock(clock.seconds * 1000, clock.increment * 1000);
     this.root = this.current = this.live = new Node();
     moves.forEach((m, at) => {
@@ -45,12 +45,12 @@ export class Game {
     return this.current === this.live;
   }
 
-  /** Whether somebody's level follows the results of the one person here. */
+  /** Whether the engine's level follows the results of this game's one person. */
   get follows() {
     return this.alone && this.players.includes("level:auto");
   }
 
-  /** How it ended for that person. */
+  /** The result for that person. */
   get score() {
     const mine = "ad"[this.players.indexOf("human")];
     return { [mine]: "won", [other(mine)]: "lost", draw: "drawn" }[this.over.result];
@@ -69,7 +69,7 @@ export class Game {
     return this.variant.sides["ad".indexOf(side)];
   }
 
-  /** Whether a person may move here. */
+  /** Whether a person may move in the current position. */
   get mine() {
     const { state } = this;
     if (!state || state.outcome) return false;
@@ -77,20 +77,20 @@ export class Game {
     return !this.result && (!this.engineOf(state.side) || this.paused);
   }
 
-  /** The engine that has to move now, if one has. */
+  /** The engine to move now; null if there is none. */
   get thinker() {
     return this.state && this.atEnd && !this.over && !this.paused ? this.engineOf(this.state.side) : null;
   }
 
-  /** The side that gives up: a person's, whose turn it is where there are two. */
+  /** The side that resigns: the person's, or with two people the side to move. */
   get loser() {
     const { side } = this.state;
     return this.engineOf(side) ? other(side) : side;
   }
 
-  /** Play a legal move where one looks; the new place. */
+  /** Play a legal move in the current position; returns the new node. */
   play(move) {
-    if (!this.atEnd) this.clock = null; // another line than the one that was timed
+    if (!this.atEnd) this.clock = null; // this line is not the one being timed
     this.clock?.moved(this.state.side);
     this.result = null;
     const child = this.current.play(move);
@@ -99,14 +99,14 @@ export class Game {
     return child;
   }
 
-  /** Where a person was to move last, null where nobody was. */
+  /** The last earlier node where a person was to move; null if there is none. */
   before() {
     let node = this.current.parent;
     while (node?.parent && node.state && this.engineOf(node.state.side) && this.players.includes("human")) node = node.parent;
     return node;
   }
 
-  /** The fragment that holds the moves to a place. */
+  /** The URL fragment with the moves to a node. */
   fragment(node = this.current) {
     const parts = new URLSearchParams({ v: this.variant.name });
     if (this.variant.words) parts.set("rules", this.variant.words);
@@ -121,7 +121,7 @@ export function other(side) {
   return side === "a" ? "d" : "a";
 }
 
-/** What a fragment says: {variant, start, moves}, null if it names no game. */
+/** Parse a fragment into {variant, words, start, moves}; null if it names no game. */
 export function readFragment(hash) {
   const parts = new URLSearchParams(hash.slice(1));
   const variant = parts.get("v");

@@ -1,5 +1,5 @@
-// Lessons: the rules in sentences, each with a position in which it can be tried. The engine says what may be moved and
-// what comes of it; here that is compared with what the step asks for.
+// Lessons: each rule as a sentence, with a position to try it in. The engine says which moves are legal and what they
+// do; this compares the result with what the step asks for.
 
 import { $, button, h, select } from "./dom.js";
 import { Game } from "./game.js";
@@ -69,7 +69,7 @@ class Lesson {
     this.at = at;
     this.done = false;
     this.moves = [];
-    this.legal = null; // not heard of yet
+    this.legal = null; // not known yet
     $("title").textContent = step.title;
     this.count.textContent = `Step ${at + 1} of ${this.steps.length}`;
     this.text.replaceChildren(...step.text.map((text) => h("p", {}, text)));
@@ -89,12 +89,12 @@ class Lesson {
 
   ask() {
     const { session } = this.app;
-    if (!session.sid) session.open(this.variant); // it may have been closed for being idle
+    if (!session.sid) session.open(this.variant); // it may have been closed as idle
     session.play(this.variant);
     session.position(this.steps[this.at].fen, this.moves);
   }
 
-  /** There is an engine now, or there is one again. */
+  /** An engine is connected, or connected again. */
   opened() {
     if (this.steps.length) this.ask();
   }
@@ -119,7 +119,7 @@ class Lesson {
     this.ask();
   }
 
-  /** What came of the move. */
+  /** Compare the result of the move with the step's goal. */
   judge(step, { fen, outcome }) {
     this.judged = true;
     const [m] = this.moves;
@@ -135,7 +135,7 @@ class Lesson {
     }[step.goal];
     const what = words.spoken(move);
     const end = outcome ? ` ${words.ending(outcome, this.variant.sides)}` : "";
-    say(good ? `Right: ${what}.${end}` : `${words.capital(what)} is a legal move, but not what is asked for.${end}`);
+    say(good ? `Right: ${what}.${end}` : `${words.capital(what)} is legal, but it is not the move asked for.${end}`);
     this.done = good;
     this.buttons[good ? "next" : "again"].focus({ preventScroll: true });
   }

@@ -1,4 +1,4 @@
-// The list of moves: the main line, variations in brackets, what is remarked on them.
+// The move list: the main line, variations in brackets, and remarks.
 
 import { button, h } from "./dom.js";
 import { moveText } from "./words.js";
@@ -9,7 +9,7 @@ function number(ply) {
   return `${Math.ceil(ply / 2)}${ply % 2 ? "." : "…"}`;
 }
 
-/** Show the tree below `root` in an element; `choose` is called with the place that somebody clicks on. */
+/** Show the tree below `root` in an element; `choose` is called with the node that is clicked. */
 export function showMoves(list, root, current, choose) {
   const parts = [];
   const put = (node, variation) => {
@@ -37,7 +37,7 @@ export function showMoves(list, root, current, choose) {
   };
   walk(root, false);
   list.replaceChildren(...parts);
-  // Not scrollIntoView, which would move the page as well, and the board out of sight.
+  // Not scrollIntoView, which would also scroll the page and move the board out of sight.
   const at = list.querySelector("[aria-current]");
   if (at) list.scrollTop += at.getBoundingClientRect().top - list.getBoundingClientRect().top - list.clientHeight / 2;
 }

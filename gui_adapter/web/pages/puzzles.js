@@ -1,4 +1,4 @@
-// Puzzles: proven positions. The server says what is right and how a wrong move is answered; here that is shown.
+// Puzzles: proven positions. The server decides which moves are right and how a wrong one is refuted; this shows it.
 
 import { button, h, select } from "./dom.js";
 import { recall, remember } from "./settings.js";
@@ -13,7 +13,7 @@ export class Puzzles {
   constructor(app) {
     this.app = app;
     this.title = "Puzzles";
-    this.turn = 0; // of what was asked last: later answers to what was asked before are dropped
+    this.turn = 0; // number of the last request; late answers to earlier ones are dropped
     this.card = h("div", { className: "mode" });
   }
 
@@ -46,7 +46,7 @@ export class Puzzles {
     this.turn += 1;
   }
 
-  /** The connection is there again; the server has forgotten which puzzle is shown. */
+  /** The connection is back; the server has forgotten which puzzle is shown. */
   async again() {
     const answer = this.start && (await this.ask({ do: "show", puzzle: this.start.puzzle.id }));
     if (answer) this.begin(answer);
@@ -56,7 +56,7 @@ export class Puzzles {
     ({ h: () => this.hint(), r: () => this.retry(), n: () => this.next() })[event.key.toLowerCase()]?.();
   }
 
-  /** The answer to a request, null if something else was asked for meanwhile. */
+  /** The answer to a request; null if it failed or another request followed meanwhile. */
   async ask(what) {
     const turn = (this.turn += 1);
     try {
@@ -73,10 +73,10 @@ export class Puzzles {
 
   rated({ rating, change, solved_ever, failed_ever }) {
     const by = change === undefined || change === null ? "" : ` (${change > 0 ? "+" : ""}${Math.round(change)})`;
-    this.score.textContent = `Your rating: ${rating}${by}; ${solved_ever} solved, ${failed_ever} not`;
+    this.score.textContent = `Your rating: ${rating}${by}; ${solved_ever} solved, ${failed_ever} failed`;
   }
 
-  /** Another puzzle: the one of that name, or one as wanted. */
+  /** Load the puzzle of that name, or one that matches the filters. */
   async next(named) {
     const [low, high] = this.rating.box.value.split("-");
     say("Looking for a puzzle …");
@@ -102,7 +102,7 @@ export class Puzzles {
     speak(answer.task);
   }
 
-  /** The board as an answer has it; a person may move. */
+  /** Show the position of an answer and allow moves. */
   stand(answer) {
     this.place = answer;
     this.wrong = false;
@@ -140,7 +140,7 @@ export class Puzzles {
     this.marked(answer.steps.at(-1));
   }
 
-  /** The steps of an answer, one after the other; whether nothing else has come up meanwhile. */
+  /** Play the steps of an answer one by one; false if another request interrupted them. */
   async walk({ steps }) {
     const { turn } = this;
     for (const [at, step] of steps.entries()) {
@@ -157,7 +157,7 @@ export class Puzzles {
     this.app.board.mark({ last: step.m.match(/[a-z]\d+/g), taken: step.x, arrows: [] });
   }
 
-  /** After a wrong move back to where it was made, else to the beginning. */
+  /** Go back: to where a wrong move was made, otherwise to the start. */
   retry() {
     this.turn += 1;
     note("");

@@ -1,4 +1,4 @@
-// Games and positions as text: reading what was pasted, writing, and the game that a tab keeps.
+// Games and positions as text: reading pasted text, writing, and the game that a tab keeps.
 
 import { Game, readFragment } from "./game.js";
 import { examine } from "./session.js";
@@ -8,7 +8,7 @@ import { rulesOf } from "./words.js";
 const KEPT = "hnefi-game";
 const PEOPLE = ["human", "human"];
 
-/** The promise of the game that a text holds; `variant` is meant where it names none. Fails with a sentence. */
+/** A promise of the game in a text; `variant` applies if the text names none. Rejects with a sentence. */
 export async function read(wire, offer, variant, text) {
   const trimmed = text.trim();
   if (!trimmed) throw new Error("expected a FEN or a recorded game");
@@ -21,7 +21,7 @@ export async function read(wire, offer, variant, text) {
   return game;
 }
 
-/** The promise of a variant that is not shipped, from its rules in one line; it is offered from now on. */
+/** A promise of a custom variant, from its rules in one line; adds it to the offer. */
 export async function own(wire, offer, words) {
   const { variant, reason } = await wire.ask({ t: "rules", words });
   if (!variant) throw new Error(reason);
@@ -29,18 +29,18 @@ export async function own(wire, offer, words) {
   return variant;
 }
 
-/** A variant is offered from now on, in place of another of that name. */
+/** Add a variant to the offer, replacing any of the same name. */
 export function adopt(offer, variant) {
   offer.variants = [...offer.variants.filter((known) => known.name !== variant.name), variant];
 }
 
-/** The promise that the variant of a fragment is offered. */
+/** Add the custom variant of a fragment, if it has one, to the offer. */
 export async function prepared(wire, offer, hash) {
   const words = readFragment(hash)?.words;
   if (words) await own(wire, offer, words);
 }
 
-/** The fragment of the game that this tab had before it was loaded anew. */
+/** The fragment of the game that this tab had before it was reloaded. */
 export function keptLink() {
   try {
     return JSON.parse(sessionStorage.getItem(KEPT)).link;
@@ -57,7 +57,7 @@ async function readPosition(wire, offer, variant, text) {
   return new Game(fits, PEOPLE, { start });
 }
 
-/** The promise of {text, lost}: a game in a format, and what that cannot hold. */
+/** A promise of {text, lost}: a game in a format, and what the format cannot store. */
 export function write(wire, game, format) {
   const tip = game.live;
   const { result, reason } = game.over ?? { result: "", reason: "" };
@@ -68,27 +68,27 @@ export function write(wire, game, format) {
   return wire.ask({ t: "export", format, ...rulesOf(game.variant), start: game.start ?? "", moves, captures, players, result, reason });
 }
 
-/** Why a fragment names nothing that there is here; empty where it names a game that is offered, or is empty itself. */
+/** Why a fragment names nothing known here; empty if it names a game on offer, or is empty itself. */
 export function stray(offer, hash) {
   const link = readFragment(hash);
   if (hash.length < 2 || (link && offer.variants.some((known) => known.name === link.variant))) return "";
-  return link ? `${link.variant.slice(0, 40)}: no rules of that name are offered here.` : `${hash.slice(0, 40)}: the address names no page and no game.`;
+  return link ? `${link.variant.slice(0, 40)}: this server offers no rules of that name.` : `${hash.slice(0, 40)}: the address names neither a page nor a game.`;
 }
 
-/** The game of a fragment, null if it names none that is offered. */
+/** The game of a fragment; null if it names no variant on offer. */
 export function linked(offer, hash, players = PEOPLE, more = {}) {
   const link = readFragment(hash);
   const variant = link && offer.variants.find((known) => known.name === link.variant);
   return variant ? new Game(variant, players, { ...link, ...more }) : null;
 }
 
-/** The game that this tab had before it was loaded anew. */
+/** The game that this tab had before it was reloaded. */
 export function kept(offer) {
   try {
     const { link, players, ...more } = JSON.parse(sessionStorage.getItem(KEPT));
     return linked(offer, link, players, more);
   } catch {
-    return null; // nothing, or a browser that keeps nothing
+    return null; // nothing stored, or a browser without storage
   }
 }
 

@@ -1,14 +1,14 @@
-// The computer analysis of a game: an engine of its own looks at every position of the main line, then the server
-// judges each move by what it lost.
+// The computer analysis of a game: a separate engine searches every position of the main line, then the server judges
+// each move by how much it lost.
 
 import { Session } from "./session.js";
 import { report, rulesOf } from "./words.js";
 
 const LINES = 2;
-const PACE_MS = 200; // between two positions: the server takes twenty frames a second of a page
-const BETTER = 4; // plies of a better line that become a variation
+const PACE_MS = 200; // between two positions: the server accepts twenty frames a second from a page
+const BETTER = 4; // plies of a better line to add as a variation
 
-/** The words of a line of thinking that are judged by: without what only counts. */
+/** An `info` line reduced to the fields that judging needs: depth, multipv, score and the first moves. */
 function essence(line) {
   const words = line.split(" ");
   const at = words.indexOf("pv");
@@ -23,7 +23,7 @@ function essence(line) {
 }
 
 export class Review {
-  /** `on` = {progress(done, all), done(result), failed(text)}. Each position is searched for so many nodes. */
+  /** `on` = {progress(done, all), done(result), failed(text)}. Each position is searched for `nodes` nodes. */
   constructor(wire, game, nodes, on) {
     this.game = game;
     this.nodes = nodes;
@@ -59,7 +59,7 @@ export class Review {
     this.told = this.session.position(this.game.start, this.places[this.at].moves());
   }
 
-  /** The rules have said what the position is; now it is searched. */
+  /** The server has reported the position; now search it. */
   state(frame) {
     const node = this.places[this.at];
     if (this.over || !node || this.asked !== null || !this.told || frame.last_in < this.told) return;
@@ -81,10 +81,10 @@ export class Review {
     if (found.line === 1) node.score = found;
   }
 
-  /** End it; what is known is judged. */
+  /** Stop, and judge what is known. */
   stop() {
     if (this.over) return;
-    // The last look may be half a look.
+    // The last search may be incomplete.
     if (this.at < this.looks.length) this.looks[this.at] = null;
     this.finish();
   }
@@ -112,7 +112,7 @@ export class Review {
     this.on.failed(text);
   }
 
-  /** Signs, remarks and better lines enter the tree. */
+  /** Write signs, remarks and better lines into the tree. */
   write(result) {
     result.chances.forEach((chance, at) => {
       this.places[at].chance = chance;

@@ -1,8 +1,8 @@
-// An engine process of the server: lines to it, numbered so that none is lost, and what it says.
+// A session with an engine process on the server: numbered lines to it, so that none is lost, and its output.
 
-/** Its search answers with the number that `go` returned; an answer with another is of a search that was left. */
+/** A search answers with the number that `tell("go …")` returned; any other number belongs to an abandoned search. */
 export class Session {
-  /** `on` = {opened, state, reports, bestmove, compiling, solved, complaint, closed}, each where it is wanted. */
+  /** `on` = {opened, state, reports, bestmove, compiling, solved, complaint, closed}, all optional. */
   constructor(wire, on) {
     this.wire = wire;
     this.on = on;
@@ -13,11 +13,11 @@ export class Session {
     this.sid = null;
     this.opening = false;
     this.heard = this.count = 0;
-    this.options = {}; // what it was told
+    this.options = {}; // values already sent
     this.variant = null;
   }
 
-  /** Ask for an engine, unless one is on its way. */
+  /** Request an engine, unless a request is pending. */
   open(variant) {
     if (this.opening) return;
     this.forget();
@@ -56,7 +56,7 @@ export class Session {
   }
 
   failed(frame) {
-    // Its place on the server may be lost while the page was away: the game itself is here.
+    // The server may have dropped the session while the page was offline; the page still has the game.
     const again = frame.code === "gone" && this.sid;
     if (again) {
       this.wire.sessions.delete(this.sid);
@@ -70,7 +70,7 @@ export class Session {
     this.on.closed?.(text);
   }
 
-  /** A line for the engine; its number, 0 where there is no engine. */
+  /** Send a line to the engine; returns its number, 0 if there is no engine. */
   tell(text) {
     if (!this.sid) return 0;
     this.count += 1;
@@ -82,15 +82,15 @@ export class Session {
     if (this.options[name] === value) return;
     this.options[name] = value;
     this.tell(`setoption name ${name} value ${value}`);
-    if (name === "Player") delete this.options.SkillLevel; // a player brings options of its own
+    if (name === "Player") delete this.options.SkillLevel; // a player sets options of its own
   }
 
-  /** Who thinks: `level:3` or `player:NAME`; how many lines of play it gives. */
+  /** Choose who searches (`level:3` or `player:NAME`) and how many lines it reports. */
   choose(who, lines = 1) {
     const [kind, name] = who.split(/:(.*)/);
     this.set("Player", kind === "player" ? name : "default");
     this.set("SkillLevel", kind === "level" ? name : "10");
-    // Levels begin with moves of the book, others in each game.
+    // Levels open from the book, with different moves in each game.
     this.set("OwnBook", String(kind === "level"));
     if (!("Seed" in this.options)) this.set("Seed", String(Math.floor(Math.random() * 2 ** 32)));
     this.set("MultiPV", String(lines));
@@ -108,13 +108,13 @@ export class Session {
   }
 }
 
-/** The line by which an engine plays a variant; one that is not shipped has its rules in `words`. */
+/** The command that selects a variant; custom rules are in `words`. */
 function chosen(variant) {
   return variant.words ? `rules switches ${variant.words}` : `variant ${variant.name}`;
 }
 
-/** What the server says of a position (a FEN, or a board in OpenTafl's notation that begins with a slash) by the rules
- *  of a variant: the promise of its state, which fails with the engine's sentence. An engine of its own is asked. */
+/** Check a position (a FEN, or OpenTafl notation, which begins with a slash) under the rules of a variant. Returns a
+ *  promise of its state; a rejection carries the engine's message. Uses an engine of its own. */
 export function examine(wire, variant, text) {
   return new Promise((resolve, reject) => {
     let asked = 0;

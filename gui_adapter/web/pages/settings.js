@@ -1,4 +1,4 @@
-// What a person prefers, kept by the browser.
+// Preferences, stored by the browser.
 
 import { $ } from "./dom.js";
 
@@ -6,7 +6,7 @@ export function recall(key) {
   try {
     return localStorage.getItem(`hnefi-${key}`);
   } catch {
-    return null; // a browser that keeps nothing
+    return null; // a browser without storage
   }
 }
 
@@ -18,7 +18,7 @@ export function remember(key, value) {
   }
 }
 
-/** The theme and whether it is dark: what was chosen, at first what the system asks for. */
+/** Apply the theme and dark mode: the stored choice, or the system's preference. */
 export function themes() {
   const root = document.documentElement.dataset;
   const asks = (what) => matchMedia(what).matches;

@@ -1,4 +1,5 @@
-// A table: a game of people at different browsers. The server keeps the game and says who may do what; a seat is a link.
+// A table: a game between people in different browsers. The server keeps the game and checks each action. Each seat is a
+// link.
 
 import { button, h, select } from "./dom.js";
 import { Game, other } from "./game.js";
@@ -13,7 +14,7 @@ const AGAIN = "Rematch";
 const ASKING_MS = 5000;
 const TICK_MS = 200;
 
-/** The links of tables that were made in this tab, by any of their words. */
+/** The links of tables made in this tab, found by any of their seat words. */
 const made = {
   read: () => JSON.parse(sessionStorage.getItem("hnefi-tables") ?? "[]"),
   find: (seat) => made.read().find((seats) => Object.values(seats).includes(seat)),
@@ -25,9 +26,9 @@ class Table {
     this.app = app;
     this.title = "Play together";
     this.card = h("div", { className: "mode" });
-    this.seat = null; // the word of the link
+    this.seat = null; // the seat word from the link
     this.table = null; // what the server calls the table
-    this.shown = null; // what it said last
+    this.shown = null; // the last frame from the server
   }
 
   linked() {
@@ -54,7 +55,7 @@ class Table {
     this.table = null;
   }
 
-  /** The connection is there again. */
+  /** The connection is back. */
   again() {
     if (this.seat) this.sit().catch((error) => this.gone(error.message));
   }
@@ -75,15 +76,15 @@ class Table {
     this.rules = select("Rules", names, () => this.preview());
     this.rules.box.value = game.variant.name;
     this.clock = select("Clock", CLOCKS, () => {});
-    this.side = select("You play", [["a", "the side that attacks"], ["d", "the side that defends"], ["watch", "no side, and look on"]], () => {});
+    this.side = select("You play", [["a", "the side that attacks"], ["d", "the side that defends"], ["watch", "neither side: watch"]], () => {});
     this.nick = h("input", { type: "text", maxLength: 24, value: recall("name") ?? "", autocomplete: "nickname" });
     this.card.replaceChildren(
-      h("p", { className: "small" }, "A game with somebody at another browser. You get a link for your opponent, and one for whoever wants to look on."),
+      h("p", { className: "small" }, "Play with somebody in another browser. You get one link for your opponent and one for spectators."),
       this.rules.row,
       this.side.row,
       this.clock.row,
       h("label", { className: "wide" }, "Your name ", this.nick),
-      h("p", { className: "end" }, button("Make a table", () => this.make(), { className: "main" })),
+      h("p", { className: "end" }, button("Create a table", () => this.make(), { className: "main" })),
     );
     say("");
     this.preview();
@@ -108,7 +109,7 @@ class Table {
     }
   }
 
-  // Being at one
+  // Sitting at a table
 
   async sit() {
     const { seat } = this;
@@ -123,7 +124,7 @@ class Table {
     if (seat !== this.seat || this.left) return;
     this.table = answer.table;
     this.place = answer.seat;
-    // Nothing of `heard`: there is nothing to resume, one sits down again.
+    // No `heard`: there is nothing to resume; the page sits down again.
     this.app.wire.sessions.set(this.table, { take: (frame) => this.take(frame), failed: (frame) => this.gone(frame.text) });
     this.people = h("ul", { className: "people" });
     this.moves = h("p", { className: "small" });
@@ -132,9 +133,9 @@ class Table {
       resign: button("Resign", () => this.resign()),
       swap: button("Swap sides", () => this.play("swap"), { hidden: true }),
       flip: button("Flip", () => this.app.board.flip(), { title: "Turn the board (F)" }),
-      again: button(AGAIN, () => this.act("rematch"), { hidden: true, title: "Another game, with the sides swapped" }),
+      again: button(AGAIN, () => this.act("rematch"), { hidden: true, title: "A new game with the sides swapped" }),
       study: button("Analyse the game", () => this.study(), { hidden: true }),
-      another: button("Another table", () => {
+      another: button("New table", () => {
         location.hash = "table";
       }),
     };
@@ -143,10 +144,10 @@ class Table {
     this.card.replaceChildren(...[this.people, h("div", { className: "row" }, ...Object.values(this.buttons)), this.moves, row, this.links()].filter(Boolean));
     clearInterval(this.ticking);
     this.ticking = setInterval(() => this.tick(), TICK_MS);
-    say("The engine gets ready …");
+    say("The engine is starting …");
   }
 
-  /** A second press within a few seconds gives the game up: one slip of a thumb must not. */
+  /** Resign on a second press within a few seconds, so that a slip of the thumb cannot. */
   resign() {
     const { resign } = this.buttons;
     if (resign.textContent === SURE) this.act("resign");
@@ -166,26 +167,26 @@ class Table {
     this.stopListening();
     this.app.board.setLegal([]);
     say(words.capital(text));
-    this.card.replaceChildren(button("Another table", () => {
+    this.card.replaceChildren(button("New table", () => {
       location.hash = "table";
     }));
   }
 
-  /** The links to pass on; the seats only by whoever made the table. After each game the links change sides. */
+  /** The links to share; only whoever made the table sees the seats. The links change sides after each game. */
   links() {
     const seats = made.find(this.seat) ?? {};
     const swapped = this.shown?.game % 2 === 0;
     const rows = PLACES.filter((place) => seats[place] && seats[place] !== this.seat).map((place) => {
       const link = h("input", { type: "text", readOnly: true, value: `${location.href.split("#")[0]}#table&seat=${seats[place]}` });
-      const what = { a: "Attackers’ seat", d: "Defenders’ seat", watch: "To look on" }[swapped && place !== "watch" ? other(place) : place];
+      const what = { a: "Attackers’ seat", d: "Defenders’ seat", watch: "Spectators" }[swapped && place !== "watch" ? other(place) : place];
       link.setAttribute("aria-label", `Link: ${what}`);
       const copy = button("Copy", async () => {
         link.select();
         try {
           await navigator.clipboard.writeText(link.value);
-          note("The link is on the clipboard.");
+          note("Link copied.");
         } catch {
-          note("Copy the marked link.");
+          note("Copy the selected link.");
         }
       });
       return h("div", { className: "link" }, h("span", {}, what), link, copy);
@@ -193,15 +194,15 @@ class Table {
     return h("div", { className: "links" }, ...rows);
   }
 
-  /** Another game at this table: whoever sits here plays the other side now. */
+  /** A new game at this table: this seat now plays the other side. */
   turn() {
     this.place = this.shown.seat;
     this.app.board.flipped = false;
     this.card.querySelector(".links").replaceWith(this.links());
-    note(this.place === "watch" ? "Another game begins." : `Another game begins: you play the ${this.variant.sides["ad".indexOf(this.place)]} now.`);
+    note(this.place === "watch" ? "A new game begins." : `A new game begins: you now play the ${this.variant.sides["ad".indexOf(this.place)]}.`);
   }
 
-  /** The game that is over becomes the game of the page. */
+  /** Load the finished game into the page. */
   study() {
     const { start, moves, over } = this.shown;
     const game = new Game(this.variant, ["human", "human"], { start, moves });
@@ -227,7 +228,7 @@ class Table {
     try {
       await this.ask("move", { move: m });
     } catch (error) {
-      note(`Not possible: ${error.message}.`);
+      note(`Illegal move: ${error.message}.`);
       if (this.shown) this.app.board.setLegal(this.shown.legal);
     }
   }
@@ -236,7 +237,7 @@ class Table {
     const { shown } = this;
     if (!shown) return;
     if (shown.over || shown.outcome) note("The game is over.");
-    else if (shown.side !== this.place) note(this.place === "watch" ? "You are looking on." : "It is not your turn.");
+    else if (shown.side !== this.place) note(this.place === "watch" ? "You are a spectator." : "It is not your turn.");
     else if (m) this.play(m);
   }
 
@@ -294,7 +295,7 @@ class Table {
     this.buttons.another.hidden = this.buttons.study.hidden = !over;
     if (theirs && seated && !before?.offers.length) {
       const what = over ? "Your opponent asks for a rematch" : "Your opponent offers a draw";
-      note(over ? `${what}.` : `${what}; to move is to decline it.`);
+      note(over ? `${what}.` : `${what}. Make a move to decline it.`);
       speak(`${what}.`);
     }
     this.tick();
@@ -311,7 +312,7 @@ class Table {
   }
 }
 
-/** The squares that were emptied from one FEN to the next, but for the one that a move has left. */
+/** The squares emptied from one FEN to the next, except the origin of the move. */
 function lost(before, after, m) {
   const [from] = m.match(/[a-z]\d+/g) ?? [];
   const [was, is] = [words.rowsOf(before), words.rowsOf(after)];

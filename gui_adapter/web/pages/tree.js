@@ -1,18 +1,18 @@
-// A game as a tree of moves: what was played, what was taken back, what was looked at.
+// A game as a tree of moves: played, taken back, or only tried.
 
 export class Node {
   constructor(parent = null, move = null) {
     this.parent = parent;
     this.m = move?.m ?? null;
-    this.x = move?.x ?? null; // squares that were captured; null while nobody has said so
+    this.x = move?.x ?? null; // captured squares; null while unknown
     this.ply = parent ? parent.ply + 1 : 0;
     this.children = [];
     this.comment = "";
-    this.state = null; // what the server says about this place
-    this.score = null; // centipawns for the attackers, of the deepest look
+    this.state = null; // what the server says about this position
+    this.score = null; // the last parsed `info` line about it
   }
 
-  /** The child by a move, a new one if there is none. */
+  /** The child for a move, added if missing. */
   play(move) {
     const known = this.children.find((child) => child.m === move.m);
     if (known) {
@@ -36,14 +36,14 @@ export class Node {
     return found;
   }
 
-  /** The end of the main line below. */
+  /** The last node of the main line from here. */
   tip() {
     let node = this;
     while (node.children.length) node = node.children[0];
     return node;
   }
 
-  /** This line becomes the main line. */
+  /** Make the line to this node the main line. */
   promote() {
     for (let node = this; node.parent; node = node.parent) {
       const line = node.parent.children;
@@ -52,7 +52,7 @@ export class Node {
     }
   }
 
-  /** What the server says; what the moves on from here capture. */
+  /** Store the server's state, and the captures of the moves from here. */
   learn(state) {
     this.state = state;
     const legal = new Map(state.legal.map((move) => [move.m, move.x]));

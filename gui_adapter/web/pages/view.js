@@ -1,4 +1,4 @@
-// A game on the page: who plays, whose turn it is, clocks, what can be pressed, the rules.
+// A game on the page: players, side to move, clocks, enabled buttons, rules.
 
 import { $, h } from "./dom.js";
 import { showMoves } from "./moves.js";
@@ -14,12 +14,12 @@ export function note(text) {
   $("note").textContent = text;
 }
 
-/** Something that was asked for could not be had: its reason is a sentence. */
+/** Show why a request failed. */
 export function failed(error) {
   note(words.capital(error.message));
 }
 
-/** The address is passed on: it is on the clipboard, where the browser allows that. */
+/** Share the address: copy it to the clipboard if the browser allows. */
 export async function passOn(what) {
   try {
     await navigator.clipboard.writeText(location.href);
@@ -29,7 +29,7 @@ export async function passOn(what) {
   }
 }
 
-/** For ears alone. */
+/** Announce to screen readers only. */
 export function speak(text) {
   $("live").textContent = text;
 }
@@ -73,7 +73,7 @@ export function showGame(game, turned, choose) {
   $("hint").disabled = !game.mine;
   $("swap").hidden = !state?.legal.some((move) => move.m === "swap") || !game.mine;
   $("pause").hidden = game.players.includes("human") && !game.paused;
-  $("pause").textContent = game.paused ? "Go on" : "Pause";
+  $("pause").textContent = game.paused ? "Resume" : "Pause";
   $("over").hidden = !game.over || !game.atEnd;
   $("other").hidden = !game.alone;
   $("aim").hidden = Boolean(current.parent) || current.children.length > 0 || !game.alone;
@@ -83,11 +83,11 @@ export function showGame(game, turned, choose) {
 
 function sentence(game) {
   const { state } = game;
-  if (!state) return "The engine gets ready …";
+  if (!state) return "The engine is starting …";
   if (state.outcome) return words.ending(state.outcome, game.variant.sides);
   if (game.result && game.atEnd) return words.ending(game.result, game.variant.sides);
   const name = words.capital(game.called(state.side));
-  if (!game.atEnd) return `${name} to move here. Your move begins a variation.`;
+  if (!game.atEnd) return `${name} to move here. Your move starts a variation.`;
   if (game.engineOf(state.side)) return game.paused ? `${name} to move. Paused.` : `${name} think …`;
   return game.alone ? `Your move: ${game.called(state.side)}.` : `${name} to move.`;
 }

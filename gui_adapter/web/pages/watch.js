@@ -1,4 +1,4 @@
-// Watching: runs of the arena that are being played, games that are over, tables and charts, and a match of one's choice.
+// Watching: arena runs in progress, finished games, tables and charts, and matches started from this page.
 
 import { svg } from "./board.js";
 import { button, h, select } from "./dom.js";
@@ -6,7 +6,7 @@ import { Game } from "./game.js";
 import { failed, note, say } from "./view.js";
 import * as words from "./words.js";
 
-const MINIS = 16; // boards that are drawn small, beside the large one
+const MINIS = 16; // small boards shown beside the large one
 const FILES = "abcdefghijklmnopqrs";
 const PAIRS = [1, 5, 10, 25, 50].map((count) => [String(count), `${count} (${2 * count} games)`]);
 const NODES = [["500", "500, fast"], ["5000", "5,000"], ["50000", "50,000, slow"]];
@@ -16,10 +16,10 @@ class Watch {
     this.app = app;
     this.title = "Watch";
     this.card = h("div", { className: "mode" });
-    this.topic = null; // under which the server tells of the run
-    this.games = new Map(); // those that are being played, and have just been
-    this.chosen = null; // the one on the board
-    this.words = {}; // of matches that were begun here, by run
+    this.topic = null; // the name under which the server reports the run
+    this.games = new Map(); // games in progress or just finished
+    this.chosen = null; // the game on the board
+    this.words = {}; // the secrets of matches started here, by run
   }
 
   linked() {
@@ -45,7 +45,7 @@ class Watch {
     this.topic = null;
   }
 
-  /** The connection is there again. */
+  /** The connection is back. */
   again() {
     this.topic = null;
     this.enter().catch(failed);
@@ -74,7 +74,7 @@ class Watch {
     this.card.replaceChildren(
       ...[
         h("h3", {}, "Runs"),
-        rows.length ? h("ul", { className: "list" }, ...rows) : h("p", { className: "small" }, "None yet. A match that you begin below is one; others are shown by hnefi web --arena FOLDER."),
+        rows.length ? h("ul", { className: "list" }, ...rows) : h("p", { className: "small" }, "None yet. Start a match below, or run hnefi web --arena FOLDER to show others."),
         chart?.row,
         this.picture,
         matches ? this.offer() : null,
@@ -90,7 +90,7 @@ class Watch {
     if (!name) return;
     try {
       const { svg } = await this.ask("chart", { chart: name });
-      // As an image, in which nothing runs.
+      // As an image, so that no script in it can run.
       this.picture.src = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
       this.picture.alt = name;
     } catch (error) {
@@ -120,16 +120,16 @@ class Watch {
       }
     };
     const rules = select("Rules", offer.variants.map(({ name }) => [name, name]), fill);
-    const one = select("One player", [], () => {});
-    const other = select("The other", [], () => {});
+    const one = select("First player", [], () => {});
+    const other = select("Second player", [], () => {});
     const pairs = select("Pairs", PAIRS, () => {});
-    const nodes = select("Positions a move", NODES, () => {});
+    const nodes = select("Positions per move", NODES, () => {});
     rules.box.value = game.variant.name;
     pairs.box.value = "5";
     fill();
-    const begin = button("Begin the match", async () => {
+    const begin = button("Start the match", async () => {
       begin.disabled = true;
-      note("The arena gets ready …");
+      note("Starting the match …");
       try {
         const wanted = { variant: rules.box.value, one: one.box.value, other: other.box.value, pairs: Number(pairs.box.value), nodes: Number(nodes.box.value) };
         const { run, word } = await this.ask("match", wanted);
@@ -141,7 +141,7 @@ class Watch {
       }
       begin.disabled = false;
     }, { className: "main" });
-    return h("div", { className: "mode" }, h("h3", {}, "A match of two players"), rules.row, one.row, other.row, pairs.row, nodes.row, h("p", { className: "end" }, begin));
+    return h("div", { className: "mode" }, h("h3", {}, "A match between two players"), rules.row, one.row, other.row, pairs.row, nodes.row, h("p", { className: "end" }, begin));
   }
 
   // One run
@@ -163,15 +163,15 @@ class Watch {
       cross: h("div", { className: "scroll" }),
       ended: h("ul", { className: "list" }),
     };
-    this.of = select("Games of", [["", "all"]], () => this.ended(0));
+    this.of = select("Games played by", [["", "all"]], () => this.ended(0));
     this.more = button("More games", () => this.ended(this.firstShown), { hidden: true });
-    const end = this.words[run] ? button("End the match", () => this.ask("end", { word: this.words[run] }).catch((error) => note(error.message))) : null;
+    const end = this.words[run] ? button("Stop the match", () => this.ask("end", { word: this.words[run] }).catch((error) => note(error.message))) : null;
     const back = button("All runs", () => {
       location.hash = "watch";
     });
     const details = h("details", {}, h("summary", {}, "Cross table: wins, draws, losses"), this.parts.cross);
     this.card.replaceChildren(
-      ...[h("div", { className: "row" }, back, end), this.parts.now, this.parts.minis, this.parts.table, details, h("h3", {}, "Games that are over"), this.of.row, this.parts.ended, this.more].flat().filter(Boolean),
+      ...[h("div", { className: "row" }, back, end), this.parts.now, this.parts.minis, this.parts.table, details, h("h3", {}, "Finished games"), this.of.row, this.parts.ended, this.more].flat().filter(Boolean),
     );
     try {
       const { meta } = await this.ask("watch", { run });
@@ -198,7 +198,7 @@ class Watch {
   play(game) {
     this.games.set(game.id, { ...this.games.get(game.id), ...game });
     const shown = this.games.get(this.chosen);
-    // The next game, when the one on the board is over.
+    // Move on to the next game when the one on the board is over.
     if (!shown || (shown.state === "ended" && game.state === "running" && !this.picked)) this.choose(game.id, false);
     else if (game.id === this.chosen) this.board();
     this.minis();
@@ -213,7 +213,7 @@ class Watch {
     this.minis();
   }
 
-  /** The rows of a game's board, its last move, and what that captured. */
+  /** The rows of a game's board, its last move and its captures; null if they cannot be derived. */
   place(game) {
     if (!game.fen || game.moves.includes("?")) return null;
     const rows = words.rowsOf(game.fen).map((row) => [...row]);
@@ -221,7 +221,7 @@ class Watch {
     let side = game.fen.split(" ")[1];
     for (const [number, m] of game.moves.entries()) {
       const squares = m.match(/[a-z]\d+/g) ?? [];
-      if (squares.length !== 2 || !game.captures[number]) return null; // another kind of game than one of men that move
+      if (squares.length !== 2 || !game.captures[number]) return null; // a game whose pieces do not move
       const [[from, file], [to, end]] = squares.map(at);
       rows[to][end] = rows[from][file];
       rows[from][file] = ".";
@@ -248,7 +248,7 @@ class Watch {
     const ply = game.opening.length + game.moves.length;
     const who = `${game.attackers} against ${game.defenders}`;
     if (game.state === "ended") say(`Game ${game.id}, ${who}: ${variant && game.reason ? words.ending({ result: game.winner ?? "draw", reason: game.reason }, variant.sides) : "over."}`);
-    else say(`Game ${game.id}, ${who}, move ${ply}.${variant && !place ? " Its board is shown when it is over." : ""}`);
+    else say(`Game ${game.id}, ${who}, move ${ply}.${variant && !place ? " Its board appears when the game is over." : ""}`);
   }
 
   think(info) {
@@ -280,7 +280,7 @@ class Watch {
     const rows = standings.map((row) =>
       h("tr", {}, h("td", {}, row.name), ...[row.wins, row.draws, row.losses].map((count) => h("td", {}, String(count ?? ""))), h("td", {}, row.elo === null || row.elo === undefined ? "" : `${number(row.elo)} ± ${number(row.elo_error)}`)),
     );
-    this.parts.table.replaceChildren(h("p", { className: "small" }, `${words.capital(state)}, ${games} games are over.`), ...(rows.length ? [h("table", {}, head, ...rows)] : []));
+    this.parts.table.replaceChildren(h("p", { className: "small" }, `${words.capital(state)}, ${games} games finished.`), ...(rows.length ? [h("table", {}, head, ...rows)] : []));
     const top = h("tr", {}, h("th", {}), ...engines.map((_, at) => h("th", { scope: "col" }, String(at + 1))));
     const lines = engines.map((name, at) => h("tr", {}, h("td", {}, `${at + 1} ${name}`), ...cross[at].map((record) => h("td", {}, record?.join("–") ?? ""))));
     this.parts.cross.replaceChildren(h("table", {}, top, ...lines));
@@ -291,7 +291,7 @@ class Watch {
     this.counted = games;
   }
 
-  /** The list of games that are over, from number `first` on. */
+  /** List the finished games, starting with number `first`. */
   async ended(first) {
     try {
       const { total, games } = await this.ask("games", { run: this.run, first, engine: this.of.box.value });
@@ -304,16 +304,16 @@ class Watch {
       this.firstShown = first + games.length;
       this.more.hidden = this.firstShown >= total;
     } catch {
-      // The run is left, or another look comes.
+      // The page has left the run, or asks again soon.
     }
   }
 
-  /** A game that is over becomes the game of the page, with the engines' scores as comments. */
+  /** Load a finished game into the page, with the engines' scores as comments. */
   async replay(id) {
     try {
       const game = await this.ask("game", { run: this.run, game: id });
       const variant = this.app.offer.variants.find(({ name }) => name === game.variant);
-      if (!variant) throw new Error(`${game.variant}: a rule set that this server does not have`);
+      if (!variant) throw new Error(`${game.variant}: this server does not have that rule set`);
       const comments = {};
       for (const [at, cp] of game.cp.entries()) {
         const mate = game.mate[at];
@@ -330,7 +330,7 @@ class Watch {
   }
 }
 
-/** A board in small: lines and men. */
+/** A small board: lines and men. */
 function small(rows) {
   const [width, height] = [rows[0].length, rows.length];
   const board = svg("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });

@@ -1,17 +1,17 @@
-// The one WebSocket of the page: frames in and out, the sessions that live on it, and connecting again with what the
-// server still has.
+// The page's one WebSocket: frames in and out, the sessions on it, and reconnecting to sessions that the server still
+// has.
 
 const FIRST_MS = 500;
 const MOST_MS = 30000;
 
 export class Wire {
-  /** `on` = {welcome, status, token, error}: called with what concerns no session. */
+  /** `on` = {welcome, status, token, error}: called for frames that belong to no session. */
   constructor(on) {
     this.on = on;
     this.sessions = new Map();
-    this.opening = new Map(); // sessions by the number of the request
-    this.waiting = new Map(); // answers by the number of the request
-    this.streams = new Map(); // what hears of several answers, by the number of the request
+    this.opening = new Map(); // sessions by request number
+    this.waiting = new Map(); // answers by request number
+    this.streams = new Map(); // callbacks for repeated answers, by request number
     this.asked = 0;
     this.token = "";
     this.pause = FIRST_MS;
@@ -43,8 +43,8 @@ export class Wire {
       });
       return;
     }
-    for (const { reject } of this.waiting.values()) reject(new Error("the connection was lost: expected another try"));
-    for (const session of this.opening.values()) session.failed({ code: "lost", text: "The connection is lost." });
+    for (const { reject } of this.waiting.values()) reject(new Error("the connection was lost; try again"));
+    for (const session of this.opening.values()) session.failed({ code: "lost", text: "The connection was lost." });
     for (const each of this.streams.values()) each(null, "the connection was lost");
     this.waiting.clear();
     this.opening.clear();
@@ -83,7 +83,7 @@ export class Wire {
     if (stream) stream(null, frame.text);
     else if (waiting) waiting.reject(new Error(frame.text));
     else if (session) session.failed(frame);
-    else if (!frame.s) this.on.error(frame.text); // with a name: of a session that was left
+    else if (!frame.s) this.on.error(frame.text); // with `s` set, the session was abandoned
   }
 
   put(frame) {
@@ -92,24 +92,24 @@ export class Wire {
     return true;
   }
 
-  /** The promise of an answer. */
+  /** Send a request; returns a promise of the answer. */
   ask(frame) {
     const id = ++this.asked;
     return new Promise((resolve, reject) => {
       if (this.put({ ...frame, id })) this.waiting.set(id, { resolve, reject });
-      else reject(new Error("there is no connection: expected another try"));
+      else reject(new Error("not connected; try again"));
     });
   }
 
-  /** Ask for what has several answers: `each` hears them, or null and the reason; what is returned ends that. */
+  /** Send a request that has several answers. `each` receives them, or null and a reason; call the result to stop. */
   stream(frame, each) {
     const id = ++this.asked;
     this.streams.set(id, each);
-    if (!this.put({ ...frame, id })) each(null, "there is no connection");
+    if (!this.put({ ...frame, id })) each(null, "not connected");
     return () => this.streams.delete(id);
   }
 
-  /** Ask for an engine for a session; whether that could be asked. */
+  /** Request an engine for a session; returns whether the request was sent. */
   open(session, variant) {
     const id = ++this.asked;
     const sent = this.put({ t: "open", id, variant });

@@ -1,13 +1,13 @@
-// From the protocol's words to people's, and back.
+// Converts between the protocol's text and text for people.
 
 const NAMES = { t: "attacker", c: "commander", n: "knight", m: "mercenary", g: "guard", k: "king" };
 
-/** What a frame says of the rules that are meant. */
+/** The fields of a frame that identify a variant's rules. */
 export function rulesOf({ name, words }) {
   return words ? { variant: name, rules: words } : { variant: name };
 }
 
-/** How the pieces of a game look and what they are called, by the letters of a FEN. */
+/** The symbols and names of a game's pieces, by FEN letter. */
 export function piecesOf(variant) {
   const found = {};
   variant.letters.forEach((letters, at) => {
@@ -28,12 +28,12 @@ export function piecesOf(variant) {
   return found;
 }
 
-/** The rows of a FEN, `.` for each empty square. */
+/** The rows of a FEN, with `.` for each empty square. */
 export function rowsOf(fen) {
   return fen.split(" ")[0].split("/").map((row) => row.replace(/\d+/g, (count) => ".".repeat(Number(count))));
 }
 
-/** The FEN of rows, at the beginning of a game. */
+/** The FEN of rows at the start of a game, `side` to move. */
 export function fenOf(rows, side) {
   return `${rows.map((row) => row.replace(/\.+/g, (empty) => empty.length)).join("/")} ${side} 0 1`;
 }
@@ -45,14 +45,14 @@ export function moveText(node) {
   return node.x?.length ? `${move}×${node.x.join("×")}` : move;
 }
 
-/** The same for ears. */
+/** A move for a screen reader: `d1 to d3, captures e3`. */
 export function spoken(node) {
   const found = /^([a-z]\d+)([a-z]\d+)$/.exec(node.m);
   const move = found ? `${found[1]} to ${found[2]}` : node.m;
   return node.x?.length ? `${move}, captures ${node.x.join(", ")}` : move;
 }
 
-/** A text becomes a file of the person who looks. */
+/** Download a text as a file. */
 export function download(name, text) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
@@ -73,7 +73,7 @@ export function ending(outcome, sides) {
   return `${capital(name)} win: ${reason}.`;
 }
 
-/** A report of the search, its score from the attackers' view; null if the line is none. */
+/** A parsed `info` line, its score from the attackers' view in centipawns; null for any other line. */
 export function report(line, side) {
   const words = line.split(" ");
   if (words[0] !== "info" || words[1] === "string") return null;
@@ -99,13 +99,13 @@ export function report(line, side) {
   };
 }
 
-/** The share of the attackers in what is to be expected: 100 centipawns are 64 %. */
+/** The attackers' expected score, 0 to 1: 100 centipawns are 64 %. */
 export function share(found) {
   if (found.mate !== null) return found.won > 0 ? 1 : 0;
   return 1 / (1 + 10 ** (-found.cp / 400));
 }
 
-/** A score, plus for the attackers. */
+/** A score as text; plus favours the attackers. */
 export function scoreText(found) {
   if (found.mate !== null) return `${found.won > 0 ? "+" : "−"}win in ${Math.abs(found.mate)}`;
   const sign = found.cp > 0 ? "+" : found.cp < 0 ? "−" : "";

@@ -1,5 +1,5 @@
-// The workshop: rules of one's own. Every switch of the rules is a control, the start is drawn on the board; the server
-// says after each change what that means, or why it cannot be.
+// The workshop: design your own rules. Every rule switch is a control, and the starting position is drawn on the board.
+// After each change the server says what the rules mean, or why they are not valid.
 
 import { svg } from "./board.js";
 import { $, button, h, select } from "./dom.js";
@@ -11,11 +11,11 @@ import * as words from "./words.js";
 
 const LATER_MS = 200;
 const SIZES = Array.from({ length: 15 }, (_, at) => at + 5);
-const NODES = [["100", "a glance: 100 nodes a move"], ["400", "400 nodes a move"], ["1600", "with care: 1600 nodes a move"]];
+const NODES = [["100", "quick: 100 nodes per move"], ["400", "400 nodes per move"], ["1600", "careful: 1600 nodes per move"]];
 const STUDY = 200; // games
 const Z = 1.959963984540054; // 95 %
 
-/** Wilson's interval of a share: of points among games. */
+/** The 95 % Wilson interval of a score: `points` out of `games`. */
 export function wilson(points, games) {
   const [share, z2] = [points / games, Z * Z];
   const centre = share + z2 / (2 * games);
@@ -28,9 +28,9 @@ class Workshop {
     this.app = app;
     this.title = "Rule workshop";
     this.card = h("div", { className: "mode workshop" });
-    this.changes = {}; // switches whose values are not the usual ones
+    this.changes = {}; // switches that differ from their defaults
     this.controls = {};
-    this.made = null; // the last rules that can be
+    this.made = null; // the last valid rules
   }
 
   async enter() {
@@ -39,14 +39,14 @@ class Workshop {
     this.known = offer.variants.filter((variant) => variant.game === "tafl" && !variant.words);
     const named = this.known.map(({ name, files }) => [name, `${name}, ${files} × ${files}`]);
     const later = () => this.later();
-    this.base = select("Begin with", [["", "…"], ...named], () => this.base.box.value && this.load({ variant: this.base.box.value }));
+    this.base = select("Start from", [["", "…"], ...named], () => this.base.box.value && this.load({ variant: this.base.box.value }));
     this.name = h("input", { value: "my-tafl", maxLength: 64, spellcheck: false, oninput: later });
     this.size = select("Size", SIZES.map((size) => [size, `${size} × ${size}`]), () => this.resize(Number(this.size.box.value)));
     this.men = h("div", { className: "men", role: "group", "aria-label": "Men" });
-    this.beside = select("Compared with", [["", "nothing"], ...named], () => this.check());
+    this.beside = select("Compare with", [["", "nothing"], ...named], () => this.check());
     this.diff = h("ul", { className: "small" });
     this.text = h("textarea", { rows: 12, spellcheck: false, "aria-label": "The rules as TOML" });
-    this.nodes = select("The engine looks at", NODES, () => {});
+    this.nodes = select("Search effort", NODES, () => {});
     this.nodes.box.value = "400";
     this.fair = button("How fair is it?", () => this.study());
     this.verdict = h("p", { role: "status" });
@@ -63,11 +63,11 @@ class Workshop {
       this.base.row,
       h("label", { className: "wide" }, "Name", this.name),
       this.reasons.name,
-      h("details", { open: true }, h("summary", {}, "The start: draw on the board"), this.size.row, this.men, this.reasons.start),
+      h("details", { open: true }, h("summary", {}, "Starting position: draw it on the board"), this.size.row, this.men, this.reasons.start),
       ...groups.map((group) => this.group(group)),
-      h("details", { ontoggle: () => this.beside.box.value || this.check() }, h("summary", {}, "Beside a known game"), this.beside.row, this.diff),
+      h("details", { ontoggle: () => this.beside.box.value || this.check() }, h("summary", {}, "Compare with a known game"), this.beside.row, this.diff),
       h("details", {}, h("summary", {}, "How fair is it?"), this.nodes.row, this.fair, this.meter, this.verdict),
-      h("details", {}, h("summary", {}, "As text"), this.text, button("Take this text", () => this.load({ toml: this.text.value }))),
+      h("details", {}, h("summary", {}, "As text"), this.text, button("Use this text", () => this.load({ toml: this.text.value }))),
     );
     const linked = new URLSearchParams(location.hash.slice(1)).get("rules") ?? recall("workshop");
     const first = game.variant.game === "tafl" ? game.variant : this.known.find((variant) => variant.name === "brandubh");
@@ -115,7 +115,7 @@ class Workshop {
     this.check();
   }
 
-  /** Squares of a switch are chosen on the board, until a man is. */
+  /** Choose the squares of a switch on the board, until a man is chosen. */
   pick(name) {
     this.picking = this.picking === name ? null : name;
     for (const [other, { mark }] of Object.entries(this.controls)) if (mark) mark.setAttribute("aria-pressed", String(other === this.picking));
@@ -156,7 +156,7 @@ class Workshop {
     const variant = { ...this.known[0], ...this.made?.variant, files: size, ranks: size };
     this.app.dress(variant, { onMove() {}, onRefused() {} }, special);
     const { board } = this.app;
-    board.element.setAttribute("aria-label", "The start of the game: draw it");
+    board.element.setAttribute("aria-label", "Starting position: draw it");
     board.onSquare = (square) => this.square(square);
     board.setPosition(this.rows);
     this.men.replaceChildren(
@@ -176,7 +176,7 @@ class Workshop {
     this.timer = setTimeout(() => this.check(), LATER_MS);
   }
 
-  /** Take rules from elsewhere; whether they can be. */
+  /** Load rules from elsewhere; returns whether they are valid. */
   async load(source) {
     const answer = await this.ask(source);
     if (!answer?.variant) {
@@ -218,14 +218,14 @@ class Workshop {
     for (const one of [...this.buttons, this.fair]) one.disabled = !good;
     if (good) this.show(answer);
     else {
-      // Two controls may contradict each other: it shows at the one that is wrong, and at the one that was changed last.
+      // Two controls may contradict each other: show the error at the one that is wrong and at the one changed last.
       const { control, reason } = answer;
       for (const name of new Set([control, this.latest ?? control])) {
         const place = this.reasons[name] ?? this.controls[name]?.why ?? this.reasons.name;
         place.textContent = name === control ? words.capital(reason) : `${words.capital(control.replaceAll("_", " "))}: ${reason}`;
         place.closest("details")?.setAttribute("open", "");
       }
-      say("These rules cannot be.");
+      say("These rules are not valid.");
     }
   }
 
@@ -252,7 +252,7 @@ class Workshop {
     say(`${attackers} attackers against ${defenders} and the king.${answer.same.length ? ` These are the rules of ${answer.same[0]}.` : ""}`);
   }
 
-  // What can be done with them
+  // Using the rules
 
   play() {
     const { variant } = this.made;
@@ -309,10 +309,10 @@ class Workshop {
     const [low, high] = wilson(a + draw / 2, games);
     const percent = (share) => `${Math.round(share * 100)} %`;
     const side = low > 0.5 ? "the attackers" : high < 0.5 ? "the defenders" : "";
-    const sure = side ? `As this engine plays, the rules favour ${side}.` : "No side is shown to be favoured.";
+    const sure = side ? `As this engine plays, the rules favour ${side}.` : "Neither side is shown to be favoured.";
     this.verdict.textContent =
       `The attackers score ${percent((a + draw / 2) / games)} (95 % interval: ${percent(low)} to ${percent(high)}) in ${games} of ${of} games: ` +
-      `${a} won, ${d} lost, ${draw} drawn, ${Math.round(plies / games)} moves each. ${sure}`;
+      `${a} won, ${d} lost, ${draw} drawn, ${Math.round(plies / games)} moves per game. ${sure}`;
     const picture = svg("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" });
     picture.append(svg("rect", { x: low * 100, y: 2, width: Math.max(0.5, (high - low) * 100), height: 6 }), svg("path", { d: "M50 0v10" }));
     this.meter.replaceChildren(picture);
