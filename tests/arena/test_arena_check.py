@@ -98,7 +98,7 @@ def test_a_foreign_engine_passes_what_it_offers(
     assert {"searchmoves", "go-bare", "leading-words"} <= advisory
     assert all(step["required"] is False for step in document["steps"] if step["name"] in advisory)
     reasons = {step["name"]: step["text"] for step in document["steps"]}
-    assert reasons["variants"] == "asked after uti only"
+    assert reasons["variants"] == "only after uti"
     assert reasons["multipv"] == "it has no option MultiPV"
     assert reasons["searchmoves-illegal"] == "it needs searchmoves"
 
@@ -275,12 +275,12 @@ def test_a_failed_step_shows_expectation_and_transcript_in_80_columns(
     assert lines[1] == " 1 pass      go                    a1"
     assert lines[2].startswith(" 2 FAIL      info-numbers          score cp 1.5: `info depth 1 ")
     assert any(
-        line.startswith("             expected: The numbers of `info` lines are whole ones") for line in lines
+        line.startswith("             expected: Numbers in `info` lines are integers") for line in lines
     )
     assert any(line.endswith("> go depth 4") and float(line.split()[0]) < 5000 for line in lines)
     assert any("< info depth 1 score cp 1.5 nodes 16 time 0 pv a1" in line for line in lines)
     assert any(line.startswith("1 passed, 1 failed in ") for line in lines)
-    assert "does not keep the protocol: info-numbers. One step again:" in " ".join(lines)
+    assert "does not follow the protocol: info-numbers. To repeat one step:" in " ".join(lines)
     assert max(map(len, lines[1:-1])) <= 80
     command = shlex.split(lines[-1])
     assert command[:5] == ["hnefi", "arena", "check", "--only", "info-numbers"]
@@ -323,7 +323,7 @@ def test_every_step_can_be_read_and_needs_an_earlier_one() -> None:
     ("arguments", "complaint"),
     [
         ([], "expected the program of an engine, or --player NAME"),
-        (["no-such-engine"], "'no-such-engine': no program that can be run"),
+        (["no-such-engine"], "'no-such-engine': no such program"),
         (["default"], "did you mean --player default?"),
         (["--player", "nobody"], "no player 'nobody': expected one of"),
         (["--player", "default", "./mybot"], "expected the program of an engine, or --player NAME"),

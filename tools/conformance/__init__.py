@@ -1,1 +1,1 @@
-"""`hnefi arena check`: whether an engine follows the protocol, step after step."""
+"""`hnefi arena check`: whether an engine follows the protocol, step by step."""

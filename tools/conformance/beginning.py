@@ -1,4 +1,4 @@
-"""First steps of a check: greeting, readiness, options, variants, positions, questions."""
+"""The first steps of a check: greeting, readiness, options, variants, positions, queries."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def greeting_lines(engine: EngineUnderTest) -> str:
 
 @step(needs="greeting")
 async def identity(engine: EngineUnderTest) -> str:
-    """One line `id name NAME` and one line `id author NAMES`, with something in them."""
+    """There is one line `id name NAME` and one line `id author NAMES`, neither empty."""
     await engine.greeted()
     for key in ("name", "author"):
         lines = [heard.text for heard in engine.greeting if heard.text.split()[:2] == ["id", key]]
@@ -83,7 +83,7 @@ async def options_form(engine: EngineUnderTest) -> str:
 
 @step(needs="greeting")
 async def options_unique(engine: EngineUnderTest) -> str:
-    """No option is announced twice; capitals make no difference."""
+    """No option is announced twice; names are compared without case."""
     await engine.greeted()
     seen: set[str] = set()
     for option in filter(None, map(parse_option, option_lines(engine))):
@@ -94,7 +94,7 @@ async def options_unique(engine: EngineUnderTest) -> str:
 
 @step(needs="greeting")
 async def options_defaults(engine: EngineUnderTest) -> str:
-    """Every default could be set: spins lie between min and max, combos are one of their vars."""
+    """Every default is a valid value: a spin's lies between min and max, a combo's is one of its vars."""
     await engine.greeted()
     for option in engine.options.values():
         demand(option.type != "button" or option.default is None, f"the button {option.name} has a default")
@@ -109,7 +109,7 @@ async def options_defaults(engine: EngineUnderTest) -> str:
 
 @step("uti", "greeting")
 async def options_names(engine: EngineUnderTest) -> str:
-    """The names of options have no blanks in them."""
+    """Option names contain no spaces."""
     await engine.greeted()
     for option in engine.options.values():
         demand(" " not in option.name, f"{option.name!r}")
@@ -128,7 +128,7 @@ async def isready(engine: EngineUnderTest) -> str:
 
 @step()
 async def isready_often(engine: EngineUnderTest) -> str:
-    """Three `isready` in one write are answered by three `readyok`."""
+    """Three `isready` in one write get three `readyok`."""
     transport = await engine.ready()
     await transport.send("isready", "isready", "isready")
     for _ in range(3):
@@ -138,19 +138,19 @@ async def isready_often(engine: EngineUnderTest) -> str:
     return ""
 
 
-# The first moves: what everything else stands on
+# The first moves, which all later steps depend on
 
 
 @step()
 async def go(engine: EngineUnderTest) -> str:
-    """`go depth 1` is answered by one `bestmove` with a move in it."""
+    """`go depth 1` gets one `bestmove` with a move."""
     transport = await engine.ready()
     return move_of(await transport.go("go depth 1"))
 
 
 @step(needs="go")
 async def bestmove_legal(engine: EngineUnderTest) -> str:
-    """The move is legal, at the start and after some plies that were sent as moves."""
+    """The move is legal, both at the start and after a few plies."""
     positions = list(wanders(engine.rules(), 0, 1, 4, 7))
     for position in positions:
         transport = await engine.at(names(position))
@@ -160,7 +160,7 @@ async def bestmove_legal(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def ponder_word(engine: EngineUnderTest) -> str:
-    """The move behind `ponder` is a legal reply; after `ugi` there is never such a word."""
+    """The move after `ponder` is a legal reply; after `ugi` there is no `ponder`."""
     transport = await engine.ready()
     found = await transport.go("go depth 3")
     if engine.proto == "ugi":
@@ -176,7 +176,7 @@ async def ponder_word(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def isready_search(engine: EngineUnderTest) -> str:
-    """`isready` is answered during a search, within a second, and the search goes on until `stop`."""
+    """During a search, `isready` is answered within a second, and the search continues until `stop`."""
     transport = await engine.ready()
     sent = await transport.send("go infinite")
     for _ in range(3):
@@ -188,7 +188,7 @@ async def isready_search(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def isready_after(engine: EngineUnderTest) -> str:
-    """`isready` behind a `go` in the same write is answered, and so is the `go`."""
+    """With `go` and `isready` in one write, both are answered."""
     transport = await engine.ready()
     await transport.send("go depth 2", "isready")
     words = {heard.word for heard in await transport.until("readyok")}
@@ -202,7 +202,7 @@ async def isready_after(engine: EngineUnderTest) -> str:
 
 @step()
 async def setoption_unknown(engine: EngineUnderTest) -> str:
-    """An option that was never announced is refused with an error line (after `uti`), and does no harm."""
+    """An unknown option is rejected with an error line (after `uti`) and changes nothing."""
     transport = await engine.ready()
     refused(engine, await transport.ask("setoption name NoSuchOptionAtAll value 7"), "setoption")
     refused(engine, await transport.ask("setoption"), "setoption")
@@ -211,7 +211,7 @@ async def setoption_unknown(engine: EngineUnderTest) -> str:
 
 @step()
 async def setoption_range(engine: EngineUnderTest) -> str:
-    """Values beyond the ends, or of another kind, are refused with an error line (after `uti`), and do no harm."""
+    """Values out of range or of the wrong type are rejected with an error line (after `uti`) and change nothing."""
     spins = [option for option in engine.options.values() if option.type == "spin"]
     if not spins:
         raise Skipped("it has no option of type spin")
@@ -224,7 +224,7 @@ async def setoption_range(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def multipv(engine: EngineUnderTest) -> str:
-    """`MultiPV 2` gives two lines of different first moves; a value out of range leaves the 2 as it was."""
+    """`MultiPV 2` gives two lines with different first moves; a value out of range leaves it at 2."""
     option = engine.option("multipv")
     if option is None or (option.maximum or 0) < 2:
         raise Skipped("it has no option MultiPV")
@@ -241,7 +241,7 @@ async def multipv(engine: EngineUnderTest) -> str:
 
 @step("uti", "go")
 async def setoption_search(engine: EngineUnderTest) -> str:
-    """`setoption` during a search is refused with an error line (after `uti`); the search goes on."""
+    """During a search, `setoption` is rejected with an error line (after `uti`), and the search continues."""
     option = next((known for known in engine.options.values() if known.type in ("spin", "check")), None)
     if option is None:
         raise Skipped("it has no option of type spin or check")
@@ -250,7 +250,7 @@ async def setoption_search(engine: EngineUnderTest) -> str:
 
 @step("none", "go")
 async def wdl(engine: EngineUnderTest) -> str:
-    """With UCI_ShowWDL, `wdl` has three numbers from 0 that make 1000."""
+    """With UCI_ShowWDL, `wdl` has three non-negative numbers that sum to 1000."""
     if engine.option("uci_showwdl") is None:
         raise Skipped("it has no option UCI_ShowWDL")
     transport = await engine.ready()
@@ -268,7 +268,7 @@ async def wdl(engine: EngineUnderTest) -> str:
 
 @step(after=("uti",))
 async def variants(engine: EngineUnderTest) -> str:
-    """`variants` gives one line per variant, each with its board, men, who begins, aliases and source."""
+    """`variants` gives one line per variant, each with board, men, first side, aliases and source."""
     transport = await engine.ready()
     form = re.compile(
         r"info string variant \S+ files \d+ ranks \d+ attackers \d+ defenders \d+ first [ad] aliases \S+ source .*"
@@ -282,7 +282,7 @@ async def variants(engine: EngineUnderTest) -> str:
 
 @step()
 async def variant(engine: EngineUnderTest) -> str:
-    """Choosing a variant answers with its board (after `uti`), the one that our rules have, too."""
+    """Choosing a variant answers with its board (after `uti`), which matches our rules."""
     if not engine.uti and engine.option("uci_variant", "variant") is None:
         raise Skipped("it has no option UCI_Variant")
     if engine.variant is None:
@@ -306,7 +306,7 @@ async def variant(engine: EngineUnderTest) -> str:
 
 @step(after=("uti",))
 async def variant_option(engine: EngineUnderTest) -> str:
-    """`setoption name UCI_Variant value V` does and answers what `variant V` does."""
+    """`setoption name UCI_Variant value V` gives the same answer as `variant V`."""
     transport = await engine.ready()
     word = engine.rules().variant.name
     by_word = await transport.ask(f"variant {word}")
@@ -317,7 +317,7 @@ async def variant_option(engine: EngineUnderTest) -> str:
 
 @step(after=("uti",))
 async def variant_unknown(engine: EngineUnderTest) -> str:
-    """A variant that does not exist is refused with an error line, and the game stays."""
+    """An unknown variant is rejected with an error line, and the game is unchanged."""
     transport = await engine.ready()
     before = await transport.ask("query fen")
     refused(engine, await transport.ask("variant no-such-variant-at-all"), "variant")
@@ -327,7 +327,7 @@ async def variant_unknown(engine: EngineUnderTest) -> str:
 
 @step()
 async def newgame(engine: EngineUnderTest) -> str:
-    """The newgame word is silent; `isready` behind it is answered; after `uti` the position is the start again."""
+    """The newgame command is silent; `isready` after it is answered; after `uti` the position is the start again."""
     transport = await engine.ready()
     if engine.variant is not None:
         await engine.at(names(wander(engine.rules(), 3)))
@@ -342,7 +342,7 @@ async def newgame(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def position_silent(engine: EngineUnderTest) -> str:
-    """`position` with a legal game is silent."""
+    """`position` with legal moves is silent."""
     start = engine.rules()
     transport = await engine.ready()
     for position in wanders(start, 0, 5):
@@ -352,7 +352,7 @@ async def position_silent(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def fen(engine: EngineUnderTest) -> str:
-    """`position fen` is read: the move is legal there, with the other side to move."""
+    """`position fen` works: the move is legal there, with the other side to move."""
     position = wander(engine.rules(), 5)
     transport = await engine.ready()
     dialects = [("t T K", position.fen())]
@@ -364,12 +364,12 @@ async def fen(engine: EngineUnderTest) -> str:
         found = await transport.go("go depth 1")
         if found.best.move is not None and found.best.move in map(move_name, position.legal_moves()):
             return f"with the letters {letters}"
-    raise Failed(f"bestmove {found.best.move} is no legal move there")
+    raise Failed(f"bestmove {found.best.move} is not legal there")
 
 
 @step(needs="fen", after=("uti",))
 async def fen_short(engine: EngineUnderTest) -> str:
-    """The counters of a FEN may be missing: `0 1` is meant."""
+    """The counters of a FEN may be missing; they default to `0 1`."""
     position = wander(engine.rules(), 1)
     rows, side = position.fen().split()[:2]
     transport = await engine.ready()
@@ -380,8 +380,8 @@ async def fen_short(engine: EngineUnderTest) -> str:
 
 @step()
 async def bad_fen(engine: EngineUnderTest) -> str:
-    """A text that is no position is refused with an error line (after `uti`); the engine lives and the position
-    stays."""
+    """An invalid position is rejected with an error line (after `uti`); the engine survives, and the position is
+    unchanged."""
     transport = await engine.ready()
     before = await transport.ask("query fen") if engine.uti else []
     for text in BAD_POSITIONS:
@@ -407,8 +407,8 @@ BAD_POSITIONS = (
 
 @step(needs="go")
 async def illegal_move(engine: EngineUnderTest) -> str:
-    """An illegal move in `position`, also one after the end, is refused with an error line that names it (after `uti`);
-    the position before stays, and `go` is still answered."""
+    """An illegal move in `position`, or one after the end of the game, is rejected with an error line that names it
+    (after `uti`); the position is unchanged, and `go` is still answered."""
     over = names(engine.finished())
     kept = names(wander(engine.rules(), 1))
     transport = await engine.at(kept)
@@ -425,7 +425,7 @@ async def illegal_move(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def long_game(engine: EngineUnderTest) -> str:
-    """A game of 240 plies in one `position` is taken, and answered by a legal move."""
+    """A game of 240 plies in one `position` is accepted, and `go` gives a legal move."""
     position = wander(engine.rules(), LONG_GAME)
     transport = await engine.at(names(position))
     legal(position, await transport.go("go depth 1"))
@@ -434,7 +434,7 @@ async def long_game(engine: EngineUnderTest) -> str:
 
 @step("none", "go")
 async def repetition(engine: EngineUnderTest) -> str:
-    """The game that was sent counts for repetition: where it ends by our rules, it ends for the engine."""
+    """The moves sent count for repetition: if they end the game by our rules, they end it for the engine."""
     position = repeating(engine.rules())
     transport = await engine.at(names(position))
     found = await transport.go("go depth 1")
@@ -446,7 +446,7 @@ async def repetition(engine: EngineUnderTest) -> str:
 
 @step(needs="go", after=("uti", "ugi"))
 async def query(engine: EngineUnderTest) -> str:
-    """`query` answers with one exact `response` line, in the game and when it is over."""
+    """`query` answers with exactly one correct `response` line, during the game and after it."""
     transport = await engine.ready()
     for position in (*wanders(engine.rules(), 0, 1, 6), engine.finished()):
         await transport.ask(position_line(names(position)))
@@ -457,7 +457,7 @@ async def query(engine: EngineUnderTest) -> str:
 
 @step(needs="query", after=("uti",))
 async def query_search(engine: EngineUnderTest) -> str:
-    """`query`, `moves` and `d` are answered during a search, about the position that is searched."""
+    """During a search, `query`, `moves` and `d` are answered, about the position being searched."""
     position = wander(engine.rules(), 4)
     transport = await engine.at(names(position))
     await transport.send("go infinite")
@@ -471,7 +471,7 @@ async def query_search(engine: EngineUnderTest) -> str:
 
 @step(after=("uti",))
 async def moves(engine: EngineUnderTest) -> str:
-    """`moves` and `moves verbose` list the legal moves that our rules have, sorted by origin, then target."""
+    """`moves` and `moves verbose` list the legal moves by our rules, sorted by origin, then target."""
     transport = await engine.ready()
     for position in (*wanders(engine.rules(), 1, 8), engine.winning()[0], engine.finished()):
         await transport.ask(position_line(names(position)))
@@ -486,7 +486,7 @@ async def moves(engine: EngineUnderTest) -> str:
 
 @step(after=("uti",))
 async def play_undo(engine: EngineUnderTest) -> str:
-    """`play` and `undo` answer `info string played|undone M turn S`; what cannot be played is an error line."""
+    """`play` and `undo` answer `info string played|undone M turn S`; an illegal move gets an error line."""
     transport = await engine.ready()
     start = engine.rules()
     after = wander(start, 1)
@@ -503,7 +503,7 @@ async def play_undo(engine: EngineUnderTest) -> str:
 
 
 async def responds(transport: Transport, word: str, expected: str) -> None:
-    """Failed unless `query WORD` is answered by exactly this."""
+    """Failed unless `query WORD` gets exactly the response `expected`."""
     lines = await transport.ask(f"query {word}")
     demand(
         lines == [f"response {expected}"], f"query {word}: {shorten(lines)}, expected `response {expected}`"
@@ -511,7 +511,7 @@ async def responds(transport: Transport, word: str, expected: str) -> None:
 
 
 def responses(position: Position, proto: str) -> dict[str, str]:
-    """What `query` is answered by in `position`; after `ugi` only the words which that dialect has."""
+    """The responses to `query` in `position`, by word; after `ugi` only the words of that dialect."""
     ended = position.outcome
     result = "none" if ended is None else "draw" if ended.winner is None else f"p{ended.winner + 1}win"
     answers = {
@@ -532,7 +532,7 @@ def responses(position: Position, proto: str) -> dict[str, str]:
 
 
 def firsts(found: Found) -> list[str]:
-    """The first moves of the last reports on lines 1 and 2; Failed if they are not two different ones."""
+    """The first moves of the last reports on lines 1 and 2; Failed unless they differ."""
     last = {info.multipv: info.pv[0] for info in reports(found) if info.pv}
     demand({1, 2} <= last.keys(), f"lines {sorted(last)} were reported, 1 and 2 were asked for")
     demand(last[1] != last[2], f"both lines begin with {last[1]}")

@@ -35,10 +35,10 @@ COLOURS = {"pass": "32", "FAIL": "1;31", "advisory": "33", "skipped": "2"}
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one step went: `status` is `pass`, `FAIL`, `advisory` (it failed, but decides nothing) or `skipped`.
+    """The result of a step: `status` is `pass`, `FAIL`, `advisory` (failed, but not required) or `skipped`.
 
-    `text` is what was found, or why not; `lacks` is the failed step without which it was skipped; `transcript` has ms
-    since the step began, arrow and line, of one that was not passed.
+    `text` says what was found or what went wrong. `lacks` names the failed step that this one needs. `transcript` of a
+    step that did not pass: milliseconds since the step began, arrow, line.
     """
 
     step: Step
@@ -53,7 +53,7 @@ class Result:
 
 
 def main(argv: list[str]) -> int:
-    """Run the steps; 0 if the engine passes all required ones, 1 if not, 2 if it was called wrongly."""
+    """Run the steps; returns 0 if the engine passes all required ones, 1 if not, 2 for a usage error."""
     options = build_parser()
     arguments = options.parse_args(argv)
     from .transport import Patience
@@ -74,7 +74,7 @@ def main(argv: list[str]) -> int:
     lacking: list[Result] = []
 
     def show(result: Result | None) -> None:
-        """The result of a step; those that wait for one that has failed are told together, None ends them."""
+        """Print a result. Steps skipped for the same reason are printed together; None prints the last of these."""
         if arguments.json:
             return
         if lacking and (result is None or result.lacks != lacking[0].lacks):
@@ -86,7 +86,7 @@ def main(argv: list[str]) -> int:
             print("\n".join(lines_of(result, paint)), flush=True)
 
     if not arguments.json:
-        print(f"{shlex.join(command)}: {len(steps)} steps", flush=True)
+        print(f"{shlex.join(command)}: {len(steps)} {'step' if len(steps) == 1 else 'steps'}", flush=True)
     began = time.monotonic()
     with orphans.guarded():
         results = asyncio.run(take(engine, steps, show))
@@ -98,7 +98,7 @@ def main(argv: list[str]) -> int:
     else:
         print("\n".join(summary(engine, results, seconds)))
         if failed:
-            # A line of its own, however long: it is there to be copied.
+            # Unwrapped, so that it can be copied.
             print(f"  {again(arguments, engine.proto, failed[0].step.name)}")
     return FAULTY if failed else PASSED
 
@@ -107,11 +107,11 @@ def build_parser() -> argparse.ArgumentParser:
     """The command line of `hnefi arena check`."""
     options = parser(
         "arena check",
-        "Walk through the text protocol with an engine, step by step. Each step is passed,\n"
-        "failed, skipped (the engine does not offer what it asks for) or advisory (not\n"
-        "passed, but it decides nothing). One that was not passed shows what was expected\n"
-        "and all that was said, with milliseconds. The exit status is 0 if no step failed,\n"
-        "1 otherwise. Options come before ENGINE; everything after it is passed to the engine.",
+        "Check an engine against the text protocol, step by step. Each step passes, fails,\n"
+        "is skipped (the engine lacks the feature) or is advisory (not passed, but not\n"
+        "required). A step that does not pass shows what was expected and the whole\n"
+        "exchange, with milliseconds. The exit status is 0 if no step failed, 1 otherwise.\n"
+        "Options come before ENGINE; everything after it is passed to the engine.",
         [
             "./mybot --level 3",
             "--proto uci --variant tablut ./mybot",
@@ -120,50 +120,50 @@ def build_parser() -> argparse.ArgumentParser:
             "--list",
         ],
     )
-    options.add_argument("engine", metavar="ENGINE", nargs="?", help="the program, or one of `hnefi engines`")
-    options.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its own arguments")
     options.add_argument(
-        "--player", metavar="NAME", help="our own engine with this player, or with a player's file"
+        "engine", metavar="ENGINE", nargs="?", help="a program, or a name from `hnefi engines`"
+    )
+    options.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="the engine's arguments")
+    options.add_argument(
+        "--player", metavar="NAME", help="check our own engine, with this player or player file"
     )
     options.add_argument(
         "--proto",
         choices=("auto", "uti", "uci", "ugi"),
         default="auto",
-        help="the greeting; auto tries them in turn, two seconds each",
+        help="the greeting to use; auto tries each for two seconds",
     )
     options.add_argument(
         "--variant",
         metavar="V",
-        help="the game: a variant's name or TOML file; brandubh if the engine offers it",
+        help="the variant to play: a name or TOML file (brandubh if the engine offers it)",
     )
     options.add_argument(
         "--only",
         metavar="STEP",
         action="append",
-        help="this step alone, or all that match, as in 'go-*'; repeatable",
+        help="run only this step, or those that match, as in 'go-*'; repeatable",
     )
     options.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=number(0.05, 3600, "seconds"),
-        help="how long one answer may take at most (10; six times as long before the first readyok)",
+        help="longest wait for an answer (10); six times as long for the first readyok",
     )
-    options.add_argument(
-        "--list", action="store_true", help="all steps with what they expect; starts nothing"
-    )
-    options.add_argument("--json", action="store_true", help="the results as one JSON object at the end")
+    options.add_argument("--list", action="store_true", help="list all steps and what they expect, and exit")
+    options.add_argument("--json", action="store_true", help="print the results as one JSON object")
     return options
 
 
 def all_steps() -> list[Step]:
-    """Every step of a check, in the order in which they are run."""
+    """All steps, in the order in which they run."""
     from . import beginning, ending, searching
 
     return [*beginning.STEPS, *searching.STEPS, *ending.STEPS]
 
 
 def chosen_steps(options: argparse.ArgumentParser, patterns: Sequence[str] | None) -> list[Step]:
-    """The steps to run, in their order; the program ends with the nearest name if a pattern matches none."""
+    """The steps to run, in order; exits with a suggestion if a pattern matches none."""
     every = all_steps()
     if not patterns:
         return every
@@ -175,7 +175,7 @@ def chosen_steps(options: argparse.ArgumentParser, patterns: Sequence[str] | Non
 
 
 def engine_command(options: argparse.ArgumentParser, arguments: argparse.Namespace) -> list[str]:
-    """What is to be run; the program ends with a sentence if that cannot be."""
+    """The command that starts the engine; exits with a message if there is none."""
     if (arguments.engine is None) == (arguments.player is None):
         options.error("expected the program of an engine, or --player NAME")
     from hnefi import players
@@ -201,7 +201,7 @@ def engine_command(options: argparse.ArgumentParser, arguments: argparse.Namespa
         return [*engine.words, *arguments.arguments]
     if shutil.which(arguments.engine) is None:
         hint = f" (did you mean --player {arguments.engine}?)" if arguments.engine in players.names() else ""
-        options.error(f"{shorten(arguments.engine)}: no program that can be run{hint}")
+        options.error(f"{shorten(arguments.engine)}: no such program{hint}")
     ours = [
         word for word in arguments.arguments if word in ("--only", "--json", "--list", "--proto", "--variant")
     ]
@@ -213,7 +213,7 @@ def engine_command(options: argparse.ArgumentParser, arguments: argparse.Namespa
 async def take(
     engine: EngineUnderTest, steps: Sequence[Step], show: Callable[[Result | None], None]
 ) -> list[Result]:
-    """Run the steps one after the other, each shown when it is done; no process is left behind."""
+    """Run the steps in order and show each result; ends the engine's process."""
     results: list[Result] = []
     failed: set[str] = set()
     try:
@@ -229,7 +229,7 @@ async def take(
 
 
 def missing(step: Step, failed: set[str]) -> str | None:
-    """The failed step without which this one says nothing, if there is one."""
+    """The failed step that this one depends on, if any."""
     needs = {known.name: known.needs for known in all_steps()}
     name = step.needs
     while name and name not in failed:
@@ -238,9 +238,9 @@ def missing(step: Step, failed: set[str]) -> str | None:
 
 
 async def take_one(engine: EngineUnderTest, step: Step, number: int, lacking: str | None) -> Result:
-    """One step, in a state that it chooses itself. An engine that has failed is ended: the next step has a new one.
+    """Run one step, which sets up its own state. After a failure the engine is ended; the next step starts a new one.
 
-    `lacking` is a failed step without which this one says nothing.
+    `lacking` is a failed step that this one depends on.
     """
     from .engine_under_test import STEP_LIMIT
     from .step import Slow
@@ -259,7 +259,7 @@ async def take_one(engine: EngineUnderTest, step: Step, number: int, lacking: st
             engine.begin()
             began = time.monotonic()
         if step.after and engine.proto not in step.after:
-            return result("skipped", f"asked after {' and '.join(step.after)} only")
+            return result("skipped", f"only after {' and '.join(step.after)}")
         async with engine.limited():
             return result("pass", await step.act(engine))
     except Skipped as reason:
@@ -278,19 +278,16 @@ async def take_one(engine: EngineUnderTest, step: Step, number: int, lacking: st
 
 
 def verdict(step: Step, engine: EngineUnderTest) -> str:
-    """What a step that was not passed is called."""
+    """The status of a step that did not pass."""
     return "FAIL" if step.counts(engine.proto) else "advisory"
 
 
-# What people see
+# Output
 
 
 def lines_of(result: Result, paint: bool) -> list[str]:
-    """A step as lines of at most 80 columns; a failed one with its expectation and its transcript."""
-    status = f"{result.status:<8}"
-    if paint:
-        status = f"\x1b[{COLOURS[result.status]}m{status}\x1b[0m"
-    head = f"{result.number:2} {status}  "
+    """A result as lines of at most 80 columns; if the step failed, with what it expected and its transcript."""
+    head = _head(result, paint)
     said = f"{result.step.name:<20}  {result.text}".rstrip() if result.text else result.step.name
     first, *more = textwrap.wrap(_printable(said), 80 - MARGIN, subsequent_indent=22 * " ") or [""]
     lines = [head + first, *(" " * MARGIN + line for line in more)]
@@ -309,14 +306,18 @@ def lines_of(result: Result, paint: bool) -> list[str]:
 
 
 def lacking_lines(results: Sequence[Result], paint: bool) -> list[str]:
-    """Steps, one behind the other, that need the same failed one: as one line, if there are several."""
+    """Consecutive steps that depend on the same failed one: a single line if there are several."""
     first, last = results[0], results[-1]
     if first is last:
         return lines_of(first, paint)
-    status = f"{first.status:<8}"
+    return [f"{_head(first, paint)}to {last.number}: {len(results)} steps that need {first.lacks}"]
+
+
+def _head(result: Result, paint: bool) -> str:
+    status = f"{result.status:<8}"
     if paint:
-        status = f"\x1b[{COLOURS[first.status]}m{status}\x1b[0m"
-    return [f"{first.number:2} {status}  to {last.number}: {len(results)} steps that need {first.lacks}"]
+        status = f"\x1b[{COLOURS[result.status]}m{status}\x1b[0m"
+    return f"{result.number:2} {status}  "
 
 
 def shortened(line: str, width: int = 80) -> str:
@@ -329,27 +330,20 @@ def _printable(text: str) -> str:
 
 
 def counts(results: Sequence[Result]) -> dict[str, int]:
-    """How many steps passed, failed, were advisory and were skipped, by these words."""
-    return {
-        word: sum(result.status == status for result in results)
-        for word, status in (
-            ("passed", "pass"),
-            ("failed", "FAIL"),
-            ("advisory", "advisory"),
-            ("skipped", "skipped"),
-        )
-    }
+    """The number of steps that passed, failed, were advisory and were skipped."""
+    words = {"passed": "pass", "failed": "FAIL", "advisory": "advisory", "skipped": "skipped"}
+    return {word: sum(result.status == status for result in results) for word, status in words.items()}
 
 
 def summary(engine: EngineUnderTest, results: Sequence[Result], seconds: float) -> list[str]:
-    """The last lines: the numbers, and the verdict with the names of the failed steps."""
+    """The last lines: the counts, then the verdict with the names of the failed steps."""
     said = ", ".join(f"{number} {word}" for word, number in counts(results).items() if number)
     lines = [f"{said} in {seconds:.1f} s"]
     failed = [result.step.name for result in results if result.status == "FAIL"]
     name = _printable(engine.name or engine.command[0])
     spoken = f" ({engine.proto})" if engine.proto else ""
     if failed:
-        words = f"{name}{spoken} does not keep the protocol: {', '.join(failed)}. One step again:"
+        words = f"{name}{spoken} does not follow the protocol: {', '.join(failed)}. To repeat one step:"
         lines += textwrap.wrap(words, 80)
     else:
         lines += textwrap.wrap(f"{name}{spoken} follows the protocol: every required step was passed", 80)
@@ -357,7 +351,7 @@ def summary(engine: EngineUnderTest, results: Sequence[Result], seconds: float) 
 
 
 def again(arguments: argparse.Namespace, proto: str, step: str) -> str:
-    """The command that runs one step with the same engine, without the wait for greetings that it does not answer."""
+    """The command that repeats one step with the same engine, with the greeting it answered."""
     given = {
         "--only": step,
         "--proto": proto or arguments.proto,
@@ -371,7 +365,7 @@ def again(arguments: argparse.Namespace, proto: str, step: str) -> str:
 
 
 def listing(steps: Sequence[Step]) -> list[str]:
-    """`--list`: every step with who must pass it and what it expects."""
+    """The lines of `--list`: each step, who must pass it, and what it expects."""
     lines = []
     for step in steps:
         who = {"all": "required", "uti": "after uti", "none": "advisory"}[step.required]
@@ -383,7 +377,7 @@ def listing(steps: Sequence[Step]) -> list[str]:
 
 
 def as_json(engine: EngineUnderTest, results: Sequence[Result], seconds: float) -> dict[str, Any]:
-    """Everything for programs; `transcript` only where a step was not passed, in ms since it began."""
+    """The output of `--json`; `transcript` (times in ms since the step began) only for steps that did not pass."""
     return {
         "version": 1,
         "command": engine.command,

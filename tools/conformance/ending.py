@@ -1,4 +1,4 @@
-"""The last steps of a check: odd lines, how the process ends, and how fast everything should be."""
+"""The last steps of a check: malformed lines, how the process ends, and response times."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ STEPS: list[Step] = []
 step = into(STEPS)
 
 
-# Odd lines
+# Malformed lines
 
 
 @step()
 async def unknown_word(engine: EngineUnderTest) -> str:
-    """Lines that nobody knows do no harm; after `uti` each gets one `info string unknown command: ...`."""
+    """Unknown commands change nothing; after `uti` each gets one `info string unknown command: ...`."""
     transport = await engine.ready()
     for line in ("joho", "the quick brown fox", "isreadynot", "!$%&/()=?"):
         lines = await transport.ask(line)
@@ -54,7 +54,7 @@ async def leading_words(engine: EngineUnderTest) -> str:
 
 @step()
 async def blank_lines(engine: EngineUnderTest) -> str:
-    """Empty lines, and after `uti` lines that begin with `#`, are silent."""
+    """Empty lines are silent, and after `uti` so are lines that start with `#`."""
     transport = await engine.ready()
     lines = ["", "   ", "\t", "\t \t"]
     silent(await transport.ask(*lines, *(["# go infinite", "#isready"] if engine.uti else [])))
@@ -63,7 +63,7 @@ async def blank_lines(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def tabs(engine: EngineUnderTest) -> str:
-    """Tabs and runs of blanks are one blank."""
+    """Tabs and multiple spaces count as one space."""
     transport = await engine.ready()
     await transport.send("  position \t startpos  ", "\tgo\tdepth  1\t")
     await transport.until("bestmove")
@@ -82,7 +82,7 @@ async def line_ends(engine: EngineUnderTest) -> str:
 
 @step()
 async def torn_lines(engine: EngineUnderTest) -> str:
-    """A line may come in pieces: it is carried out when its end is there."""
+    """A line may arrive in pieces; it is executed once it is complete."""
     transport = await engine.ready()
     await transport.send_bytes(b"isre")
     early = await transport.during(0.05)
@@ -94,7 +94,7 @@ async def torn_lines(engine: EngineUnderTest) -> str:
 
 @step()
 async def bad_bytes(engine: EngineUnderTest) -> str:
-    """Bytes that are not UTF-8, and control characters, do no harm."""
+    """The engine survives bytes that are not UTF-8, and control characters."""
     transport = await engine.ready()
     for data in (b"\xff\xfe\xfd\n", b"position fen \xc3\x28 a\n", b"\0\0\0\n", b"joho\0joho\n\x1b[2J\n"):
         await transport.send_bytes(data)
@@ -104,7 +104,7 @@ async def bad_bytes(engine: EngineUnderTest) -> str:
 
 @step()
 async def long_lines(engine: EngineUnderTest) -> str:
-    """Lines of 64 KiB and of 1 MiB do no harm."""
+    """The engine survives lines of 64 KiB and 1 MiB."""
     transport = await engine.ready()
     for size in (65_535, 65_536, 65_537, 1 << 20):
         await transport.send_bytes(b"position startpos moves ".ljust(size, b"x") + b"\n")
@@ -114,7 +114,7 @@ async def long_lines(engine: EngineUnderTest) -> str:
 
 @step()
 async def garbage(engine: EngineUnderTest) -> str:
-    """300 lines of shuffled words, some of them commands, do no harm."""
+    """The engine survives 300 lines of random words, some of them commands."""
     dice = random.Random(1)
     transport = await engine.ready()
     for _ in range(6):
@@ -147,19 +147,19 @@ async def quit_search(engine: EngineUnderTest) -> str:
 
 @step(needs="isready")
 async def end_of_input(engine: EngineUnderTest) -> str:
-    """The end of its input ends the process with exit status 0 within {end} s."""
+    """End of input ends the process with exit status 0 within {end} s."""
     return await goodbye(engine, "end_of_input")
 
 
 @step(needs="go-infinite")
 async def end_of_input_search(engine: EngineUnderTest) -> str:
-    """The end of its input during a search ends the process with exit status 0 within {end} s."""
+    """End of input during a search ends the process with exit status 0 within {end} s."""
     return await goodbye(engine, "end_of_input_search")
 
 
 @step(needs="go-infinite")
 async def closed_output(engine: EngineUnderTest) -> str:
-    """When its output is closed, the process ends within {end} s of its next words."""
+    """After its output is closed, the process ends within {end} s of its next write."""
     transport = await engine.ready()
     await transport.send("go infinite")
     transport.hang_up()
@@ -171,21 +171,21 @@ async def closed_output(engine: EngineUnderTest) -> str:
             break
         await transport.ended(0.02)
     ending = transport.exit or await transport.ended(max(0.0, deadline - time.monotonic()))
-    demand(ending is not None, f"it still runs after {engine.patience.end:g} s")
+    demand(ending is not None, f"still running after {engine.patience.end:g} s")
     errors = engine.errors
     await engine.drop()
-    engine.errors = errors  # what it says there about its closed output is no fault
+    engine.errors = errors  # complaints about the closed output do not count
     return "" if ending is None else ending.text
 
 
 @step("none")
 async def no_orphans(engine: EngineUnderTest) -> str:
-    """No process that the engine has started outlives it."""
+    """No process started by the engine outlives it."""
     if engine.orphans is None:
         await goodbye(engine, "quit_idle")
         await engine.drop()
     if engine.orphans is None:
-        raise Skipped("this system does not tell which processes belong together")
+        raise Skipped("this system does not report process groups")
     demand(engine.orphans == 0, f"{engine.orphans} processes were left behind")
     return ""
 
@@ -195,8 +195,8 @@ async def no_orphans(engine: EngineUnderTest) -> str:
 
 @step("none", "greeting")
 async def greeting_time(engine: EngineUnderTest) -> str:
-    """The ok word comes within 30 ms of the start of the process (best of all starts so far, of three at least): load
-    what is heavy behind it."""
+    """The ok word comes within 30 ms of the start of the process (best of at least three starts): load heavy parts
+    after it."""
     while engine.starts < STARTS:
         await engine.drop()
         await engine.greeted()
@@ -205,14 +205,14 @@ async def greeting_time(engine: EngineUnderTest) -> str:
 
 @step("none")
 async def isready_time(engine: EngineUnderTest) -> str:
-    """The first `isready` behind the greeting is answered within 0.5 s (best of all starts so far)."""
+    """The first `isready` after the greeting is answered within 0.5 s (best of all starts so far)."""
     await engine.ready()
     return within(engine.ready_seconds, READY_TARGET)
 
 
 @step("none", "isready-search")
 async def isready_search_time(engine: EngineUnderTest) -> str:
-    """During a search `isready` is answered within 2 ms (median of 21)."""
+    """During a search, `isready` is answered within 2 ms (median of 21)."""
     transport = await engine.ready()
     await transport.send("go infinite")
     times = []
@@ -238,20 +238,20 @@ async def query_time(engine: EngineUnderTest) -> str:
 
 @step("none", "stop")
 async def stop_time(engine: EngineUnderTest) -> str:
-    """From `stop` to `bestmove` it takes 5 ms (median of eleven)."""
+    """`bestmove` follows `stop` within 5 ms (median of 11)."""
     return within(statistics.median(await stop_times(engine, 11)), STOP_TARGET)
 
 
 @step("none", "go-movetime")
 async def movetime_kept(engine: EngineUnderTest) -> str:
-    """`go movetime 100` is answered within 100 ms, or little more: 20 ms."""
+    """`go movetime 100` is answered within 120 ms."""
     transport = await engine.ready()
     return in_time(await transport.go("go movetime 100"), 0.12)
 
 
 @step("none")
 async def end_time(engine: EngineUnderTest) -> str:
-    """Each of these ends takes at most 100 ms."""
+    """`quit` and end of input, idle or during a search, take at most 100 ms each."""
     for way in ("quit_idle", "quit_search", "end_of_input", "end_of_input_search"):
         if way not in engine.exits:
             await goodbye(engine, way)
@@ -269,18 +269,18 @@ async def errors_quiet(engine: EngineUnderTest) -> str:
     """Nothing was written to standard error during the whole check."""
     await engine.drop()
     last = engine.errors.strip().splitlines()[-1:]
-    demand(not last, f"its last words there: {shorten(''.join(last))}")
+    demand(not last, f"its last line there: {shorten(''.join(last))}")
     return ""
 
 
 async def unharmed(transport: Transport) -> None:
-    """The engine answers `isready`, whatever else it says before."""
+    """Failed unless the engine still answers `isready`."""
     await transport.ask()
     await transport.ask()
 
 
 async def goodbye(engine: EngineUnderTest, way: str) -> str:
-    """Ends the engine by `quit` or the end of its input, idle or searching, and measures how long that takes."""
+    """End the engine by `quit` or end of input, idle or searching, and measure how long that takes."""
     transport = await engine.ready()
     if way.endswith("search"):
         await transport.send("go infinite")
@@ -291,7 +291,7 @@ async def goodbye(engine: EngineUnderTest, way: str) -> str:
     else:
         transport.close_input()
     ending = await transport.ended(engine.patience.end)
-    demand(ending is not None, f"it still runs after {engine.patience.end:g} s")
+    demand(ending is not None, f"still running after {engine.patience.end:g} s")
     demand(ending is not None and ending.status == 0, "" if ending is None else ending.text)
     engine.exits[way] = transport.ended_at - began
     return f"after {milliseconds(engine.exits[way])}"

@@ -1,6 +1,6 @@
-"""The state of a check: the engine under test, started again whenever it is needed, and the game it plays.
+"""The state of a check: the engine under test, restarted as needed, and the game it plays.
 
-Positions are reached by moves from the variant's start, because not every engine reads every FEN.
+Positions are sent as moves from the variant's start, because not every engine reads every FEN.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 OK_WORDS = frozenset(f"{word}ok" for word in GREETINGS)
 PREFERRED = "brandubh"
-"""The variant of a check, where the engine plays it: the smallest board, the fastest steps."""
+"""The variant to check with if the engine plays it: a small board makes fast steps."""
 NOTED_LINES = 200
 STEP_LIMIT = 120.0
-"""Seconds after which a step has failed in any case; every single wait of it ends earlier."""
+"""Seconds after which a step fails; every single wait is shorter."""
 GAMES = 10
 LONGEST_GAME = 1000
 LONGEST_SEARCH = 1.0
@@ -42,7 +42,7 @@ REPETITIONS = 12
 
 
 class EngineUnderTest:
-    """The engine under test, started again whenever a step has used it up, and what is known about it."""
+    """The engine under test, restarted when a step has ended it, and what is known about it."""
 
     def __init__(
         self,
@@ -60,17 +60,17 @@ class EngineUnderTest:
         """All lines of the first greeting, the ok word last."""
         self.starts = 0
         self.greeting_seconds = math.inf
-        """From the start of a process to the ok word, the least of all starts; `ready_seconds` alike."""
+        """From the start of a process to the ok word, the minimum of all starts; likewise `ready_seconds`."""
         self.ready_seconds = math.inf
         self.options: dict[str, Option] = {}
-        """By name in small letters."""
+        """By lower-case name."""
         self.transcript: deque[tuple[float, str, str]] = deque(maxlen=NOTED_LINES)
         self.left_out = 0
         self.errors = ""
-        """The last of what all processes so far wrote to standard error."""
+        """The end of what all processes so far wrote to standard error."""
         self.orphans: int | None = None
         self.exits: dict[str, float] = {}
-        """Seconds from a goodbye to the end of the process, by the name of the step."""
+        """Seconds from the request to end until the process ended, by step name."""
         self._chosen = variant is not None
         self._start: Position | None = None
         self._searched = False
@@ -78,7 +78,7 @@ class EngineUnderTest:
         self._talk: Transport | None = None
 
     def note(self, stamp: float, arrow: str, text: str) -> None:
-        """Keep a line for the transcript; an engine that says that it compiles has more time for the step."""
+        """Add a line to the transcript; an engine that reports compiling gets more time for the step."""
         self.left_out += len(self.transcript) == NOTED_LINES
         self.transcript.append((stamp, arrow, text[:NOTED_WIDTH]))
         if arrow == "<" and self.limit is not None and parse_compiling(text) is not None:
@@ -86,7 +86,7 @@ class EngineUnderTest:
 
     @contextlib.asynccontextmanager
     async def limited(self) -> AsyncIterator[None]:
-        """TimeoutError if the block takes too long for any step; while the engine compiles that does not count."""
+        """TimeoutError if the block takes longer than any step may; time spent compiling does not count."""
         try:
             async with asyncio.timeout(STEP_LIMIT) as self.limit:
                 yield
@@ -94,32 +94,32 @@ class EngineUnderTest:
             self.limit = None
 
     def begin(self) -> None:
-        """A new step: its transcript is empty."""
+        """Start a new step with an empty transcript."""
         self.transcript.clear()
         self.left_out = 0
 
     @property
     def uti(self) -> bool:
-        """Whether it speaks our own dialect, in which everything is asked for."""
+        """Whether it speaks our own dialect, for which every step applies."""
         return self.proto == "uti"
 
     @property
     def name(self) -> str:
-        """What the engine calls itself; empty if it does not say."""
+        """The engine's `id name`; empty if it sent none."""
         names = [heard.text[8:].strip() for heard in self.greeting if heard.text.startswith("id name ")]
         return names[0][:100] if names else ""
 
     # A known state
 
     async def greeted(self) -> Transport:
-        """The running process, or a new one, greeted; Failed if there is none."""
+        """The running process, or a new one after its greeting; Failed if it does not start."""
         if self._talk is not None and self._talk.exit is None and not self._talk.closed:
             return self._talk
         await self.drop()
         try:
             self._talk = transport = await Transport.start(self.command, self.note, self.patience)
         except TimeoutError:
-            raise Failed("it cannot be started: that takes too long") from None
+            raise Failed("it did not start in time") from None
         except OSError as error:
             raise Failed(f"it cannot be started: {error.strerror or error}") from None
         lines, seconds = await self._greet(transport)
@@ -129,9 +129,9 @@ class EngineUnderTest:
         return transport
 
     async def _greet(self, transport: Transport) -> tuple[list[Heard], float]:
-        """Try the greetings in turn; all lines up to the first ok word, and the seconds it took.
+        """Try the greetings in turn; returns all lines up to the first ok word, and the seconds it took.
 
-        These count from the start of the process, for a later greeting from its word.
+        Seconds count from the start of the process, or for later greetings from when they were sent.
         """
         words = (self.proto,) if self.proto else GREETINGS
         deadline = time.monotonic() + self.patience.start
@@ -152,7 +152,7 @@ class EngineUnderTest:
         raise Failed(f"no {expected} within {self.patience.start:g} s")
 
     async def prepared(self) -> Transport:
-        """The engine, ready, and playing the variant of the check; a new process waits for its first `readyok`."""
+        """The engine, ready and playing the variant of the check; waits for the first `readyok` of a new process."""
         transport = await self.greeted()
         if not transport.ready:
             sent = await transport.send("isready")
@@ -163,7 +163,7 @@ class EngineUnderTest:
         return transport
 
     async def ready(self) -> Transport:
-        """The engine, ready, in a new game at the start position of the variant of the check."""
+        """The engine, ready, in a new game at the start position."""
         transport = await self.prepared()
         await transport.ask(f"{self.proto}newgame", "position startpos")
         return transport
@@ -188,11 +188,11 @@ class EngineUnderTest:
     # Which game
 
     def option(self, *names: str) -> Option | None:
-        """The first of these options that was announced."""
+        """The first of these options that the engine announced."""
         return next((self.options[name] for name in names if name in self.options), None)
 
     async def _choose(self, transport: Transport) -> None:
-        """Make it play the variant of the check; the first time, find one that we know as well."""
+        """Select the variant of the check; the first time, find one that we know too."""
         option = self.option("uci_variant", "variant")
         if not self._chosen:
             self._chosen = True
@@ -221,17 +221,17 @@ class EngineUnderTest:
         return [line.split()[3] for line in answer if line.startswith(prefix) and len(line.split()) > 3]
 
     def rules(self) -> Position:
-        """The start position by our own rules; Skipped where it is not known which game the engine plays."""
+        """The start position by our own rules; Skipped if the engine's game is unknown."""
         if self._start is None:
             if self.variant is None:
-                raise Skipped("which game it plays is not known: name it with --variant")
+                raise Skipped("the engine does not say which game it plays: name it with --variant")
             from hnefi.engine.games import initial
 
             self._start = initial(self.variant)
         return self._start
 
     def winning(self) -> tuple[Position, frozenset[str]]:
-        """A position in which the side to move can win at once, and its winning moves; Skipped if none is known."""
+        """A position in which the side to move can win at once, and its winning moves; Skipped if none was found."""
         start = self.rules()
         if not self._searched:
             self._searched = True
@@ -241,13 +241,13 @@ class EngineUnderTest:
         return self._winning
 
     def finished(self) -> Position:
-        """A game that was won by the last move."""
+        """A position in which the last move has won the game."""
         position, wins = self.winning()
         return played(position, [min(wins)])
 
 
 def known_variant(offered: Sequence[str], default: str | None) -> AnyVariant | None:
-    """The variant to check with, of those an engine offers; None if we know none of them."""
+    """The variant to check with, out of those that the engine offers; None if we know none of them."""
     words = sorted(offered, key=lambda word: (word != PREFERRED, word != default))
     for word in words:
         with contextlib.suppress(VariantError):
@@ -259,7 +259,7 @@ def known_variant(offered: Sequence[str], default: str | None) -> AnyVariant | N
 
 
 def position_line(moves: Sequence[str]) -> str:
-    """The `position` after these moves from the variant's start."""
+    """The `position` command for these moves from the variant's start."""
     return " ".join(["position startpos", *(["moves", *moves] if moves else [])])
 
 
@@ -269,14 +269,14 @@ def names(position: Position) -> list[str]:
 
 
 def played(position: Position, moves: Sequence[str]) -> Position:
-    """The position after `moves`; IllegalMove (a ValueError) says which sentence forbids one."""
+    """The position after `moves`; IllegalMove (a ValueError) gives the reason if one is illegal."""
     for move in moves:
         position = position.play(position.parse_move(move))
     return position
 
 
 def wander(start: Position, plies: int, seed: int = 1) -> Position:
-    """The position after so many random plies that end no game; Skipped if there is no such game."""
+    """The position after `plies` random plies, the game not over; Skipped if none was found."""
     dice = random.Random(seed)
     deadline = time.monotonic() + LONGEST_SEARCH
     while time.monotonic() < deadline:
@@ -292,7 +292,7 @@ def wander(start: Position, plies: int, seed: int = 1) -> Position:
 
 
 def wanders(start: Position, *plies: int) -> Iterator[Position]:
-    """Random games of these lengths that are not over, as far as there are such games."""
+    """Positions of unfinished random games of these lengths; lengths for which none was found are left out."""
     for number in plies:
         with contextlib.suppress(Skipped):
             yield wander(start, number, seed=number)
@@ -301,7 +301,7 @@ def wanders(start: Position, *plies: int) -> Iterator[Position]:
 def winning(start: Position) -> tuple[Position, frozenset[str]] | None:
     """A position in which the side to move can win at once, and its winning moves; None if none was found.
 
-    It is the last but one of the shortest of some random games.
+    It is the last position but one of the shortest of several random games.
     """
     dice = random.Random(1)
     deadline = time.monotonic() + LONGEST_SEARCH
@@ -325,7 +325,7 @@ def won_by(position: Position, side: Side) -> bool:
 
 
 def repeating(start: Position) -> Position:
-    """A game in which both sides go to and fro until the rules end it; Skipped if they never do."""
+    """A game in which both sides move back and forth until the rules end it; Skipped if they never do."""
     position = start
     for _ in range(REPETITIONS):
         for _ in range(4):

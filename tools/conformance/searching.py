@@ -1,4 +1,4 @@
-"""The steps of a check about searches: what ends them, what they report, how they are stopped."""
+"""The steps of a check about searches: limits, reports, stopping."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from .step import (
 from .transport import Skipped
 
 INFO_RATE = 40
-"""Reports in one second that are still believed to be about 20."""
+"""Reports in one second that still count as about 20."""
 OVERSHOOT = 1.2
-"""So many times the nodes that were asked for are still believed to be about them."""
+"""The largest ratio of searched to requested nodes that still counts as about the same."""
 
 STEPS: list[Step] = []
 step = into(STEPS)
@@ -46,7 +46,7 @@ step = into(STEPS)
 
 @step(needs="go")
 async def go_depth(engine: EngineUnderTest) -> str:
-    """`go depth 3` ends by itself."""
+    """`go depth 3` ends on its own."""
     transport = await engine.ready()
     found = await transport.go("go depth 3")
     return f"{move_of(found)} after {milliseconds(found.seconds)}"
@@ -54,7 +54,7 @@ async def go_depth(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def go_nodes(engine: EngineUnderTest) -> str:
-    """`go nodes 1000` ends by itself."""
+    """`go nodes 1000` ends on its own."""
     transport = await engine.ready()
     found = await transport.go("go nodes 1000")
     return f"{move_of(found)} after {milliseconds(found.seconds)}"
@@ -62,7 +62,7 @@ async def go_nodes(engine: EngineUnderTest) -> str:
 
 @step("none", "go-nodes")
 async def nodes_kept(engine: EngineUnderTest) -> str:
-    """`go nodes 1000` ends with about that many nodes reported: at most a fifth more."""
+    """`go nodes 1000` reports at most a fifth more nodes than that."""
     transport = await engine.ready()
     counts = [info.nodes for info in reports(await transport.go("go nodes 1000")) if info.nodes is not None]
     demand(counts, "no report says nodes")
@@ -72,38 +72,38 @@ async def nodes_kept(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def go_movetime(engine: EngineUnderTest) -> str:
-    """`go movetime 100` is answered after about that time: at most a second later."""
+    """`go movetime 100` is answered at most a second late."""
     transport = await engine.ready()
     return in_time(await transport.go("go movetime 100"), 0.1 + AT_ONCE)
 
 
 @step(needs="go")
 async def go_clock(engine: EngineUnderTest) -> str:
-    """With 1 s on both clocks the move comes within that second."""
+    """With 1 s on both clocks, the move comes within that second."""
     return await on_clock(engine, (1000, 1000), inc=(10, 10))
 
 
 @step(needs="go")
 async def go_movestogo(engine: EngineUnderTest) -> str:
-    """With 1 s for two moves the first comes within that second."""
+    """With 1 s for two moves, the first comes within that second."""
     return await on_clock(engine, (1000, 1000), movestogo=2)
 
 
 @step(needs="go")
 async def go_own_clock(engine: EngineUnderTest) -> str:
-    """The clock may be given for the side to move alone."""
+    """The clock may be given for the side to move only."""
     return await on_clock(engine, (500, None))
 
 
 @step("uti", "go")
 async def go_other_clock(engine: EngineUnderTest) -> str:
-    """The clock may be given for the other side alone: a move still comes."""
+    """The clock may be given for the other side only; a move still comes."""
     return await on_clock(engine, (None, 500))
 
 
 @step(needs="go")
 async def go_tiny_clock(engine: EngineUnderTest) -> str:
-    """With 1 ms on the clock a move comes at once: within a second, however busy the machine is."""
+    """With 1 ms on the clock, a move comes at once (within a second, to allow for a busy machine)."""
     return await on_clock(engine, (1, 1))
 
 
@@ -150,7 +150,7 @@ async def go_other_words(engine: EngineUnderTest) -> str:
 
 @step("uti", "go")
 async def go_unknown_words(engine: EngineUnderTest) -> str:
-    """Words that `go` does not know are skipped, with an error line (after `uti`), and the others hold."""
+    """Unknown words after `go` are skipped with an error line (after `uti`); the other words still apply."""
     transport = await engine.ready()
     found = await transport.go("go fast depth 2 colour blue")
     refused(engine, list(found.others), "go")
@@ -159,7 +159,7 @@ async def go_unknown_words(engine: EngineUnderTest) -> str:
 
 @step("uti", "go")
 async def go_bad_numbers(engine: EngineUnderTest) -> str:
-    """Numbers that are none are skipped, with an error line (after `uti`), and the other limits hold."""
+    """Invalid numbers are skipped with an error line (after `uti`); the other limits still apply."""
     transport = await engine.ready()
     for words in (
         "depth two nodes 500",
@@ -175,7 +175,7 @@ async def go_bad_numbers(engine: EngineUnderTest) -> str:
 
 @step("uti", "go")
 async def searchmoves(engine: EngineUnderTest) -> str:
-    """`go searchmoves M` answers M."""
+    """`go searchmoves M` plays M."""
     transport = await engine.ready()
     for move in (engine.rules().legal_moves()[0], engine.rules().legal_moves()[-1]):
         name = move_name(move)
@@ -186,7 +186,7 @@ async def searchmoves(engine: EngineUnderTest) -> str:
 
 @step("uti", "searchmoves")
 async def searchmoves_illegal(engine: EngineUnderTest) -> str:
-    """Illegal moves behind `searchmoves` are skipped, with an error line (after `uti`); if none is left, all count."""
+    """Illegal moves after `searchmoves` are skipped with an error line (after `uti`); if none remain, all count."""
     transport = await engine.ready()
     found = await transport.go("go searchmoves a1a1 depth 1")
     refused(engine, list(found.others), "searchmoves a1a1")
@@ -199,7 +199,7 @@ async def searchmoves_illegal(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def info_numbers(engine: EngineUnderTest) -> str:
-    """The numbers of `info` lines are whole ones, scores read `cp N` or `mate N`."""
+    """Numbers in `info` lines are integers; scores read `cp N` or `mate N`."""
     transport = await engine.ready()
     found = await transport.go("go depth 4")
     for line in found.infos:
@@ -210,7 +210,7 @@ async def info_numbers(engine: EngineUnderTest) -> str:
 
 @step("uti", "go")
 async def info_final(engine: EngineUnderTest) -> str:
-    """Before every `bestmove` comes at least one report with depth, score, nodes, time and pv."""
+    """At least one report with depth, score, nodes, time and pv comes before every `bestmove`."""
     transport = await engine.ready()
     for line in ("go depth 1", "go nodes 1", "go movetime 1"):
         infos = [info for info in reports(await transport.go(line)) if info.pv]
@@ -232,7 +232,7 @@ async def info_final(engine: EngineUnderTest) -> str:
 
 @step("none", "go")
 async def info_rate(engine: EngineUnderTest) -> str:
-    """At most about 20 reports a second."""
+    """There are at most about 20 reports per second."""
     transport = await engine.ready()
     await transport.send("go infinite")
     lines = [heard.text for heard in await transport.during(1.0)]
@@ -259,7 +259,7 @@ async def pv_legal(engine: EngineUnderTest) -> str:
 
 @step("none", "go")
 async def pv_bestmove(engine: EngineUnderTest) -> str:
-    """The last pv begins with the move that is played."""
+    """The last pv starts with the move in `bestmove`."""
     transport = await engine.ready()
     found = await transport.go("go depth 4")
     lines = [info.pv for info in reports(found) if info.pv and info.multipv == 1]
@@ -270,7 +270,7 @@ async def pv_bestmove(engine: EngineUnderTest) -> str:
 
 @step("none", "go")
 async def mate_in_one(engine: EngineUnderTest) -> str:
-    """`go depth 3` plays a move that wins at once where there is one."""
+    """`go depth 3` plays an immediate win if there is one."""
     position, wins = engine.winning()
     transport = await engine.at(names(position))
     found = await transport.go("go depth 3")
@@ -280,7 +280,7 @@ async def mate_in_one(engine: EngineUnderTest) -> str:
 
 @step("none", "mate-in-one")
 async def mate_score(engine: EngineUnderTest) -> str:
-    """A win with the next move is reported as `score mate 1`: from the side to move, in the winner's own moves."""
+    """An immediate win is reported as `score mate 1`: from the side to move's view, in the winner's own moves."""
     position, _ = engine.winning()
     transport = await engine.at(names(position))
     scores = [info.score for info in reports(await transport.go("go depth 3")) if info.score is not None]
@@ -289,12 +289,12 @@ async def mate_score(engine: EngineUnderTest) -> str:
     return ""
 
 
-# Beginning and end of a search
+# Start and end of a search
 
 
 @step(needs="go")
 async def go_infinite(engine: EngineUnderTest) -> str:
-    """`go infinite` is silent about its move until `stop`, then answers once."""
+    """`go infinite` sends no `bestmove` before `stop`, then exactly one."""
     transport = await engine.ready()
     sent = await transport.send("go infinite")
     await transport.no_bestmove("before stop", SILENCE)
@@ -306,7 +306,7 @@ async def go_infinite(engine: EngineUnderTest) -> str:
 
 @step("uti", "go")
 async def go_bare(engine: EngineUnderTest) -> str:
-    """`go` alone is `go infinite`."""
+    """`go` without limits means `go infinite`."""
     transport = await engine.ready()
     sent = await transport.send("go")
     await transport.no_bestmove("before stop", SILENCE)
@@ -316,7 +316,7 @@ async def go_bare(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def stop_idle(engine: EngineUnderTest) -> str:
-    """`stop` is silent when nothing is searched."""
+    """`stop` is silent if no search is running."""
     transport = await engine.ready()
     silent(await transport.ask("stop", "stop"))
     return ""
@@ -324,7 +324,7 @@ async def stop_idle(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def stop_at_once(engine: EngineUnderTest) -> str:
-    """`go infinite` and `stop` in one write are answered by one legal move."""
+    """`go infinite` and `stop` in one write get one legal move."""
     transport = await engine.ready()
     for _ in range(5):
         sent = await transport.send("go infinite", "stop")
@@ -337,7 +337,7 @@ async def stop_at_once(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def stop_crossing(engine: EngineUnderTest) -> str:
-    """A `stop` that crosses the `bestmove` on its way does nothing: every `go` has exactly one answer."""
+    """A `stop` that crosses a `bestmove` does nothing: every `go` has exactly one answer."""
     transport = await engine.ready()
     dice = random.Random(1)
     for _ in range(10):
@@ -351,13 +351,13 @@ async def stop_crossing(engine: EngineUnderTest) -> str:
 
 @step(needs="go-infinite")
 async def stop(engine: EngineUnderTest) -> str:
-    """`stop` is answered by the move within a second."""
+    """`bestmove` follows `stop` within a second."""
     return f"median {milliseconds(statistics.median(await stop_times(engine, 3)))}"
 
 
 @step("uti", "stop")
 async def stop_and_on(engine: EngineUnderTest) -> str:
-    """`stop`, `position` and `go` in one write: the old search is answered, then the new one, about its position."""
+    """With `stop`, `position` and `go` in one write, the old search is answered first, then the new one."""
     position = wander(engine.rules(), 3)
     transport = await engine.ready()
     await transport.send("go infinite")
@@ -370,7 +370,7 @@ async def stop_and_on(engine: EngineUnderTest) -> str:
 
 @step(needs="stop")
 async def double_go(engine: EngineUnderTest) -> str:
-    """A `go` during a search is refused (after `uti` with an error line): one `stop`, one `bestmove`."""
+    """A `go` during a search is rejected (after `uti` with an error line); one `stop` gives one `bestmove`."""
     if engine.uti:
         return await in_search(engine, "go infinite")
     transport = await engine.ready()
@@ -387,13 +387,13 @@ async def double_go(engine: EngineUnderTest) -> str:
 
 @step("uti", "stop")
 async def position_search(engine: EngineUnderTest) -> str:
-    """`position` during a search is refused with an error line (after `uti`); the search goes on."""
+    """During a search, `position` is rejected with an error line (after `uti`), and the search continues."""
     return await in_search(engine, position_line(names(wander(engine.rules(), 1))))
 
 
 @step(needs="go")
 async def ponder(engine: EngineUnderTest) -> str:
-    """`go ponder` is silent about its move until `ponderhit`, or until `stop`."""
+    """`go ponder` sends no `bestmove` before `ponderhit` or `stop`."""
     if not engine.uti and engine.option("ponder") is None:
         raise Skipped("it has no option Ponder")
     transport = await engine.ready()
@@ -409,7 +409,7 @@ async def ponder(engine: EngineUnderTest) -> str:
 
 @step(needs="go")
 async def finished_game(engine: EngineUnderTest) -> str:
-    """When the game is over, `go` answers `bestmove (none)`; after `uti` behind the score and the outcome."""
+    """When the game is over, `go` answers `bestmove (none)`, after `uti` preceded by the score and the outcome."""
     position = engine.finished()
     transport = await engine.at(names(position))
     found = await transport.go("go movetime 100")
@@ -425,7 +425,7 @@ async def finished_game(engine: EngineUnderTest) -> str:
 
 @step("uti", "finished-game")
 async def finished_infinite(engine: EngineUnderTest) -> str:
-    """Also when the game is over, `go infinite` is silent until `stop`."""
+    """Even when the game is over, `go infinite` sends no `bestmove` before `stop`."""
     transport = await engine.at(names(engine.finished()))
     sent = await transport.send("go infinite")
     await transport.no_bestmove("before stop", SILENCE)
@@ -437,7 +437,7 @@ async def finished_infinite(engine: EngineUnderTest) -> str:
 
 @step("uti", "go-nodes")
 async def reproducible(engine: EngineUnderTest) -> str:
-    """With one thread, `go nodes 2000` twice in new games gives the same move, score and nodes."""
+    """With one thread, `go nodes 2000` gives the same move, score and nodes in two new games."""
     threads = engine.option("threads")
     seen = []
     for _ in range(2):
@@ -453,7 +453,7 @@ async def reproducible(engine: EngineUnderTest) -> str:
 
 @step(needs="bestmove-legal")
 async def short_game(engine: EngineUnderTest) -> str:
-    """A game of twelve plies, sent whole before every move, has only legal moves."""
+    """Twelve plies of a game, with the whole game sent before each move, are all legal."""
     position = engine.rules()
     transport = await engine.ready()
     while position.outcome is None and position.ply < 12:
@@ -468,7 +468,7 @@ async def on_clock(
     inc: tuple[int, int] = (0, 0),
     movestogo: int | None = None,
 ) -> str:
-    """A `go` with these clocks, of the side to move and of the other, is answered in the time that there is."""
+    """`go` with these clocks (side to move first; ms) is answered in time."""
     transport = await engine.ready()
     first = engine.variant is None or engine.variant.first == "a"
     limits = Limits(clock=clock if first else (clock[1], clock[0]), inc=inc, movestogo=movestogo)
@@ -477,7 +477,7 @@ async def on_clock(
 
 
 def unreadable(line: str) -> str | None:
-    """What cannot be read in an `info` line; None if all can."""
+    """The first field of an `info` line that cannot be parsed; None if all can."""
     words = line.split()
     for word, value in zip(words[1:], [*words[2:], ""], strict=True):
         if word in ("pv", "string", "refutation", "currline"):
@@ -495,7 +495,7 @@ def unreadable(line: str) -> str | None:
 
 
 async def stop_times(engine: EngineUnderTest, count: int) -> list[float]:
-    """Seconds from `stop` to `bestmove`, so many times."""
+    """Seconds from `stop` to `bestmove` in `count` searches."""
     transport = await engine.ready()
     times = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""What a step of a check is, and what steps demand of an engine."""
+"""The steps of a check, and the assertions that they share."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
 
 AT_ONCE = 1.0
-"""Seconds within which a move comes that must come at once, however busy the machine is."""
+"""Seconds within which an immediate answer must come, to allow for a busy machine."""
 SILENCE = 0.3
-"""Seconds for which an engine that must be silent is listened to."""
+"""Seconds to listen to an engine that must be silent."""
 
 Required = Literal["all", "uti", "none"]
 Act = Callable[[EngineUnderTest], Awaitable[str]]
@@ -30,12 +30,12 @@ class Slow(Failed):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: an `act` that returns what is worth reporting of a good engine, raises `Failed` for a bad one and
-    `Skipped` where the engine does not offer what it asks for. It begins by asking the walk for the state it needs
-    and leaves no search running; `expected` is its docstring, in which the names of `Patience` stand for numbers.
+    """One step. Its `act` returns a detail to report, or raises `Failed`, or `Skipped` if the engine lacks the feature.
+    It sets up the state that it needs and leaves no search running. `expected` is the docstring of `act`, with fields
+    of `Patience` filled in.
 
-    `required` says after which greetings it decides: after all, after `uti` only, or never. It is only walked after
-    one of the greetings in `after` (none: all), and if the step it `needs` has not failed.
+    `required` says after which greetings the step counts: all, `uti` only, or none. The step runs only after one of
+    the greetings in `after` (empty: any), and only if the step it `needs` has not failed.
     """
 
     name: str
@@ -46,19 +46,19 @@ class Step:
     after: tuple[str, ...]
 
     def expects(self, patience: Patience) -> Step:
-        """The same step, saying how long it waits."""
+        """The same step, with the time limits filled in."""
         text = self.expected
         for name in ("start", "end"):
             text = text.replace(f"{{{name}}}", f"{getattr(patience, name):g}")
         return replace(self, expected=text)
 
     def counts(self, proto: str) -> bool:
-        """Whether it decides about an engine that speaks `proto`."""
+        """Whether the step is required of an engine that speaks `proto`."""
         return self.required == "all" or (self.required == "uti" and proto == "uti")
 
 
 def into(steps: list[Step]) -> Callable[..., Callable[[Act], Act]]:
-    """A decorator that puts functions into `steps`; see `Step` for its arguments."""
+    """A decorator that adds a function to `steps`; see `Step` for its arguments."""
 
     def step(
         required: Required = "all", needs: str = "isready", after: tuple[str, ...] = ()
@@ -80,25 +80,25 @@ def demand(fact: object, otherwise: str) -> None:
 
 
 def milliseconds(seconds: float) -> str:
-    """Seconds as milliseconds in words."""
+    """Seconds as text in milliseconds."""
     return f"{seconds * 1000:.1f} ms" if seconds < 0.1 else f"{seconds * 1000:.0f} ms"
 
 
 def within(seconds: float, target: float) -> str:
-    """`seconds` in words; Slow if they are more than `target`."""
+    """`seconds` as text; Slow if they exceed `target`."""
     if seconds > target:
         raise Slow(f"{milliseconds(seconds)}, more than {target * 1000:g} ms")
     return milliseconds(seconds)
 
 
 def move_of(found: Found) -> str:
-    """The move of an answer; Failed if there is none."""
+    """The move of an answer; Failed if it has none."""
     demand(found.best.move, f"bestmove {found.best.move or '(none)'}: no move")
     return found.best.move or ""
 
 
 def parsed(position: Position, text: str, what: str) -> int:
-    """The move called `text`; Failed, with the sentence that forbids it, if it is not legal."""
+    """The move named `text`; Failed, with the reason, if it is illegal."""
     try:
         return position.parse_move(text)
     except ValueError as error:
@@ -106,7 +106,7 @@ def parsed(position: Position, text: str, what: str) -> int:
 
 
 def legal(position: Position, found: Found) -> int:
-    """The move of an answer; Failed unless it is a legal one."""
+    """The move of an answer; Failed unless it is legal."""
     return parsed(position, move_of(found), "bestmove")
 
 
@@ -116,20 +116,20 @@ def outcome(position: Position) -> str:
 
 
 def silent(lines: Sequence[str]) -> None:
-    """Failed if anything was said; `info string` lines that are no error may pass."""
+    """Failed if there are any lines other than `info string` lines without errors."""
     for line in lines:
         demand(line.startswith("info string ") and not line.startswith("info string error"), f"`{line}`")
 
 
 def refused(engine: EngineUnderTest, lines: Sequence[str], what: str) -> None:
-    """After `uti`: Failed unless there is an error line that names `what`."""
+    """After `uti`, Failed unless an error line names `what`."""
     if engine.uti:
         said = any(line.startswith("info string error ") and what in line for line in lines)
         demand(said, f"no `info string error {what} ...` but {shorten(list(lines)) if lines else 'nothing'}")
 
 
 async def in_search(engine: EngineUnderTest, line: str) -> str:
-    """Says `line` during a search: it must be refused, and change neither search nor position."""
+    """Send `line` during a search; it must be rejected and change neither the search nor the position."""
     transport = await engine.ready()
     sent = await transport.send("go infinite")
     said = await transport.ask(line)
@@ -154,5 +154,5 @@ def in_time(found: Found, seconds: float) -> str:
 
 
 def reports(found: Found) -> list[InfoLine]:
-    """The reports of a search as values."""
+    """The parsed reports of a search."""
     return [info for info in map(parse_info, found.infos) if info is not None]

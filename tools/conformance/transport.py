@@ -1,7 +1,7 @@
-"""The wire of a check: raw lines to and from one engine process, every wait with an end.
+"""Raw lines to and from the engine process of a check; every wait has a limit.
 
-The client is too polite for this: it never says what an engine may refuse, and hides what it need not have said. Here
-a line is sent as it is, and everything that comes back is seen, with its moment.
+The normal client never sends invalid commands and hides unexpected output. Here, lines are sent unchanged, and every
+line that comes back is recorded with its time.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from hnefi.protocol.process import Exit, Listener, Process
 from hnefi.protocol.waiting import Patience as Waiting
 
 UNREAD_LIMIT = 32 * 1024 * 1024
-"""So many bytes of unread lines are kept; the rest is dropped."""
+"""Bytes of unread lines to keep; the rest is dropped."""
 OVERHEAD = 100
-"""What a line costs besides its bytes."""
+"""Bytes that a line costs besides its text."""
 NOTED_WIDTH = 400
 
 
 class Failed(Exception):
-    """The engine did not do what a step expects; the text says what it did instead."""
+    """The engine did not do what the step expects; the text says what it did instead."""
 
 
 class Skipped(Exception):
-    """A step asks for what this engine does not offer; the text says what that is."""
+    """The engine lacks the feature that the step tests; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait at most, in seconds; `ready` is for the first `isready` of a process, which may compile."""
+    """The longest waits, in seconds; `ready` is for the first `isready` of a process, which may compile."""
 
     start: float = 10.0
     ready: float = 60.0
@@ -47,7 +47,7 @@ class Patience:
 
 
 class Heard(NamedTuple):
-    """One line of the engine, and when its bytes were read (`time.monotonic()`)."""
+    """One line from the engine, and when it was read (`time.monotonic()`)."""
 
     stamp: float
     text: str
@@ -69,12 +69,12 @@ class Found:
 
 
 class Wire(Process):
-    """A process whose output can be given up, and that tells which of its children outlived it."""
+    """A process whose output we can close, and which counts the children that outlive it."""
 
     orphans: int | None = None
 
     def hang_up(self) -> None:
-        """Close our end of its standard output: it can write no more from now on."""
+        """Close our end of its standard output, so that it can write no more."""
         self._forget(self._stdout)
         self._stdout = None
 
@@ -84,7 +84,7 @@ class Wire(Process):
 
 
 def group_members(leader: int) -> int | None:
-    """How many living processes, without `leader`, are in the group it founded; None where the system does not say."""
+    """The number of live processes in the group of `leader`, without `leader`; None if the system does not say."""
     if sys.platform != "linux":
         return None
     members = 0
@@ -96,7 +96,8 @@ def group_members(leader: int) -> int | None:
 
 
 class Transport(Listener):
-    """One engine process and the lines between us. `note(stamp, arrow, text)` sees every line, `*` is an event."""
+    """One engine process and the lines exchanged. `note(stamp, arrow, text)` receives each line; the arrow `*` marks an
+    event."""
 
     def __init__(self, note: Callable[[float, str, str], None], patience: Patience) -> None:
         self._note = note
@@ -115,7 +116,7 @@ class Transport(Listener):
     async def start(
         cls, command: Sequence[str], note: Callable[[float, str, str], None], patience: Patience
     ) -> Transport:
-        """Run the engine; OSError or TimeoutError if it cannot be run."""
+        """Start the engine; OSError or TimeoutError if that fails."""
         transport = cls(note, patience)
         wire = await Wire.start(command, transport, timeout=patience.start)
         assert isinstance(wire, Wire)
@@ -124,7 +125,7 @@ class Transport(Listener):
         note(transport.started, "*", "the engine was started")
         return transport
 
-    # Ends
+    # The end
 
     @property
     def exit(self) -> Exit | None:
@@ -133,7 +134,7 @@ class Transport(Listener):
 
     @property
     def orphans(self) -> int | None:
-        """How many processes it left behind when it ended; None where the system does not tell."""
+        """How many processes it left behind; None if the system does not say."""
         return self._wire.orphans
 
     @property
@@ -142,11 +143,11 @@ class Transport(Listener):
         return self._wire.error_tail()
 
     async def ended(self, seconds: float) -> Exit | None:
-        """How the process ended, None if it is still alive after that time."""
+        """How the process ended; None if it is still running after `seconds`."""
         return await self._wire.wait(seconds)
 
     def close_input(self) -> None:
-        """Close its standard input: what a host does that has gone."""
+        """Close its standard input, as happens when a host disappears."""
         self._note(time.monotonic(), "*", "its input was closed")
         self._wire.close_input()
 
@@ -156,7 +157,7 @@ class Transport(Listener):
         self._wire.hang_up()
 
     async def wind_up(self) -> None:
-        """End the process and its group, politely first; takes less than 2 s."""
+        """End the process and its group, first by `quit`; takes less than 2 s."""
         await self._wire.wind_up(b"stop\nquit\n", grace=0.3, mercy=0.5)
 
     # Lines
@@ -179,11 +180,11 @@ class Transport(Listener):
         self._news.set()
 
     async def send(self, *lines: str) -> float:
-        """Send lines in one write; returns when that was done."""
+        """Send lines in one write; returns the time of the write."""
         return await self.send_bytes("".join(f"{line}\n" for line in lines).encode())
 
     async def send_bytes(self, data: bytes) -> float:
-        """Send bytes as they are."""
+        """Send bytes unchanged; returns the time of the write."""
         now = time.monotonic()
         for line in data.removesuffix(b"\n").split(b"\n"):
             self._note(now, ">", line[:NOTED_WIDTH].decode("utf-8", "backslashreplace"))
@@ -196,7 +197,7 @@ class Transport(Listener):
             raise Failed(self._end() or "it closed its input") from None
 
     async def next(self, deadline: float, what: str) -> Heard | None:
-        """The next line, None at `deadline`; Failed, saying that `what` was awaited, if there will be none."""
+        """The next line, or None at `deadline`; Failed, naming `what`, if the engine has ended."""
         while not self._unread:
             end = self._end()
             if end:
@@ -207,14 +208,14 @@ class Transport(Listener):
         return self._take()
 
     async def until(self, word: str, seconds: float | None = None) -> list[Heard]:
-        """The lines up to the next one whose first word is `word`, that one included; Failed if it does not come."""
+        """The lines up to and including the next one whose first word is `word`; Failed if it does not come."""
         limit = self._patience.answer if seconds is None else seconds
         waiting = Waiting(limit, Timeouts())
         lines: list[Heard] = []
         size = 0
         while (heard := await self.next(waiting.deadline, word)) is not None:
             if parse_compiling(heard.text) is not None:
-                # Nobody is hurried while it compiles, and what it says of that is part of no answer.
+                # Compiling extends the deadline, and its messages are not part of an answer.
                 waiting.put_off()
                 continue
             lines.append(heard)
@@ -226,7 +227,7 @@ class Transport(Listener):
         raise Failed(f"no {word} within {limit:g} s")
 
     async def during(self, seconds: float) -> list[Heard]:
-        """The lines of the next `seconds`."""
+        """The lines that arrive within `seconds`."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self._end() is None:
             await self._hear(deadline)
@@ -236,7 +237,7 @@ class Transport(Listener):
         return lines
 
     async def ask(self, *lines: str, seconds: float | None = None) -> list[str]:
-        """What the engine says to lines that start no search, up to the `readyok` of an `isready` behind them."""
+        """The answer to lines that start no search: everything up to the `readyok` of an `isready` sent after them."""
         await self.send(*lines, "isready")
         return [heard.text for heard in (await self.until("readyok", seconds))[:-1]]
 
@@ -251,7 +252,7 @@ class Transport(Listener):
         return Found(infos, others, best, last.stamp - since)
 
     async def go(self, line: str, seconds: float | None = None) -> Found:
-        """The one answer to `line`, a `go`; Failed if there is a second one."""
+        """The only answer to `line`, a `go`; Failed if there is a second."""
         found = await self.answer(await self.send(line), seconds)
         await self.no_bestmove("after the first one")
         return found
