@@ -120,8 +120,9 @@ def test_a_png_is_the_same_picture(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     sheet, height = drawn(("$x^2$",))
     sheet.add(Word(10, 10, "turned", turn=-45))
-    sheet.png(tmp_path / "x.png", height)
-    data = (tmp_path / "x.png").read_bytes()
+    data = sheet.png(height)
+    vector, raster = sheet.save(tmp_path / "x.svg", height, png=True)
+    assert (vector.read_bytes(), raster.read_bytes()) == (sheet.svg(height).encode(), data)
     assert data.startswith(b"\x89PNG")
     assert int.from_bytes(data[16:20], "big") == 400 * svg_chart.PNG_SCALE
 

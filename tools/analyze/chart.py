@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from hnefi.engine.regular import replaceable
+from hnefi.engine import durable
 from hnefi.protocol.hosts.assessment.values import MoveAssessment, TurningPoint, Verdict, called
 
 from ..common import svg_chart
@@ -36,11 +36,11 @@ STYLES: Final[dict[str, tuple[str, str, float]]] = {
 
 
 class ChartError(ValueError):
-    """A picture that cannot be drawn or written; a sentence for people."""
+    """A picture cannot be drawn or written; the text is a sentence for people."""
 
 
 def expect_drawable(path: Path) -> None:
-    """ChartError unless the file's ending is that of a picture, and for a PNG matplotlib is there."""
+    """ChartError unless the file's ending is `.svg` or, with matplotlib installed, `.png`."""
     if path.suffix.lower() not in FORMATS:
         raise ChartError(f"{path}: expected a file ending in {' or '.join(FORMATS)}")
     if path.suffix.lower() == ".png":
@@ -53,18 +53,11 @@ def expect_drawable(path: Path) -> None:
 def draw(game: Analysed, path: Path, engine: str, limits: str) -> None:
     """Draw the chart into a file, whole or not at all; the same analysis gives the same file. ChartError."""
     expect_drawable(path)
-    draft = path.with_name(f".{path.name}.new")
     sheet, height = picture(game, engine, limits)
+    data = sheet.png(height) if path.suffix.lower() == ".png" else sheet.svg(height).encode()
     try:
-        place = replaceable(path)
-        draft = place.with_name(f".{place.name}.new")
-        if path.suffix.lower() == ".png":
-            sheet.png(draft, height)
-        else:
-            draft.write_text(sheet.svg(height), encoding="utf-8")
-        draft.replace(place)
+        durable.put(path, data)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise ChartError(f"{path}: {error.strerror or error}: expected a file that can be written") from None
 
 

@@ -41,14 +41,12 @@ def draw(outcome: Outcome, folder: Path, *, png: bool = False) -> list[Path]:
     if not outcome.cells:
         return []
     folder.mkdir(parents=True, exist_ok=True)
-    made = []
-    for name, sheet, height in figures(outcome):
-        made.append(folder / f"{name}.svg")
-        made[-1].write_text(sheet.svg(height), encoding="utf-8")
-        if png:
-            made.append(folder / f"{name}.png")
-            sheet.png(made[-1], height)
-    return made
+    pictures = figures(outcome)
+    return [
+        file
+        for name, sheet, height in pictures
+        for file in sheet.save(folder / f"{name}.svg", height, png=png)
+    ]
 
 
 def figures(outcome: Outcome) -> Iterator[tuple[str, Sheet, float]]:

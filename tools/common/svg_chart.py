@@ -1,13 +1,14 @@
-"""Charts drawn by ourselves: shapes on a sheet, written as plain SVG with nothing installed, or as PNG by matplotlib.
+"""Charts: shapes on a sheet, written as plain SVG without any dependency, or as PNG with matplotlib.
 
-A `Sheet` has a title that is broken into lines, never clipped; `Panel`s are its axes, with points, lines, bars, bands
-and errors in their own coordinates. Widths of words are reckoned for the widest of the usual fonts, so that whatever
-font a viewer has, text finds room. Only elements are used that every renderer draws alike: no style sheets, no clip
-paths, no patterns (hatching is lines). The same chart gives the same file, byte by byte.
+A `Sheet` has a title that wraps and is never clipped; `Panel`s are its axes, with points, lines, bars, bands and error
+bars in their own coordinates. Text widths assume the widest of the usual fonts, so that text fits with whatever font a
+viewer has. Only elements that every renderer draws alike are used: no style sheets, no clip paths, no patterns
+(hatching is lines). The same chart gives the same file, byte for byte.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import unicodedata
 import warnings
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
+
+from hnefi.engine import durable
 
 INK, SOFT, RULE, PAPER = "#24222a", "#66616e", "#dcd8e0", "#ffffff"
 COLOURS: Final = ("#0a64a4", "#c8500a", "#0b7a58", "#8a3a8f", "#9a6c00", "#3b3b44", "#b02035", "#2d7f93")
@@ -297,7 +300,7 @@ class Sheet:
         return y
 
     def svg(self, height: float) -> str:
-        """The picture, so high."""
+        """The picture, `height` pixels high."""
         wide, high = math.ceil(self.width), math.ceil(height)
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}"'
@@ -307,8 +310,16 @@ class Sheet:
         body = [shape.svg() for shape in self.shapes]
         return "\n".join([head, f"<title>{_safe(self._title)}</title>", ground, *body, "</svg>", ""])
 
-    def png(self, path: Path, height: float) -> None:
-        """The same picture drawn by matplotlib; ImportError without it."""
+    def save(self, path: Path, height: float, *, png: bool = False) -> list[Path]:
+        """Write the picture to `path` (`.svg`), with `png` also beside it as a PNG; returns the files. OSError."""
+        durable.put(path, self.svg(height).encode())
+        if not png:
+            return [path]
+        durable.put(path.with_suffix(".png"), self.png(height))
+        return [path, path.with_suffix(".png")]
+
+    def png(self, height: float) -> bytes:
+        """The same picture as PNG, drawn by matplotlib; ImportError without it."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
@@ -322,7 +333,8 @@ class Sheet:
             _draw(axes, shape, order)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # fonts may lack characters of names: boxes do
-            figure.savefig(path, format="png")
+            figure.savefig(data := io.BytesIO(), format="png")
+        return data.getvalue()
 
 
 def _draw(axes, shape: Shape, order: int) -> None:  # type: ignore[no-untyped-def]  # matplotlib is untyped
@@ -355,7 +367,7 @@ def _draw(axes, shape: Shape, order: int) -> None:  # type: ignore[no-untyped-de
 
 
 def expect_png() -> None:
-    """ImportError with a sentence for people, where no PNG can be drawn."""
+    """ImportError with a sentence for people if no PNG can be drawn."""
     try:
         import matplotlib  # noqa: F401, ICN001
     except ImportError:

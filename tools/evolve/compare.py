@@ -119,18 +119,14 @@ def write(
     text = text_of(
         [((name, run.name), log) for name, runs in logs.items() for run, log in runs], ("folder", "run")
     )
-    made = [out, out.with_suffix(".csv")]
+    table = out.with_suffix(".csv")
     try:
-        durable.put(made[0], sheet.svg(height).encode())
-        durable.put(made[1], text.encode())
-        if png:
-            made.append(out.with_suffix(".png"))
-            sheet.png(made[2], height)
+        durable.put(table, text.encode())
+        return [*sheet.save(out, height, png=png), table]
     except OSError as error:
         raise FolderError(
             f"{error.filename or out}: {error.strerror or error}: expected a file that can be written"
         ) from None
-    return made
 
 
 def draw(compared: Sequence[Compared], names: Sequence[str], by: str) -> tuple[Sheet, float]:

@@ -44,21 +44,16 @@ def write(out: Path, runs: Sequence[Path], *, png: bool = False) -> list[Path]:
         sheet, height = draw(_title(configs), [log for log in logs if log])
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, ZeroDivisionError):
         raise FolderError(f"{out}: expected logs as hnefi evolve writes them") from None
-    made = [out / CURVES, out / TABLE]
     table = compare.text_of(
         [((str(config["seed"]),), log) for config, log in zip(configs, logs, strict=True)], ("seed",)
     )
     try:
-        durable.put(made[0], sheet.svg(height).encode())
-        durable.put(made[1], table.encode())
-        if png:
-            made.append(made[0].with_suffix(".png"))
-            sheet.png(made[2], height)
+        durable.put(out / TABLE, table.encode())
+        return [*sheet.save(out / CURVES, height, png=png), out / TABLE]
     except OSError as error:
         raise FolderError(
             f"{out}: {error.strerror or error}: expected a folder that can be written to"
         ) from None
-    return made
 
 
 class Redrawn:

@@ -101,11 +101,6 @@ def _powers(low: float, high: float) -> list[tuple[float, str]]:
 
 
 def write(path: Path, sheet: Sheet, height: float, *, png: bool) -> list[Path]:
-    """The files: `path` with the endings of what is wanted; its folder is made."""
+    """Write `path.svg`, with `png` also `path.png`; makes the folder and returns the files."""
     path.parent.mkdir(exist_ok=True)
-    made = [path.with_suffix(".svg")]
-    made[0].write_text(sheet.svg(height), encoding="utf-8")
-    if png:
-        made.append(path.with_suffix(".png"))
-        sheet.png(made[1], height)
-    return made
+    return sheet.save(path.with_suffix(".svg"), height, png=png)

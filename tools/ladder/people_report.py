@@ -183,10 +183,8 @@ def write(
     drawn = []
     if answers:
         for name, sheet, height in figures(sample, plan):
-            durable.put(folder / f"{name}.svg", sheet.svg(height).encode())
+            sheet.save(folder / f"{name}.svg", height, png=png)
             drawn.append(name)
-            if png:
-                sheet.png(folder / f"{name}.png", height)
     path = folder / "report.md"
     text = "\n".join(markdown(sample, plan, found, rated, drawn)) + "\n"
     durable.put(path, text.encode())

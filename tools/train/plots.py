@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hnefi.engine import durable
-
 from ..common.statistics import wilson
 from ..common.svg_chart import MARGIN, Curve, Panel, Scale, Sheet, curve_of, steps
 from .run import EPOCHS, read_lines
@@ -24,7 +22,7 @@ def write(folder: Path, name: str, log: Sequence[Mapping[str, Any]]) -> list[Pat
         (LOSSES, losses(f"Losses of {name}", folder, len(log))),
         (STRENGTH, strength(f"Tests of {name}", log)),
     ):
-        durable.put(folder / file, sheet.svg(height).encode())
+        sheet.save(folder / file, height)
         made.append(folder / file)
     return made
 
