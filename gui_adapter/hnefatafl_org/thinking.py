@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hnefi.engine.search.types import Score
 from hnefi.engine.sides import Reason
 from hnefi.protocol.hosts.journal import Entry
-from hnefi.protocol.hosts.rulebook import EngineSlot, IllegalPosition, Line, Rules, Thinker, until
+from hnefi.protocol.hosts.rulebook import EngineSlot, IllegalPosition, Line, RulesEngine, Thinker, until
 
 from .game import Game
 
@@ -30,7 +30,7 @@ class Engines:
 
     def __init__(self, rules: EngineSlot, chooser: EngineSlot) -> None:
         self._slots = (rules, chooser)
-        self._rules = Rules(rules)
+        self._rules = RulesEngine(rules)
         self._thinker = Thinker(chooser)
         self._variant = ""
         self.ready = asyncio.Event()

@@ -12,7 +12,15 @@ from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.protocol.client import Limits
 from hnefi.protocol.hosts.hnefatafl_org_notation import VARIANTS
 from hnefi.protocol.hosts.journal import Entry, GameLog, Journal
-from hnefi.protocol.hosts.rulebook import LEAST, EngineSlot, Facts, IllegalPosition, Line, Rules, Thinker
+from hnefi.protocol.hosts.rulebook import (
+    LEAST,
+    EngineSlot,
+    Facts,
+    IllegalPosition,
+    Line,
+    RulesEngine,
+    Thinker,
+)
 
 from .lines import ROLES, Fischer, LineError, write_play
 
@@ -39,7 +47,7 @@ class Game:
     ) -> None:
         self._own = own
         self._chooser = chooser
-        self._rules = Rules(own)
+        self._rules = RulesEngine(own)
         self._thinker = Thinker(chooser)
         self._journal = journal
         self._movetime = movetime

@@ -26,7 +26,7 @@ from hnefi.protocol.answers import Option
 from hnefi.protocol.errors import last_line
 from hnefi.protocol.hosts.adapter import fill
 from hnefi.protocol.hosts.connecting import reason_of
-from hnefi.protocol.hosts.guest import Guest, GuestFailed, Place
+from hnefi.protocol.hosts.guest import GameState, Guest, GuestFailed
 from hnefi.protocol.hosts.hnefatafl_org_notation import VARIANTS, NotationError
 from hnefi.protocol.hosts.rulebook import Line
 from hnefi.protocol.hosts.trace import Trace
@@ -138,7 +138,7 @@ class HtpEngine(Guest, Listener):
             if self._failure is not None:
                 raise GuestFailed(self._failure)
 
-    async def think(self, place: Place, go: Go, stopped: asyncio.Event) -> str | None:  # noqa: ARG002
+    async def think(self, state: GameState, go: Go, stopped: asyncio.Event) -> str | None:  # noqa: ARG002
         """Its move, whenever it comes."""
         for word, given in (("searchmoves", go.searchmoves), ("ponder", go.limits.ponder)):
             if given:
@@ -147,7 +147,7 @@ class HtpEngine(Guest, Listener):
         if not self._told:
             self._told = True
             self.tell(f"info string note {self.name} takes no limits and cannot be stopped")
-        line = place.line
+        line = state.line
         if line.start is not None:
             if line.start.split()[:2] != self._variant.startpos.split()[:2]:
                 self.tell(
@@ -158,7 +158,7 @@ class HtpEngine(Guest, Listener):
                 return None
             line = Line(None, line.moves)
         await self._show(line)
-        answer = await self._generate(place.facts.side)
+        answer = await self._generate(state.facts.side)
         try:
             played = say.read_play(say.words_of(answer.encode()), self._size)
         except NotationError as error:
@@ -349,7 +349,7 @@ class StdioEngine(HtpEngine):
         """It closed its output and lives on."""
         self._break(f"{self.name} closed its output")
 
-    async def end_game(self, place: Place | None) -> None:
+    async def end_game(self, state: GameState | None) -> None:
         """The next game begins with its `board_size`."""
 
 
@@ -456,12 +456,12 @@ class ConnectingEngine(HtpEngine):
         async with asyncio.timeout(PATIENCE):
             await self._writer.drain()
 
-    async def end_game(self, place: Place | None) -> None:
+    async def end_game(self, state: GameState | None) -> None:
         """Show it the opponent's last move, as a server does, and end it."""
         shown = self._shown
-        if place is not None and shown is not None and shown.begins(place.line) and self._failure is None:
+        if state is not None and shown is not None and shown.begins(state.line) and self._failure is None:
             with contextlib.suppress(GuestFailed):
-                await self._show(place.line)
+                await self._show(state.line)
         await self.close()
 
     async def close(self) -> None:

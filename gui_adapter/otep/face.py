@@ -24,7 +24,7 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol.client import Answer, Engine, EngineError, EngineProtocolError, Limits, Search
 from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, OURS_FAILED
 from hnefi.protocol.hosts.journal import Journal
-from hnefi.protocol.hosts.rulebook import EngineSlot, Facts, IllegalPosition, Line, Rules
+from hnefi.protocol.hosts.rulebook import EngineSlot, Facts, IllegalPosition, Line, RulesEngine
 from hnefi.protocol.hosts.stdio import Deaf, Stdio
 
 from . import lines as say
@@ -80,7 +80,7 @@ class Face:
         self._stdio = stdio
         self._own = own
         self._chooser = chooser
-        self._rules = Rules(own)
+        self._rules = RulesEngine(own)
         self._settings = settings
         self._game_of = game_of
         self._recording = Recording(journal)

@@ -25,7 +25,7 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol import format as protocol
 from hnefi.protocol.answers import Option
 from hnefi.protocol.errors import last_line
-from hnefi.protocol.hosts.guest import Guest, GuestFailed, Place
+from hnefi.protocol.hosts.guest import GameState, Guest, GuestFailed
 from hnefi.protocol.hosts.rulebook import Line
 from hnefi.protocol.hosts.trace import Trace
 from hnefi.protocol.messages import Go
@@ -236,17 +236,17 @@ class OpenTafl(Guest, Listener):
 
     # Thinking
 
-    async def think(self, place: Place, go: Go, stopped: asyncio.Event) -> str | None:
+    async def think(self, state: GameState, go: Go, stopped: asyncio.Event) -> str | None:
         """Its move, or the first move of its best line where more than one is wanted."""
         await self.prepare()
         self._refuse(go)
         limits = go.limits
         if self._lines > 1 and limits.bounded and limits.clock == (None, None):
-            return await self._analyze(place, self._movetime if limits.movetime is None else limits.movetime)
-        await self._show(place.line)
-        clock = self._clock(place.facts.side, go)
+            return await self._analyze(state, self._movetime if limits.movetime is None else limits.movetime)
+        await self._show(state.line)
+        clock = self._clock(state.facts.side, go)
         await self._send(clock)
-        text = await self._ask(f"play {say.SIDE_WORDS[place.facts.side]}", stopped)
+        text = await self._ask(f"play {say.SIDE_WORDS[state.facts.side]}", stopped)
         move = _read(self.name, say.parse_move, text)
         self._silence = max(self._silence, PAUSE)
         if self._shown is not None:
@@ -339,17 +339,17 @@ class OpenTafl(Guest, Listener):
             self._said.add(text)
             self.tell(f"info string note {self.name} {text}")
 
-    async def _analyze(self, place: Place, movetime: int) -> str | None:
+    async def _analyze(self, state: GameState, movetime: int) -> str | None:
         await self._quiet()
         if self._shown is not None:
             await self._finish()
             await self._quiet()
-        side = place.facts.side
-        await self._send(f"rules {self._otn(place.line.start)}")
-        await self._send(f"position {say.format_rows(place.facts.rows)}")
+        side = state.facts.side
+        await self._send(f"rules {self._otn(state.line.start)}")
+        await self._send(f"position {say.format_rows(state.facts.rows)}")
         await self._send(f"side {say.SIDE_WORDS[side]}")
-        self._shown = place.line
-        count, seconds = min(self._lines, len(place.facts.legal)), max(1, round(movetime / 1000))
+        self._shown = state.line
+        count, seconds = min(self._lines, len(state.facts.legal)), max(1, round(movetime / 1000))
         found = _read(self.name, say.parse_analysis, await self._ask(f"analyze {count} {seconds}"))
         self._shown = Line("-")  # no game that a move could be added to
         self._silence = PAUSE
@@ -361,7 +361,7 @@ class OpenTafl(Guest, Listener):
 
     # Ends
 
-    async def end_game(self, place: Place | None) -> None:  # noqa: ARG002
+    async def end_game(self, state: GameState | None) -> None:  # noqa: ARG002
         """Its game is over; with `fresh` its process, too."""
         if self._command.fresh:
             await self.close()

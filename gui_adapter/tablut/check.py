@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hnefi.engine.sides import Reason, Side
-from hnefi.protocol.hosts.rulebook import Facts, Line, Rules
+from hnefi.protocol.hosts.rulebook import Facts, Line, RulesEngine
 
 from .bot import Bot, BotError, Command
 from .frames import COLOURS, State, board_of, fen_of, turn_of
@@ -43,7 +43,7 @@ class Sparring:
 
     name = "random"
 
-    def __init__(self, side: Side, rules: Rules) -> None:
+    def __init__(self, side: Side, rules: RulesEngine) -> None:
         self.side = side
         self.word = COLOURS[side]
         self._rules = rules
@@ -76,7 +76,7 @@ class InPieces:
 class Trial:
     """One bot command, tried as one colour."""
 
-    def __init__(self, command: Command, side: Side, rules: Rules, traffic: Traffic | None) -> None:
+    def __init__(self, command: Command, side: Side, rules: RulesEngine, traffic: Traffic | None) -> None:
         self.side = side
         self._command = command
         self._rules = rules
@@ -195,7 +195,7 @@ STEPS: Final[Mapping[str, Callable[[Trial, Bot], Coroutine[Any, Any, Seen]]]] = 
 
 
 async def check(
-    command: Command, rules: Rules, say: Callable[[str], None], traffic: Traffic | None = None
+    command: Command, rules: RulesEngine, say: Callable[[str], None], traffic: Traffic | None = None
 ) -> bool:
     """Try a bot in both colours; whether it has failed nowhere. EngineError if our own engine fails."""
     failed = notes = 0

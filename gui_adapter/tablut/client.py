@@ -16,7 +16,7 @@ from hnefi.protocol.client import EngineError
 from hnefi.protocol.hosts.connecting import keep_alive, reason_of
 from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, OURS_FAILED
 from hnefi.protocol.hosts.journal import GameLog, Journal
-from hnefi.protocol.hosts.rulebook import GRACE, Facts, IllegalPosition, Line, Rules, Thinker, until
+from hnefi.protocol.hosts.rulebook import GRACE, Facts, IllegalPosition, Line, RulesEngine, Thinker, until
 from hnefi.protocol.hosts.trace import Trace
 
 from .frames import (
@@ -113,7 +113,7 @@ class Client:
     def __init__(
         self,
         settings: Settings,
-        rules: Rules,
+        rules: RulesEngine,
         thinker: Thinker,
         journal: Journal | None,
         say: Callable[[str], None],

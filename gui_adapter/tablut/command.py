@@ -170,7 +170,7 @@ def _check_host(options: Parser, flag: str, host: str) -> None:
 
 
 async def _play(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
-    from hnefi.protocol.hosts.rulebook import Rules, Thinker, rules_and_player
+    from hnefi.protocol.hosts.rulebook import RulesEngine, Thinker, rules_and_player
 
     from .client import Client, NoServer, Settings, connect
     from .frames import COLOURS, GAME
@@ -196,14 +196,14 @@ async def _play(arguments: argparse.Namespace, traffic: trace.Trace | None) -> i
     async with adapter.engines(own, chooser):
         try:
             kept = adapter.games("tablut", arguments)
-            client = Client(settings, Rules(own), Thinker(chooser), kept, adapter.tell, traffic)
+            client = Client(settings, RulesEngine(own), Thinker(chooser), kept, adapter.tell, traffic)
             return await client.play(reader, writer)
         finally:
             writer.close()
 
 
 async def _serve(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
-    from hnefi.protocol.hosts.rulebook import EngineSlot, Rules
+    from hnefi.protocol.hosts.rulebook import EngineSlot, RulesEngine
 
     from .frames import GAME
     from .host import HostError
@@ -216,7 +216,12 @@ async def _serve(arguments: argparse.Namespace, traffic: trace.Trace | None) -> 
     slot = EngineSlot(game=GAME, trace=traffic)
     try:
         await serve(
-            settings, arguments.games, Rules(slot), adapter.games("tablut", arguments), adapter.tell, traffic
+            settings,
+            arguments.games,
+            RulesEngine(slot),
+            adapter.games("tablut", arguments),
+            adapter.tell,
+            traffic,
         )
     except HostError as error:
         LOG.error("%s: expected an address of this machine with free ports", error)
@@ -235,14 +240,16 @@ async def _wrap(arguments: argparse.Namespace, traffic: trace.Trace | None) -> i
 
 
 async def _try(arguments: argparse.Namespace, traffic: trace.Trace | None) -> int:
-    from hnefi.protocol.hosts.rulebook import EngineSlot, Rules
+    from hnefi.protocol.hosts.rulebook import EngineSlot, RulesEngine
 
     from .check import check
     from .frames import GAME
 
     slot = EngineSlot(game=GAME, trace=traffic)
     try:
-        return int(not await check(_bots(arguments, arguments.check), Rules(slot), adapter.tell, traffic))
+        return int(
+            not await check(_bots(arguments, arguments.check), RulesEngine(slot), adapter.tell, traffic)
+        )
     finally:
         await slot.close()
 

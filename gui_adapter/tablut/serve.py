@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from hnefi.engine.sides import Reason, Side
 from hnefi.protocol.hosts.journal import Journal
-from hnefi.protocol.hosts.rulebook import Facts, Line, Rules
+from hnefi.protocol.hosts.rulebook import Facts, Line, RulesEngine
 
 from .frames import COLOURS, State, board_of, header, turn_of
 from .host import Action, Guest, GuestError, Host, Nonsense, Traffic
@@ -77,7 +77,7 @@ class Match:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: RulesEngine,
         players: Mapping[Side, Player],
         settings: Settings,
         journal: Journal | None = None,
@@ -156,7 +156,7 @@ class Match:
 async def serve(
     settings: Settings,
     games: int,
-    rules: Rules,
+    rules: RulesEngine,
     journal: Journal | None,
     say: Callable[[str], None],
     traffic: Traffic | None = None,
@@ -179,7 +179,7 @@ async def _game(
     number: int,
     hosts: dict[Side, Host],
     settings: Settings,
-    rules: Rules,
+    rules: RulesEngine,
     journal: Journal | None,
     say: Callable[[str], None],
 ) -> None:

@@ -11,7 +11,7 @@ from hnefi.engine.games.tafl.variant import Variant, find
 from hnefi.engine.session import SessionError
 from hnefi.engine.sides import Side
 from hnefi.protocol.answers import Option
-from hnefi.protocol.hosts.guest import Guest, GuestFailed, Place
+from hnefi.protocol.hosts.guest import GameState, Guest, GuestFailed
 from hnefi.protocol.hosts.rulebook import Facts, Line
 from hnefi.protocol.messages import Go
 
@@ -72,19 +72,19 @@ class BotEngine(Guest):
             seconds = time.monotonic() - began
             self.tell(f"info string bot {self.name} connected as {COLOURS[side]} after {seconds:.1f} s")
 
-    async def think(self, place: Place, go: Go, stopped: asyncio.Event) -> str | None:  # noqa: ARG002
+    async def think(self, state: GameState, go: Go, stopped: asyncio.Event) -> str | None:  # noqa: ARG002
         """The bot's move, after it was shown what it has not seen of the game."""
-        line = place.line
+        line = state.line
         if self._shown is not None and not self._follows(line):
             await self._end()
-        await self.prepare(place.facts.side)
+        await self.prepare(state.facts.side)
         bot = self._bot
         assert bot is not None
         try:
             if self._shown is None and line.moves:
                 # As its server would have; of what came earlier a bot might take its own turn for a question.
                 await bot.guest.tell(_state(await self.rules.facts(Line(line.start, line.moves[:-1]))))
-            await bot.guest.tell(_state(place.facts))
+            await bot.guest.tell(_state(state.facts))
             self._shown = line
             return (await bot.guest.action()).move
         except GuestError as error:
@@ -95,23 +95,23 @@ class BotEngine(Guest):
         shown = self._shown
         return shown is not None and shown.begins(line) and len(line.moves) == len(shown.moves) + 1
 
-    async def played(self, place: Place) -> None:
+    async def played(self, state: GameState) -> None:
         """The state after its own move, as its server sends it at once."""
-        self._shown = place.line
+        self._shown = state.line
         if self._bot is not None:
             try:
-                await self._bot.guest.tell(_state(place.facts))
+                await self._bot.guest.tell(_state(state.facts))
             except GuestError as error:
                 raise GuestFailed(f"{error}{await self._bot.fate()}") from None
 
-    async def end_game(self, place: Place | None) -> None:
+    async def end_game(self, state: GameState | None) -> None:
         """Its game is over: it is told how, if our rules know, and ended."""
         bot, shown = self._bot, self._shown
         if bot is None:
             return
-        if place is not None and place.facts.result is not None and place.line != shown:
+        if state is not None and state.facts.result is not None and state.line != shown:
             with contextlib.suppress(GuestError):
-                await bot.guest.tell(_state(place.facts))
+                await bot.guest.tell(_state(state.facts))
         if bot.guest.out_of_turn:
             self.tell(f"info string the bot sent {bot.guest.out_of_turn} messages out of turn")
         await self._end()

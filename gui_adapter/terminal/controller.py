@@ -201,7 +201,7 @@ class Controller:
         async def work() -> str:
             if session.ready and session.legal(text) is None:
                 with contextlib.suppress(EngineError, IllegalPosition):
-                    return await session.rules.why_not(session.game.place, text)
+                    return await session.rules.why_not(session.game.position, text)
             return ""
 
         return await self.events.call(work, "")

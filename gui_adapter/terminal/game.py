@@ -24,9 +24,9 @@ _TWO_SQUARES: Final = re.compile(r"([a-z]\d{1,3})-?([a-z]\d{1,3})(?:[x/].*)?", r
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A place of a game as engines are told it: the variant, the start where it is not the variant's own, and the moves
-    from there."""
+class PositionSpec:
+    """A position as engines are told it: the variant, the start (None for the variant's own), and the moves from
+    there."""
 
     variant: AnyVariant
     start: str | None = None
@@ -35,8 +35,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One place of a game. `result` and `reason` are None while the game goes on; `legal` is empty where it is over,
-    and where the rules have not been asked (`asked`). `taken` counts the men captured by attackers and defenders."""
+    """What the rules say about a position. `result` and `reason` are None while the game goes on; `legal` is empty if
+    it is over, or if the rules have not been asked (`asked`). `taken` counts the men that each side captured, attackers
+    first."""
 
     fen: str
     rows: tuple[str, ...]
@@ -66,7 +67,7 @@ def board_of(
     last: str = "",
     taken: tuple[str, ...] = (),
 ) -> Board:
-    """The board of a place that was reached by the ply `last`, which took the men on `taken`."""
+    """The board after the ply `last`, which captured the men on `taken`."""
     ours, theirs = GAMES[variant.game].letters
     cells = "".join(facts.rows)
     move = read_move(last, ()) if last else None
@@ -133,10 +134,10 @@ _NOTE = re.compile(r"\[%\w+(?: [^\]]*)?\] ?")
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """One place of the tree: the ply that led here (empty at the root) and what is known about it.
+    """One node of the tree: the ply that led here (empty at the root) and what is known about it.
 
     `clock` is what the mover had left after the ply and `time` what it took, in milliseconds; `cp` or `mate` is the
-    mover's score. `facts` are what the rules say about the place, once they have been asked.
+    mover's score. `facts` are what the rules say about the position, once they have been asked.
     """
 
     text: str = ""
@@ -179,7 +180,7 @@ class Node:
 
 
 class Game:
-    """A tree of plies over one variant; `at` is the place that is looked at.
+    """A tree of plies over one variant; `at` is the node on display.
 
     The first child of a node continues its main line, the others are variations.
     """
@@ -197,17 +198,17 @@ class Game:
 
     @property
     def moves(self) -> list[str]:
-        """The plies from the start to the place looked at."""
+        """The plies from the start to the node on display."""
         return [node.text for node in self.at.line()]
 
     @property
-    def place(self) -> Place:
-        """The place looked at."""
-        return self.place_of(self.at)
+    def position(self) -> PositionSpec:
+        """The position on display."""
+        return self.position_of(self.at)
 
-    def place_of(self, node: Node) -> Place:
+    def position_of(self, node: Node) -> PositionSpec:
         """One of its places."""
-        return Place(self.variant, self.start, tuple(ply.text for ply in node.line()))
+        return PositionSpec(self.variant, self.start, tuple(ply.text for ply in node.line()))
 
     def tips(self) -> list[Node]:
         """The last places of all lines."""
@@ -228,7 +229,7 @@ class Game:
         return node
 
     def promote(self, node: Node) -> None:
-        """Make `node` the main line at its place."""
+        """Make `node` the main line among its siblings."""
         if node.parent is not None:
             node.parent.children.remove(node)
             node.parent.children.insert(0, node)
@@ -242,7 +243,7 @@ class Game:
         self.size -= sum(1 for _ in below(node))
 
     def shown(self) -> list[Node]:
-        """The line that is shown: from the start through the place looked at, and its main line on from there."""
+        """The line on display: from the start through the node on display, then its main line."""
         nodes = self.at.line()
         node = self.at
         while node.children:
@@ -275,7 +276,7 @@ class Game:
         return tuple(entries)
 
     def clocks(self) -> tuple[int | None, int | None]:
-        """What both sides had left at the place looked at, as far as it was recorded."""
+        """The time both sides had left at the node on display, if recorded."""
         left: dict[str, int] = {}
         for node in self.at.line():
             if node.clock is not None:

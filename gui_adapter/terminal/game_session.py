@@ -23,7 +23,7 @@ from hnefi.protocol.hosts.standing import Ladder, Standing, StandingError
 from . import questions
 from .clock import GameClock, Pace
 from .events import Events
-from .game import Facts, Game, Node, Place
+from .game import Facts, Game, Node, PositionSpec
 from .opponents import Opponent, Players, Question, Spec
 from .questions import Questions
 from .review import Review
@@ -58,9 +58,9 @@ class GameSession:
         self.pace = Pace(events.post, self._look_at_clock)
         self.paused = False
         self.looking = False
-        """An earlier place is looked at: nobody is asked to move there."""
+        """An earlier position is on display: nobody is asked to move there."""
         self.analysing = 0
-        """How many lines our engine shows of every place; 0 for no analysis."""
+        """How many lines our engine shows for every position; 0 for no analysis."""
         self.replaying: float | None = None
         """Seconds between two plies of a replay."""
         self.offered: SideLetter | None = None
@@ -97,14 +97,14 @@ class GameSession:
 
     @property
     def facts(self) -> Facts:
-        """What is known about the place looked at."""
+        """What is known about the position on display."""
         facts = self.game.at.facts
         assert facts is not None
         return facts
 
     @property
     def end(self) -> End | None:
-        """How the game ended at the place looked at, if it did."""
+        """How the game ended at the position on display, if it did."""
         node = self.game.at
         if node.end is not None:
             return node.end
@@ -146,7 +146,7 @@ class GameSession:
 
     @property
     def side(self) -> SideLetter:
-        """The side to move at the place looked at."""
+        """The side to move in the position on display."""
         return self.facts.side
 
     @property
@@ -239,9 +239,9 @@ class GameSession:
 
         With `watcher` it is played elsewhere: nobody here moves, and nothing is written down.
         """
-        facts = await self.rules.facts(Place(variant, start))
+        facts = await self.rules.facts(PositionSpec(variant, start))
         if moves:
-            await self.rules.check(Place(variant, start, moves))
+            await self.rules.check(PositionSpec(variant, start, moves))
         self.put_away()
         game = Game(variant, start, facts)
         self._take(game)
@@ -263,7 +263,7 @@ class GameSession:
         game = game_of(record, variant)
         try:
             for node in game.tips():
-                await self.rules.check(game.place_of(node))
+                await self.rules.check(game.position_of(node))
         except IllegalPosition as error:
             # Some files name no rules, and then these are those of the game before.
             raise IllegalPosition(f"{error} (by the rules of {variant.name})") from None
@@ -300,7 +300,7 @@ class GameSession:
     async def load_rules(self) -> None:
         """Ask the rules for the first time; EngineError if they do not answer."""
         root = self.game.root
-        root.facts = await self.rules.facts(self.game.place_of(root))
+        root.facts = await self.rules.facts(self.game.position_of(root))
 
     async def open(self, *, held: bool = False) -> None:
         """The rules are there: the game may begin. One that is `held` waits for another to be taken up."""
@@ -353,7 +353,7 @@ class GameSession:
         await self._arrive()
 
     async def go_to(self, node: Node, *, looking: bool) -> None:
-        """Look at another place; with `looking` nobody is asked to move there."""
+        """Show another position; with `looking` nobody is asked to move there."""
         self.pace.wait_no_more()
         self.withdraw()
         self.questions.forget("hint")
@@ -374,12 +374,12 @@ class GameSession:
         await self._arrive()
 
     async def _look(self) -> None:
-        """Ask the rules about the place looked at, once. Where they cannot be asked, the place before is looked at: one
+        """Ask the rules about the position on display, once. If they cannot be asked, show the one before: one
         of which nothing is known cannot be shown."""
         node = self.game.at
         if node.facts is None or not node.facts.asked:
             try:
-                node.facts = await self.rules.facts(self.game.place)
+                node.facts = await self.rules.facts(self.game.position)
             except BaseException:
                 while self.game.at.facts is None and self.game.at.parent is not None:
                     self.game.at = self.game.at.parent
@@ -509,11 +509,13 @@ class GameSession:
         self.questions.ask(self._question(self.players.helper, "analysis", limits, self.analysing))
 
     def _question(self, opponent: Opponent, purpose: Purpose, limits: Limits, lines: int = 1) -> Question:
-        """A question about the place looked at."""
+        """A question about the position on display."""
         players = self.players
         book = players.book and purpose == "move"
-        place = self.game.place
-        return Question(opponent, purpose, self.side, place, self.number, limits, players.seed, lines, book)
+        position = self.game.position
+        return Question(
+            opponent, purpose, self.side, position, self.number, limits, players.seed, lines, book
+        )
 
     def _think(self) -> None:
         """The time of the side to move counts from now on."""

@@ -29,7 +29,7 @@ from hnefi.protocol.client import Answer, Engine, EngineError, Search, own_comma
 from hnefi.protocol.hosts import registry
 
 from .events import Events
-from .game import Place
+from .game import PositionSpec
 from .rules_process import Traffic, choose, end
 from .values import Purpose, SideLetter
 
@@ -201,7 +201,7 @@ def without_clock(limits: Limits, side: SideLetter) -> Limits:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: by whom it is answered, why, about which place, within which limits, with how many lines.
+    """A request to an opponent: who answers, why, about which position, within which limits, with how many lines.
 
     `game` counts the games of this session: an engine is told when another begins. `book` lets our levels begin with
     moves of their opening book.
@@ -210,7 +210,7 @@ class Question:
     opponent: Opponent
     purpose: Purpose
     side: SideLetter
-    place: Place
+    position: PositionSpec
     game: int
     limits: Limits
     seed: int | None = None
@@ -335,20 +335,20 @@ class Opponent:
     ) -> Answer | None:
         if not wanted():
             return None
-        engine = await self._ready(asked.place.variant, asked.game, asked.side, asked.seed, asked.book)
+        engine = await self._ready(asked.position.variant, asked.game, asked.side, asked.seed, asked.book)
         await self._set("MultiPV", asked.lines)
         await self._set("UCI_ShowWDL", True)
         if self.spec.own:
             await self._set(OPTION, HIGHEST if self.spec.level is None else self.spec.level)
         if not wanted():
             return None
-        start = asked.place.start
+        start = asked.position.start
         if start is not None and self.spec.letters == "adk":
             start = in_adk(start)
         limits = asked.limits
         if self.spec.clock == "movetime":
             limits = without_clock(limits, asked.side)
-        engine.position("startpos" if start is None else f"fen {start}", asked.place.moves)
+        engine.position("startpos" if start is None else f"fen {start}", asked.position.moves)
         self._search = await engine.go(limits, timeout=_patience(limits))
         if not wanted():
             await self._search.stop()

@@ -228,7 +228,7 @@ def _instead(opponent: Opponent, answer: Answer) -> str:
 async def _why_not(session: GameSession, text: str) -> str:
     if not (text.isascii() and text.isalnum()):
         return "not a move"
-    return await session.rules.why_not(session.game.place, text) or "not legal here"
+    return await session.rules.why_not(session.game.position, text) or "not legal here"
 
 
 def tell_hint(session: GameSession, answer: Answer) -> None:

@@ -29,7 +29,7 @@ from hnefi.protocol.hosts.assessment.values import (
 )
 from hnefi.protocol.hosts.assessment.verdicts import Played, Thresholds, assessed, better_lines
 
-from .game import Facts, Node, Place, move_number, next_side
+from .game import Facts, Node, PositionSpec, move_number, next_side
 from .opponents import Question
 from .rules_process import IllegalPosition
 
@@ -61,7 +61,7 @@ class Review:
         self.failure = ""
         self.result: Assessed | None = None
         self._session = session
-        self._start = session.game.place_of(session.game.root)
+        self._start = session.game.position_of(session.game.root)
         self._game = session.number
         self._ended = ended
         self._speak = speak
@@ -116,10 +116,10 @@ class Review:
             moves += [node.text] if ply else []
             facts = node.facts
             if facts is None or not facts.asked:
-                facts = await self._session.rules.facts(self._place(moves))
+                facts = await self._session.rules.facts(self._position(moves))
             self._facts.append(facts)
             try:
-                look = await self._look(facts, self._place(moves))
+                look = await self._look(facts, self._position(moves))
                 failures = 0
             except EngineError as error:
                 failures += 1
@@ -134,10 +134,10 @@ class Review:
                 self._speak(f"Review: {self.done} of {len(self.nodes)} positions.")
             self._session.events.changed()
 
-    def _place(self, moves: Sequence[str]) -> Place:
+    def _position(self, moves: Sequence[str]) -> PositionSpec:
         return replace(self._start, moves=tuple(moves))
 
-    async def _look(self, facts: Facts, place: Place) -> PositionAnalysis | None:
+    async def _look(self, facts: Facts, position: PositionSpec) -> PositionAnalysis | None:
         side = "ad".index(facts.side)
         if facts.result is not None and facts.reason is not None:
             winner = None if facts.result == "draw" else Side.of(facts.result)
@@ -147,7 +147,7 @@ class Review:
             helper,
             "analysis",
             facts.side,
-            place,
+            position,
             self._game,
             Limits(nodes=self.limit),
             self._session.players.seed,
@@ -168,7 +168,7 @@ class Review:
                 found: list[tuple[str, tuple[str, ...]]] = []
                 for text in map(move_name, line.moves):
                     if found:
-                        facts = await self._session.rules.facts(self._place(moves))
+                        facts = await self._session.rules.facts(self._position(moves))
                     move = next((move for move in facts.legal if move.text == text), None)
                     if move is None:
                         break

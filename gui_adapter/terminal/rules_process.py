@@ -1,7 +1,7 @@
-"""The rules, asked of an engine process of our own: what may be played, what it takes, why not, and who has won.
+"""The rules, from an engine process of our own: legal moves, captures, why a move is illegal, and who has won.
 
-The process is started behind the first board, started anew when it ends, and told the whole position with each
-question, so that nothing is lost with it.
+The process starts behind the first board and is restarted when it ends. Each question carries the whole position, so
+nothing is lost with the process.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from hnefi.engine.records.rule_sets import carried
 from hnefi.engine.regular import home_folder
 from hnefi.protocol.client import Engine, EngineError, Timeouts, own_command
 
-from .game import Facts, Place, facts_of, read_legal
+from .game import Facts, PositionSpec, facts_of, read_legal
 
 Traffic = Callable[[float, str, bytes], None]
 
 
 class IllegalPosition(ValueError):
-    """A start or a row of moves that the rules refuse; the text is their sentence."""
+    """A start or moves that the rules reject; the text is their sentence."""
 
 
 class RulesProcess:
-    """Answers about places of one variant at a time. One question at a time; EngineError where the engine failed
+    """Answers questions about positions, one question and one variant at a time. EngineError if the engine fails
     twice."""
 
     def __init__(
@@ -51,13 +51,13 @@ class RulesProcess:
 
     @property
     def compiling(self) -> Progress | None:
-        """What the process compiles now; None if nothing."""
+        """What the process is compiling; None if nothing."""
         return None if self._engine is None else self._engine.compiling
 
-    async def facts(self, place: Place) -> Facts:
-        """What the rules say about a place; IllegalPosition if it cannot be reached."""
+    async def facts(self, position: PositionSpec) -> Facts:
+        """What the rules say about a position; IllegalPosition if it cannot be reached."""
         questions = ("query fen", "moves verbose", "query outcome", "query reason", "query captures")
-        fen, moved, outcome, reason, captures = await self._about(place, *questions)
+        fen, moved, outcome, reason, captures = await self._about(position, *questions)
         facts = facts_of(fen[-1].removeprefix("response "))
         taken = captures[-1].split()[1:3]
         result = outcome[-1].split()[1]
@@ -70,53 +70,53 @@ class RulesProcess:
             asked=True,
         )
 
-    async def why_not(self, place: Place, move: str) -> str:
-        """Why `move` may not be played there, in the words of the rules; empty if it may."""
-        (answer,) = await self._about(place, f"play {move}")
+    async def why_not(self, position: PositionSpec, move: str) -> str:
+        """Why `move` is illegal there, in the words of the rules; empty if it is legal."""
+        (answer,) = await self._about(position, f"play {move}")
         for line in answer:
             if line.startswith("info string error "):
                 return line.removeprefix(f"info string error play {move}: ")
         return ""
 
-    async def evaluation(self, place: Place) -> list[tuple[str, int]]:
+    async def evaluation(self, position: PositionSpec) -> list[tuple[str, int]]:
         """The terms of the hand-written evaluation in centipawns for the side `a`; the last is `total`."""
-        (answer,) = await self._about(place, "eval")
+        (answer,) = await self._about(position, "eval")
         return [
             (words[3], int(words[5]))
             for words in (line.split() for line in answer)
             if words[:3] == ["info", "string", "eval"] and len(words) > 5
         ]
 
-    async def solved(self, place: Place, path: str) -> list[list[str]]:
+    async def solved(self, position: PositionSpec, path: str) -> list[list[str]]:
         """What the solved tables at `path` say: the words of the position's value, then of each move with its value,
         the best first. ValueError with the engine's sentence where they say nothing."""
-        tables, answer = await self._about(place, f"setoption name TablePath value {path}", "tb")
+        tables, answer = await self._about(position, f"setoption name TablePath value {path}", "tb")
         for line in (*tables, *answer):
             if line.startswith("info string error "):
                 sentence = line.removeprefix("info string error ")
                 raise ValueError(sentence.removeprefix("setoption TablePath: ").removeprefix("tb: "))
         return [line.split()[3:] for line in answer if line.startswith("info string tb ")]
 
-    async def check(self, place: Place) -> None:
-        """IllegalPosition if a place cannot be reached."""
-        await self._about(place)
+    async def check(self, position: PositionSpec) -> None:
+        """IllegalPosition if a position cannot be reached."""
+        await self._about(position)
 
-    async def _about(self, place: Place, *questions: str) -> list[list[str]]:
+    async def _about(self, position: PositionSpec, *questions: str) -> list[list[str]]:
         """The lines that answer each question; a process that fails is started again once."""
         async with self._asking:
             try:
-                return await self._ask(place, questions)
+                return await self._ask(position, questions)
             except EngineError:
                 await self._drop()
                 if self._closed:
                     raise
                 self.restarts += 1
-                return await self._ask(place, questions)
+                return await self._ask(position, questions)
 
-    async def _ask(self, place: Place, questions: Sequence[str]) -> list[list[str]]:
-        engine = await self._ready_for(place.variant)
-        where = "startpos" if place.start is None else f"fen {place.start}"
-        played = f" moves {' '.join(place.moves)}" if place.moves else ""
+    async def _ask(self, position: PositionSpec, questions: Sequence[str]) -> list[list[str]]:
+        engine = await self._ready_for(position.variant)
+        where = "startpos" if position.start is None else f"fen {position.start}"
+        played = f" moves {' '.join(position.moves)}" if position.moves else ""
         for line in await engine.ask(f"position {where}{played}"):
             if line.startswith("info string error "):
                 raise IllegalPosition(line.removeprefix("info string error position: "))

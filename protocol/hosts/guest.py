@@ -30,7 +30,7 @@ from ..client import EngineError
 from ..messages import Go
 from .exit_codes import DONE, FAULTS, OURS_FAILED
 from .journal import Entry, GameLog, Journal
-from .rulebook import EngineSlot, Facts, IllegalPosition, Line, Rules
+from .rulebook import EngineSlot, Facts, IllegalPosition, Line, RulesEngine
 from .stdio import Deaf, Stdio
 
 LOG = logging.getLogger("hnefi.guest")
@@ -52,16 +52,16 @@ class GuestFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A line of play, what the rules say about its end, and its plies as they are written down."""
+class GameState:
+    """A line of play, what the rules say about its last position, and its plies as recorded."""
 
     line: Line
     facts: Facts
     entries: tuple[Entry, ...] = ()
 
     @classmethod
-    def reached(cls, line: Line, facts: Facts, before: Place | None) -> Place:
-        """The place at the end of `line`. What a ply took is known if the place before it was looked at."""
+    def reached(cls, line: Line, facts: Facts, before: GameState | None) -> GameState:
+        """The state at the end of `line`. The captures of the last ply are known if `before` is the state before it."""
         if before is not None and before.line.begins(line) and len(line.moves) == len(before.line.moves) + 1:
             last = Entry(line.moves[-1], before.facts.legal.get(line.moves[-1]))
             return cls(line, facts, (*before.entries, last))
@@ -69,43 +69,43 @@ class Place:
 
 
 class Guest(ABC):
-    """A foreign engine, as `Front` uses it. Everything may raise GuestFailed."""
+    """A foreign engine, as `Front` uses it. Every method may raise GuestFailed."""
 
     name: str
     options: tuple[Option, ...]
     tell: Callable[[str], object]
-    """Takes lines for whoever uses us; `Front` sets it."""
-    rules: Rules
-    """Our own engine, which `Front` asks, too."""
+    """Sends a line to our user; set by `Front`."""
+    rules: RulesEngine
+    """Our own engine, which `Front` also asks."""
     talkative = False
-    """Whether everything that it says is to be told (`debug on`)."""
+    """Whether to report everything that it says (`debug on`)."""
 
     @property
     @abstractmethod
     def variant(self) -> AnyVariant:
-        """The variant that it plays now."""
+        """The variant that it is playing."""
 
     @abstractmethod
     async def set(self, name: str, value: str | None) -> str | None:
-        """Set one of `options`, whose value fits; the line that chooses the game for our rules, if it is another now.
+        """Set one of `options` to a valid value; returns the line that selects the game for our rules, if it changed.
 
         SessionError if it cannot be set.
         """
 
     @abstractmethod
     async def prepare(self, side: Side | None = None) -> None:
-        """Be ready to move at once, for `side` where it is known."""
+        """Get ready to move at once, for `side` if it is known."""
 
     @abstractmethod
-    async def think(self, place: Place, go: Go, stopped: asyncio.Event) -> str | None:
-        """Its move where the game is not over, at once when `stopped` is set if it can be told so."""
+    async def think(self, state: GameState, go: Go, stopped: asyncio.Event) -> str | None:
+        """Its move; the game is not over. When `stopped` is set, it should move at once if it can."""
 
-    async def played(self, place: Place) -> None:  # noqa: B027
-        """Its own move has led here, and it was legal."""
+    async def played(self, state: GameState) -> None:  # noqa: B027
+        """Called after its own legal move led to `state`."""
 
     @abstractmethod
-    async def end_game(self, place: Place | None) -> None:
-        """The game is over, or was left, at this place."""
+    async def end_game(self, state: GameState | None) -> None:
+        """Called when the game is over, or was abandoned, in this state."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -121,13 +121,13 @@ class Front:
         self._guest = guest
         self._stdio = stdio
         self._slot = slot
-        self._rules = Rules(slot)
+        self._rules = RulesEngine(slot)
         self._journal = journal
         self._author = author
         self._pending: deque[list[str]] = deque()
-        self._place: Place | None = None
+        self._state: GameState | None = None
         """What was asked about last."""
-        self._reached: Place | None = None
+        self._reached: GameState | None = None
         """Where the game is: a move further when the guest has moved."""
         self._playing = False
         """Whether the guest has been asked for a move of this game."""
@@ -310,15 +310,15 @@ class Front:
             facts = await self._rules.facts(line)
         except IllegalPosition as error:
             raise SessionError("position", str(error)) from None
-        self._place = self._reached = Place.reached(line, facts, self._reached)
+        self._state = self._reached = GameState.reached(line, facts, self._reached)
 
     async def _go(self, words: Sequence[str]) -> None:
         go = messages.parse_go(words)
         for problem in go.problems:
             await self._stdio.say(say.error_line(problem.read, problem.expected))
-        if self._place is None:
-            self._place = Place(Line(), await self._rules.facts(Line()))
-        place, limits = self._place, go.limits
+        if self._state is None:
+            self._state = GameState(Line(), await self._rules.facts(Line()))
+        state, limits = self._state, go.limits
         self._searching = True
         self._held.clear()
         self._stopped.clear()
@@ -329,28 +329,28 @@ class Front:
         for before in earlier:
             await self._place_in_order(before)
         try:
-            outcome = place.facts.outcome
+            outcome = state.facts.outcome
             if outcome is not None:
                 await self._held.wait()
-                for text in say.finished_lines(outcome, place.facts.side):
+                for text in say.finished_lines(outcome, state.facts.side):
                     await self._stdio.say(text)
                 await self._stdio.say("bestmove (none)")
                 return
             self._playing = True
-            await self._guest.prepare(place.facts.side)
-            self._record(place)
-            move = await self._guest.think(place, go, self._stopped)
+            await self._guest.prepare(state.facts.side)
+            self._record(state)
+            move = await self._guest.think(state, go, self._stopped)
             await self._held.wait()
         finally:
             self._searching = False
-        legal = move in place.facts.legal
+        legal = move in state.facts.legal
         if not legal:
             said = f"{say.shown(str(move))} of {self._guest.name}"
             await self._stdio.say(f"info string error {said}: expected a legal move")
         await self._stdio.say(f"bestmove {move or '(none)'}")
         if legal and move is not None:
-            line = place.line.play(move)
-            self._reached = Place.reached(line, await self._rules.facts(line), place)
+            line = state.line.play(move)
+            self._reached = GameState.reached(line, await self._rules.facts(line), state)
             self._record(self._reached)
             await self._guest.played(self._reached)
 
@@ -361,7 +361,7 @@ class Front:
 
     async def _ask_rules(self, words: Sequence[str]) -> None:
         """What our own engine knows as well."""
-        line = self._place.line if self._place is not None else Line()
+        line = self._state.line if self._state is not None else Line()
         for answer in await self._rules.ask(line, " ".join(words)):
             await self._stdio.say(answer)
 
@@ -375,25 +375,25 @@ class Front:
         if self._playing:
             await self._guest.end_game(self._reached)
         self._playing = False
-        self._place = self._reached = None
+        self._state = self._reached = None
 
     def _leave(self, why: str) -> None:
         if self._log is not None:
             self._log.end(None, Reason.INTERRUPTED, why)
             self._log = None
 
-    def _record(self, place: Place) -> None:
+    def _record(self, state: GameState) -> None:
         """The game stands there now."""
         if self._journal is None:
             return
         if self._log is None:
             name = self._guest.name
-            players = (name, "") if place.facts.side is Side.ATTACKERS else ("", name)
-            header = GameRecord(self._guest.variant.name, start=place.line.start, players=players)
+            players = (name, "") if state.facts.side is Side.ATTACKERS else ("", name)
+            header = GameRecord(self._guest.variant.name, start=state.line.start, players=players)
             self._log = self._journal.begin(rule_sets.played_by(header, self._guest.variant))
-        self._log.follow(place.entries)
-        if place.facts.result is not None:
-            self._log.end(place.facts.result, place.facts.reason)
+        self._log.follow(state.entries)
+        if state.facts.result is not None:
+            self._log.end(state.facts.result, state.facts.reason)
             self._log = None
 
 

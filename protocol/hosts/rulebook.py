@@ -1,6 +1,6 @@
 """Engine processes behind an adapter: whichever thinks, and our own, which is asked for the rules.
 
-An adapter knows no rules. It keeps a `Line`, asks `Rules` what follows from it, and starts an engine by an
+An adapter knows no rules. It keeps a `Line`, asks `RulesEngine` what follows from it, and starts an engine by an
 `EngineSlot`, which starts it again once where it fails.
 """
 
@@ -275,7 +275,7 @@ class Thinker:
         return await self._slot.use(think)
 
 
-class Rules:
+class RulesEngine:
     """Our own engine as the book of rules."""
 
     def __init__(self, slot: EngineSlot) -> None:

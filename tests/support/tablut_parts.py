@@ -15,7 +15,7 @@ import engine_pool
 
 from hnefi.gui_adapter.tablut.frames import GAME
 from hnefi.protocol.client import Answer, Limits
-from hnefi.protocol.hosts.rulebook import EngineSlot, Facts, Line, Rules
+from hnefi.protocol.hosts.rulebook import EngineSlot, Facts, Line, RulesEngine
 
 DOUBLES = Path(__file__).parents[1] / "tablut"
 WAIT = 120.0
@@ -58,7 +58,7 @@ class House:
     def __init__(self) -> None:
         self.runner = asyncio.Runner()
         self.slot = EngineSlot(game=GAME)
-        self.rules = Rules(self.slot)
+        self.rules = RulesEngine(self.slot)
 
     def close(self) -> None:
         self.runner.run(self.slot.close())

@@ -27,7 +27,7 @@ from hnefi.gui_adapter.tablut.check import Sparring
 from hnefi.gui_adapter.tablut.frames import GAME, State, board_of, turn_of
 from hnefi.gui_adapter.tablut.host import Host
 from hnefi.gui_adapter.tablut.serve import Match, Played, Settings
-from hnefi.protocol.hosts.rulebook import EngineSlot, Line, Rules
+from hnefi.protocol.hosts.rulebook import EngineSlot, Line, RulesEngine
 
 BOT = shlex.join(
     [sys.executable, "-I", "-S", str(DOUBLES / "double_bot.py"), "{Colour}", "{seconds}", "{host}"]
@@ -78,7 +78,7 @@ def first_answers(starts: int, folder: Path) -> None:
         print(f"{name}: {firsts}")
 
 
-async def client_delay(rules: Rules, folder: Path) -> None:
+async def client_delay(rules: RulesEngine, folder: Path) -> None:
     """From the state to the action, the engine's random choice included."""
     address = free_address()
     host = await Host.open(Side.DEFENDERS, address)
@@ -131,7 +131,7 @@ class Wrapped:
             if line.startswith(until):
                 return line
 
-    async def game(self, rules: Rules, dice: random.Random, plies: int) -> list[float]:
+    async def game(self, rules: RulesEngine, dice: random.Random, plies: int) -> list[float]:
         """The seconds from each `go` to its answer, against random moves."""
         line, taken = Line(), []
         facts = await rules.facts(line)
@@ -155,7 +155,7 @@ class Wrapped:
         assert await self.process.wait() == 0
 
 
-async def wrap_delay(rules: Rules, folder: Path) -> None:
+async def wrap_delay(rules: RulesEngine, folder: Path) -> None:
     """From the `go` to its answer, the double's own moment included."""
     wrapped = await Wrapped.start(folder)
     before = scheduled(wrapped.process.pid)[0]
@@ -166,7 +166,7 @@ async def wrap_delay(rules: Rules, folder: Path) -> None:
     await wrapped.end()
 
 
-async def idle(rules: Rules, folder: Path, seconds: float) -> None:
+async def idle(rules: RulesEngine, folder: Path, seconds: float) -> None:
     """What a client and a wrap use while the other side thinks."""
     address = free_address()
     host = await Host.open(Side.ATTACKERS, address)
@@ -193,7 +193,7 @@ async def idle(rules: Rules, folder: Path, seconds: float) -> None:
     await wrapped.end()
 
 
-async def at_once(rules: Rules, folder: Path, games: int) -> None:
+async def at_once(rules: RulesEngine, folder: Path, games: int) -> None:
     """So many wrapped doubles, each with its book of rules and an address of its own."""
     began = time.monotonic()
     wraps = [await Wrapped.start(folder) for _ in range(games)]
@@ -208,7 +208,7 @@ async def at_once(rules: Rules, folder: Path, games: int) -> None:
 
 async def measured(given: argparse.Namespace, folder: Path) -> None:
     slot = EngineSlot(game=GAME)
-    rules = Rules(slot)
+    rules = RulesEngine(slot)
     await rules.warm_up()
     try:
         if given.games:

@@ -19,7 +19,7 @@ from terminal_screen import CONTROL_C, CONTROL_D, PATIENCE, Terminal, play
 
 from hnefi.engine.compile import jit
 from hnefi.engine.compile.progress import Progress
-from hnefi.gui_adapter.terminal.game import Facts, Place
+from hnefi.gui_adapter.terminal.game import Facts, PositionSpec
 from hnefi.gui_adapter.terminal.panes import compiling_text
 from hnefi.gui_adapter.terminal.rules_process import RulesProcess
 from hnefi.protocol.client import EngineCrashed, EngineError, Exit, Timeouts
@@ -360,10 +360,10 @@ class Stuck(RulesProcess):
         self._error = error
         self.asked = asyncio.Event()
 
-    async def facts(self, place: Place) -> Facts:
+    async def facts(self, position: PositionSpec) -> Facts:
         self._left -= 1
         if self._left >= 0:
-            return await self._real.facts(place)
+            return await self._real.facts(position)
         self.asked.set()
         if self._error is not None:
             raise self._error

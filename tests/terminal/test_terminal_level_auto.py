@@ -15,7 +15,7 @@ from terminal_parts import House, Person
 from hnefi.engine.sides import Reason
 from hnefi.gui_adapter.terminal import command
 from hnefi.gui_adapter.terminal.controller import Controller
-from hnefi.gui_adapter.terminal.game import Facts, Place, facts_of
+from hnefi.gui_adapter.terminal.game import Facts, PositionSpec, facts_of
 from hnefi.gui_adapter.terminal.opponents import Opponent
 from hnefi.gui_adapter.terminal.rules_process import RulesProcess
 from hnefi.gui_adapter.terminal.settings import Settings
@@ -27,10 +27,10 @@ FEN = "4K2/7/7/7/t6/7/7 a 0 30"
 class NoRules(RulesProcess):
     """Every position is legal, and nothing is known about it: games end by hand."""
 
-    async def facts(self, place: Place) -> Facts:
-        return facts_of(place.start or place.variant.startpos)
+    async def facts(self, position: PositionSpec) -> Facts:
+        return facts_of(position.start or position.variant.startpos)
 
-    async def check(self, place: Place) -> None:
+    async def check(self, position: PositionSpec) -> None:
         """Nothing is refused."""
 
 

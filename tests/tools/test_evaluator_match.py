@@ -42,13 +42,13 @@ def test_who_sees_something_beats_who_does_not(capsys: pytest.CaptureFixture[str
 
 def test_a_start_of_evolutions_can_play(capsys: pytest.CaptureFixture[str]) -> None:
     (row,) = said(
-        capsys, "default-threats", "default", "--variant", "brandubh", "--depths", "1", "--pairs", "9"
+        capsys, "linear-threats", "linear", "--variant", "brandubh", "--depths", "1", "--pairs", "9"
     )
     assert row[1] == "9"
 
 
 def test_jobs_change_nothing_and_the_seed_does(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("simple", "default", "--variant", "brandubh", "--depths", "1", "--pairs", "23")
+    words = ("simple", "linear", "--variant", "brandubh", "--depths", "1", "--pairs", "23")
     one = said(capsys, *words, "--jobs", "1")
     assert one == said(capsys, *words, "--jobs", "3")
     assert one != said(capsys, *words, "--jobs", "3", "--seed", "2")

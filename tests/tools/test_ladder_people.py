@@ -18,7 +18,7 @@ from hnefi.engine.moves_text import format_move, parse_move_word
 from hnefi.engine.records.replay import as_played
 from hnefi.tools.ladder import command, people, people_report
 from hnefi.tools.ladder.ladder import LadderError, LimitedPlayer
-from hnefi.tools.ladder.people import MOST, Answer, Game, Place, Plan, Task
+from hnefi.tools.ladder.people import MOST, Answer, Game, GamePly, Plan, Task
 from hnefi.tools.ladder.people_report import BLUNDER, PEOPLE, Sample
 
 BRANDUBH = find("brandubh")
@@ -130,7 +130,7 @@ def test_values_are_cut_where_a_game_is_decided() -> None:
 def test_more_positions_begin_with_the_fewer() -> None:
     found = [Game(line, None, (1,) * line) for line in range(1, 9)]
     every = people.places(found, 3)
-    assert sorted(every) == [Place(line, ply) for line in range(1, 9) for ply in range(1, line + 1)]
+    assert sorted(every) == [GamePly(line, ply) for line in range(1, 9) for ply in range(1, line + 1)]
     assert every != sorted(every)
     assert people.places(found, 4) != every
 
@@ -341,7 +341,7 @@ def test_nothing_to_choose_is_no_answer_and_no_report_fails(tmp_path: Path) -> N
     plan = Plan("", "brandubh", RULES.hash, (), LimitedPlayer("judge", "default", nodes=20))
     people.prepare(tmp_path / "out", plan)
     (tmp_path / "out" / people.ANSWERS).write_text(json.dumps({"line": 1, "ply": 2}) + "\n")
-    assert people.read_answers(tmp_path / "out") == {Place(1, 2): None}
+    assert people.read_answers(tmp_path / "out") == {GamePly(1, 2): None}
     from hnefi.tools.ladder.ladder import load
 
     path = people_report.write(tmp_path / "out", load(), plan, [Game(1, None, (1, 2))], [], png=False)

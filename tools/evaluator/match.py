@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
     from ..common.matches import Tally
 
-BY_HAND = {"default": "linear", "default-threats": "linear-threats"}
-"""Sums of terms with weights set by hand, from which evolution can start; each with its architecture."""
+BY_HAND = ("linear", "linear-threats")
+"""Architectures with weights set by hand, from which evolution can start."""
 WORDS = ("random", "simple", "zero", *BY_HAND)
-"""Players that can be named besides files: a blind random mover, two without weights, and the terms set by hand."""
+"""Names accepted besides files: a blind random mover, two evaluators without weights, and those set by hand."""
 CHUNK = 5
-"""Matches that are played in one piece."""
+"""Matches per unit of work."""
 HEAD = (
     "plies",
     "matches",
@@ -50,12 +50,12 @@ HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What came of the matches at one depth."""
+    """The results at one depth."""
 
     depth: int
     tally: Tally
     different: int
-    """Games that are no other's repetition: two of them count as a match for the interval."""
+    """The number of distinct games; for the interval, two of them count as one match."""
 
     def cells(self) -> tuple[str, ...]:
         """The row as the table shows it."""
@@ -81,10 +81,10 @@ def main(argv: list[str]) -> int:
     """Play and print; 0 when done, 1 when interrupted."""
     options = parser(
         "evaluator match",
-        "Plays matches of two games of tafl with sides swapped. Whoever wins more games wins the match, or, if they "
-        "win equally many, whoever captures more men in both. Both players look equally far ahead, at full width, and "
-        f"choose at random among equal moves. A and B are evaluator files, or one of: {', '.join(WORDS)}. In other "
-        "games `hnefi arena` plays matches.",
+        "Plays matches of two games of tafl with sides swapped. Whoever wins more games wins the match; if both win "
+        "the same number, whoever captures more men wins. Both players search to the same depth at full width and "
+        f"choose at random among equal moves. A and B are evaluator files, or one of: {', '.join(WORDS)}. For other "
+        "games, use `hnefi arena`.",
         [
             "best.safetensors simple --variant brandubh",
             "best.safetensors old.safetensors --variant copenhagen --depths 1,2 --pairs 400",
@@ -93,30 +93,28 @@ def main(argv: list[str]) -> int:
     options.add_argument("one", metavar="A", help="the evaluator whose results are counted")
     options.add_argument("other", metavar="B", help="its opponent")
     options.add_argument("--variant", metavar="V", help="a tafl variant (that of the first file)")
-    options.add_argument(
-        "--depths", default="1,2,3", metavar="N,N", help="plies that both look ahead (1,2,3)"
-    )
+    options.add_argument("--depths", default="1,2,3", metavar="N,N", help="search depths in plies (1,2,3)")
     options.add_argument(
         "--pairs",
         type=positive,
         default=100,
         metavar="N",
-        help="matches, each a pair of games, at each depth (100)",
+        help="matches (pairs of games) at each depth (100)",
     )
     options.renamed("--matches", "--pairs")
     options.add_argument(
-        "--plies", type=positive, metavar="N", help="a game ends after N plies (the variant's own limit)"
+        "--plies", type=positive, metavar="N", help="end each game after N plies (the variant's own limit)"
     )
     options.add_argument(
         "--openings",
         type=_plies,
         default=(2, 8),
         metavar="K-L",
-        help="each pair begins with K to L random plies, no two pairs alike (2-8); 0: with the variant's start",
+        help="start each pair with K to L random plies, no two pairs alike (2-8); 0: from the variant's start",
     )
     options.add_argument("--seed", type=natural, default=1, metavar="S", help="seed of all games (1)")
     options.add_argument("--note", action="store_true", help="write the results into the file A")
-    options.add_argument("--jobs", type=positive, metavar="J", help="threads (as many as cores)")
+    options.add_argument("--jobs", type=positive, metavar="J", help="number of threads (one per core)")
     add_variant_path(options)
     given = options.parse_args(argv)
     depths = [int(word) if word.isascii() and word.isdigit() else 0 for word in given.depths[:40].split(",")]
@@ -186,7 +184,7 @@ def _side(name: str, variant: Variant) -> Any:
     if name == "random":
         return None
     if name in BY_HAND:
-        hand_set = network.parse(BY_HAND[name])
+        hand_set = network.parse(name)
         return hand_set.record(variant, hand_set.join(variant, hand_set.module.default(variant)))
     if name in WORDS:
         return network.parse(name).record(variant, np.zeros(0))

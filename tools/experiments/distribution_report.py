@@ -81,8 +81,8 @@ def tables(study: Study) -> Iterator[tuple[int, str]]:
     return ((paper.RULES.index(rules) + 1, rules) for rules in study.rules)
 
 
-class Place(NamedTuple):
-    """Where one number of the paper lies among single runs of one way: counts of `n` games."""
+class Comparison(NamedTuple):
+    """One number of the paper beside our runs of one configuration; counts out of `n` games."""
 
     opponent: str
     depth: int
@@ -92,10 +92,10 @@ class Place(NamedTuple):
     mean: float
     interval: tuple[int, int] | None
     tail: float
-    """The probability that a run is as far out as the paper's, or farther, to either side."""
+    """The two-sided probability that a run is at least as far out as the paper's number."""
 
 
-def places(study: Study, results: Results, rules: str, way: str) -> Iterator[Place]:
+def comparisons(study: Study, results: Results, rules: str, way: str) -> Iterator[Comparison]:
     """Every number of the paper's table, against Random in both readings."""
     for (depth, opponent), row in paper.TABLES[rules].items():
         n = paper.MATCHES[depth]
@@ -106,7 +106,7 @@ def places(study: Study, results: Results, rules: str, way: str) -> Iterator[Pla
                 counts = list(map(of, tallies))
                 law = predictive(counts, played, n)
                 tail = min(1.0, 2 * float(min(law[: printed + 1].sum(), law[printed:].sum())))
-                yield Place(
+                yield Comparison(
                     reading,
                     depth,
                     name,
@@ -219,15 +219,15 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
         rows = [["plies", "opponent", "", "paper", "ours: mean", "foreseen", "chance of a run as far out"]]
         rows += [
             [
-                str(place.depth),
-                place.opponent,
-                place.counted,
-                f"{place.paper} of {place.n}",
-                f"{place.mean:.1f}",
-                "-".join(map(str, place.interval or ())),
-                f"{place.tail:.2g}",
+                str(one.depth),
+                one.opponent,
+                one.counted,
+                f"{one.paper} of {one.n}",
+                f"{one.mean:.1f}",
+                "-".join(map(str, one.interval or ())),
+                f"{one.tail:.2g}",
             ]
-            for place in places(study, results, rules, base)
+            for one in comparisons(study, results, rules, base)
         ]
         lines += [f"## Table {number}: {rules}, {base}", "", *markdown_table(rows), ""]
     lines += ["| training | options |", "|---|---|"]
@@ -268,7 +268,7 @@ def draw(folder: Path, study: Study, results: Results, *, png: bool = False) -> 
     made = []
     base = next(iter(study.ways))
     for number, rules in tables(study):
-        found = list(places(study, results, rules, base))
+        found = list(comparisons(study, results, rules, base))
         sheet = Sheet(
             LEFT + STEP * len(found) + 2 * MARGIN,
             (
@@ -281,14 +281,14 @@ def draw(folder: Path, study: Study, results: Results, *, png: bool = False) -> 
             sheet, LEFT, top, STEP * len(found), HEIGHT, Scale(-0.5, len(found) - 0.5), Scale(-3, 103)
         )
         panel.ticks_left([(share, str(share)) for share in range(0, 101, 20)])
-        words = (f"{place.opponent}, {place.depth}: {place.counted}" for place in found)
+        words = (f"{one.opponent}, {one.depth}: {one.counted}" for one in found)
         below = panel.ticks_below(list(enumerate(words)), turn=62, size=10)
-        for column, place in enumerate(found):
-            if place.interval is not None:
-                low, high = place.interval
-                panel.bar(column, 0.5, 100 * low / place.n, 100 * high / place.n)
-        panel.points([(column, 100 * place.mean / place.n) for column, place in enumerate(found)], OURS)
-        panel.points([(column, 100 * place.paper / place.n) for column, place in enumerate(found)], PAPER)
+        for column, one in enumerate(found):
+            if one.interval is not None:
+                low, high = one.interval
+                panel.bar(column, 0.5, 100 * low / one.n, 100 * high / one.n)
+        panel.points([(column, 100 * one.mean / one.n) for column, one in enumerate(found)], OURS)
+        panel.points([(column, 100 * one.paper / one.n) for column, one in enumerate(found)], PAPER)
         panel.frame()
         panel.called_left("games, %", 20)
         made += figures.write(folder / f"table-{number}", sheet, below + MARGIN, png=png)

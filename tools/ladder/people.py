@@ -67,15 +67,15 @@ class Plan:
 
 
 class Game(NamedTuple):
-    """A recorded game: the line of the file, who won (`a`, `d`, `draw`; None where it was not finished), its moves."""
+    """A recorded game: the line of the file, who won (`a`, `d`, `draw`; None if unfinished), its moves."""
 
     line: int
     result: str | None
     moves: tuple[int, ...]
 
 
-class Place(NamedTuple):
-    """A move of somebody in a game; plies count from 1."""
+class GamePly(NamedTuple):
+    """A move in a recorded game: the line of the file, and the ply, from 1."""
 
     line: int
     ply: int
@@ -146,10 +146,10 @@ def digest(file: Path) -> str:
         raise LadderError(f"{file}: {error.strerror or error}: expected recorded games") from None
 
 
-def places(found: Sequence[Game], seed: int) -> list[Place]:
+def places(found: Sequence[Game], seed: int) -> list[GamePly]:
     """All moves of all games in an order drawn from `seed`: more positions of one seed begin with the fewer."""
-    every = [Place(game.line, ply) for game in found for ply in range(1, len(game.moves) + 1)]
-    return sorted(every, key=lambda place: stream(seed, *place))
+    every = [GamePly(game.line, ply) for game in found for ply in range(1, len(game.moves) + 1)]
+    return sorted(every, key=lambda ply: stream(seed, *ply))
 
 
 def before(game: Game, ply: int, rules: Variant) -> Position:
@@ -208,8 +208,8 @@ class Task(NamedTuple):
     asked: tuple[tuple[Game, int], ...]
 
 
-def answers(task: Task) -> list[Answer | Place]:
-    """What everybody says; the place alone where there is nothing to choose."""
+def answers(task: Task) -> list[Answer | GamePly]:
+    """All answers; the ply alone if only one move is legal."""
     players = [_asked(one) for one in task.players]
     judge = _asked(task.judge)
     return [_answer(game, ply, task, players, judge) for game, ply in task.asked]
@@ -226,7 +226,7 @@ def _asked(one: LimitedPlayer) -> Asked:
     return _asked_by(json.dumps(one.engine()))
 
 
-def _answer(game: Game, ply: int, task: Task, players: Sequence[Asked], judge: Asked) -> Answer | Place:
+def _answer(game: Game, ply: int, task: Task, players: Sequence[Asked], judge: Asked) -> Answer | GamePly:
     position = before(game, ply, task.rules)
     legal = position.legal_moves()
     played = game.moves[ply - 1]
@@ -236,7 +236,7 @@ def _answer(game: Game, ply: int, task: Task, players: Sequence[Asked], judge: A
             "hnefi verify says more"
         )
     if len(legal) < 2:
-        return Place(game.line, ply)
+        return GamePly(game.line, ply)
     seed = stream(task.seed, game.line, ply) % SEEDS
     best, info = judge.move(position, seed)
     said = {one.name: one.move(position, seed)[0] for one in players}
@@ -299,15 +299,15 @@ def prepare(folder: Path, plan: Plan) -> None:
         )
 
 
-def read_answers(folder: Path) -> dict[Place, Answer | None]:
+def read_answers(folder: Path) -> dict[GamePly, Answer | None]:
     """What is known, None where there was no choice; LadderError for lines that are not ours."""
     path = folder / ANSWERS
-    found: dict[Place, Answer | None] = {}
+    found: dict[GamePly, Answer | None] = {}
     for number, line in enumerate(durable.whole_lines(path), start=1):
         try:
             told = json.loads(line)
-            place = Place(int(told["line"]), int(told["ply"]))
-            found[place] = None if len(told) == len(place) else _read(told)
+            ply = GamePly(int(told["line"]), int(told["ply"]))
+            found[ply] = None if len(told) == len(ply) else _read(told)
         except (ValueError, KeyError, TypeError) as error:
             raise LadderError(f"{path}: line {number}: {line[:60]!r}: expected an answer ({error})") from None
     return found
@@ -341,7 +341,7 @@ def work(
     by_line = {game.line: game for game in found}
     wanted = places(found, plan.seed)[:positions]
     known = read_answers(folder)
-    missing = [place for place in wanted if place not in known]
+    missing = [ply for ply in wanted if ply not in known]
     tasks = [
         Task(
             plan.players,
@@ -357,7 +357,7 @@ def work(
     for _, said in carried_out([partial(answers, task) for task in tasks], jobs, backend):
         for one in said:
             durable.append_line(folder / ANSWERS, json.dumps(one._asdict(), separators=(",", ":")).encode())
-            known[Place(one.line, one.ply)] = one if isinstance(one, Answer) else None
+            known[GamePly(one.line, one.ply)] = one if isinstance(one, Answer) else None
         done += len(said)
         watch(done, len(wanted))
-    return [answer for place in wanted if (answer := known[place]) is not None]
+    return [answer for ply in wanted if (answer := known[ply]) is not None]

@@ -43,7 +43,7 @@ async def play_move(c: Controller, text: str) -> Reply:
         )
     move = session.legal(text)
     if move is None:
-        why = await session.rules.why_not(session.game.place, text)
+        why = await session.rules.why_not(session.game.position, text)
         raise WordError(f"{text}: {why or 'not legal here'}")
     try:
         await session.play(move)

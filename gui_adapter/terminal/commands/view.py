@@ -89,7 +89,7 @@ async def hint(c: Controller, _rest: str) -> Reply:
 async def evaluate(c: Controller, _rest: str) -> Reply:
     """The terms of the evaluation."""
     session = c.session
-    terms = await session.rules.evaluation(session.game.place)
+    terms = await session.rules.evaluation(session.game.position)
     lines = [f"  {term.replace('_', ' '):<12} {value / 100:+.2f}" for term, value in terms]
     return Reply((f"Seen by the {session.side_word('a')}, before any search:", *lines))
 
@@ -103,7 +103,7 @@ async def solved(c: Controller, rest: str) -> Reply:
     # What is no file here may be the name of a table that ships.
     path = str(file.absolute()) if rest and file.exists() else rest or SHIPPED_TABLES
     try:
-        here, *found = await session.rules.solved(session.game.place, path)
+        here, *found = await session.rules.solved(session.game.position, path)
     except ValueError as error:
         raise WordError(f"tb: {error}") from None
     lines = [
@@ -163,7 +163,7 @@ def _shown(entry: Entry) -> str:
 
 
 async def go_to(c: Controller, rest: str) -> Reply:
-    """Look at another place of the line that is shown."""
+    """Show another position of the line on display."""
     game = c.session.game
     line = [game.root, *game.shown()]
     last = len(line) - 1
@@ -175,7 +175,7 @@ async def go_to(c: Controller, rest: str) -> Reply:
 
 
 async def look_at(c: Controller, node: Node) -> Reply:
-    """The place is looked at; at the end of the main line the game goes on."""
+    """Show the position; at the end of the main line the game goes on."""
     session = c.session
     session.replaying = None
     looking = node is not session.game.root.tip()
@@ -190,7 +190,7 @@ async def variation(c: Controller, rest: str) -> Reply:
     game = c.session.game
     here = game.at
     if here.parent is None:
-        raise WordError("variation: nothing has been played before this place")
+        raise WordError("variation: no move has been played before this position")
     line = here.parent.children
     word = rest.lower()
     if not word:
@@ -371,7 +371,7 @@ def _tell_review(c: Controller, found: Review) -> None:
 
 
 async def _next_remark(c: Controller, *, forward: bool) -> Reply:
-    """Look at the next place of the shown line that has a remark, in one direction."""
+    """Show the next position of the line that has a remark, in one direction."""
     game = c.session.game
     line = game.shown()
     marked = [node for node in line if SIGN in node.comment and node.remark != SIGN]
