@@ -346,7 +346,7 @@ def test_options_behind_the_engine_are_the_engine_s(capsys: pytest.CaptureFixtur
     assert main(["--only", "greeting", "--proto", "uci", *HEX, "--json"]) == 0
     captured = capsys.readouterr()
     assert captured.err == "note: --json comes after ENGINE, so it is passed to the engine\n"
-    assert "hex_engine.py --json: 1 steps" in captured.out
+    assert "hex_engine.py --json: 1 step\n" in captured.out
 
 
 @pytest.mark.process
@@ -361,7 +361,7 @@ def test_one_signal_leaves_no_process(number: int) -> None:
         start_new_session=True,
     )
     assert checker.stdout is not None
-    assert "1 steps" in checker.stdout.readline()
+    assert "1 step\n" in checker.stdout.readline()
     engine = child_of(checker.pid)
     checker.send_signal(number)
     assert checker.wait(60) == 1
