@@ -80,7 +80,7 @@ def won_by(side: int) -> Winner:
 
 
 class Scores:
-    """What the two sides said about their chances, as far as an adjudication asks."""
+    """What the two sides reported about their chances, as far as adjudication needs it."""
 
     def __init__(self, rule: Adjudication) -> None:
         self._rule = rule
@@ -90,7 +90,7 @@ class Scores:
         self._mate: list[int | None] = [None, None]
 
     def add(self, side: int, cp: int | None, mate: int | None) -> None:
-        """`side` has moved and said this; both None if it said nothing."""
+        """Record the report of `side` with its move; both None if it reported nothing."""
         self._mate[side] = mate
         if mate is not None:
             cp = DECISIVE if mate > 0 else -DECISIVE
@@ -103,7 +103,7 @@ class Scores:
             counts[side] = counts[side] + 1 if holds else 0
 
     def verdict(self, plies: int, quiet: int) -> Winner | None:
-        """Who has won by what both sides said, after `plies` of the game, `quiet` since the last capture."""
+        """The result by both sides' reports, after `plies` plies, `quiet` of them since the last capture."""
         rule = self._rule
         for winner, loser in ((0, 1), (1, 0)):
             agreed = min(self._won[winner], self._lost[loser])
@@ -122,18 +122,18 @@ class Scores:
 
 
 class Oracle:
-    """Who wins where, as a file has it."""
+    """The winners of positions, as a file gives them."""
 
     def __init__(self, name: str) -> None:
         self.fact = f"oracle {name}"
         self._known: dict[bytes, Winner] = {}
 
     def winner(self, position: Position) -> Winner | None:
-        """Who wins from here, None if that is not known."""
+        """Who wins from here; None if unknown."""
         return self._known.get(_key(position))
 
     def add(self, position: Position, winner: Winner) -> Winner:
-        """Learn about a position; what was known of it, or `winner`."""
+        """Record the winner of a position; returns the winner recorded before, or `winner`."""
         return self._known.setdefault(_key(position), winner)
 
     def __len__(self) -> int:
@@ -184,7 +184,7 @@ def load_oracle(path: str, variants: tuple[str, ...]) -> Oracle:
 
 
 def _entries(path: Path) -> Iterator[tuple[int, Any]]:
-    """The JSON values of a file's lines with their numbers."""
+    """The JSON values of a file's lines, with line numbers."""
     try:
         if path.stat().st_size > FILE_LIMIT:
             raise ConfigError(f"{path}: {path.stat().st_size} bytes: expected at most {FILE_LIMIT}")

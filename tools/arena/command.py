@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("hnefi.tools.conformance.command", "main"),
     "stats": (f"{PACKAGE}.report_command", "main_stats"),
 }
-"""Subcommands; without one a run is played."""
+"""Subcommands; without one, a run is played."""
 
 CHANGEABLE = {
     "run": (
@@ -51,14 +51,14 @@ CHANGEABLE = {
 }
 """Options of these groups that may change when a run is resumed."""
 NEW_ONLY = ("-o", "--out", "--dry-run", "--no-dry-run")
-"""Flags of a new run that have no meaning for a resumed one."""
+"""Flags that apply to new runs only."""
 
 
 NOTHING = "hnefi arena: interrupted before the first game: nothing was played"
 
 
 class _State:
-    """The interrupts of this command, and its last words where one ends the process at once."""
+    """Handles interrupts, and prints the last message if one ends the process at once."""
 
     caught: Caught | None = None
     last = NOTHING
@@ -118,7 +118,7 @@ def _main(argv: list[str]) -> int:
 
 
 def _read(argv: list[str]) -> Config:
-    """The configuration that a command line asks for; a misspelt subcommand is a ConfigError, too."""
+    """The configuration given on a command line; a misspelt subcommand is a ConfigError, too."""
     hint = nearest(argv[0], COMMANDS)
     try:
         return option_reader.from_arguments(argv)
@@ -156,7 +156,7 @@ def main_resume(argv: list[str]) -> int:
 
 
 def changeable(option: Option) -> bool:
-    """Whether a resumed run may have another value of this option without --force."""
+    """Whether a resumed run may change this option without --force."""
     return option.flag not in NEW_ONLY and option.key in CHANGEABLE.get(option.group, (option.key,))
 
 
@@ -215,7 +215,7 @@ def go_on(folder: Path, flags: Document) -> int:
 
 
 def _expect_plots(config: Config) -> None:
-    """ConfigError if plots are wanted that cannot be drawn."""
+    """ConfigError if plots are requested and cannot be drawn."""
     if config["output.plots"]:
         from .plots import expect_library
         from .summary import ReportError
@@ -262,7 +262,7 @@ def _play(prepared: Run, store: Store) -> int:
 
 
 def dry_run(config: Config) -> int:
-    """Start nothing; list what would be played, and what only an engine could tell."""
+    """List what would be played, and what is unknown until an engine runs; starts nothing."""
     from ..common.live import duration
     from . import openings, schedule
 

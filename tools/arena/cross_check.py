@@ -25,9 +25,9 @@ KIND = "cross-check"
 ANSWER = 1.0
 """Seconds for one answer."""
 ALL = 3.0
-"""Seconds for one game; positions that are not reached in time are not compared."""
+"""Seconds per game; positions not reached in time are not compared."""
 SHOWN = 300
-"""Characters of an answer that are repeated."""
+"""Characters of an answer to quote."""
 
 
 async def compare(game: Game, result: GameResult, every: int = 0) -> GameResult:
@@ -44,7 +44,7 @@ async def compare(game: Game, result: GameResult, every: int = 0) -> GameResult:
 
 
 def _positions(game: Game, every: int) -> Iterator[Position]:
-    """The final position, and earlier ones that the engines have seen, last first."""
+    """The final position and earlier ones that the engines have seen, latest first."""
     position = game.position
     first = len(game.task.opening.moves)
     for ply in range(len(position.moves), first - 1, -1):
@@ -104,7 +104,7 @@ async def _compare(engine: Engine, slot: EngineSlot, position: Position, found: 
 
 
 def _questions(position: Position, proto: str) -> dict[str, str]:
-    """What is asked, and our answers."""
+    """The queries and our answers."""
     ended = position.outcome
     if proto == "ugi":
         result = "none" if ended is None else "draw" if ended.winner is None else f"p{ended.winner + 1}win"
@@ -122,7 +122,7 @@ def _questions(position: Position, proto: str) -> dict[str, str]:
 
 
 def _answer(question: str, lines: list[str]) -> str | None:
-    """What was answered, None if nothing was."""
+    """The answer; None if there was none."""
     for line in lines:
         word, _, rest = line.partition(" ")
         if question == "moves" and word == "moves":
@@ -145,7 +145,7 @@ def _same(kind: str, position: Position, ours: str, theirs: str, letters: str) -
 
 
 def _read(position: Position, fen: str) -> str:
-    """A FEN in any dialect, as we write it; empty if it cannot be read."""
+    """A FEN of any dialect in our notation; empty if it cannot be parsed."""
     try:
         return games.from_fen(position.variant, fen).fen()
     except ValueError:

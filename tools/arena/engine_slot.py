@@ -29,10 +29,10 @@ from ..common import compiling
 from .values import EngineSpec, find_variant, is_rules
 
 STOP = 0.5
-"""Seconds that a process may take to obey by default."""
+"""Default seconds for a process to react."""
 
 COMPILING = 900.0
-"""Seconds that our own engine may be silent before it is ready for the first time."""
+"""Seconds of silence allowed to our own engine before it is first ready."""
 
 WRITE = 10.0
 """Seconds that a process may leave a command unread."""
@@ -93,7 +93,7 @@ async def start(
 
 
 async def _set_option(engine: Engine, name: str, value: str) -> None:
-    """A button is pressed by an empty value."""
+    """An empty value presses a button."""
     option = engine.options.get(name.casefold())
     pressed = option is not None and option.type == "button" and not value
     await engine.set_option(name, None if pressed else value)
@@ -124,7 +124,7 @@ async def set_variant(engine: Engine, text: str) -> VariantLine | None:
 
 
 class EngineSlot:
-    """One engine at one board; `engine` is its process, None until it is needed."""
+    """One engine at one board; `engine` is its process, None until needed."""
 
     def __init__(self, spec: EngineSpec, cores: Collection[int] = ()) -> None:
         self.spec = spec
@@ -137,7 +137,7 @@ class EngineSlot:
         self._watch: WatchLine | None = None
 
     def watch(self, watch: WatchLine) -> None:
-        """From now on `watch` sees every line of the process, also of one that is still to be started."""
+        """Pass every line of the process to `watch` from now on, including processes started later."""
         self._watch = watch
         if self.engine is not None:
             self.engine.on_traffic = watch
@@ -150,7 +150,7 @@ class EngineSlot:
 
     @property
     def spent(self) -> bool:
-        """Whether the process, if there is one, must not see another game."""
+        """Whether the process, if any, must not be used for another game."""
         return self.engine is not None and (
             self.engine.failure is not None or (self._used and self.spec.restart == "on")
         )
@@ -183,7 +183,7 @@ class EngineSlot:
         return f"position fen {in_adk(fen) if self.spec.letters == 'adk' else fen}"
 
     def release(self, *, faulted: bool = False) -> Coroutine[Any, Any, object] | None:
-        """Give the process up: what is left to do to end it, if there is one."""
+        """Release the process; returns the work left to end it, if there is one."""
         self._faulted = self._faulted or faulted
         engine, self.engine = self.engine, None
         if engine is None:
@@ -193,7 +193,7 @@ class EngineSlot:
 
 
 class EngineSlots:
-    """The engines of one concurrent game. Only those of the game at hand hold a process."""
+    """The engines of one concurrent game. Only those of the current game have a process."""
 
     def __init__(self, specs: Sequence[EngineSpec], cores: Collection[int] = ()) -> None:
         self._specs = specs
@@ -213,7 +213,7 @@ class EngineSlots:
         return self._slots[keys[0]], self._slots[keys[1]]
 
     def retire(self, slot: EngineSlot, *, faulted: bool = False) -> None:
-        """Wind the engine's process up in the background."""
+        """End the engine's process in the background."""
         ending = slot.release(faulted=faulted)
         if ending is not None:
             task = asyncio.ensure_future(ending)
@@ -221,7 +221,7 @@ class EngineSlots:
             task.add_done_callback(self._endings.discard)
 
     async def close(self) -> None:
-        """Wind everything up, and wait for it: less than two seconds."""
+        """End all processes and wait for them: less than two seconds."""
         for slot in self._slots.values():
             self.retire(slot)
         while self._endings:

@@ -49,11 +49,11 @@ JOB_PAIRS = 256
 WAVE = 3
 """Jobs per worker in a wave."""
 TRIES = 3
-"""How often a wave that brings no results is sent again."""
+"""How often to resend a wave that gives no results."""
 CHECK = 0.25
-"""Seconds between two checks whether the result is still wanted."""
+"""Seconds between checks whether the result is still wanted."""
 ENDING = 5.0
-"""Seconds that joblib gets to notice that its workers are gone."""
+"""Seconds for joblib to notice that its workers are gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of a job: its games, or why this host does not play it."""
+    """The outcome of a job: its games, or why this host cannot play it."""
 
     results: tuple[GameResult, ...]
     refusal: str = ""
@@ -117,7 +117,7 @@ _broken_off: set[str] = set()
 
 
 def break_off(run: str) -> None:
-    """Have this process play no more of a run; games of it that are being played end soon."""
+    """Stop playing a run in this process; games in progress end soon."""
     _broken_off.add(run)
 
 
@@ -272,7 +272,7 @@ def _parts(pairs: Iterator[list[GameTask]], size: int, count: int) -> list[tuple
 
 
 def _size(size: int, job: Job, answer: Done) -> int:
-    """Pairs of a job from now on: more if jobs are over too soon."""
+    """Pairs per job from now on: more if jobs finish too soon."""
     pairs = len({task.pair for task in job.tasks})
     wanted = round(pairs * JOB_SECONDS / max(answer.seconds, 0.01))
     return min(JOB_PAIRS, max(size, min(wanted, 2 * size)))
@@ -316,7 +316,7 @@ async def _wave(jobs: Sequence[Job], cluster: Cluster, abort: asyncio.Event) -> 
 
 
 def _break_off(run: str, cluster: Cluster, sending: threading.Thread) -> None:
-    """Have nothing more played; workers of ours end, and with them their engines."""
+    """Stop playing; our workers and their engines end."""
     _hush()
     if not cluster.local:
         with contextlib.suppress(Exception):
@@ -332,7 +332,7 @@ def _hush() -> None:
 
 
 def _send(jobs: Sequence[Job], cluster: Cluster, put: Callable[[Answer | None], None]) -> None:
-    """Have joblib carry out the jobs, and hand every answer on; None at the end."""
+    """Run the jobs through joblib and pass on every answer, then None."""
     from joblib import Parallel, delayed, parallel_config
 
     leave_interrupts()
@@ -363,7 +363,7 @@ def _numbered(index: int, job: Job) -> tuple[int, Done]:
 
 
 CONNECT = 10.0
-"""Seconds for a cluster to answer, and to have a worker."""
+"""Seconds for a cluster to answer and provide a worker."""
 CLOSE = 2.0
 
 
@@ -405,7 +405,7 @@ def open_cluster(backend: str, address: str = "", jobs: int = 0) -> Cluster:
 
 
 def leave_interrupts() -> None:
-    """Leave Ctrl-C to the main thread, which winds everything up. Processes started from this thread inherit that."""
+    """Leave Ctrl-C to the main thread, which ends everything. Processes started from this thread inherit this."""
     if hasattr(signal, "pthread_sigmask"):
         from multiprocessing import resource_tracker
 

@@ -25,7 +25,7 @@ def page(
     specs: Sequence[EngineSpec],
     progress: Callable[[int], object] = lambda _: None,
 ) -> bytes:
-    """The file; `progress` hears how many of `results` are in it."""
+    """The HTML text; `progress` is called with the number of `results` written so far."""
     facts = summary.facts
     about = heading(replace(summary, facts=replace(facts, name="")))
     page = Page(facts.name or "arena", [" · ".join(about), _standing(summary)])
@@ -121,7 +121,7 @@ def _cross(summary: Summary) -> Iterator[Markup]:
 
 
 def _sides(summary: Summary) -> Iterator[Markup]:
-    """Every engine on either side, and how the attackers fare by variant."""
+    """Each engine's score on either side, and the attackers' score by variant."""
     rows = []
     for line in summary.engines:
         for side, record in (("attackers", line.attackers), ("defenders", line.defenders)):

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from hnefi.engine.games.base_variant import AnyVariant
 
 WatchPly = Callable[[GameTask, int, PlyLog], None]
-"""Told a game, the number of a ply from 1, and the ply."""
+"""Called with a game, the number of a ply (from 1), and the ply."""
 
 IDENTITY = f"{about.NAME} {about.VERSION}"
-"""What our engine calls itself in its greeting."""
+"""Our engine's name, as in its greeting."""
 
 
 def expect_own(config: Mapping[str, Mapping[str, Any]], engines: Sequence[Mapping[str, Any]]) -> None:
@@ -58,7 +58,7 @@ def expect_own(config: Mapping[str, Mapping[str, Any]], engines: Sequence[Mappin
 
 
 def problems(specs: Iterable[EngineSpec]) -> list[str]:
-    """What is wrong with the engines' options, a sentence each."""
+    """The problems with the engines' options, one sentence each."""
     found = []
     for spec in specs:
         try:
@@ -89,14 +89,14 @@ class InProcessEngine:
         self.ready(find_variant(variant), seed)
 
     def ready(self, variant: AnyVariant, seed: int) -> None:
-        """The same for rules that may have no name."""
+        """The same for rules that may be unnamed."""
         self._session.use_variant(variant)
         self._session.set_option("Seed", str(seed))
         self._searcher.configure(self._session.effective)
         self._searcher.clear()
 
     def move(self, position: Position) -> tuple[int, Info | None]:
-        """The move in a position that is not over, and the last report about it."""
+        """The move in an unfinished position, and the last report about it."""
         self._last = None
         self._searcher.begin()
         result = self._searcher.search(position, self._limits[position.side], self._hear)
@@ -104,7 +104,7 @@ class InProcessEngine:
         return result.move, self._last
 
     def stop(self) -> None:
-        """End a running search soon; its move is worth nothing."""
+        """End a running search soon; its move is to be discarded."""
         self._searcher.stop()
 
     def _hear(self, info: Info) -> None:
@@ -184,7 +184,7 @@ class InProcessBoard:
     async def play(
         self, task: GameTask, tell: Callable[..., None] | None, aborted: asyncio.Future[Any]
     ) -> GameResult:
-        """Play a game, as `slots.Board` says."""
+        """Play a game; see `slots.Board`."""
         loop = asyncio.get_running_loop()
         tell_ply: WatchPly | None = None
         if tell is not None:
@@ -215,4 +215,4 @@ class InProcessBoard:
         return play_game(task, engines, self._rule, broken_off=self._broken_off, on_ply=on_ply)
 
     async def close(self) -> None:
-        """Nothing is left to be wound up."""
+        """There is nothing to end."""

@@ -34,7 +34,7 @@ from .values import GameResult, GameTask, PlyLog
 
 FILE = "arena.log"
 TRAFFIC = "traffic"
-"""The folder of engines' lines."""
+"""The folder for the engines' lines."""
 LOG = logging.getLogger("hnefi.arena")
 LOG.propagate = False
 LOG.addHandler(logging.NullHandler())
@@ -105,7 +105,7 @@ def game_line(result: GameResult) -> str:
 
 
 BACKLOG = 10_000
-"""Events that wait for a slow disk; more are dropped."""
+"""Events to queue for a slow disk; more are dropped."""
 LAST = 5.0
 """Seconds for the last lines: viewers learn from them how the last game has ended, also from a busy machine."""
 
@@ -142,7 +142,7 @@ class LiveLog:
         self._thread.start()
 
     def __call__(self, event: str, facts: Mapping[str, Any]) -> None:
-        """An event of the slots, with what they tell about it."""
+        """An event of the slots, with its details."""
         with self._lock:
             match event:
                 case "start":
@@ -264,7 +264,7 @@ class LiveLog:
                 stream.close()
 
     def _renew(self, stream: Any) -> Any:
-        """A new file in the place of the old one, which stays as `live.1.jsonl`."""
+        """Start a new file; the old one is kept as `live.1.jsonl`."""
         if stream is not None:
             stream.close()
         if self._path.exists():
@@ -282,16 +282,16 @@ def _without(facts: Mapping[str, Any], *names: str) -> dict[str, Any]:
 HALF = 2 << 20
 """Bytes kept from the beginning and from the end of a game; what lies between is cut."""
 ENTRY = 150
-"""Bytes of memory that a line costs beyond its own."""
+"""Bytes of memory per line besides its text."""
 PENDING = 8
-"""Games that wait for a slow disk; the lines of more are dropped."""
+"""Games to queue for a slow disk; the lines of more are dropped."""
 BATCH = 256
 INTERVAL = 0.5
 """Seconds between two reports of a side."""
 REPORT = 4096
-"""Longer reports are not told to viewers."""
+"""Longer reports are not sent to viewers."""
 MOVES = 64
-"""Moves of a line of thought that are told."""
+"""Moves of a pv to send to viewers."""
 
 Line = tuple[float, int, str, bytes]
 """`time.monotonic()`, side, arrow, bytes."""
@@ -310,7 +310,7 @@ class Lines:
         self._kept = 0
 
     def add(self, line: Line) -> None:
-        """Take a line; what is too much is cut out of the middle."""
+        """Add a line; if there are too many, some are cut from the middle."""
         size = len(line[3]) + ENTRY
         if self._room >= size:
             self._room -= size
@@ -367,7 +367,7 @@ class Traffic:
             known[1].add((stamp, side, arrow, line))
 
     def close(self) -> None:
-        """Write what waits; takes as long as that takes."""
+        """Write everything in the queue; blocks until done."""
         self._ended.put(None)
         self._thread.join()
 
@@ -466,7 +466,7 @@ class Thinking:
 
 
 def joined(*listeners: Callable[..., None] | None) -> Callable[..., None] | None:
-    """One listener for all that there are; None for none."""
+    """One listener that calls all of them; None if there are none."""
     known = [listener for listener in listeners if listener is not None]
     if len(known) < 2:
         return known[0] if known else None

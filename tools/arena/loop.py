@@ -31,11 +31,11 @@ from .store import StorageFailed, Store, run_digest
 from .values import LATE, GameResult, GameTask, Watch
 
 UNSTORED = 32
-"""So many games wait to be stored at most; then playing waits."""
+"""The most games that may wait to be stored; at this number, playing pauses."""
 
 
 class Play(Protocol):
-    """Plays games: `slots.play`, or the same on other processes and machines."""
+    """Plays games: `slots.play`, or its equivalent in other processes or on other machines."""
 
     def __call__(
         self, tasks: Iterable[GameTask], run: Run, *, abort: asyncio.Event, on_event: Watch | None
@@ -43,12 +43,12 @@ class Play(Protocol):
 
 
 class Screen(Protocol):
-    """Who tells people how it goes; every method is called on the event loop and returns at once."""
+    """Reports progress; every method is called on the event loop and must return at once."""
 
     on_event: Watch | None
 
     def begin(self, run: Run, store: Store, progress: Progress) -> None:
-        """The run begins, or is resumed."""
+        """The run begins or resumes."""
 
     def game(self, result: GameResult) -> None:
         """A game was stored; `progress` has counted all that it can."""
@@ -57,7 +57,7 @@ class Screen(Protocol):
         """Report an event in a line."""
 
     def end(self, words: str, ending: str) -> None:
-        """Nothing more is played: tables, and in `words` how it ended; `ending` is that in one word."""
+        """Playing is over: show the tables, and how it ended in `words`; `ending` is the same in one word."""
 
 
 class Loop:
@@ -128,7 +128,7 @@ class Loop:
                     await self._results.put(result)
 
     def _missing(self) -> Iterator[GameTask]:
-        """What is still to be played, in the order of the ids, decided as slots become free."""
+        """The games still to play, in id order, decided as slots become free."""
         rows = self.store.rows
         games = (1, 2) if self.run.schedule.swap else (1,)
         for number in range(1, len(self.run.schedule) + 1):
@@ -194,7 +194,7 @@ class Loop:
             self._stop("withdrawn")
 
     def _stop(self, why: str) -> None:
-        """No new games; running ones are aborted."""
+        """Start no new games and abort those in progress."""
         self._stopping = self._stopping or why
         self._abort.set()
 
@@ -303,7 +303,7 @@ class Loop:
 
     @property
     def digest(self) -> str:
-        """The result digest of the games that count."""
+        """The digest of the results that count."""
         return run_digest(self.progress.counted)
 
 
@@ -313,7 +313,7 @@ def _kind(oddity: str) -> str:
 
 
 def play(run: Run, store: Store, screen: Screen) -> int:
-    """Play what is missing of a run in its folder; the exit code. Raises as `interrupts.check` does."""
+    """Play the missing games of a run in its folder; returns the exit code. Raises as `interrupts.check` does."""
 
     async def everything() -> int:
         return await Loop(run, store, player_of(run, store.folder), screen).play_on()

@@ -36,7 +36,7 @@ FILE_LIMIT = 64 << 20
 LINE_LIMIT = 64 << 10
 POLL = 0.02
 LOOK = Limits(depth=2, nodes=100_000)
-"""How far a player looks who judges openings: far enough to see a win of either side in the next two plies."""
+"""The depth for judging openings: enough to see a win of either side in the next two plies."""
 
 
 def prepare(config: Config, needed: int, specs: Sequence[EngineSpec] = ()) -> dict[str, tuple[Opening, ...]]:
@@ -59,12 +59,12 @@ def _too_few(config: Config, name: str, found: int, needed: int) -> ConfigError:
 
 
 FORESEEN = 500
-"""Random openings that a dry run makes, over all variants."""
+"""Random openings that a dry run generates, over all variants."""
 
 
 @dataclass(frozen=True, slots=True)
 class Foreseen(Sequence[Opening]):
-    """A list of openings of which only the first ones are known, to be shown."""
+    """A list of openings of which only the first are known, for display."""
 
     known: Sequence[Opening]
     size: int
@@ -98,7 +98,7 @@ def foresee(
 
 
 def _unknown(config: Config, names: Sequence[str]) -> str:
-    """Why openings cannot be known before an engine was started; empty if they can."""
+    """Why the openings are unknown until an engine runs; empty if they are known."""
     table = config.tables["openings"]
     if table["source"] == "genfens":
         asked = names[table["engine"] - 1]
@@ -178,7 +178,7 @@ def _ordered(config: Config, found: list[Opening]) -> list[Opening]:
 
 
 Line = tuple[str, Opening]
-"""Where an opening was read, and what was read."""
+"""Where an opening was read, and its text."""
 
 
 def read_file(path: Path, variant: AnyVariant, cut: int) -> Iterator[Line]:
@@ -205,7 +205,7 @@ def read_file(path: Path, variant: AnyVariant, cut: int) -> Iterator[Line]:
 
 
 def parse(text: str) -> Opening:
-    """One line of an opening file, not judged by any rules."""
+    """One line of an opening file, parsed without applying any rules."""
     start, moves = text, ""
     words = text.split()
     if "moves" in words:
@@ -246,11 +246,11 @@ def _read_games(path: Path, variant: AnyVariant, cut: int) -> Iterator[Line]:
 
 
 RECORDS = (".tafl", ".otg", ".csv", ".jsonl")
-"""How files of recorded games end."""
+"""File endings of recorded games."""
 
 
 async def ask(spec: EngineSpec, name: str, wanted: int, config: Config) -> list[Line]:
-    """The positions that an engine proposes; ConfigError if it proposes none within `ready` seconds of the last."""
+    """The positions that an engine proposes; ConfigError after `ready` seconds without one."""
     from hnefi.protocol.client import Engine, EngineError, Timeouts
     from hnefi.protocol.format import genfens_line
     from hnefi.protocol.messages import Genfens
@@ -338,7 +338,7 @@ def to_lines(lists: dict[str, tuple[Opening, ...]]) -> str:
 
 
 def from_lines(text: str) -> dict[str, tuple[Opening, ...]]:
-    """What `to_lines` wrote; ValueError if it is not that."""
+    """Parse what `to_lines` wrote; ValueError if that fails."""
     lists: dict[str, list[Opening]] = {}
     for line in text.splitlines():
         variant, start, moves = json.loads(line)

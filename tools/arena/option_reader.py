@@ -1,4 +1,4 @@
-"""Options as people write them: TOML files and command lines, every value judged; and configurations as TOML.
+"""Reads options from TOML files and command lines and validates every value; writes configurations as TOML.
 
 The resolved configuration is written as TOML that reads back as itself.
 """
@@ -54,7 +54,7 @@ def read_file(path: Path) -> Document:
 
 
 def judge(document: Mapping[str, Any], where: str, folder: Path) -> Document:
-    """A configuration's tables with every value judged; paths become absolute, seen from `folder`."""
+    """A configuration's tables with every value validated; paths become absolute, relative to `folder`."""
     judged: Document = {}
     for name, table in document.items():
         if name != "each" and name not in GROUPS:
@@ -99,7 +99,7 @@ def _elsewhere(key: str) -> str:
 
 
 def _placed(option: Option, value: Any, folder: Path) -> Any:
-    """Files seen from where they were named."""
+    """Paths made absolute, relative to where they were named."""
     if option.kind is FILE and value:
         return str(Path(os.path.abspath(folder / Path(value).expanduser())))  # noqa: PTH100 - keeps links as named
     local = option.key == "cmd" and os.sep in value.partition(" ")[0]
@@ -274,7 +274,7 @@ class _Listed(argparse.Action):
 
 
 class Formatter(Help):
-    """Help in which `--flag` and `--no-flag` are one entry."""
+    """A help formatter that shows `--flag` and `--no-flag` as one entry."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=32)
@@ -303,7 +303,7 @@ def from_arguments(arguments: Sequence[str], folder: Path | None = None) -> Conf
 
 
 def parse(made: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
-    """What a command line says, positional words wherever they stand; ConfigError about a flag that does not exist."""
+    """Parse a command line, with positional words anywhere; ConfigError for an unknown flag."""
     parsed = argparse.Namespace()
     # Part by part, because argparse takes all flags before all words and so forgets what came first.
     starts = [index for index, word in enumerate(arguments) if word.partition("=")[0] == "--engine"]
@@ -332,7 +332,7 @@ def _is_registered(word: str) -> bool:
 
 
 def unknown_flag(flag: str, made: argparse.ArgumentParser) -> str:
-    """The error message for a flag that does not exist."""
+    """The error message for an unknown flag."""
     word = flag.partition("=")[0]
     known = [text for action in made._actions for text in action.option_strings]
     group, _, key = word.removeprefix("--").partition("-")
@@ -343,7 +343,7 @@ def unknown_flag(flag: str, made: argparse.ArgumentParser) -> str:
 
 
 def flags_of(parsed: argparse.Namespace, folder: Path) -> Document:
-    """The options that flags named, by group, every value judged."""
+    """The options given as flags, by group, every value validated."""
     given: Document = {}
     for dest, value in vars(parsed).items():
         group, colon, key = dest.partition(":")

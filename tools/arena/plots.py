@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Series = Mapping[str, Sequence[tuple[int, float]]]
 """By engine: after how many of its games it had which score, from 0 to 1."""
 POINTS = 500
-"""Points of a curve at most."""
+"""The most points of a curve."""
 NAME = 24
 SIGNS_PER_INCH = 13
 """Of a heading, at its size."""
@@ -38,7 +38,7 @@ MARKS = ("o", "s", "^", "v", "D", "P", "X", "*")
 
 
 def expect_library() -> None:
-    """ReportError if matplotlib is not there."""
+    """ReportError if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401, ICN001
     except ImportError:

@@ -16,7 +16,7 @@ from .store import Row
 from .values import GameTask
 
 FAULTS = 3
-"""So many faults in a row withdraw an engine."""
+"""Consecutive faults after which an engine is withdrawn."""
 
 
 class Progress:
@@ -32,7 +32,7 @@ class Progress:
         self.duplicates: dict[int, int] = {}
         self.counted: list[Row] = []
         self.pairs = 0
-        """Pairs dealt with, skipped ones included."""
+        """Pairs finished or skipped."""
         self._games = 2 if schedule.swap else 1
         self._rows: Mapping[tuple[int, int], Row] = {}
         self._next = (1, 1)
@@ -42,7 +42,7 @@ class Progress:
 
     @property
     def complete(self) -> bool:
-        """Whether there is nothing left to be played."""
+        """Whether nothing is left to play."""
         return self.decided or self._next[0] > len(self.schedule)
 
     @property
@@ -52,11 +52,11 @@ class Progress:
 
     @property
     def stopped_by_faults(self) -> bool:
-        """Whether fewer than two engines are left that could play."""
+        """Whether fewer than two engines can still play."""
         return bool(self.withdrawn) and len(self.names) - len(self.withdrawn) < 2
 
     def needs(self, task: GameTask) -> bool:
-        """Whether a game still has to be played, as far as is known."""
+        """Whether a game still has to be played, as far as known."""
         return not (self.withdrawn.keys() & set(task.engines)) and not self.decided
 
     def walk(self, rows: Mapping[tuple[int, int], Row]) -> list[str]:

@@ -45,7 +45,7 @@ NONE = "–"
 """An undefined number."""
 LABEL = 11
 CROSS = 8
-"""Opponents side by side in a cross table."""
+"""The most opponents side by side in a cross table."""
 FAULT_HEADS = ("crashes", "stalls", "disconnects", "time losses", "illegal")
 SIDES = {"a": "attackers won", "d": "defenders won", "draw": "drawn"}
 
@@ -61,7 +61,7 @@ def block(summary: Summary) -> list[str]:
 
 
 def heading(summary: Summary) -> list[str]:
-    """What is played: engines, variants, limits, openings, seed, slots."""
+    """What is played: engines, variants, limits, openings, seed and slots."""
     facts = summary.facts
     engines = " – ".join(map(safe, facts.engines)) if facts.duel else f"{len(facts.engines)} engines"
     variants = (
@@ -110,7 +110,7 @@ def _duel(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def _common(summary: Summary) -> Iterator[tuple[str, str]]:
-    """What concerns the run as a whole."""
+    """Facts about the whole run."""
     record = summary.total.attackers
     yield "attackers", _share(record) + (f" of {_count(record.games, 'game')}" if record.games else "")
     if summary.test is not None:
@@ -122,7 +122,7 @@ def _common(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def _faults(summary: Summary) -> str:
-    """How many, and whose: `3: mine (crash 2, time 1)`."""
+    """The number of faults, by engine: `3: mine (crash 2, time 1)`."""
     said = []
     for line in summary.engines:
         found = [f"{Reason(reason).words} {count}" for reason, count in line.faults.items() if count]
@@ -137,7 +137,7 @@ def _lateness(ms: float) -> str:
 
 
 def _labelled(told: Iterable[tuple[str, str]]) -> list[str]:
-    """Texts behind their labels, broken between words where they are too long."""
+    """Texts after their labels, wrapped between words."""
     lines = []
     for label, text in told:
         first, *words = text.split(" ")
@@ -166,7 +166,7 @@ def final(summary: Summary) -> list[str]:
 
 
 def _apart(parts: Iterable[list[str]]) -> list[str]:
-    """The parts one after another, an empty line between them."""
+    """The parts, separated by empty lines."""
     lines: list[str] = []
     for part in filter(None, parts):
         lines += ["", *part] if lines else part
@@ -218,7 +218,7 @@ def pairs_table(summary: Summary) -> list[str]:
 
 
 def faults_table(summary: Summary) -> list[str]:
-    """What went wrong, by engine; nothing if nothing did."""
+    """Faults by engine; empty if there were none."""
     if not summary.faults:
         return []
     rows = [
@@ -248,7 +248,7 @@ def cross_table(summary: Summary) -> list[str]:
 
 
 def points(meeting: Meeting | None, same: bool) -> str:
-    """The points of an engine against another one, of how many games."""
+    """The points of one engine against another, and the number of games."""
     if meeting is None:
         return "·" if same else ""
     return f"{meeting.record.wins + meeting.record.draws / 2:g}/{meeting.record.games}"
@@ -307,7 +307,7 @@ def lengths(summary: Summary) -> list[str]:
 
 
 def notes(summary: Summary) -> list[str]:
-    """What else a reader of the tables has to know."""
+    """Notes to the tables."""
     state = summary.state
     said = []
     if state.surplus:
@@ -365,7 +365,7 @@ def share(interval: tuple[float, float]) -> str:
 
 
 def signed(number: float | None) -> str:
-    """A number of Elo with its sign."""
+    """An Elo number with its sign."""
     if number is None:
         return NONE
     text = f"{number:+.1f}"
@@ -378,7 +378,7 @@ def plain(number: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share from 0 to 1 in per cent."""
+    """A fraction from 0 to 1 in per cent."""
     return NONE if share is None else f"{100 * share:.1f}"
 
 
@@ -458,7 +458,7 @@ class Stored:
         self.facts = facts_of(self.run, folder)
 
     def counts(self) -> Counts:
-        """What counts of the run's games."""
+        """The tally of the games that count."""
         counts = Counts()
         count_rows(counts, self.progress, self.progress.counted)
         return counts

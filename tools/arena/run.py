@@ -42,7 +42,7 @@ from .values import EngineSpec, Opening, find_variant
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Everything that is known before the first game. `ids` are what the engines call themselves."""
+    """Everything known before the first game. `ids` are the engines' own names."""
 
     config: Config
     specs: tuple[EngineSpec, ...]
@@ -125,7 +125,7 @@ def expect_lines(config: Config, specs: Sequence[EngineSpec]) -> None:
 
 
 def expect_new(config: Config) -> None:
-    """ConfigError if the folder of a new run exists: better said before engines are started."""
+    """ConfigError if the folder of a new run exists; called before any engine starts."""
     if config["run.out"] and Path(config["run.out"]).exists():
         raise ConfigError(f"run.out {shorten(config['run.out'])}: exists: expected a new folder")
 
@@ -162,12 +162,12 @@ def _json(items: Mapping[str, str]) -> str:
 
 
 def load_config(folder: Path, flags: Document | None = None) -> Config:
-    """The configuration of a run's folder, with flags laid over it."""
+    """The configuration in a run's folder, with flags applied."""
     return resolve.resolve(option_reader.read_file(folder / CONFIG), flags or {})
 
 
 def load_openings(store: Store) -> dict[str, tuple[Opening, ...]]:
-    """The openings that a run keeps; StoreError if they cannot be read."""
+    """The stored openings of a run; StoreError if they cannot be read."""
     try:
         found = openings.from_lines(store.text(OPENINGS))
         for name in found:
@@ -178,7 +178,7 @@ def load_openings(store: Store) -> dict[str, tuple[Opening, ...]]:
 
 
 def load_fingerprint(store: Store) -> dict[str, str]:
-    """The fingerprint that a run keeps; StoreError if it cannot be read."""
+    """The stored fingerprint of a run; StoreError if it cannot be read."""
     try:
         return {str(key): str(value) for key, value in json.loads(store.text(FINGERPRINT)).items()}
     except (ValueError, AttributeError) as error:
@@ -195,7 +195,7 @@ def resumed(store: Store, flags: Document | None = None, *, force: bool | None =
 
 
 def reopen(store: Store, config: Config) -> Run:
-    """A stored run as far as it can be known without starting an engine: enough to count and to report."""
+    """A stored run, read without starting an engine: enough to count and report."""
     specs = resolve.specs(config)
     return Run(config, specs, schedule.make(config), load_openings(store))
 

@@ -39,7 +39,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """All pairs of a run, computed when asked for."""
+    """All pairs of a run, computed on demand."""
 
     meetings: tuple[tuple[int, int], ...]
     variants: tuple[str, ...]
@@ -76,7 +76,7 @@ class Schedule:
 
     @property
     def openings(self) -> int:
-        """How many openings every variant needs, those before the first one included."""
+        """The number of openings that every variant needs, counted from the start of the list."""
         return self.first + -(-self.rounds // self.repeat)
 
     def pair(self, number: int) -> Pair:
@@ -155,7 +155,7 @@ def meetings(form: str, engines: int, challengers: int = 1) -> tuple[tuple[int, 
 
 
 def longest_test(test: Sprt) -> int:
-    """After how many pairs a sequential test ends anyway."""
+    """The number of pairs after which a sequential test ends in any case."""
     expected = test.expected or replace(test, model="normalized").expected
     assert expected is not None
     return max(100, round(3 * max(expected)))

@@ -81,7 +81,7 @@ class Screen:
     # Called by the run's loop
 
     def begin(self, run: Run, store: Store, progress: Progress) -> None:
-        """The run begins, or is resumed."""
+        """The run begins or resumes."""
         self._run, self._store, self._progress = run, store, progress
         self._facts = facts_of(run, store.folder)
         self._folder = shlex.quote(str(store.folder))
@@ -115,7 +115,7 @@ class Screen:
             self._note(lambda: self._live.report(text.split("\n")))
 
     def warn(self, text: str) -> None:
-        """A line on standard error; on a terminal it stands above the live part."""
+        """Print a line on standard error; on a terminal, above the live part."""
 
         def tell() -> None:
             if self._live.terminal and is_terminal(self._err):
@@ -130,14 +130,14 @@ class Screen:
                 tell()
 
     def end(self, words: str, ending: str = "") -> None:
-        """Nothing more is played: tables, and in `words` how it ended."""
+        """Playing is over: show the tables, and how it ended in `words`."""
         self._take()
         self._note(lambda: self._finish(words, ending))
         self._notes.put(None)
         self._thread.join()
 
     def _take(self, *, played: bool = False) -> None:
-        """Hand over what has been counted since the last time."""
+        """Pass on what was counted since the last call."""
         rows = self._progress.counted[self._seen :]
         self._seen += len(rows)
         test = sprt_line(self._facts, self._progress.test)
@@ -211,7 +211,7 @@ class Screen:
             self._live.report(text.split("\n"))
 
     def _files(self, summary: Summary, *, interrupted: bool) -> list[str]:
-        """What the run leaves besides its log; sentences about what was not written."""
+        """Write the files that a run leaves besides its log; returns sentences about those that failed."""
         from .store import write_file
 
         said = []
@@ -261,7 +261,7 @@ class LineScreen:
         self._pace = Pace(0)
 
     def begin(self, run: Run, store: Store, progress: Progress) -> None:  # noqa: ARG002
-        """The run begins, or is resumed."""
+        """The run begins or resumes."""
         self._pace = Pace(run.schedule.games)
         self._pace.add(sum(row.winner is not None for row in store.rows.values()), timed=False)
 

@@ -34,7 +34,7 @@ from .referee import Game, WatchTraffic
 from .values import EngineSpec, GameResult, GameTask, PlyLog, Watch
 
 LIMIT = 16
-"""More slots in one process would make its clocks late."""
+"""With more slots in one process, its clocks would be late."""
 
 After = Callable[[Game, GameResult], Awaitable[GameResult]]
 """Looks at a game that has ended by itself, its engines still there; gives its result, perhaps with more to be said."""
@@ -119,7 +119,7 @@ def play_with(
     on_event: Watch | None = None,
     on_traffic: Any = None,
 ) -> AsyncGenerator[GameResult, None]:
-    """`play` in the manner of a configuration."""
+    """`play` with the settings of a configuration."""
     from .cross_check import compare
 
     wanted = config["control.cross_check"]
@@ -158,7 +158,7 @@ def in_pairs(tasks: Iterable[GameTask]) -> Iterator[list[GameTask]]:
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """Has the games of one pair after another played on its board, one at a time."""
+    """Plays the games of one pair after another on its board, one at a time."""
 
     number: int
     board: Board
@@ -260,7 +260,7 @@ def places(cores: Sequence[int], concurrency: int, threads: int = 1) -> list[tup
 
 
 def threads_of(specs: Iterable[EngineSpec]) -> int:
-    """The largest `Threads` that an engine is given."""
+    """The largest `Threads` of any engine."""
     given = [value for spec in specs for name, value in spec.options if name.casefold() == "threads"]
     return max((int(value) for value in given if value.isascii() and value.isdigit()), default=1) or 1
 

@@ -45,16 +45,16 @@ class StoreError(Exception):
 
 
 class StoreBusy(StoreError):
-    """Another arena writes into the folder; the message says which."""
+    """Another arena is writing to the folder; the message says which."""
 
 
 class StorageFailed(StoreError):
-    """A write failed; what the log holds is right, nothing else counts."""
+    """A write failed; only what the log holds counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What counting needs of one stored game; `engines` are the indices of attackers and defenders.
+    """What counting needs to know about a stored game; `engines` are the indices of attackers and defenders.
 
     `fault` is the side and the reason of an engine's fault; `digest` is SHA-256 over id, opening, moves, winner and
     reason; `key` is equal for games that are images of each other; `offset`, `length` and `check` say where the
@@ -94,7 +94,7 @@ class Export:
 
 
 def summarize(result: GameResult) -> Row:
-    """The row of a result, not stored yet."""
+    """The row for a result that is not stored yet."""
     fault = result.fault
     return Row(
         result.task.pair,
@@ -339,7 +339,7 @@ class Store:
             raise StoreError(f"{self.folder / LOG}:{number}: damaged: expected a line as it was written")
 
     def _mend(self, export: Export) -> None:
-        """Cut off what the log does not have; write again what it has and the file does not."""
+        """Cut off what the log lacks, and rewrite what the file lacks."""
         end = self._ends.setdefault(export.name, 0)
         size = export.path.stat().st_size if export.path.exists() else -1
         place = within(self.folder, export.path)
@@ -366,7 +366,7 @@ class Store:
         )
 
     def _cut(self, path: Path, end: int) -> None:
-        """Shorten a file to `end` bytes; what is lost by that is written beside it first."""
+        """Truncate a file to `end` bytes; the rest is first saved beside it."""
         if path.stat().st_size <= end:
             return
         kept = _unused(path)
