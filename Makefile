@@ -38,6 +38,8 @@ test: .venv/.ready-dev ## all tests, in four processes (WORKERS=4)
 	@$(BIN)/hnefi warmup --quiet # once, rather than by every process that a test starts
 	@$(PYTEST) --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
+# None of these tests waits, so that more processes than cores would only load the same code more often.
+quick: WORKERS := logical
 quick: .venv/.ready-dev ## tests without processes, brokers and what takes long: the inner loop
 	@$(PYTEST) --numprocesses $(WORKERS) --dist loadfile -m '$(INNER)' $(ARGS)
 

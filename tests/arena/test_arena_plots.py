@@ -71,6 +71,7 @@ def test_importing_plots_does_not_import_the_library() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_tournament(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     known = summary(
@@ -115,6 +116,7 @@ def test_a_long_heading_ends_within_the_drawing() -> None:
         assert heading.get_window_extent(renderer).y0 >= box.y1, name
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_drawings(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     known = summary(pairs("ad =a da"), model=Model(bootstrap=20))

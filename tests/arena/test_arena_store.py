@@ -434,6 +434,7 @@ def test_fingerprints_are_compared_item_by_item() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_fifty_thousand_games_are_opened_in_seconds(tmp_path: Path) -> None:
     """The log alone is read; the games themselves are not."""
     Store.create(tmp_path / "run", FILES).close()

@@ -451,6 +451,7 @@ def test_features_of_a_processor_are_all_looked_at() -> None:
     ]
 
 
+@pytest.mark.slow
 @compiled
 @linked
 @pytest.mark.usefixtures("home")

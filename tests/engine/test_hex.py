@@ -96,6 +96,7 @@ def fill(s: Any, cells: Any, sides: Any) -> int:
     return outcome
 
 
+@pytest.mark.slow
 def test_exactly_one_side_joins_on_every_full_board() -> None:
     """100,000 random fillings: stones put on beyond the end never join the other side as well."""
     assert sum(FILLINGS.values()) == 100_000
@@ -368,6 +369,7 @@ def test_fens_that_are_none(fen: str, reason: str) -> None:
     assert len(str(error.value)) < 300
 
 
+@pytest.mark.slow
 def test_fuzzed_fens_are_read_or_refused() -> None:
     draw = random.Random(8)
     game = games.find("hex-swap:4")

@@ -174,6 +174,7 @@ def compare(position: Position, twin: Twin) -> None:
     assert position.taken == (twin.columns - len(twin.black), twin.columns - len(twin.white))
 
 
+@pytest.mark.slow
 def test_random_games_agree_with_the_twin() -> None:
     """All sizes; every node of a game in every answer, and the noisy moves are the captures and the arrivals."""
     draw = random.Random(4)

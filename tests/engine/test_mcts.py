@@ -138,6 +138,7 @@ def test_solved_boards_of_hexapawn(rows: int, columns: int, winner: int, plies: 
     assert end.outcome.winner == winner
 
 
+@pytest.mark.slow
 def test_openings_of_hex() -> None:
     """All openings of the 4x4 board are decided, as they must be."""
     rows = ["...W", "..W.", ".W..", "W..."]

@@ -365,6 +365,7 @@ def sayable(draw: st.DrawFn, opentafl: bool = False) -> dict[str, Any]:
     return switches
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(st.data(), st.booleans())
 def test_everything_that_can_be_said_comes_back(data: st.DataObject, opentafl: bool) -> None:

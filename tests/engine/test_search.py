@@ -245,6 +245,7 @@ def test_forced_wins(name: str, fen: str, mate: int | None, best: set[str] | Non
     assert now.outcome.winner is position.side
 
 
+@pytest.mark.slow
 def test_mate_scores_match_their_lines() -> None:
     """N moves of the winner are 2N - 1 plies when winning and 2N when losing, and the game is over behind them."""
     seen = 0

@@ -11,16 +11,21 @@ from hnefi.engine.games.tafl import setup, threats, variant
 from hnefi.engine.games.tafl.position import Position
 from hnefi.engine.games.tafl.state import CORE
 from hnefi.engine.sides import Reason, Side
+from hnefi.engine.squares import ORIGIN
 
 NAMES = variant.names()
 LIVELY = ("brandubh", "tablut-linnaeus", "tablut-bologna", "hingston-original", "mini-six")
 """Random games of these come near to an end within the walk."""
 SCRATCH = 0
+WALKS = 14
+"""Games for each variant."""
+PASSED = 10
+"""Positions in which a pass is tried."""
 
 
-def positions(name: str, walks: int, seed: int = 1) -> list[Position]:
+def positions(name: str, walks: int) -> list[Position]:
     """Undecided positions of random games, those near the end above all: there somebody wins."""
-    draw = random.Random(f"{name} {seed}")
+    draw = random.Random(name)
     found = []
     for _ in range(walks):
         position, path = Position.initial(variant.find(name)), []
@@ -31,10 +36,18 @@ def positions(name: str, walks: int, seed: int = 1) -> list[Position]:
     return found
 
 
-def winning(position: Position, side: Side, reasons: tuple[Reason, ...]) -> list[int]:
-    """The legal moves that end the game for a side at once."""
+@pytest.fixture(scope="module", params=NAMES)
+def walked(request: pytest.FixtureRequest) -> tuple[str, list[Position]]:
+    """A variant's name and positions of its games, made once: pytest runs all tests of a variant together."""
+    return request.param, positions(request.param, WALKS)
+
+
+def winning(position: Position, side: Side, reasons: tuple[Reason, ...], origin: int = 0) -> list[int]:
+    """The legal moves that end the game for a side at once; with `origin` those of the piece there."""
     found = []
     for move in position.legal_moves():
+        if origin and move & ORIGIN != origin:
+            continue
         outcome = position.play(move).outcome
         if outcome is not None and outcome.winner == side and outcome.reason in reasons:
             found.append(move)
@@ -45,15 +58,15 @@ def state_of(position: Position) -> Any:
     return position.new_record()[0]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_wins_at_once_are_wins_and_escapes_are_never_missed(name: str) -> None:
+def test_wins_at_once_are_wins_and_escapes_are_never_missed(walked: tuple[str, list[Position]]) -> None:
+    name, found = walked
     seen = 0
-    for position in positions(name, 12):
+    for position in found:
         state = state_of(position)
         if state["opentafl"]:
             assert threats.winning_move(state, SCRATCH) == 0
             continue
-        before = state.tobytes()[CORE]
+        before, king = state.tobytes()[CORE], int(state["king"])
         move = int(threats.winning_move(state, SCRATCH))
         assert state.tobytes()[CORE] == before
         if move:
@@ -62,25 +75,24 @@ def test_wins_at_once_are_wins_and_escapes_are_never_missed(name: str) -> None:
             assert outcome is not None
             assert outcome.winner == position.side
         elif position.side == Side.DEFENDERS and not state["must_go"]:
-            assert not winning(position, Side.DEFENDERS, (Reason.KING_ESCAPED,)), position.fen()
+            assert not winning(position, Side.DEFENDERS, (Reason.KING_ESCAPED,), king), position.fen()
     assert seen or name not in LIVELY
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_nothing_parries_is_lost(name: str) -> None:
-    for position in positions(name, 12, seed=2):
+def test_what_nothing_parries_is_lost(walked: tuple[str, list[Position]]) -> None:
+    for position in walked[1]:
         state = state_of(position)
         if threats.winning_move(state, SCRATCH):
             continue
-        threat = int(threats.threat_level(state, SCRATCH))
+        threat, king = int(threats.threat_level(state, SCRATCH)), int(state["king"])
         if threat == 2:
             assert position.side == Side.ATTACKERS
             for move in position.legal_moves():
                 after = position.play(move)
                 assert after.outcome is None or after.outcome.winner == Side.DEFENDERS, position.fen()
-                assert after.outcome is not None or winning(after, Side.DEFENDERS, (Reason.KING_ESCAPED,)), (
-                    position.fen()
-                )
+                assert after.outcome is not None or winning(
+                    after, Side.DEFENDERS, (Reason.KING_ESCAPED,), king
+                ), position.fen()
         # A threat is what the other side would do if it were to move.
         if threats.make_null(state):
             assert bool(threats.winning_move(state, SCRATCH)) <= bool(threat), position.fen()
@@ -89,9 +101,8 @@ def test_what_nothing_parries_is_lost(name: str) -> None:
             threats.unmake_null(state)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_pass_is_taken_back_whole(name: str) -> None:
-    for position in positions(name, 2, seed=3):
+def test_a_pass_is_taken_back_whole(walked: tuple[str, list[Position]]) -> None:
+    for position in walked[1][:PASSED]:
         state = state_of(position)
         before = state.tobytes()[CORE]
         if not threats.make_null(state):

@@ -238,6 +238,7 @@ def exercise(variant: Variant) -> None:
     searcher.search(start, Limits(nodes=50), lambda _: None)
 
 
+@pytest.mark.slow
 def test_fresh_rule_sets_compile_nothing() -> None:
     exercise(variants.find("brandubh"))
     before = compiled()

@@ -69,6 +69,7 @@ def expect_slopes(gradient: Any, weights: Any, random: Any, count: int) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "text"), [("hex:4", "residual:2"), ("brandubh", "residual:1")])
 def test_the_kernel_of_the_residual_network_has_the_slopes_of_its_twin(name: str, text: str) -> None:
     """And the twin, in double precision, those of small differences."""

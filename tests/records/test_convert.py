@@ -189,6 +189,7 @@ def test_wrong_calls_and_files_are_named(call: Convert, arguments: list[str], me
     assert files() == before
 
 
+@pytest.mark.slow
 def test_hostile_files_end_in_one_sentence(call: Convert) -> None:
     for number, (form, data, _) in enumerate(HOSTILE):
         Path("bad").write_bytes(data.encode() if isinstance(data, str) else data)

@@ -242,6 +242,7 @@ MANY = settings(
 )
 
 
+@pytest.mark.slow
 @MANY
 @given(st.lists(RECORDS, max_size=2))
 @pytest.mark.parametrize("form", ["tafl", "jsonl"])

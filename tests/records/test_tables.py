@@ -165,6 +165,7 @@ def test_kinds_of_losses_do_not_grow_without_end() -> None:
     assert sum(losses.values()) == 1000
 
 
+@pytest.mark.slow
 def test_a_game_too_long_for_a_line_of_json_is_refused() -> None:
     many = tuple(sorted(board.squares(11), key=board.sort_key))[:120]
     record = GameRecord("x", plies=(Ply(move("a1a2"), many, depth=1),) * 20_000)

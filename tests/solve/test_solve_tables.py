@@ -327,6 +327,7 @@ def test_an_untrue_header_is_refused(
         table.value(report.position_of(table, None))
 
 
+@pytest.mark.slow
 def test_a_thousand_changed_files_are_refused(made: Path, tmp_path: Path) -> None:
     """With bits, bytes and pieces that are changed at random, also behind checksums that are right: a sentence, or the
     value that was there before; never another error, and never another value of an unchanged block."""

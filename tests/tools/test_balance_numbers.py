@@ -387,6 +387,7 @@ def results(plan: Plan, scores: Mapping[str, str]) -> Results:
     }
 
 
+@pytest.mark.slow
 def test_the_report_puts_people_beside_us(tmp_path: Path) -> None:
     plan = Plan("table", tuple(people.entrants()), ("simple", "default@50"), 10, 10)
     scores = {

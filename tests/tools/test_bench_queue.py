@@ -77,6 +77,7 @@ def test_searches_wait_as_the_formula_says(
     assert found.wait.mean() == pytest.approx(wait_by_balance(cores, players, 10.0, 0.9), rel=0.06)
 
 
+@pytest.mark.slow
 def test_many_players_wait_as_erlang_says() -> None:
     cores, players, work, load = 4, 1_000, 0.5, 3.0
     wanted = mean_wait(cores, load, work)

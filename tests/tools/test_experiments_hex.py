@@ -101,6 +101,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
         yield out
 
 
+@pytest.mark.slow
 def test_the_quick_chain_from_runs_to_report(quick: Path) -> None:
     report = (quick / "report.md").read_text()
     assert "**QUICK" in report

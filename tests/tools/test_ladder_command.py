@@ -136,6 +136,7 @@ def test_a_changed_rung_is_refused_unless_forced(
     assert "as frozen" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_from_the_first_game_to_published_ratings(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

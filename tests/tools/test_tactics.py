@@ -67,6 +67,7 @@ def test_rules_and_moves_fit(name: str) -> None:
             assert set(e.moves + e.later) <= {move_name(move) for move in position.legal_moves()}
 
 
+@pytest.mark.slow
 def test_short_ones_are_proven_again() -> None:
     """One position of each variant; `hnefi tactics verify` proves them all."""
     first: dict[str, Entry] = {}

@@ -31,6 +31,7 @@ def rows() -> Any:
     return selfplay.play(brandubh(), 30, 0, 7, NODES)
 
 
+@pytest.mark.slow
 def test_games_are_the_same_however_they_are_cut(rows: Any) -> None:
     later = selfplay.play(brandubh(), 10, 20, 7, NODES)
     assert len(later) > 20
