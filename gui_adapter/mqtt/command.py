@@ -1,4 +1,4 @@
-"""The command `hnefi mqtt`: a table from verb to module (imported when chosen), and their common parser."""
+"""The command `hnefi mqtt`: a table from command to module (imported when chosen), and their common parser."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol.flags import Help, Parser, filled
 from hnefi.protocol.hosts.exit_codes import USAGE
 
-VERBS: dict[str, tuple[str, str]] = {
-    "serve": ("serve", "engines behind a broker, one process per session (the default verb)"),
+COMMANDS: dict[str, tuple[str, str]] = {
+    "serve": ("serve", "engines behind a broker, one process per session (the default)"),
     "broker": ("brokers", "only a broker, for this machine"),
     "connect": ("connect", "a remote session as a local engine on standard input and output"),
     "arena": ("arena", "show a running tournament through a broker"),
@@ -23,27 +23,27 @@ VERBS: dict[str, tuple[str, str]] = {
 
 
 def main(argv: list[str]) -> int:
-    """Run one verb, `serve` if none is named.
+    """Run one command, `serve` if none is named.
 
     0 ended, 1 interrupted, 2 called wrongly, 3 the broker failed, 4 our engine failed.
     """
     if argv and argv[0] in ("-h", "--help", "help"):
         print(overview())
         return 0
-    verb, rest = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("serve", argv)
-    if verb not in VERBS:
-        expected = f"expected one of {', '.join(VERBS)}{nearest(verb, VERBS)}"
-        print(f"hnefi mqtt: no verb {shorten(verb)}: {expected}", file=sys.stderr)
+    name, rest = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("serve", argv)
+    if name not in COMMANDS:
+        expected = f"expected one of {', '.join(COMMANDS)}{nearest(name, COMMANDS)}"
+        print(f"hnefi mqtt: no command {shorten(name)}: {expected}", file=sys.stderr)
         return USAGE
-    module = import_module(f".{VERBS[verb][0]}", __package__)
+    module = import_module(f".{COMMANDS[name][0]}", __package__)
     status: int = module.main(rest) if rest is not argv else module.main(rest, "")
     return status
 
 
 def overview() -> str:
     """What `hnefi mqtt --help` prints."""
-    lines = ["usage: hnefi mqtt [VERB] [...]   (hnefi mqtt VERB --help for details)", ""]
-    lines += [f"  {verb:<7}  {sentence}" for verb, (_, sentence) in VERBS.items()]
+    lines = ["usage: hnefi mqtt [COMMAND] [...]   (hnefi mqtt COMMAND --help for details)", ""]
+    lines += [f"  {name:<7}  {sentence}" for name, (_, sentence) in COMMANDS.items()]
     lines += [
         "",
         "examples:",
@@ -54,9 +54,9 @@ def overview() -> str:
     return filled("\n".join(lines))
 
 
-def parser(verb: str, description: str, examples: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """A parser for ``hnefi mqtt VERB`` whose help ends with `examples`."""
-    command = f"hnefi mqtt {verb}".rstrip()
+def parser(name: str, description: str, examples: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """A parser for ``hnefi mqtt COMMAND`` whose help ends with `examples`."""
+    command = f"hnefi mqtt {name}".rstrip()
     shown = "\n".join(f"  {command} {example}".rstrip() for example in examples)
     return Parser(
         prog=command,

@@ -41,8 +41,8 @@ def file(tmp_path: Path) -> Path:
 def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main([]) == 0
     text = capsys.readouterr().out
-    for verb in command.VERBS:
-        assert verb in text
+    for name in command.COMMANDS:
+        assert name in text
     assert "hnefi ladder place mine.toml" in text
     with pytest.raises(SystemExit) as ended:
         ladder_command("climb")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SKETCH = 200
 """Resamples for a rating that is only mentioned in passing."""
-VERBS = {
+COMMANDS = {
     "show": "show the published scale, or one player's profile",
     "run": "play the rungs against each other",
     "place": "play a player against the rungs: WHO is a player, PLAYER:NODES, PLAYER+EVALUATOR:NODES, level-N or elo-N",
@@ -57,7 +57,7 @@ EXAMPLES = (
 
 
 def main(argv: list[str]) -> int:
-    """Carry out a verb. Returns 0 when done, 1 if interrupted or if `check` found a difference, 2 for wrong input, 4 if
+    """Run a subcommand. Returns 0 when done, 1 if interrupted or if `check` found a difference, 2 for wrong input, 4 if
     something could not be written."""
     options = _parser()
     if not argv:
@@ -87,11 +87,11 @@ def main(argv: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     options = arguments.parser("ladder", __doc__.splitlines()[0].partition(": ")[2], EXAMPLES)
-    verbs = options.add_subparsers(dest="verb", metavar="VERB", required=True)
+    commands = options.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    def verb(name: str, action: Callable[[Any], int]) -> Parser:
-        text, own = VERBS[name], (example for example in EXAMPLES if example.split()[0] == name)
-        made = verbs.add_parser(
+    def command(name: str, action: Callable[[Any], int]) -> Parser:
+        text, own = COMMANDS[name], (example for example in EXAMPLES if example.split()[0] == name)
+        made = commands.add_parser(
             name,
             help=text,
             description=f"{text[0].upper()}{text[1:]}.",
@@ -106,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     def playing(name: str, action: Callable[[Any], int]) -> Parser:
-        made = verb(name, action)
+        made = command(name, action)
         made.add_argument(
             "--seed", type=arguments.positive, default=1, metavar="S", help="the run's seed (1)"
         )
@@ -123,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
         arguments.add_plain(made)
         return made
 
-    show = verb("show", _show)
+    show = command("show", _show)
     show.add_argument("name", nargs="?", metavar="WHO", help="one player's profile")
     show.add_argument("--json", action="store_true", help="the published ratings as JSON")
     arguments.add_plain(show)
@@ -149,26 +149,26 @@ def _parser() -> argparse.ArgumentParser:
             metavar="DIR",
             help="a run of the rungs to measure against (the published games)",
         )
-    verbs.choices["place"].add_argument(
+    commands.choices["place"].add_argument(
         "who", nargs="+", metavar="WHO", help="as above; shipped: all shipped players and levels"
     )
-    verbs.choices["calibrate"].add_argument(
+    commands.choices["calibrate"].add_argument(
         "--labels",
         type=arguments.positive,
         default=5,
         metavar="N",
         help="ratings to try: the middles of N equal parts of the range (5)",
     )
-    _add_people(verb("people", _people))
-    report = verb("report", _report)
+    _add_people(command("people", _people))
+    report = command("report", _report)
     report.add_argument(
         "runs", nargs="*", metavar="DIR", help="runs, or folders with runs (the published games)"
     )
     arguments.add_out(report, "DIR", "write report.md, ratings.json and pictures there")
     arguments.add_html(report)
-    agree = verb("agree", _agree)
+    agree = command("agree", _agree)
     agree.add_argument("runs", nargs=2, metavar="DIR", help="two runs of the rungs")
-    publish = verb("publish", _publish)
+    publish = command("publish", _publish)
     publish.add_argument(
         "runs",
         nargs="*",
@@ -176,13 +176,13 @@ def _parser() -> argparse.ArgumentParser:
         help="runs, or folders with runs (the published games, fitted again)",
     )
     arguments.add_out(publish, "DIR", "write the two files there (the ladder's own folder)", dest="to")
-    games = verb("games", _games)
+    games = command("games", _games)
     games.add_argument("--player", metavar="WHO", default="", help="only games of this player")
     games.add_argument("--variant", metavar="V", default="", help="only games of this variant")
     arguments.add_out(games, "FILE", "write them there, as .tafl (standard output)", dest="to")
     for made in (publish, games):
         made.renamed("--to", "--out")
-    check = verb("check", _check)
+    check = command("check", _check)
     check.add_argument("--freeze", action="store_true", help="freeze the ladder as it is now")
     return options
 
