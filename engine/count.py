@@ -1,4 +1,4 @@
-"""Perft, random playouts and evaluations of any game: whole trees and whole games inside kernels."""
+"""Perft, random playouts and evaluation counts for any game: whole trees and whole games in one kernel call."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from .games.interface import (
     random_move,
     undo,
 )
+from .sides import DRAWN, WINNER
 
+UNFINISHED = DRAWN + 1
+"""In place of a winner: the game is not over."""
 ROOM = MOVES - 3 * MOST_MOVES
-"""Nothing descends with less room than this left on the move stack."""
+"""A node whose moves end above this index of the move stack is not searched: its children might not fit."""
 
 
 @entry
@@ -54,7 +57,7 @@ def perft_plain(s, depth, top):
 
 @entry
 def evaluate_tree(s, params, depth, top):
-    """Evaluate an undecided position and all such positions up to `depth` plies below it; how many there are."""
+    """Evaluate an undecided position and every undecided one up to `depth` plies below it; returns their number."""
     evaluate(params, s)
     if depth == 0:
         return 1
@@ -72,7 +75,7 @@ def evaluate_tree(s, params, depth, top):
 
 @entry
 def playout(s, most):
-    """Play uniformly random moves until the game is over or `most` plies are played; returns the outcome."""
+    """Play uniformly random moves until the game is over or `most` plies have been played; returns the outcome."""
     for _ in range(most):
         if s.outcome:
             break
@@ -88,12 +91,12 @@ def playout(s, most):
 
 @entry
 def playouts(s, games, most):
-    """Play `games` random games from the position and take each back; tallies plies, a, d, draws, unfinished."""
+    """Play `games` random games and undo each. `s.tally` counts plies, wins of a and of d, draws, unfinished games."""
     for _ in range(games):
         ply = s.ply
         outcome = playout(s, most)
         s.tally[0] += s.ply - ply
-        s.tally[1 + (3 if outcome == 0 else (outcome >> 8) - 1)] += 1
+        s.tally[1 + (UNFINISHED if outcome == 0 else (outcome >> WINNER) - 1)] += 1
         while s.ply > ply:
             undo(s)
         s.outcome = 0
@@ -101,7 +104,7 @@ def playouts(s, games, most):
 
 @entry
 def walk_randomly(s, plies):
-    """Play up to `plies` random moves and leave them played; returns how many were."""
+    """Play up to `plies` random moves and leave them on the board; returns how many were played."""
     done = 0
     while done < plies and s.outcome == 0:
         m = random_move(s)

@@ -32,6 +32,16 @@ class Side(IntEnum):
         raise ValueError(f"{letter!r} is not a side: expected a (attackers) or d (defenders)")
 
 
+DRAWN = 2
+"""In place of a winner: nobody has won."""
+
+# An outcome in a kernel's record: the code of the reason, and above it the winner + 1. 0 is a game that is not over.
+WINNER = 8
+"""The first bit of the winner."""
+REASON = (1 << WINNER) - 1
+"""The bits of the reason."""
+
+
 class Reason(StrEnum):
     """Why a game is over: one closed list for protocol, records and tables.
 

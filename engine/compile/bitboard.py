@@ -1,8 +1,8 @@
-"""Bitboards: sets of squares as the rows of a board side by side, each a word of 32 bits with one for each column.
+"""Bitboards: sets of squares, as a vector of 32-bit words with one word per row and one bit per column.
 
-A bitboard is a vector of 16 or of 32 words, as many as the board's rows need. In kernels it lives in registers, knows
-& | ^ ~ and shifts of all its words by the same number of bits, and a whole side slides in the time of one piece. Each
-function is written twice, as in `simd_f64.py`: as plain numpy, the slow and obvious way, and as code for LLVM.
+A bitboard has 16 or 32 words, depending on the board's rows. In kernels it lives in registers and supports & | ^ ~ and
+shifts of all words by the same number of bits; a whole side slides in the time of one piece. As in `simd_f64.py`, each
+function has two implementations: plain numpy, slow and obvious, and LLVM code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .jit import OPTIONS  # noqa: F401 - marks a file whose text is part of the 
 from .simd_f64 import Code, lowered
 
 LOW, HIGH = 16, 32
-"""The two heights of sets."""
+"""The two heights of sets, in rows."""
 WORD = ir.IntType(32)
 
 
@@ -47,39 +47,39 @@ def empty_high() -> Any:
 
 
 def load(like: Any, a: Any, i: int) -> Any:
-    """The set whose rows stand in the array `a` of 32-bit words from `i` on, as high as `like`."""
+    """The set whose rows are in the array `a` of 32-bit words from index `i` on, of the height of `like`."""
     return np.array(a[i : i + len(like)])
 
 
 def single(like: Any, row: int, word: int) -> Any:
-    """The set with this word as its only row that is not empty."""
+    """The set with `word` as row `row` and all other rows empty, of the height of `like`."""
     v = np.zeros_like(like)
     v[row] = word
     return v
 
 
 def popcount(v: Any) -> int:
-    """How many squares a set has."""
+    """The number of squares in a set."""
     return sum(int(word).bit_count() for word in v.view(np.uint32))
 
 
 def differ(v: Any, w: Any) -> bool:
-    """Whether two sets are not the same."""
+    """Whether two sets differ."""
     return bool((v != w).any())
 
 
 def shift_up(v: Any) -> Any:
-    """The set a row higher."""
+    """The set shifted up by one row."""
     return np.append(v.dtype.type(0), v[:-1])
 
 
 def shift_down(v: Any) -> Any:
-    """The set a row lower."""
+    """The set shifted down by one row."""
     return np.append(v[1:], v.dtype.type(0))
 
 
 def fill_ranks(v: Any, free: Any) -> Any:
-    """The squares of `free` that pieces on a set slide to within their rows, and those on which they stand."""
+    """The squares of `free` that pieces on `v` can slide to along their rows, together with `v`."""
     left = right = v
     for _ in range(len(v)):
         left, right = left | free & left << 1, right | free & right >> 1
@@ -87,7 +87,7 @@ def fill_ranks(v: Any, free: Any) -> Any:
 
 
 def fill_files(v: Any, free: Any) -> Any:
-    """The same within their columns."""
+    """As `fill_ranks`, along columns."""
     up = down = v
     for _ in range(len(v)):
         up, down = up | free & shift_up(up), down | free & shift_down(down)
@@ -99,7 +99,7 @@ def _constant(v: Any, number: int) -> Any:
 
 
 def _everywhere(code: Code, kind: Any, number: Any) -> Any:
-    """A number of any width in every row."""
+    """A number, of any width, broadcast to every row."""
     number = code.builder.trunc(number, WORD) if number.type.width > WORD.width else number
     number = code.builder.zext(number, WORD) if number.type.width < WORD.width else number
     one = code.builder.insert_element(ir.Constant(kind, ir.Undefined), number, WORD(0))
@@ -109,14 +109,14 @@ def _everywhere(code: Code, kind: Any, number: Any) -> Any:
 
 
 def _moved(code: Code, v: Any, k: int) -> Any:
-    """The set `k` rows higher."""
+    """The set shifted up by `k` rows."""
     n = v.type.count
     lanes = [i - k if 0 <= i - k < n else n for i in range(n)]
     return code.builder.shuffle_vector(v, _constant(v, 0), ir.Constant(ir.VectorType(WORD, n), lanes))
 
 
 def _filled(code: Code, v: Any, free: Any, step: Any) -> Any:
-    """Squares of `free` reached from `v` by steps in one direction: each round goes twice as far as the one before."""
+    """Squares of `free` reached from `v` by steps in one direction (Kogge-Stone: the distance doubles each round)."""
     build, k = code.builder, 1
     # Rounds of 1, 2, 4, 8 steps cross 16 columns, and with 16 more any board.
     while k < v.type.count:

@@ -1,8 +1,8 @@
-"""Where machine code is kept: one file for each entry, found by everything that it depends on.
+"""The cache of machine code: one file per entry, named by everything that it depends on.
 
-A file's name holds a hash of the sources, the argument types, the versions of compiler and Python and the processor,
-so nothing in the folder can be out of date; what is damaged is dropped and compiled again. Processes share the folder:
-the first to miss something compiles, under a lock that its death releases, and the others of its version wait and load.
+File names contain a hash of the sources, the argument types, the versions of compiler and Python and the processor, so
+no file can be out of date; damaged files are dropped and compiled again. Processes share the folder: the first one with
+a cache miss compiles, under a lock that is released if it dies, and others of the same version wait and load.
 
 This module imports neither numpy nor numba.
 """
@@ -25,22 +25,22 @@ from ..regular import open_regular, read_regular
 from . import progress, sources
 
 SHIPPED = Path(__file__).resolve().parent / "machine_code"
-"""Machine code that came with the package, if any did: only read, and trusted like the Python code beside it."""
+"""Machine code that was shipped with the package, if any: read only, and trusted like the Python code beside it."""
 OWN = "HNEFI_OWN_CODE"
-"""If this is set in the environment, that machine code is not used."""
+"""If this environment variable is set, shipped machine code is not used."""
 _HEAD = b"hnefi machine code 1\n"
 _TIMES = "times.json"
 _SUFFIX = ".code"
 _LOCKED = ".lock"
 
 KEPT_DAYS = 30
-"""Files not used for so many days are removed, however much room there is."""
+"""Files not used for this many days are removed, however much room there is."""
 KEPT_BYTES = 256 * 1024 * 1024
 """Above this size the least recently used files are removed, but none that was used within a day."""
 NO_HOME = "there is no home folder"
 _DAY = 86400.0
 _STALE = 15.0
-"""Seconds without a sign of life after which the process that holds the lock is taken for stopped."""
+"""A process that holds the lock and shows no sign of life for this many seconds is considered stopped."""
 _LOOK = 0.1
 
 
@@ -61,7 +61,7 @@ def folder() -> Path | None:
 
 
 class _Notice:
-    """Says once on standard error why nothing can be kept: everything works, but each start compiles again."""
+    """Reports once, on standard error, why nothing can be cached: everything works, but every start compiles again."""
 
     said = False
 
@@ -75,7 +75,7 @@ tell_unkept = _Notice()
 
 
 def _cannot_keep(place: Path | None, error: OSError | str) -> None:
-    """Tell those who read standard error, and those who hear how compiling goes."""
+    """Report on standard error, and to listeners of the compilation's progress."""
     where = f"in {place}" if place else "anywhere"
     reason = error if isinstance(error, str) else error.strerror or str(error)
     unkept = f"{where} ({reason})"
@@ -106,7 +106,7 @@ def load(name: str) -> bytes | None:
 
 
 def save(name: str, content: bytes) -> None:
-    """Keep `content` under `name`; where that cannot be done, one line on standard error says so."""
+    """Store `content` under `name`; if that fails, print one line on standard error."""
     place = folder()
     if place is None:
         _cannot_keep(None, NO_HOME)
@@ -123,20 +123,20 @@ def save(name: str, content: bytes) -> None:
 
 
 def drop(name: str) -> None:
-    """Forget what is kept under `name`."""
+    """Remove what is stored under `name`."""
     if place := folder():
         _remove(place / f"{name.removesuffix(_SUFFIX)}{_SUFFIX}")
 
 
 def _content(data: bytes) -> bytes | None:
-    """What was saved, out of the bytes of its file; None if they are not what was written."""
+    """The content of a file, from its bytes; None if they are damaged."""
     start = len(_HEAD) + 32
     whole = data.startswith(_HEAD) and hashlib.sha256(data[start:]).digest() == data[len(_HEAD) : start]
     return data[start:] if whole else None
 
 
 def _remove(path: Path) -> bool:
-    """Take away what has the name of one of our files, also an empty folder; returns whether it is gone."""
+    """Remove whatever has the name of one of our files, an empty folder included; returns whether it is gone."""
     try:
         path.unlink(missing_ok=True)
     except OSError:
@@ -164,14 +164,14 @@ def _trusted(status: os.stat_result) -> bool:
 
 
 def _used(path: Path) -> None:
-    """Note the day of the last use."""
+    """Record the day of the last use."""
     with contextlib.suppress(OSError):  # a folder that can only be read
         if time.time() - path.stat().st_mtime > _DAY / 24:
             os.utime(path)
 
 
 class NotCompiled(Exception):
-    """Something is not kept that was only to be loaded."""
+    """Something that should only be loaded is not in the cache."""
 
 
 _only_loading = 0
@@ -179,7 +179,7 @@ _only_loading = 0
 
 @contextlib.contextmanager
 def loading_only() -> Iterator[None]:
-    """Raise `NotCompiled` where the block would compile."""
+    """Within the block, raise `NotCompiled` instead of compiling."""
     global _only_loading  # noqa: PLW0603 - all threads wait for numba's one lock anyway
     _only_loading += 1
     try:
@@ -189,11 +189,11 @@ def loading_only() -> Iterator[None]:
 
 
 def only_loading() -> bool:
-    """Whether nothing may be compiled now."""
+    """Whether compiling is forbidden now."""
     return _only_loading > 0
 
 
-# What is kept
+# Cached files
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class Kept:
 
 
 def kept(place: Path | None = None) -> list[Kept]:
-    """The machine code in the folder, the longest idle first."""
+    """The machine code in the folder, least recently used first."""
     place = place or folder()
     found = []
     now = time.time()
@@ -219,7 +219,7 @@ def kept(place: Path | None = None) -> list[Kept]:
 
 
 def damaged() -> list[Kept]:
-    """Files that are not what was saved."""
+    """The damaged files in the folder."""
     wrong = []
     for one in kept():
         try:
@@ -234,7 +234,7 @@ def damaged() -> list[Kept]:
 
 
 def clear() -> int:
-    """Remove all machine code that is kept; returns the number of files."""
+    """Remove all cached machine code; returns the number of files."""
     return sum(_remove(one.path) for one in kept())
 
 
@@ -268,7 +268,7 @@ def times() -> dict[str, float]:
 
 
 def note_time(entry: str, seconds: float) -> None:
-    """Remember how long an entry took."""
+    """Record how long an entry took to compile."""
     with contextlib.suppress(OSError):
         _place().mkdir(mode=0o700, parents=True, exist_ok=True)
         known = times()
@@ -287,7 +287,7 @@ def _place() -> Path:
 
 
 def _lock_name() -> str:
-    """The lock of all processes that would compile the same: one version of our kernels, of numba and of Python."""
+    """The name of the lock shared by processes that would compile the same: same kernels, numba and Python."""
     from importlib import metadata  # slow to load, and only needed where something is compiled
 
     settings = (f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_"))
@@ -296,7 +296,7 @@ def _lock_name() -> str:
 
 
 class Lock:
-    """The right to compile, for one process of each version at a time.
+    """The lock for compiling, held by one process of each version at a time.
 
     It is held from the first miss until the outermost `session` ends.
     """
@@ -309,8 +309,7 @@ class Lock:
 
     @contextlib.contextmanager
     def session(self) -> Iterator[None]:
-        """A process that compiles something in the block keeps the lock until the block ends: the rest is half
-        done already."""
+        """If this process compiles anything in the block, it keeps the lock until the block ends."""
         self._sessions += 1
         try:
             yield
@@ -320,7 +319,7 @@ class Lock:
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[None]:
-        """In the block this process compiles for its parent, which holds the lock."""
+        """Within the block, compile without the lock, on behalf of the parent process that holds it."""
         self._lent = True
         try:
             yield
@@ -330,8 +329,8 @@ class Lock:
     def acquire(self, part: str) -> bool:
         """Wait until no other process of this version compiles.
 
-        Returns whether another one did, so that looking again may help. A process without a sign of life for
-        `_STALE` seconds is taken for stopped, and waited for no longer.
+        Returns whether another one did, in which case the cache is worth another look. A process without a sign of life
+        for `_STALE` seconds is considered stopped and no longer waited for.
         """
         if self._file is not None or self._lent:
             return False
@@ -342,7 +341,7 @@ class Lock:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = os.open(place / _lock_name(), os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         except ImportError:
-            return False  # nothing can be shared: each process compiles for itself
+            return False  # nothing can be shared, so each process compiles for itself
         except OSError as error:
             _cannot_keep(folder(), error)  # now rather than when the first part is compiled
             return False
@@ -374,14 +373,14 @@ class Lock:
         return waited
 
     def release(self) -> None:
-        """Let others compile, unless a session goes on."""
+        """Release the lock, unless a session is still open."""
         if self._file is not None and not self._sessions:
             self._telling.close()
             os.close(self._file)
             self._file = None
 
     def _tell(self, report: progress.Progress | None) -> None:
-        """Write how far we are into the lock file, for those who wait; its age is our sign of life."""
+        """Write our progress to the lock file, for processes that wait; its age is our sign of life."""
         file = self._file
         if file is not None:
             with contextlib.suppress(OSError):

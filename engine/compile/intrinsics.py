@@ -1,16 +1,15 @@
-"""What kernels ask of the compiler beyond numba's language: one more compilation pass for each of these.
+"""Compiler features that numba lacks: unsigned indices, functions that stay apart, atomics, and bit instructions.
 
-An index counts from the start. numba lets every signed index count from the end too if it is negative, and pays
-for that with a comparison and a selection at each access; in the inner loops of move generation that is a quarter of
-the time. No kernel uses negative indices (NUMBA_BOUNDSCHECK=1 shows it), so their indices become unsigned, without
-a cast in every bracket.
+Indices count from the start. numba lets negative signed indices count from the end, which costs a comparison and a
+select at each access: a quarter of the time in the inner loops of move generation. No kernel uses negative indices
+(NUMBA_BOUNDSCHECK=1 shows it), so a compilation pass makes all of them unsigned.
 
-Threads that share a record change its counters by atomic additions, and publish what they have written by setting a
-word exactly once. Most processors count the bits of a word in one instruction, and compare thirty-two cells of a board
-in two or three. Each comes as a plain function for Python and as instructions for kernels.
+Threads that share a record update its counters atomically, and publish what they have written by setting a word exactly
+once. Most processors count the bits of a word in one instruction and compare thirty-two cells of a board in two or
+three. Each of these has a plain function for Python and instructions for kernels.
 
-A called kernel stays in one piece. Left alone LLVM copies rare branches (shieldwalls, forts) into all of their
-callers and those into theirs: compiling takes three times as long, and the common path is no faster.
+Called kernels are not inlined. Otherwise LLVM copies rare branches (shieldwalls, forts) into all of their callers, and
+those into theirs: compilation takes three times as long, and the common path is no faster.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def from_start(_context, index):
 
 @intrinsic
 def apart(_context):
-    """Forbid LLVM to copy the function around this call into its callers."""
+    """Mark the enclosing function as `noinline` for LLVM."""
 
     def generate(context, builder, _signature, _arguments):
         builder.function.attributes.add("noinline")
@@ -54,7 +53,7 @@ def apart(_context):
 
 
 def _call(block: Any, function: Any, arguments: tuple[Any, ...], loc: Any) -> tuple[Any, list[Any]]:
-    """The variable that takes the result, and the statements that call `function`."""
+    """The variable for the result, and the statements that call `function`."""
     name, result = block.scope.redefine("$function", loc), block.scope.redefine("$result", loc)
     return result, [
         ir.Assign(ir.Global(function.__name__, function, loc), name, loc),
@@ -64,7 +63,7 @@ def _call(block: Any, function: Any, arguments: tuple[Any, ...], loc: Any) -> tu
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class IndexFromStart(FunctionPass):
-    """Put `from_start` around every index that is not a constant."""
+    """Wrap every index that is not a constant in `from_start`."""
 
     _name = "hnefi_index_from_start"
 
@@ -87,7 +86,7 @@ class IndexFromStart(FunctionPass):
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class StayApart(FunctionPass):
-    """Let the function begin with a call of `apart`."""
+    """Insert a call of `apart` at the beginning of the function."""
 
     _name = "hnefi_stay_apart"
 
@@ -102,7 +101,7 @@ class StayApart(FunctionPass):
 
 
 class Inlined(CompilerBase):
-    """How helpers are compiled."""
+    """The pipeline for helpers, which are inlined."""
 
     PASSES: tuple[Any, ...] = (IndexFromStart,)
 
@@ -115,26 +114,26 @@ class Inlined(CompilerBase):
 
 
 class Called(Inlined):
-    """How kernels are compiled."""
+    """The pipeline for kernels, which are called."""
 
     PASSES = (IndexFromStart, StayApart)
 
 
 class Bound(Inlined):
-    """How the little functions are compiled that choose a kernel by the types of its arguments."""
+    """The pipeline for the small functions that choose a kernel by the types of its arguments."""
 
     PASSES = ()
 
 
 def fetch_add(record: Any, field: str, amount: int) -> int:
-    """Add to an integer field of a record that other threads write as well; the value before. `field` is a literal."""
+    """Atomically add to an integer field of a record; returns the value before. `field` is a literal."""
     before = int(record[field])
     record[field] = before + amount
     return before
 
 
 def set_once(record: Any, field: str, value: int) -> int:
-    """Set an integer field that is 0, while other threads try the same; the value before: 0 for the thread that has
+    """Atomically set an integer field that is 0; returns the value before, which is 0 for the one thread that has
 
     set it. A thread that sees the value also sees everything written before it was set.
     """
@@ -145,27 +144,27 @@ def set_once(record: Any, field: str, value: int) -> int:
 
 
 def ones(word: int) -> int:
-    """How many bits of a number from 0 on are set."""
+    """The number of set bits of a non-negative number."""
     return int(word).bit_count()
 
 
 def byte_at(address: int, index: int) -> int:
-    """The byte so far behind an address: of memory whose owner stays alive, at a place that belongs to it."""
+    """The byte at `address + index`. The caller makes sure that the memory is alive and the index in bounds."""
     return ctypes.c_uint8.from_address(int(address) + int(index)).value
 
 
 def word_at(address: int, index: int) -> int:
-    """The 64-bit number at a place of an array that begins at an address, as `byte_at`."""
+    """Element `index` of the array of 64-bit numbers at `address`, with the same conditions as `byte_at`."""
     return ctypes.c_int64.from_address(int(address) + 8 * int(index)).value
 
 
 def cells_between(cells: Any, start: int, low: int, high: int) -> int:
-    """A word whose bit i says whether the piece code of cell `start + i` is `low` to `high`, for 32 cells."""
+    """A 32-bit word: bit i is set if the piece code of cell `start + i` is between `low` and `high`."""
     return sum((low <= int(cell) & 15 <= high) << i for i, cell in enumerate(cells[start : start + 32]))
 
 
 def _member(context: Any, builder: Any, record: Any, value: Any, field: str) -> tuple[Any, Any]:
-    """The numba type of a field, and the address of it."""
+    """The numba type of a field, and its address."""
     kind = record.typeof(field)
     return kind, cgutils.get_record_member(builder, value, record.offset(field), context.get_data_type(kind))
 

@@ -1,11 +1,11 @@
-"""How kernels are compiled: `entry`, `kernel` and `inline`, and `BINDING` for the functions that choose among them.
+"""The decorators of kernels, `entry`, `kernel` and `inline`, and `BINDING`, the options of verb dispatch.
 
 Every kernel takes structured records (`numpy` dtypes, one pointer each) and is compiled once per record type.
 Importing this module imports numba: nothing on the way to the protocol's greeting may do that.
 
-With a version of numba that `linking.py` knows, machine code is made for entries only; elsewhere, or where
-HNEFI_COMPILER=numba asks for it, numba compiles every kernel in its own way: the same machine code in three to six
-times the time, kept by numba in a folder named by a hash of all sources.
+With a version of numba that `linking.py` supports, machine code is made for entries only. Otherwise, or with
+HNEFI_COMPILER=numba, numba compiles every kernel on its own: the same machine code in three to six times the time,
+cached by numba in a folder named by a hash of all sources.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def _linked() -> bool:
-    """Whether kernels are linked our way."""
+    """Whether kernels are linked by `linking.py`."""
     if numba.config.DISABLE_JIT or os.environ.get("HNEFI_COMPILER") == "numba":
         return False
     if TESTED[0] <= numba.version_info.short < TESTED[1]:
@@ -53,15 +53,15 @@ if LINKED:
     from .linking import BOUND, Kernel
 
     def entry(function: Callable[..., Any]) -> Any:
-        """A function that Python calls. Its machine code, with all it calls, is kept on disk."""
+        """A function that Python calls. Its machine code, including everything that it calls, is cached on disk."""
         return Kernel(function, OPTIONS, cached=True)
 
     def kernel(function: Callable[..., Any]) -> Any:
-        """A body large enough to be called by other kernels."""
+        """A function that other kernels call and that is not inlined."""
         return Kernel(function, OPTIONS)
 
     def inline(function: Callable[..., Any]) -> Any:
-        """A helper that LLVM must inline into its callers."""
+        """A helper that is always inlined into its callers."""
         return Kernel(function, OPTIONS, melted=True)
 
     BINDING = {**OPTIONS, "pipeline_class": BOUND}

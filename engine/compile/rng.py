@@ -1,4 +1,4 @@
-"""Uniform random integers from a stream that a game's record carries (kernel)."""
+"""Uniform random integers from the stream in a state's record (kernel)."""
 
 from __future__ import annotations
 

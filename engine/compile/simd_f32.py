@@ -1,7 +1,7 @@
-"""Thirty-two single-precision numbers side by side: the vectors of convolutions.
+"""Vectors of thirty-two single-precision numbers, for convolutions.
 
-As `simd_f64.py` each function is written twice, as plain numpy and as code for LLVM. Left to itself the compiler cannot
-know that two parts of a record do not overlap, and goes to memory for every product.
+As in `simd_f64.py`, each function has two implementations: plain numpy, and LLVM code. In a plain loop the compiler
+cannot know that two parts of a record do not overlap, and accesses memory for every product.
 """
 
 from __future__ import annotations

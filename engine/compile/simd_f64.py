@@ -1,7 +1,7 @@
-"""Sixteen doubles side by side: the vectors of kernels that score many positions.
+"""Vectors of sixteen doubles, for kernels that evaluate many positions.
 
-Each function is written twice, as plain numpy and as code for LLVM, which uses whatever instructions the processor
-has. In kernels a vector lives in registers and knows + - and *. The two agree but for rounding, and `sigmoid` within
+Each function has two implementations: plain numpy, and LLVM code, which uses whatever instructions the processor has.
+In kernels a vector lives in registers and supports + - and *. The two agree up to rounding, `sigmoid` up to
 `SIGMOID_ERROR`.
 """
 
@@ -54,7 +54,7 @@ class _Model(models.PrimitiveModel):
 
 
 def spread(x: float) -> Any:
-    """The number in every lane."""
+    """A vector with the number in every lane."""
     return np.full(WIDTH, float(x))
 
 
@@ -73,43 +73,43 @@ def _triples(i: int, j: int, k: int) -> list[int]:
 
 
 def triples(a: Any, i: int, j: int, k: int) -> Any:
-    """Three numbers each from `i`, `j`, `k`, `k + STRIDE`, `k + 2 STRIDE` on; the last lane holds any number.
+    """Three numbers each from indices `i`, `j`, `k`, `k + STRIDE`, `k + 2 STRIDE` on; the last lane is arbitrary.
 
-    The array must go on for 8 numbers beyond these places on both sides.
+    The array must extend 8 numbers beyond these on both sides.
     """
     return np.append(a[_triples(i, j, k)], 0.0)
 
 
 def put_triples(a: Any, i: int, j: int, k: int, v: Any) -> None:
-    """Write numbers to where `triples` reads them."""
+    """Write the lanes of `v` to where `triples` reads them."""
     a[_triples(i, j, k)] = v[:15]
 
 
 def add_rows(sums: Any, v: Any, a: Any, i: int, j: int, k: int) -> Any:
-    """`sums` plus 15 rows of `a`, 16 numbers a row, chosen as `triples` does, each times a lane of `v`."""
+    """`sums` plus 15 rows of `a` of 16 numbers, with the indices of `triples`, each row times a lane of `v`."""
     return sums + v[:15] @ a.reshape(-1, WIDTH)[_triples(i, j, k)]
 
 
 def sigmoid(v: Any) -> Any:
-    """1 / (1 + exp(-x)) of every lane."""
+    """1 / (1 + exp(-x)) for every lane."""
     return 1 / (1 + np.exp(-np.clip(v, -40, 40)))
 
 
 def sigmoids(v: Any, w: Any) -> Any:
-    """Of two vectors, in less time than twice one."""
+    """`sigmoid` of two vectors, faster than two calls."""
     return sigmoid(v), sigmoid(w)
 
 
 def dot(v: Any, w: Any) -> Any:
-    """The sum of the products."""
+    """The dot product."""
     return float(v @ w)
 
 
 def lowered(function: Any, result: Any, *operands: Any) -> Callable[[Any], Any]:
-    """Make the decorated function, which builds code, what `function` means in kernels.
+    """Make the decorated function, which builds LLVM code, the implementation of `function` in kernels.
 
-    Where `result` is None it is of the type of the first argument. An operator is given the types or classes of its
-    `operands`, and means this for them alone.
+    If `result` is None, it has the type of the first argument. For an operator, `operands` are the types or classes of
+    the operands for which it is implemented.
     """
 
     @infer_global(function)
@@ -135,17 +135,17 @@ def _fits(kind: Any, operand: Any) -> bool:
 
 
 class Code:
-    """A builder with the few shapes of code that the functions here are made of."""
+    """A builder with helpers for the code patterns used here."""
 
     def __init__(self, context: Any, builder: Any, kinds: Any) -> None:
         self.context, self.builder, self.kinds = context, builder, kinds
 
     def number(self, x: float) -> Any:
-        """A vector of the same constant in every place."""
+        """A vector with the same constant in every lane."""
         return ir.Constant(VECTOR, [float(x)] * WIDTH)
 
     def pointer(self, which: int, array: Any, index: Any, step: int, kind: Any, offset: int = 0) -> Any:
-        """Where element `index * step + offset` of an array argument lies, as a pointer to `kind`."""
+        """The address of element `index * step + offset` of an array argument, as a pointer to `kind`."""
         data = self.context.make_array(self.kinds[which])(self.context, self.builder, array).data
         i64 = ir.IntType(64)
         if index.type.width < 64:
@@ -165,7 +165,7 @@ class Code:
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), [x, y, z])
 
     def mix(self, x: Any, y: Any, lanes: Any) -> Any:
-        """Lanes of two vectors in one; those of the second count on."""
+        """Select lanes of two vectors; the second's are numbered after the first's."""
         mask = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), list(lanes))
         return self.builder.shuffle_vector(x, y, mask)
 
@@ -204,13 +204,13 @@ def _store(code: Any, a: Any, i: Any, v: Any) -> Any:
 
 
 def _places(i: Any, j: Any, k: Any) -> tuple[tuple[Any, int], ...]:
-    """Where triples begin: an index and what to add to it."""
+    """Where triples begin: an index and an offset to it."""
     return (i, 0), (j, 0), (k, 0), (k, STRIDE), (k, 2 * STRIDE)
 
 
 @lowered(triples, F64X16)
 def _triples_code(code: Any, a: Any, *places: Any) -> Any:
-    # Unaligned halves that overlap, each begun so far before its triple that this lies in the right lanes.
+    # Overlapping unaligned halves, each read from early enough that its triple is in the right lanes.
     half = ir.VectorType(ir.DoubleType(), 8)
 
     def part(n: int, lane: int) -> Any:
@@ -235,7 +235,7 @@ def _put_triples(code: Any, a: Any, i: Any, j: Any, k: Any, v: Any) -> Any:
 
 @lowered(add_rows, F64X16)
 def _add_rows(code: Any, sums: Any, v: Any, a: Any, *places: Any) -> Any:
-    # Several partial sums, so that no addition waits long for the one before.
+    # Several partial sums shorten the dependency chain.
     parts = [sums, code.number(0.0), code.number(0.0)]
     for n in range(15):
         x, offset = _places(*places)[n // 3]
@@ -245,7 +245,7 @@ def _add_rows(code: Any, sums: Any, v: Any, a: Any, *places: Any) -> Any:
 
 
 def _build_sigmoids(code: Any, xs: list[Any]) -> list[Any]:
-    """Step by step for all vectors: while one waits for the step before, another takes it."""
+    """Interleaves the steps of all vectors to hide their latency."""
     build, number = code.builder, code.number
     xs = [build.fmul(x, number(-1.4426950408889634)) for x in xs]
     for sign, bound in ((">", 57.0), ("<", -57.0)):

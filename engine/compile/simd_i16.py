@@ -1,7 +1,8 @@
-"""Thirty-two 16-bit integers side by side: the vectors of efficiently updatable networks.
+"""Vectors of thirty-two 16-bit integers, for efficiently updatable networks.
 
-As in `simd_f64.py` each function is written twice, as plain numpy and as code for LLVM. Sums wrap around as machine
-words do, so that both give the same bits on every processor. In kernels a vector lives in registers and knows + and -.
+As in `simd_f64.py`, each function has two implementations: plain numpy, and LLVM code. Sums wrap around as machine
+words do, so that both give the same bits on every processor. In kernels a vector lives in registers and supports + and
+-.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def store_words(a: Any, i: int, v: Any) -> None:
 
 
 def dot_squares(v: Any, a: Any, i: int) -> int:
-    """The sum of `c * c * w`, where c is a lane of `v` cut off below 0 and above 255, and w its int8 in
+    """The sum of `c * c * w` over the lanes, where c is a lane of `v` clamped to 0 to 255, and w its int8 weight in
     `a[i : i + 32]`."""
     clipped = np.clip(v.astype(np.int64), 0, 255)
     return int((clipped * clipped) @ a[i : i + LANES].astype(np.int64))

@@ -1,7 +1,7 @@
-"""How the value of an evaluator that is data changes with each of its weights (kernels).
+"""The gradient of a loaded evaluator's value with respect to its weights (kernels).
 
-What learns by gradients asks `gradient` for the value and its slopes. Architectures with weights have a kernel that
-writes the slopes; they may be called right after the value, from what that has left in the record.
+Gradient learners call `gradient` for the value and its slopes. Each architecture with weights has a `slopes` kernel,
+which must run right after `value`: it reads the inputs and units that `value` leaves in the record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .networks import hingston2007, hingston2007_2862, linear, linear_tablut, li
 
 GRADIENT = np.dtype(
     [
-        ("slope", "f8", (MOST_WEIGHTS,)),  # of the value for side `a`, by each weight
+        ("slope", "f8", (MOST_WEIGHTS,)),  # derivative of the value for side `a` with respect to each weight
         ("units", "f8", (3, MOST_UNITS)),  # scratch
         ("errors", "f8", (2, MOST_UNITS)),  # scratch
     ],
@@ -29,7 +29,7 @@ GRADIENT = np.dtype(
 
 @entry
 def tafl_gradient(p, s, g):
-    """Write the slope of the value by each weight to `g.slope`; the value, for the attackers."""
+    """Write the derivative of the value by each weight to `g.slope`; returns the value, for the attackers."""
     x = loaded.tafl_value(p, s)
     a = p.architecture
     if a == linear.NUMBER:
@@ -51,7 +51,7 @@ def tafl_gradient(p, s, g):
 
 @entry
 def hex_gradient(p, s, g):
-    """Write the slope of the value by each weight to `g.slope`; the value, for side `a`."""
+    """Write the derivative of the value by each weight to `g.slope`; returns the value, for side `a`."""
     x = loaded.hex_value(p, s)
     if p.architecture == mlp.NUMBER:
         mlp.slopes(p, g, mlp.hex_width(p), 1.0 if s.side else -1.0)
@@ -60,7 +60,7 @@ def hex_gradient(p, s, g):
 
 @entry
 def hexapawn_gradient(p, s, g):
-    """Write the slope of the value by each weight to `g.slope`; the value, for white."""
+    """Write the derivative of the value by each weight to `g.slope`; returns the value, for white."""
     x = loaded.hexapawn_value(p, s)
     if p.architecture == mlp.NUMBER:
         mlp.slopes(p, g, 2 * p["shape"][0] * p["shape"][1] + 3, 1.0)

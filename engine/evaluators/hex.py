@@ -1,6 +1,6 @@
-"""The hand-written evaluator of Hex: how long each side's best ways are, and how many cells lie on them.
+"""The hand-written evaluator of Hex: the length of each side's shortest paths, and how many cells lie on them.
 
-A way through a cell is as long as the cell's two-distances from both edges together.
+The length of a path through a cell is the sum of the cell's two-distances from the side's two edges.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from ..compile.jit import entry, inline, kernel
 from ..games.base_variant import AnyVariant
-from ..games.hex import kernels  # noqa: F401  binds the verbs that a search asks for
+from ..games.hex import kernels  # noqa: F401  binds the verbs that a search calls
 from ..games.hex.distances import FAR, survey, through
 from ..games.hex.state import EDGES, HEX, X, joined
 from ..games.interface import bind
@@ -25,8 +25,8 @@ MOST = MAX_EVAL - 1
 
 DEFAULT = np.dtype(
     [
-        ("distance", "i8"),  # per step of a best way's length
-        ("width", "i8"),  # per cell on a best way
+        ("distance", "i8"),  # per step of a shortest path
+        ("width", "i8"),  # per cell on a shortest path
         ("tempo", "i8"),  # for the side to move
         ("terms", [(term, "i8") for term in TERMS]),
     ],
@@ -34,11 +34,16 @@ DEFAULT = np.dtype(
 )
 
 
+COUNT = 8
+"""The first bit of the number of cells in what `ways` returns; below it is the length."""
+LENGTH = (1 << COUNT) - 1
+
+
 def parameters(variant: AnyVariant) -> Any:
     """The weights for a variant, in a one-element recarray.
 
-    Fitted to the results of games of the search with itself on 5 to 9 files, so that 100 centipawns are a score of
-    64 %: distance and tempo come out alike on all boards, a cell counts for less the more there are.
+    Fitted to the results of self-play games on boards of 5 to 9 files, so that 100 centipawns are an expected score
+    of 64 %. Distance and tempo come out the same on all boards; a cell counts less on a larger one.
     """
     record = np.zeros(1, DEFAULT).view(np.recarray)
     p = record[0]
@@ -48,7 +53,7 @@ def parameters(variant: AnyVariant) -> Any:
 
 @kernel
 def ways(s, slot, side):
-    """The length of a side's best ways and how many cells lie on them: length | number << 8."""
+    """The length of a side's shortest paths and the number of cells on them: length | number << COUNT."""
     least = 2 * FAR
     number = 0
     for i in range(s.empty):
@@ -58,12 +63,12 @@ def ways(s, slot, side):
             number = 0
         if length == least:
             number += 1
-    return min(least, FAR) | number << 8
+    return min(least, FAR) | number << COUNT
 
 
 @inline
 def wins(s):
-    """Whether the side to move can join its edges at once."""
+    """Whether the side to move can connect its edges with its next move."""
     owner = X << s.side
     for i in range(s.empty):
         if joined(s, int(s.cells[i]), owner) == EDGES:
@@ -75,7 +80,7 @@ def wins(s):
 def terms(p, s):
     """Write the terms into `p.terms`, in centipawns for side `a`; returns their sum.
 
-    Where the side to move wins at once nothing else counts.
+    If the side to move can win at once, nothing else counts.
     """
     found = p.terms
     if wins(s):
@@ -86,10 +91,10 @@ def terms(p, s):
     a_side, d_side = 0, 1
     a = ways(s, slot, a_side)
     d = ways(s, slot, d_side)
-    found.distance_a = -p.distance * (a & 255)
-    found.distance_d = p.distance * (d & 255)
-    found.width_a = p.width * (a >> 8)
-    found.width_d = -p.width * (d >> 8)
+    found.distance_a = -p.distance * (a & LENGTH)
+    found.distance_d = p.distance * (d & LENGTH)
+    found.width_a = p.width * (a >> COUNT)
+    found.width_d = -p.width * (d >> COUNT)
     found.tempo = p.tempo if s.side == 0 else -p.tempo
     found.win = 0
     return found.distance_a + found.distance_d + found.width_a + found.width_d + found.tempo

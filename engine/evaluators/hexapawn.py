@@ -1,7 +1,7 @@
 """The hand-written evaluator of hexapawn: material, advancement, passed pawns, the right to move.
 
-Parameters are one record of centipawn weights; positive terms are good for white (side `a`). It does not count
-tempi, on which small boards turn: what it cannot see the search must.
+Parameters are one record of centipawn weights; positive terms are good for white (side `a`). Tempi, which decide games
+on small boards, are left to the search.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from ..compile.jit import entry, inline
 from ..games.base_variant import AnyVariant
-from ..games.hexapawn.kernels import HEXAPAWN
+from ..games.hexapawn.kernels import HEXAPAWN, OWNER, WALL
 from ..games.interface import bind
 from ..score import MAX_EVAL
 from ..squares import STRIDE
@@ -23,11 +23,11 @@ TERMS = ("material", "advancement", "passed", "tempo")
 DEFAULT = np.dtype(
     [
         ("pawn", "i8"),
-        ("step", "i8"),  # per row that a pawn has gone
+        ("step", "i8"),  # per row that a pawn has advanced
         (
             "passed",
             "i8",
-        ),  # a pawn that nothing can block or take, one step from the far row; less by the distance
+        ),  # a pawn that nothing can block or take, one step from the far row; divided by the steps left
         ("tempo", "i8"),
         ("terms", [(term, "i8") for term in TERMS]),
     ],
@@ -45,12 +45,16 @@ def parameters(variant: AnyVariant) -> Any:
 
 @inline
 def is_passed(s, sq, side):
-    """Whether no enemy pawn stands before the pawn on `sq` on its own or a neighbouring file."""
+    """Whether no enemy pawn stands ahead of the pawn on `sq`, on its own file or on a neighbouring one."""
     step = STRIDE - 2 * STRIDE * side
     enemy = 2 - side
     t = sq + step
-    while s.board[t] >> 5 != 4:
-        if s.board[t] >> 5 == enemy or s.board[t - 1] >> 5 == enemy or s.board[t + 1] >> 5 == enemy:
+    while s.board[t] >> OWNER != WALL >> OWNER:
+        if (
+            s.board[t] >> OWNER == enemy
+            or s.board[t - 1] >> OWNER == enemy
+            or s.board[t + 1] >> OWNER == enemy
+        ):
             return False
         t += step
     return True

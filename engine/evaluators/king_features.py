@@ -1,6 +1,6 @@
-"""What the king sees from his square, and attackers that guard corners: counts that learned evaluators weigh (kernels).
+"""The king's escapes, room and pressure, and the guarded corners: features of learned evaluators (kernels).
 
-Shipped evaluator files were learned on exactly these counts: they must not change.
+Shipped evaluator files were trained on exactly these counts, so they must not change.
 """
 
 from __future__ import annotations
@@ -9,18 +9,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..compile.jit import inline
-from ..games.tafl.codes import KING
-from ..games.tafl.movegen import DIRECTIONS
+from ..games.tafl.codes import ESCAPE_CORNER, GUARD, KING, PIECE, SOLDIER
+from ..games.tafl.movegen import DIRECTIONS, RIGHT, UP
 from ..games.tafl.variant import Variant
+
+MOST_ESCAPES_IN_1, MOST_ESCAPES_IN_2, MOST_ROOM = 3, 8, 12
+"""Counts are capped at these."""
 
 
 def hand_weights(variant: Variant) -> Mapping[str, Any]:
-    """Centipawns for these counts, set by hand: where learning begins.
+    """Hand-set centipawns for these counts, from which learning starts.
 
-    A side's men are worth what makes the start balanced: the fewer a side has, the dearer each is.
+    Each side's men together are worth about the same at the start, so the fewer a side has, the more each is worth.
     """
     attackers, defenders = max(1, variant.attackers), max(1, variant.defenders)
-    # Twelve defenders on a Copenhagen board are worth 100 each; small armies lose more with each man.
+    # Twelve defenders on a Copenhagen board are worth 100 each; in a smaller army each man is worth more.
     whole = 1200 + 40 * (defenders - 12)
     edge = variant.rules.escape == "edge"
     return {
@@ -43,7 +46,7 @@ def runs_to_goal(s, sq, d):
     t = sq + d
     while True:
         c = s.board[t]
-        if c & 15:
+        if c & PIECE:
             return False
         if s.goal[t]:
             return s.stop[t] & bit != 0
@@ -54,7 +57,7 @@ def runs_to_goal(s, sq, d):
 
 @inline
 def extract_king_features(s, king):
-    """What the king sees from his square: escapes in one move and in two, room, pressure."""
+    """The king's escapes in one move and in two, squares he can go to (each capped), and hostile neighbours."""
     escapes_in_1 = 0
     escapes_in_2 = 0
     room = 0
@@ -66,11 +69,11 @@ def extract_king_features(s, king):
             pressure += 1
         t = king + d
         reach = s.reach[KING]
-        # `d` and `sideways` are the two axes: a step sideways from the road leads along the other one.
-        sideways = 22 - abs(d)
+        # The axis perpendicular to `d`.
+        sideways = UP + RIGHT - abs(d)
         while reach:
             c = s.board[t]
-            if c & 15:
+            if c & PIECE:
                 break
             stops = c == 0 or (s.stop[t] & bit) != 0
             if s.goal[t]:
@@ -79,7 +82,7 @@ def extract_king_features(s, king):
                 break
             if stops:
                 room += 1
-                if not s.edge[t] or s.escape == 0:
+                if not s.edge[t] or s.escape == ESCAPE_CORNER:
                     if runs_to_goal(s, t, sideways):
                         escapes_in_2 += 1
                     if runs_to_goal(s, t, -sideways):
@@ -88,15 +91,20 @@ def extract_king_features(s, king):
                 break
             t += d
             reach -= 1
-    return min(escapes_in_1, 3), min(escapes_in_2, 8), min(room, 12), pressure
+    return (
+        min(escapes_in_1, MOST_ESCAPES_IN_1),
+        min(escapes_in_2, MOST_ESCAPES_IN_2),
+        min(room, MOST_ROOM),
+        pressure,
+    )
 
 
 @inline
 def corner_guards(s):
-    """Attackers on squares that shut a corner."""
+    """The number of attackers on squares that block a corner."""
     guards = 0
     for i in range(s.guards):
-        q = s.board[s.guard[i]] & 15
-        if 1 <= q <= 5:
+        q = s.board[s.guard[i]] & PIECE
+        if SOLDIER <= q <= GUARD:
             guards += 1
     return guards

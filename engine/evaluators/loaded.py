@@ -1,7 +1,7 @@
-"""Evaluators that are data: one record for every architecture, and the dispatch by its number (kernels).
+"""Evaluators loaded from files: one record for every architecture, and dispatch by its number (kernels).
 
-One record type means that a search is compiled once a game for all of them; the choice costs a comparison or two a
-leaf. A game that no network knows has `zero` alone.
+With one record type a search is compiled once per game for all of them; the dispatch costs a comparison or two per
+leaf. A game that no network supports has `zero` alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from ..catalogue import GAMES
 from ..compile.jit import entry, inline
-from ..games.hex import kernels  # noqa: F401  binds the verbs that a search asks for
+from ..games.hex import kernels  # noqa: F401  binds the verbs that a search calls
 from ..games.hex.state import HEX
 from ..games.hexapawn.kernels import HEXAPAWN
 from ..games.interface import bind
@@ -25,15 +25,15 @@ MOST_UNITS = mlp.MOST_INPUTS
 
 LOADED = np.dtype(
     [
-        ("architecture", "i8"),  # NUMBER of its file in `networks`; 0: every position is worth nothing
+        ("architecture", "i8"),  # NUMBER of its file in `networks`; 0: every position is worth 0
         ("scale", "f8"),  # centipawns per unit of the value
-        ("shape", "i8", (16,)),  # what `layout` says, then zeros
-        ("weights", "f8", (MOST_WEIGHTS,)),  # the genome: all arrays in their order, flattened
+        ("shape", "i8", (16,)),  # what `layout` returns, then zeros
+        ("weights", "f8", (MOST_WEIGHTS,)),  # all arrays in order, flattened
         ("inputs", "f8", (MOST_UNITS,)),  # scratch
         ("units", "f8", (2, MOST_UNITS)),  # scratch
         ("places", "i8", (MOST_UNITS,)),  # scratch
-        ("root_side", "i8"),  # who moves at the root of a search, plus 1; 0: nobody has said so
-        ("root_caught", "i8"),  # fill of the stack of captures there
+        ("root_side", "i8"),  # side to move at the root of a search, plus 1; 0: unknown
+        ("root_caught", "i8"),  # height of the stack of captures at the root
     ],
     align=True,
 )
@@ -43,19 +43,19 @@ LOADED = np.dtype(
 def tafl_value(p, s):
     """The value for the attackers."""
     a = p.architecture
-    if a == 1:
+    if a == simple.NUMBER:
         return simple.value(p, s)
-    if a == 2:
+    if a == hingston2007.NUMBER:
         return hingston2007.value(p, s)
-    if a == 4:
+    if a == linear.NUMBER:
         return linear.value(p, s)
-    if a == 5:
+    if a == mlp.NUMBER:
         return mlp.value(p, s)
-    if a == 6:
+    if a == linear_tablut.NUMBER:
         return linear_tablut.value(p, s)
-    if a == 13:
+    if a == linear_threats.NUMBER:
         return linear_threats.value(p, s)
-    if a == 12:
+    if a == hingston2007_2862.NUMBER:
         return hingston2007_2862.value(p, s)
     return 0.0
 
@@ -63,7 +63,7 @@ def tafl_value(p, s):
 @entry
 def hex_value(p, s):
     """The value for side `a`."""
-    if p.architecture == 5:
+    if p.architecture == mlp.NUMBER:
         return mlp.hex_value(p, s)
     return 0.0
 
@@ -71,7 +71,7 @@ def hex_value(p, s):
 @entry
 def hexapawn_value(p, s):
     """The value for white."""
-    if p.architecture == 5:
+    if p.architecture == mlp.NUMBER:
         return mlp.hexapawn_value(p, s)
     return 0.0
 
@@ -103,13 +103,13 @@ def hexapawn_evaluate(p, s):
 
 @entry
 def zero_value(p, s):
-    """The value where every position is worth nothing."""
+    """Every position is worth 0."""
     return 0.0
 
 
 @entry
 def zero_evaluate(p, s):
-    """The same for the side to move."""
+    """As `zero_value`, in centipawns for the side to move."""
     return 0
 
 

@@ -1,11 +1,11 @@
-"""The efficiently updatable network in a search: its record, and sums that follow the game (kernels).
+"""The efficiently updatable network in a search: its record, and its incremental accumulators (kernels).
 
-No search needs to know of it. Sums are kept by ply, each with the key of its position; whoever asks for a value gets
-those of the nearest position above that has them, changed by what was moved and taken since. Where there is none near,
-or the king has moved, they are added up anew: a board has few pieces. The keys are those of the boards alone, and every
-change is checked against them, so that what was kept for another line, search or game is either right or not used.
+Searches need not know of it. Accumulators are kept by ply, each with the key of its position. `value` starts from the
+nearest ancestor that has one and applies the moves and captures since. If none is near, or the king has moved, it sums
+up from scratch, which is cheap: a board has few pieces. Keys cover what stands on the board and nothing else, and every
+update is checked against them, so that an accumulator left over from another line, search or game is correct or unused.
 
-`networks/nnue.py` says what is computed.
+`networks/nnue.py` defines what is computed.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ if TYPE_CHECKING:
     from .network import Network
 
 MOST_WEIGHTS = 1 << 19
-"""Of all kinds together: as many as an evaluator file has room for."""
+"""Weights of all arrays together: as many as an evaluator file has room for."""
 PLIES = 256
-"""Plies whose sums are kept: more than the depth of any search."""
+"""Plies whose accumulators are kept: more than the depth of any search."""
 MOST_STEPS = 6
-"""Plies that sums are carried on; adding up anew is quicker than more of them."""
+"""An accumulator is updated over at most this many plies; beyond, summing from scratch is faster."""
 MOST_CHANGES = 64
 _UNIT = 1.0 / nnue.LOGIT
-"""A power of two: the value is exact."""
+"""A power of two, so that scaling is exact."""
 
 NNUE = np.dtype(
     [
         ("scale", "f8"),  # centipawns per logit
         ("units", "i8"),
-        ("men", "i8"),  # where `weights` has the rows of men; those of the king are before
-        ("squares", "i8"),  # rows of a kind of piece
-        ("kinds", "i8"),  # rows of a bucket, in `squares`
+        ("men", "i8"),  # the first row of men in `weights`, after the rows of the king
+        ("squares", "i8"),  # rows for each kind of piece
+        ("kinds", "i8"),  # rows for each bucket, in units of `squares`
         ("kind", "i2", (16,)),  # of each piece code
         ("bucket", "i2", (CELLS,)),  # by the king's square
         ("turn", "u1", (CELLS,)),  # by the king's square
-        ("place", "u2", (8, CELLS)),  # of each square under each view
+        ("place", "u2", (8, CELLS)),  # of each square, by view
         ("head", "u1", (2, CELLS)),  # by side to move and pieces on the board
         ("output_bias", "i8", (HEADS,)),
         ("output", "i1", (HEADS * MOST_UNITS,)),
         ("weights", "i2", (MOST_WEIGHTS,)),  # rows of `units` words
-        ("keys", "u8", (PLIES,)),  # of the boards whose sums are kept; 0: none
+        ("keys", "u8", (PLIES,)),  # of the boards whose accumulators are kept; 0: none
         ("kings", "i8", (PLIES,)),  # its king's square
         ("sums", "i2", (PLIES * MOST_UNITS,)),
         ("added", "i8", (CELLS,)),  # scratch: where rows begin
@@ -71,8 +71,10 @@ NNUE = np.dtype(
 
 
 def record(network: Network, variant: Any, genome: Any, scale: float | None = None) -> Any:
-    """The parameters for kernels, in a one-element recarray; ValueError for weights that are not whole numbers of the
-    types that the network has, or not as many."""
+    """The parameters for kernels, in a one-element recarray.
+
+    ValueError for a genome with the wrong number of weights, or with weights outside the network's integer types.
+    """
     count = network.count(variant)
     if count > MOST_WEIGHTS:
         raise ValueError(
@@ -114,20 +116,20 @@ def record(network: Network, variant: Any, genome: Any, scale: float | None = No
 
 @inline
 def men_row(p, base, view, piece, sq):
-    """Where the row of a piece on a square begins; `base` where those of the king's bucket do."""
+    """The index of the row of a piece on a square; `base` is that of the first row of the king's bucket."""
     row = base + np.int64(p.kind[piece]) * p.squares + np.int64(p.place[view, sq])
     return p.men + row * p.units
 
 
 @inline
 def base_row(p, king):
-    """The first row of weights for a king on this square."""
+    """The index of the first row of weights for a king on this square."""
     return np.int64(p.bucket[king]) * p.kinds * p.squares
 
 
 @kernel
 def piece_moved(s, ply):
-    """The code of the piece that moved at a ply: from where it went since, or was taken, or stands."""
+    """The code of the piece that moved at a ply, found by following it through later moves and captures."""
     sq = s.u_move[ply] >> TARGET
     for later in range(ply, s.ply + 1):
         move = np.int64(s.u_move[later])
@@ -150,7 +152,7 @@ def piece_moved(s, ply):
 
 @kernel
 def refresh(p, s, at):
-    """Add up the sums of the position at `at` in `p.sums`."""
+    """Compute the accumulator of the position from scratch, at `at` in `p.sums`."""
     king = s.king
     view = p.turn[king]
     base = base_row(p, king)
@@ -182,7 +184,7 @@ def board_key(s):
 
 @kernel
 def carry_on(p, s, key, at):
-    """Write the sums of the position at `at` from the nearest that are kept above it; 0 if there are none near."""
+    """Write the accumulator of the position at `at`, from that of the nearest ancestor; 0 if there is none near."""
     king = s.king
     view = p.turn[king]
     base = base_row(p, king)
@@ -209,14 +211,14 @@ def carry_on(p, s, key, at):
             caught = first
             piece = piece_moved(s, ply)
             key ^= s.zobrist[piece, move & ORIGIN] ^ s.zobrist[piece, move >> TARGET]
-            # Of a king that went away and came back nothing is left; otherwise there are other sums for him.
+            # A king who has moved and come back changes nothing; if he stands elsewhere, `p.kings` differs below.
             if piece != KING:
                 p.removed[m] = men_row(p, base, view, piece, move & ORIGIN)
                 p.added[n] = men_row(p, base, view, piece, move >> TARGET)
                 m += 1
                 n += 1
         slot = (ply - 1) & (PLIES - 1)
-        # The stacks do not reach back beyond the position that was loaded: what they seem to say there fits no key.
+        # Below the position that was loaded the stacks hold leftovers, whose keys match nothing.
         if p.keys[slot] == key:
             if p.kings[slot] != king:
                 return 0
@@ -234,7 +236,7 @@ def carry_on(p, s, key, at):
 
 @kernel
 def follow(p, s):
-    """Let `p.sums` hold those of the position, and return where."""
+    """Make sure that `p.sums` has the accumulator of the position; returns its index."""
     slot = s.ply & (PLIES - 1)
     at = slot * MOST_UNITS
     key = board_key(s)

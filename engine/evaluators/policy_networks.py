@@ -1,8 +1,8 @@
-"""Networks with a policy that are data: their record, and the dispatch by the number of the architecture (kernels).
+"""Policy networks loaded from files: their record, and dispatch by the number of the architecture (kernels).
 
-They are apart from `loaded.py` because their record is ten times as large, and whole populations of the others are
-held in memory. Weights are float32. One pass gives policy and value: it is only made where the inputs are not those of
-the pass before, so that a search which asks for one after the other pays once.
+They are separate from `loaded.py` because their record is ten times as large, and evolution holds whole populations of
+the others in memory. Weights are float32. One forward pass gives policy and value, and is skipped if the inputs are
+those of the previous pass, so that a search that asks for one after the other pays once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from ..catalogue import GAMES
 from ..compile.jit import entry, inline, kernel
-from ..games.hex import kernels  # noqa: F401  binds the verbs that a search asks for
+from ..games.hex import kernels  # noqa: F401  binds the verbs that a search calls
 from ..games.hex.state import HEX
 from ..games.hexapawn.kernels import HEXAPAWN
 from ..games.interface import bind, move_index
@@ -28,15 +28,15 @@ MOST_UNITS = 1 << 15
 
 POLICY_NET = np.dtype(
     [
-        ("architecture", "i8"),  # NUMBER of its file in `networks`; UNIFORM for no knowledge at all
+        ("architecture", "i8"),  # NUMBER of its file in `networks`; UNIFORM for a uniform policy and value 0
         ("scale", "f8"),  # centipawns per unit of the value
-        ("shape", "i8", (16,)),  # what `layout` says, then zeros
-        ("passes", "i8"),  # evaluations so far that were not remembered
-        ("seen", "i8"),  # how many inputs the results are for; 0: there are none
+        ("shape", "i8", (16,)),  # what `layout` returns, then zeros
+        ("passes", "i8"),  # forward passes made so far
+        ("seen", "i8"),  # number of inputs of the last pass; 0: there was none
         ("value", "f4"),  # of the side to move, before tanh
-        ("weights", "f4", (MOST_WEIGHTS,)),  # the genome: all arrays in their order, flattened
+        ("weights", "f4", (MOST_WEIGHTS,)),  # all arrays in order, flattened
         ("inputs", "u1", (MOST_INPUTS,)),
-        ("known", "u1", (MOST_INPUTS,)),  # the inputs that the results are for
+        ("known", "u1", (MOST_INPUTS,)),  # inputs of the last pass
         ("policy", "f4", (MOST_UNITS,)),  # by `move_index`, before the softmax
         ("units", "f4", (2, MOST_UNITS)),  # scratch
         ("more", "f4", (MOST_UNITS,)),  # scratch
@@ -47,7 +47,7 @@ POLICY_NET = np.dtype(
 
 @kernel
 def known(p, f):
-    """Whether the results are those for the `f` inputs; these are noted, since whoever asks computes them next."""
+    """Whether the last pass had these `f` inputs. If not, stores them for the pass that the caller makes next."""
     same = p.seen == f
     if same:
         for i in range(f):
@@ -64,7 +64,7 @@ def known(p, f):
 
 @kernel
 def think_tafl(p, s):
-    """Policy and value of a position."""
+    """Compute policy and value of a position, unless the last pass did."""
     if p.architecture == policy_mlp.NUMBER:
         f = policy_mlp.tafl_inputs(p, s)
         if not known(p, f):
@@ -77,7 +77,7 @@ def think_tafl(p, s):
 
 @kernel
 def think_hex(p, s):
-    """Policy and value of a position."""
+    """Compute policy and value of a position, unless the last pass did."""
     if p.architecture == policy_mlp.NUMBER:
         f = policy_mlp.hex_inputs(p, s)
         if not known(p, f):
@@ -90,7 +90,7 @@ def think_hex(p, s):
 
 @kernel
 def think_hexapawn(p, s):
-    """Policy and value of a position."""
+    """Compute policy and value of a position, unless the last pass did."""
     if p.architecture == policy_mlp.NUMBER:
         f = policy_mlp.hexapawn_inputs(p, s)
         if not known(p, f):
@@ -99,13 +99,13 @@ def think_hexapawn(p, s):
 
 @inline
 def for_attackers(p, s):
-    """The value for side `a` as a logit: tanh(x) is 2 sigmoid(2 x) - 1."""
+    """The value for side `a` as a logit, using tanh(x) = 2 sigmoid(2 x) - 1."""
     return np.float64(p.value) * (2.0 if s.side == 0 else -2.0)
 
 
 @inline
 def write_priors(p, s, end, priors):
-    """The softmax over the legal moves `s.moves[:end]`, whose sum is left to the caller."""
+    """Write the softmax over the legal moves `s.moves[:end]` to `priors`, not normalised."""
     largest = -np.inf
     for i in range(end):
         priors[i] = p.policy[move_index(s, int(s.moves[i]))]
@@ -155,40 +155,40 @@ def hexapawn_evaluate(p, s):
 
 @entry
 def tafl_policy(p, s, end, priors):
-    """What the legal moves deserve."""
+    """Write the priors of the legal moves `s.moves[:end]`, not normalised, to `priors`."""
     think_tafl(p, s)
     write_priors(p, s, end, priors)
 
 
 @entry
 def hex_policy(p, s, end, priors):
-    """What the legal moves deserve."""
+    """Write the priors of the legal moves `s.moves[:end]`, not normalised, to `priors`."""
     think_hex(p, s)
     write_priors(p, s, end, priors)
 
 
 @entry
 def hexapawn_policy(p, s, end, priors):
-    """What the legal moves deserve."""
+    """Write the priors of the legal moves `s.moves[:end]`, not normalised, to `priors`."""
     think_hexapawn(p, s)
     write_priors(p, s, end, priors)
 
 
 @entry
 def uniform_value(p, s):
-    """The value where every position is worth nothing."""
+    """Every position is worth 0."""
     return 0.0
 
 
 @entry
 def uniform_evaluate(p, s):
-    """The same for the side to move."""
+    """As `uniform_value`, in centipawns for the side to move."""
     return 0
 
 
 @entry
 def uniform_policy(p, s, end, priors):
-    """Every move deserves the same."""
+    """Give every move the same prior."""
     for i in range(end):
         priors[i] = 1.0
 

@@ -1,8 +1,8 @@
 """Backpropagation through the residual network of `networks/residual.py` (kernels).
 
-One pass for each example: forward, the loss, and back. The slopes of a batch add up in the order of its examples, so
-that a run comes out bit for bit the same with any number of threads. The gradient of a convolution by its inputs is a
-convolution with the weights turned around: the kernel of `residual.py` does that too.
+Each example takes one pass: forward, the loss, and backward. The slopes of a batch are summed in the order of its
+examples, so that a run is bit-for-bit the same with any number of threads. The gradient of a convolution by its inputs
+is a convolution with the flipped weights, so the kernel of `residual.py` computes that too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_POOLED = 1 << 9
 
 TAPE = np.dtype(
     [
-        ("shape", "i8", (5,)),  # as `residual.layout` says
+        ("shape", "i8", (5,)),  # as `residual.layout` returns it
         ("side_plane", "i8"),
         ("loss_value", "f8"),  # of the batch
         ("loss_policy", "f8"),
@@ -31,8 +31,8 @@ TAPE = np.dtype(
         ("weights", "f4", (MOST_WEIGHTS,)),
         ("turned", "f4", (MOST_WEIGHTS,)),  # the convolutions as `turned` writes them, in the same places
         ("slopes", "f4", (MOST_WEIGHTS,)),  # of the loss of the batch, by each weight
-        ("seen", "f4", (MOST_UNITS,)),  # what the network sees, as planes in a frame
-        ("frames", "f4", (MOST_FRAMES, MOST_UNITS)),  # what each convolution gives, after ReLU
+        ("seen", "f4", (MOST_UNITS,)),  # the inputs, as planes in a frame
+        ("frames", "f4", (MOST_FRAMES, MOST_UNITS)),  # outputs of each convolution, after ReLU
         ("back", "f4", (2, MOST_UNITS)),  # slopes by the units of a frame
         ("policy", "f4", (MOST_UNITS,)),
         ("pooled", "f4", (MOST_POOLED,)),
@@ -44,8 +44,7 @@ TAPE = np.dtype(
 
 
 def turned(weights: Any, layout: tuple[int, ...]) -> Any:
-    """Weights for the way back: in the place of each convolution but the first the one that takes slopes by outputs to
-    slopes by inputs, with no biases."""
+    """Weights for the backward pass: each convolution but the first is replaced by its transpose, without biases."""
     _, below, filters, blocks, _ = layout
     found = np.zeros_like(weights)
     at, size = 9 * below * filters + filters, 9 * filters * filters
@@ -71,7 +70,7 @@ def tape(layout: tuple[int, ...], side_plane: int) -> Any:
 
 @kernel
 def clear(x, n, filters):
-    """Zero in every cell of the board."""
+    """Set every cell of the board to 0."""
     width = n + 2
     for r in range(1, n + 1):
         for k in range((r * width + 1) * filters, (r * width + n + 1) * filters):
@@ -89,7 +88,7 @@ def copy(x, out, n, filters):
 
 @kernel
 def stop_at_zero(slopes, x, n, filters):
-    """The slope of ReLU, whose outputs are `x`."""
+    """Zero the slopes, in place, where the outputs `x` of a ReLU are 0."""
     width = n + 2
     for r in range(1, n + 1):
         for k in range((r * width + 1) * filters, (r * width + n + 1) * filters):
@@ -99,7 +98,7 @@ def stop_at_zero(slopes, x, n, filters):
 
 @kernel
 def weigh(x, back, slopes, at, n, below, filters):
-    """Add the slopes by the weights and biases of a convolution from `x`, given those by its outputs, `back`."""
+    """Add the slopes by the weights and biases of a convolution with inputs `x`; `back` has those by its outputs."""
     width = n + 2
     whole = below // 4 * 4
     for part in range(0, filters, LANES):
@@ -142,7 +141,7 @@ def weigh(x, back, slopes, at, n, below, filters):
 
 @kernel
 def example(t, inputs, policies, legal, results, weights, row):
-    """The loss of one example, and its slopes."""
+    """Add the loss of one example and its slopes to the tape."""
     n = t["shape"][0]
     below = t["shape"][1]
     filters = t["shape"][2]
@@ -179,7 +178,7 @@ def example(t, inputs, policies, legal, results, weights, row):
     value_head = at + side * HIDDEN
     value_bias = at + 2 * HIDDEN + side
 
-    # The policy, over legal moves only, and what the loss says of it.
+    # The policy, over legal moves only, and its loss.
     highest = np.float32(-np.inf)
     for k in range(cells * moves):
         if legal[row, k]:
@@ -245,7 +244,7 @@ def example(t, inputs, policies, legal, results, weights, row):
     t.slopes[value_bias] += slope
     for h in range(HIDDEN):
         t.slopes[value_head + h] += slope * t.hidden[h]
-        # From here on the slope by the unit.
+        # From here on `t.hidden` holds slopes.
         t.hidden[h] = slope * t.weights[value_head + h] if t.hidden[h] > 0.0 else np.float32(0.0)
         t.slopes[hidden_bias + h] += t.hidden[h]
     for i in range(2 * filters):
@@ -261,7 +260,7 @@ def example(t, inputs, policies, legal, results, weights, row):
         else:
             back[t.largest[i - filters] * filters + i - filters] += x
 
-    # And back through the blocks.
+    # Back through the blocks.
     size = 9 * filters * filters + filters
     at = 9 * below * filters + filters + 2 * blocks * size
     stop_at_zero(back, trunk, n, filters)
@@ -281,7 +280,7 @@ def example(t, inputs, policies, legal, results, weights, row):
 
 @entry
 def batch(t, inputs, policies, legal, results, weights):
-    """The loss of a batch and its slopes, written into `t`, from `t.weights` and `t.turned`."""
+    """Write the loss of a batch and its slopes to `t`, computed with `t.weights` and `t.turned`."""
     t.loss_value = 0.0
     t.loss_policy = 0.0
     t.entropy = 0.0
@@ -292,10 +291,11 @@ def batch(t, inputs, policies, legal, results, weights):
 
 
 def gradient(record: Any, weights: Any, examples: Any) -> tuple[tuple[float, float, float], Any]:
-    """Loss of the value, of the policy, entropy of its targets, and the slope by every weight (float32).
+    """Loss of the value, loss of the policy, entropy of the policy's targets; and the slope by every weight (float32).
 
-    `record` is a `tape`. `examples` has arrays with a row for each example, float32 but for `legal` (u1): inputs,
-    policies (what each move should get), legal, results for the side to move, weights."""
+    `record` is a `tape`. `examples` has arrays with one row per example, float32 except `legal` (u1): inputs, policies
+    (target probabilities of the moves), legal, results for the side to move, weights.
+    """
     t = record[0]
     count = len(weights)
     t["weights"][:count] = weights

@@ -1,8 +1,8 @@
 """The hand-written evaluator of tafl: a weighted sum of the features of `tafl_features` and of where men stand.
 
 Parameters are one record of weights in sixteenths of a centipawn, read by `tafl_weights.py`; positive terms are good
-for the attackers. The kernels are generic over board sizes and goals: what a goal, a wall or a hostile neighbour is
-comes from the rule tables.
+for the attackers. The kernels work for all board sizes and goals: the rule tables say what is a goal, a wall or a
+hostile neighbour.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ TERMS = (
 """Names of the terms."""
 
 WEIGHTS: tuple[tuple[str, tuple[int, ...]], ...] = (
-    ("lost", (2, 2)),  # a man lost: attackers, defenders; each of the first half, each of the rest
+    ("lost", (2, 2)),  # per man lost, attackers, defenders: of the first half, of the rest
     ("post", (2, 15)),  # a man on each kind of square: attackers, defenders
-    ("king", (15,)),  # the king there
+    ("king", (15,)),  # the king on each kind of square
     ("road", (2, 4)),  # attackers, defenders to move: 0, 1, 2, 3+ escapes in 1
     ("way", (2, 2)),  # escapes in 2; attackers, defenders to move: the first, each more
     ("far_way", (2, 2)),  # escapes in 3; attackers, defenders to move: the first, each
     ("goal", (5,)),  # 0 to 4 goals within the king's reach
-    ("edge", ()),  # each 32nd of the edge within his reach
-    ("region", ()),  # each 32nd of the board within his reach
+    ("edge", ()),  # per 32nd of the edge within his reach
+    ("region", ()),  # per 32nd of the board within his reach
     ("pressure", (5,)),  # 0 to 4 neighbour squares hostile to the king
     ("near", (5,)),  # near and far attackers; defenders beside the king, near, far
-    ("thin", ()),  # each attacker on the king's emptiest side
-    ("empty", ()),  # each side of the king without attackers
-    ("room", ()),  # each square the king could go to
-    ("reach", (2,)),  # each 32nd of the board that attackers, defenders could go to
-    ("tempo", ()),  # to be to move
+    ("thin", ()),  # per attacker on the king's emptiest side
+    ("empty", ()),  # per side of the king without attackers
+    ("room", ()),  # per square that the king can go to
+    ("reach", (2,)),  # per 32nd of the board that attackers, defenders can go to
+    ("tempo", ()),  # for the side to move
     ("level", ()),  # always
 )
-"""Names of the weights with their shapes, as the files of weights have them: those of measured sets never change."""
+"""Names and shapes of the weights, as in the weight files. Those of measured sets never change."""
 
 DEFAULT = np.dtype(
     [
@@ -70,9 +70,9 @@ DEFAULT = np.dtype(
         (
             "besieged",
             "i8",
-        ),  # pieces of the defenders, the king among them, from which on there is a siege; 0: never
-        ("square", "i2", (3, CELLS)),  # what a square is worth: to attackers, defenders, the king
-        ("inside", "i4", (ROWS,)),  # squares where the king may stop, as `tafl_features` has sets
+        ),  # a siege begins when the defenders have this many pieces, king included; 0: never
+        ("square", "i2", (3, CELLS)),  # the value of a square to attackers, defenders, the king
+        ("inside", "i4", (ROWS,)),  # squares where the king may stop, as a set of `tafl_features`
         ("free", "i4", (ROWS,)),  # squares where men may
         ("goals", "i4", (ROWS,)),
         ("features", FEATURES),
@@ -121,11 +121,11 @@ def _may_stop(state: Any, sq: int, piece: int) -> bool:
 
 @kernel
 def besiege(p, s):
-    """Write the terms that a siege changes. A kernel of its own keeps all other positions as fast as without it."""
-    # Never below 0: defenders would give men away, and attackers would leave them, in order to get there.
+    """Write the terms that a siege changes. In a separate kernel, so that other positions pay nothing for it."""
+    # Never below 0: otherwise defenders would give men away to get here, and attackers would refuse to take them.
     p.terms.siege = max(siege_value(p, s, p.features.goals) >> 4, 0)
     if p.features.goals == 0:
-        # The king is cut off from the corners: whoever guards them is free to hunt.
+        # The king is cut off from the corners, so their guards are free to leave.
         p.terms.posts = 0
 
 

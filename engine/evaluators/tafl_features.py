@@ -1,7 +1,7 @@
 """Features of a board for tafl's hand-written evaluator: the king's escapes, region and neighbours, mobility (kernels).
 
-Sets of squares are bitboards (`compile/bitboard.py`). `p` is the evaluator's record: besides the weights it has room
-for the features, and for the two sides' sets row by row, for code that looks at single rows.
+Sets of squares are bitboards (`compile/bitboard.py`). `p` is the evaluator's record. Besides the weights it holds the
+features and, for code that looks at single rows, both sides' pieces row by row.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from ..compile.bitboard import (
 )
 from ..compile.intrinsics import cells_between, ones
 from ..compile.jit import inline, kernel
-from ..games.tafl.codes import KING
+from ..games.tafl.codes import D_GUARD, D_SOLDIER, GUARD, KING, PIECE, SOLDIER
 from ..games.tafl.movegen import DIRECTIONS
 from ..squares import STRIDE
 
 ROWS = HIGH
-"""Words of a set: row r of the mailbox is word r + 2, so that two rows around any square are words, too."""
+"""Words of a set: row r of the mailbox is word r + 2, so that the two rows on either side of any square exist."""
 FEATURE_NAMES = (
     "attackers_lost",  # men, from the start of the game
     "defenders_lost",
-    "escapes_in_1",  # goal squares that the king could go to at once, at most 3
-    "escapes_in_2",  # squares one move away from which he sees a goal, at most 5; 0 where there are escapes in 1
+    "escapes_in_1",  # goal squares that the king can reach in one move, at most 3
+    "escapes_in_2",  # squares one move away from which he can reach a goal, at most 5; 0 if there are escapes in 1
     "escapes_in_3",  # the same two moves away, at most 16
-    "goals",  # corners, at most 4, that he could reach if the attackers stood still for ever; an edge counts as 4
-    "edges",  # edge squares he could so reach, in 32nds of all; 0 where the goals are corners
-    "region",  # all squares he could so reach, in 32nds of the board
-    "room",  # squares he could go to at once, no goals, at most 14
+    "goals",  # corners that he could reach if the attackers never moved; 4 for any square of an edge that is a goal
+    "edges",  # edge squares he could reach like this, in 32nds of all; 0 where the goals are corners
+    "region",  # all squares he could reach like this, in 32nds of the board
+    "room",  # squares he can go to in one move, goals excluded, at most 14
     "pressure",  # neighbour squares hostile to him
     "near_attackers",  # attackers diagonally beside him
     "far_attackers",  # attackers two rows or columns away
     "beside_defenders",  # defenders orthogonally beside him
     "near_defenders",
     "far_defenders",
-    "thin",  # attackers on that of his four sides where they are fewest, at most 8
-    "empty",  # how many of his four sides have none
-    "attackers_reach",  # squares that attackers could go to at once, in 32nds of the board; rows and columns apart
+    "thin",  # attackers on the side of him that has fewest, at most 8
+    "empty",  # sides of him without attackers
+    "attackers_reach",  # attackers' moves by target square, in 32nds of the board; rows and columns counted separately
     "defenders_reach",
     "to_move",  # 0 attackers, 1 defenders
 )
@@ -58,7 +58,7 @@ FEATURES = np.dtype([(name, "i8") for name in FEATURE_NAMES])
 
 @inline
 def slides(start, free, n, steps):
-    """The squares of `free` that pieces on `start` go to, at most `steps` steps, with those on which they stand."""
+    """The squares of `free` within `steps` steps of the pieces on `start`, together with `start`."""
     if steps >= n:
         return fill_ranks(start, free) | fill_files(start, free)
     left = right = up = down = start
@@ -72,7 +72,7 @@ def slides(start, free, n, steps):
 
 @inline
 def flood_fill(grown, free):
-    """The set as it has grown, square by square, as far as `free` goes."""
+    """The set of squares connected to `grown` through squares of `free`."""
     while True:
         before = grown
         grown = grown | fill_ranks(grown, free)
@@ -83,7 +83,7 @@ def flood_fill(grown, free):
 
 @inline
 def write_bitboards(p, s, n):
-    """Write the rows of each side's pieces."""
+    """Write each side's pieces to `p`, row by row."""
     for i in range(ROWS):
         p.attacker_rows[i] = 0
         p.defender_rows[i] = 0
@@ -95,8 +95,8 @@ def write_bitboards(p, s, n):
 
 @inline
 def escapes(p, s, n, attackers, defenders):
-    """Escapes in one, two and three moves, room, and the reachable region: where the king could go if all attackers
-    stood still for ever and his own men made way.
+    """Write escapes in one, two and three moves, room, and the reachable region: where the king could go if the
+    attackers never moved and his own men made way.
     """
     far = s.reach[KING]
     goals = load(attackers, p.goals, 0)
@@ -129,15 +129,15 @@ def escapes(p, s, n, attackers, defenders):
 
 @inline
 def king_neighbourhood(p, s, n):
-    """Who stands around the king: beside him, near him, and on which sides there are no attackers."""
+    """Write the features of the pieces around the king: beside him, near him, and on each of his sides."""
     king = s.king
     pressure = beside_a = beside_d = 0
     for d in DIRECTIONS:
         c = s.board[king + d]
-        q = c & 15
+        q = c & PIECE
         pressure += (s.hostile[c] >> KING) & 1
-        beside_a += 1 <= q <= 5
-        beside_d += 9 <= q <= 13
+        beside_a += SOLDIER <= q <= GUARD
+        beside_d += D_SOLDIER <= q <= D_GUARD
     row = king // STRIDE + 2
     column = king - (row - 2) * STRIDE
     near_a = near_d = far_a = far_d = 0
@@ -171,7 +171,7 @@ def king_neighbourhood(p, s, n):
 
 @inline
 def mobility(start, free, n, far):
-    """How far one side's pieces could go at once, along rows and along columns, in 32nds of the board."""
+    """The squares that one side's pieces can move to along rows, plus those along columns, in 32nds of the board."""
     if far >= n:
         squares = popcount(fill_ranks(start, free)) + popcount(fill_files(start, free))
     else:
@@ -187,7 +187,7 @@ def mobility(start, free, n, far):
 
 @kernel
 def extract_with_king(p, s, empty):
-    """Write the counts that need a king; sets are as high as `empty`."""
+    """Write the features that need a king, with sets of the height of `empty`."""
     n = s.width
     write_bitboards(p, s, n)
     attackers = load(empty, p.attacker_rows, 0)
@@ -201,7 +201,7 @@ def extract_with_king(p, s, empty):
 
 @kernel
 def extract_features(p, s):
-    """Write the counts of a position to `p.features`; without a king only the first two mean anything."""
+    """Write the features of a position to `p.features`; without a king only the first two are meaningful."""
     p.features.attackers_lost = p.attackers - s.count[0]
     p.features.defenders_lost = p.defenders + 1 - s.count[1]
     p.features.to_move = s.side

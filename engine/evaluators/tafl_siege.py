@@ -1,11 +1,11 @@
-"""The siege: what a king with few men left is worth to attackers who have to shut him in (kernels).
+"""The siege: an endgame term for attackers who have to enclose a king with few men left (kernels).
 
-Where the king leaves by a corner and is taken from four sides, attackers win an endgame by shrinking what he and his
-men can reach, until nobody can move. The general terms say nothing about that: they are fitted to positions in which
-both sides have men, and keep attackers in the corners long after the king is cut off from them. So this is a term of
-its own, like the endgame terms of chess engines, and it costs nothing while the defenders have more men than `men`.
+Where the king escapes to a corner and is captured on four sides, attackers win the endgame by shrinking the area that
+he and his men can reach until they cannot move. The general terms do not see this: they are fitted to positions in
+which both sides have men, and keep attackers in the corners long after the king is cut off from them. Hence a separate
+term, like the endgame terms of chess engines; it costs nothing while the defenders have more than `men` men.
 
-Weights are set by hand and lie in the files of `weights/` under `siege`; a file without it has no such term.
+Weights are set by hand, under `siege` in the files of `weights/`; a file without that table has no such term.
 """
 
 from __future__ import annotations
@@ -30,45 +30,45 @@ from ..squares import STRIDE
 from .tafl_features import flood_fill, slides
 
 COUNT_NAMES = (
-    "region",  # squares the king could reach, corners aside, if attackers stood still and his men made way
-    "tight",  # the same if every gap of one square in the attackers' lines were shut
-    "gaps",  # such gaps beside that smaller region
-    "guards",  # squares within the region from which attackers would shut a corner that he could reach
-    "two_moves",  # squares he reaches in at most two moves, corners aside
-    "men_region",  # squares his men could reach, as `region`
-    "men_tight",  # as `tight`
-    "men_moves",  # squares his men could go to at once, rows and columns apart, however far men may slide
-    "men_near",  # attackers at most two squares away from one of his men, diagonals included
-    "men_far",  # at most four
+    "region",  # squares the king could reach, corners excluded, if attackers never moved and his men made way
+    "tight",  # the same if every one-square gap in the attackers' lines were closed
+    "gaps",  # such gaps next to that smaller region
+    "guards",  # squares of the region from which attackers would block a corner that he could reach
+    "two_moves",  # squares he can reach in at most two moves, corners excluded
+    "men_region",  # as `region`, for his men
+    "men_tight",  # as `tight`, for his men
+    "men_moves",  # squares his men can move to, rows and columns counted separately, without any limit on their reach
+    "men_near",  # attackers within two squares of one of his men, diagonals included
+    "men_far",  # within four
 )
 """What `siege_value` counts."""
 COUNTS = np.dtype([(name, "i8") for name in COUNT_NAMES])
 WEIGHT_NAMES = ("men", "level", "corners", *COUNT_NAMES)
-"""The weights in a file: the most men that the king may have left; always; each corner that he could reach (`goals` of
-`tafl_features`); each of what is counted. All but `men` in sixteenths of a centipawn, for the attackers."""
+"""The weights in a file: the most men that the king may have left; a constant; per corner that he could reach (`goals`
+of `tafl_features`); per unit of each count. All but `men` in sixteenths of a centipawn, for the attackers."""
 WEIGHTS = np.dtype([(name, "i8") for name in WEIGHT_NAMES])
 
 
 @inline
 def neighbours(v):
-    """The squares beside those of a set, along rows and columns."""
+    """The orthogonal neighbours of the squares of a set."""
     return v << 1 | v >> 1 | shift_up(v) | shift_down(v)
 
 
 @inline
 def around(v):
-    """A set with all eight neighbours of its squares."""
+    """A set together with the eight neighbours of each of its squares."""
     v = v | v << 1 | v >> 1
     return v | shift_up(v) | shift_down(v)
 
 
 @inline
 def gaps_in(walls):
-    """Squares where one man would join walls that do not touch: around the square there are two pieces of wall or more,
-    where squares that touch diagonally belong together.
+    """Squares where one man would join separate walls: its neighbours contain at least two components of wall, where
+    diagonal contact connects.
 
-    The pieces are counted as the connectivity number for eight neighbours does it (Yokoi, Toriwaki and Fukumura, 1975):
-    each begins once, clockwise, behind an open side.
+    Components are counted by the connectivity number for eight neighbours (Yokoi, Toriwaki and Fukumura, 1975): each
+    begins exactly once, clockwise, after an open side.
     """
     west, east = walls << 1, walls >> 1
     north, south = shift_down(walls), shift_up(walls)
@@ -82,7 +82,7 @@ def gaps_in(walls):
 
 @kernel
 def count_siege(p, s, empty):
-    """Write the counts to `p.siege`; sets are as high as `empty`. The rows of both sides must be in `p` already."""
+    """Write the counts to `p.siege`, with sets of the height of `empty`. Both sides' rows must be in `p` already."""
     n = s.width
     attackers = load(empty, p.attacker_rows, 0)
     defenders = load(empty, p.defender_rows, 0)
@@ -119,8 +119,8 @@ def count_siege(p, s, empty):
 
 @kernel
 def siege_value(p, s, corners):
-    """The term in sixteenths of a centipawn, for the attackers; `corners` are those that the king could reach."""
-    # Every square of the board must have rows around it in the set: what is off the board is a wall.
+    """The term in sixteenths of a centipawn, for the attackers; `corners` is how many the king could reach."""
+    # The set needs a row beyond each edge of the board: squares off the board are walls.
     if s.width + 3 < LOW:
         count_siege(p, s, empty_low())
     else:

@@ -16,7 +16,7 @@ class AnyVariant(Protocol):
 
     @property
     def game(self) -> str:
-        """`tafl`, `hex` or `hexapawn`: the package in `games` that plays it."""
+        """The name of the game, which is that of its package in `games`."""
 
     @property
     def name(self) -> str:

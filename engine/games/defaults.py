@@ -1,6 +1,6 @@
-"""Kernels for games without repetition, limits of plies and passes, whose wins only the evaluator foresees.
+"""Kernels for games without repetition, ply limits or passes, and without a threat detector of their own.
 
-`bind(NAME, **DEFAULTS, generate=…, …)` gives them to such a game.
+`bind(NAME, **DEFAULTS, generate=…, …)` binds them for such a game.
 """
 
 from __future__ import annotations
@@ -11,37 +11,37 @@ from .interface import NO_THREAT
 
 @inline
 def adjudicate(s, root):
-    """Nothing: no position comes again, and nothing is limited."""
+    """Do nothing: no position repeats, and there are no limits."""
     return 0
 
 
 @inline
 def limit_salt(s):
-    """Nothing: no limit is ever near."""
+    """0: there are no limits."""
     return 0
 
 
 @inline
 def winning_move(s, top):
-    """None: not looked for."""
+    """0: not looked for."""
     return 0
 
 
 @inline
 def threat_level(s, top):
-    """None: not looked for."""
+    """0: not looked for."""
     return NO_THREAT
 
 
 @inline
 def make_null(s):
-    """Refused: a pass would say nothing about the position."""
+    """0: no null moves."""
     return 0
 
 
 @inline
 def unmake_null(s):
-    """Nothing to take back."""
+    """Do nothing: there are no null moves."""
 
 
 DEFAULTS = {

@@ -1,14 +1,14 @@
 """The verbs every game has, as generic kernels: `generate(state, top)` works on any game's record.
 
-A search compiled against these names is compiled once per game and evaluator and found in the disk cache by the
-next process. Each game and each evaluator says with `bind` which of its kernels stand for them. The types of the
-records decide which is meant: when a caller is compiled, or at each call from Python and under NUMBA_DISABLE_JIT=1.
+A search that calls these names is compiled once per game and evaluator, and the next process finds it in the disk
+cache. Games and evaluators bind their kernels to the names with `bind`. A verb is resolved by the types of the records:
+when its caller is compiled, or at each call from Python and under NUMBA_DISABLE_JIT=1.
 
-What every game's state record must have: `side`, `key` (full key of the position), `ply` (index into its own
-stacks), `outcome` (0, or reason | (winner + 1) << 8 with winner 2 for a draw), `moves`, a stack of `MOVES` int32
-that `generate` fills from `top`, `caught_top`, which grows with every captured man, `random` (8 bytes, never 0, the
-stream of random moves) and `tally` (8 counters for perft and playouts). A state is changed in place; `undo` restores
-every byte outside the stacks.
+Every game's state record must have: `side`, `key` (full key of the position), `ply` (index into its own stacks),
+`outcome` (0, or reason | (winner + 1) << WINNER, see `sides.py`), `moves` (a stack of `MOVES` int32 that `generate`
+fills from `top`), `caught_top` (which grows with every captured man), `random` (8 bytes, never 0, the stream of random
+moves) and `tally` (8 counters for perft and playouts). A state is changed in place; `undo` restores every byte outside
+the stacks.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ..compile import sources
 KERNELS = sources.KERNELS
 
 MOVES = 1 << 17
-"""Size of the move stack; a kernel that descends makes sure that one more list of `MOST_MOVES` fits."""
+"""Size of the move stack. A kernel that recurses must make sure that another list of `MOST_MOVES` fits."""
 MOST_MOVES = 1 << 13
 
 NO_THREAT, THREAT, LOST = range(3)
-"""What `threat_level` says: none is seen; one that may be parried; whatever is done now, the game is lost."""
+"""Results of `threat_level`: no threat is seen; there is one that may be parried; every move loses."""
 
 
 _TYPED: dict[tuple[Any, ...], Any] = {}
 """The same kernels by the verb's name and numba's types of the records."""
 _OTHERWISE: dict[str, Any] = {}
-"""By the verb's name: the kernel for records for which none is bound."""
+"""The default kernels, for records without a bound one, by the verb's name."""
 _VERBS: set[str] = set()
-"""The verbs that numba knows."""
+"""The verbs registered with numba."""
 
 
 def bind(*dtypes: Any, **kernels: Any) -> None:
@@ -49,7 +49,7 @@ def bind(*dtypes: Any, **kernels: Any) -> None:
 
 
 def bind_otherwise(**kernels: Any) -> None:
-    """Bind each kernel to the verb of its name for all records for which none is bound, now or later."""
+    """Bind each kernel to the verb of its name for all records without a bound one, now or later."""
     for name, kernel in kernels.items():
         _OTHERWISE[name] = kernel
         _known(name)
@@ -75,19 +75,19 @@ def _overload(verb: Callable[..., Any]) -> None:
         kernel = _TYPED.get((verb.__name__, *records), _OTHERWISE.get(verb.__name__))
         if kernel is None:
             return None
-        # The parameters' names are those of the verb; numba knows no function that has any number of them.
+        # Numba needs the verb's own parameter names; it does not support *args here.
         return eval(f"lambda {names}: kernel({names})", {"kernel": kernel})  # noqa: S307 - our own names
 
     overload(verb, jit_options=BINDING, strict=False)(choose)
 
 
 def generate(state: Any, top: int) -> int:
-    """Write all legal moves from `state.moves[top]` on; returns the index behind the last."""
+    """Write all legal moves from `state.moves[top]` on; returns the index after the last."""
     return KERNELS["generate", state.dtype](state, top)  # type: ignore[no-any-return]
 
 
 def generate_noisy(state: Any, top: int) -> int:
-    """Write the moves a quiescence search looks at: those that capture or may end the game."""
+    """Write the noisy moves, which quiescence searches: those that capture or may end the game."""
     return KERNELS["generate_noisy", state.dtype](state, top)  # type: ignore[no-any-return]
 
 
@@ -97,15 +97,15 @@ def make(state: Any, move: int) -> None:
 
 
 def undo(state: Any) -> None:
-    """Take the last move back."""
+    """Undo the last move."""
     KERNELS["undo", state.dtype](state)
 
 
 def adjudicate(state: Any, root: int) -> int:
-    """The outcome by repetition or limits after a move that decided nothing, else 0.
+    """The outcome by repetition or limits after a move that did not end the game on the board, else 0.
 
-    A position that occurred since stack index `root` counts as fully repeated: what a search found once it can
-    find again. `root` < 0 asks for the rule to the letter.
+    A position that has occurred since stack index `root` counts as repeated often enough, because within a search the
+    players could repeat it again. `root` < 0 applies the rule strictly.
     """
     return KERNELS["adjudicate", state.dtype](state, root)  # type: ignore[no-any-return]
 
@@ -116,8 +116,8 @@ def no_move_outcome(state: Any) -> int:
 
 
 def can_move(state: Any) -> bool:
-    """Whether the side to move of an undecided position has a legal move; true where `make` has set the outcome
-    already."""
+    """Whether the side to move of an undecided position has a legal move; True in games whose `make` has already set
+    the outcome if not."""
     return KERNELS["can_move", state.dtype](state)  # type: ignore[no-any-return]
 
 
@@ -132,43 +132,43 @@ def order_score(state: Any, move: int) -> int:
 
 
 def winning_move(state: Any, top: int) -> int:
-    """A move by which the side to move wins now, 0 if none is seen; `state.moves` from `top` on is scratch."""
+    """A move that wins at once for the side to move, 0 if none is seen; `state.moves` from `top` on is scratch."""
     return KERNELS["winning_move", state.dtype](state, top)  # type: ignore[no-any-return]
 
 
 def threat_level(state: Any, top: int) -> int:
-    """NO_THREAT, THREAT or LOST: how the other side would win if it were to move, as far as it is seen.
+    """NO_THREAT, THREAT or LOST: what the other side would threaten if it were to move, as far as it is seen.
 
-    Asked only where the side to move has no `winning_move`; `state.moves` from `top` on is scratch.
+    Call it only if the side to move has no `winning_move`; `state.moves` from `top` on is scratch.
     """
     return KERNELS["threat_level", state.dtype](state, top)  # type: ignore[no-any-return]
 
 
 def make_null(state: Any) -> int:
-    """Let the side to move pass, which no rule allows but a search may ask for; 0 if that makes no sense here."""
+    """A null move: let the side to move pass, against the rules; returns 0 if that makes no sense here."""
     return KERNELS["make_null", state.dtype](state)  # type: ignore[no-any-return]
 
 
 def unmake_null(state: Any) -> None:
-    """Take a `make_null` back."""
+    """Undo a `make_null`."""
     KERNELS["unmake_null", state.dtype](state)
 
 
 def image_key(state: Any, squares: Any) -> int:
-    """The key that the position's image has under a symmetry of the board that takes square `i` to `squares[i]`."""
+    """The key of the position's image under the symmetry that maps square `i` to `squares[i]`."""
     return KERNELS["image_key", state.dtype](state, squares)  # type: ignore[no-any-return]
 
 
 def move_index(state: Any, move: int) -> int:
-    """The place of a legal move in the policy of a network: that of `moves(variant)` in `policy.py` of the game.
+    """The index of a legal move in a network's policy, which is ordered as `moves(variant)` in the game's `policy.py`.
 
-    A game without that file has no such networks.
+    Games without that file have no policy networks.
     """
     return KERNELS["move_index", state.dtype](state, move)  # type: ignore[no-any-return]
 
 
 def probe(state: Any, tables: Any) -> int:
-    """What solved tables say of an undecided position, as `solving.probing` writes it; 0 where they say nothing."""
+    """The answer of solved tables for an undecided position, as defined in `solving.probing`; 0 if there is none."""
     kernel = KERNELS.get(("probe", state.dtype, tables.dtype), _OTHERWISE["probe"])
     return kernel(state, tables)  # type: ignore[no-any-return]
 
@@ -179,19 +179,19 @@ def random_move(state: Any) -> int:
 
 
 def random_slide(state: Any) -> int:
-    """A move of the clumsy random player of "Tablut Game AI with Temporal Difference Learning", 0 if there is no legal
-    one; -1 means that it passes, which the rules do not allow."""
+    """A move of the sliding random player of "Tablut Game AI with Temporal Difference Learning"; 0 if there is no legal
+    move, -1 if it passes, which the rules do not allow."""
     kernel = KERNELS.get(("random_slide", state.dtype), _OTHERWISE["random_slide"])
     return kernel(state)  # type: ignore[no-any-return]
 
 
 def pass_turn(state: Any) -> None:
-    """Let the side to move pass as a ply of the game, which no rule allows."""
+    """Let the side to move pass, as a ply of the game, against the rules."""
     KERNELS.get(("pass_turn", state.dtype), _OTHERWISE["pass_turn"])(state)
 
 
 def take_back(state: Any) -> None:
-    """Take back the last ply, which may be a `pass_turn`."""
+    """Undo the last ply, which may be a `pass_turn`."""
     KERNELS.get(("take_back", state.dtype), _OTHERWISE["take_back"])(state)
 
 
@@ -201,9 +201,9 @@ def evaluate(params: Any, state: Any) -> int:
 
 
 def policy(params: Any, state: Any, end: int, priors: Any) -> None:
-    """Write what the moves `state.moves[:end]` deserve to `priors[:end]`: positive numbers that need not add up to 1.
+    """Write the priors of the moves `state.moves[:end]` to `priors[:end]`: positive, not necessarily summing to 1.
 
-    An evaluator without a policy tells moves apart by their `order_score`.
+    For an evaluator without a policy they follow from `order_score`.
     """
     kernel = KERNELS.get(("policy", params.dtype, state.dtype), _OTHERWISE["policy"])
     kernel(params, state, end, priors)
@@ -218,5 +218,5 @@ def value(params: Any, state: Any) -> float:
 
 
 def gradient(params: Any, state: Any, slopes: Any) -> float:
-    """As `value`; its slopes by the evaluator's weights go into `slopes.slope`."""
+    """As `value`, writing its derivatives by the evaluator's weights to `slopes.slope`."""
     return KERNELS["gradient", params.dtype, state.dtype, slopes.dtype](params, state, slopes)  # type: ignore[no-any-return]

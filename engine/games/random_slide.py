@@ -1,4 +1,4 @@
-"""The clumsy random player in games where it has no form of its own: it is the uniform one there (kernels)."""
+"""The sliding random player in games other than tafl, where it plays uniformly random moves (kernels)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def random_slide_otherwise(s):
 
 @kernel
 def pass_otherwise(s):
-    """Nobody passes."""
+    """Do nothing: there are no passes."""
 
 
 @kernel

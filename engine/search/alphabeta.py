@@ -1,12 +1,12 @@
-"""Alpha-beta over any game: principal variation search, transposition table, ordering, quiescence (kernels).
+"""Alpha-beta for any game: principal variation search, transposition table, move ordering, quiescence (kernels).
 
-The game is reached through the verbs of `interface.py`, the evaluator through `evaluate`; both are resolved by the
-types of the records, so one source serves all of them at full speed.
+The game is called through the verbs of `interface.py`, the evaluator through `evaluate`. Both are resolved at compile
+time by the types of the records, so one source serves all games at full speed.
 
-Values are centipawns for the side to move; a win in n plies is `MATE - n`. A side may be to move twice running
-(berserk turns): a child's value changes sign only where the side to move does.
+Values are centipawns for the side to move; a win in n plies is `MATE - n`. The same side may move twice in a row
+(berserk turns), so a child's value is negated only if the side to move has changed.
 
-Everything beyond the textbook's search is a bit of `td.features`; `features.py` says what each of them does.
+Everything beyond textbook search is a bit of `td.features`; `features.py` describes each of them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ from ..games.interface import (
     probe as probe_tables,
 )
 from ..score import INFINITE, MATE, MAX_EVAL, WON
-from ..solving.probing import DRAWN, ENDLESS_BY_ATTACKERS, KIND, PLIES, TABLES, WON_BY_ATTACKERS
+from ..sides import DRAWN, WINNER
+from ..solving.probing import DRAWN as TABLE_DRAW
+from ..solving.probing import ENDLESS_BY_ATTACKERS, KIND, PLIES, TABLES, WON_BY_ATTACKERS
 from ..squares import CELLS, ORIGIN, TARGET
 from .features import (
     CONTINUATION_HISTORY,
@@ -68,10 +70,17 @@ from .move_order import (
     update_quiet_stats,
 )
 from .table import (
+    BOUND,
+    BOUND_BITS,
+    DEPTH,
+    DEPTH_BITS,
     EXACT,
     LOWER,
     MOVE_BITS,
     UPPER,
+    VALUE,
+    VALUE_BITS,
+    VALUE_OFFSET,
     abdada_slot,
     abdada_word,
     from_table,
@@ -82,49 +91,61 @@ from .table import (
 
 ROOM = MOVES - 3 * MOST_MOVES
 QUIET_PLIES = 24
-"""Most plies of quiescence below the last full ply: captured mercenaries change sides, so captures need not end."""
+"""Quiescence stops after this many plies: captured mercenaries change sides, so captures need not run out."""
 
+NULL_MOVE_MIN_DEPTH = 3
+NULL_MOVE_REDUCTION = 4
+"""The search after a null move is shallower by this many plies and a quarter of the depth."""
+NULL_MOVE_MARGIN = 200
+"""Each such surplus of the evaluation over beta makes it one ply shallower, up to two."""
 NULL_MOVE_VERIFY_DEPTH = 8
-"""From this depth on a null move is verified by a search."""
+"""From this depth on, a null-move cutoff is verified by a search."""
 FUTILITY_MAX_DEPTH = 4
-"""Up to this depth a node far from the window is believed lost or won without a search."""
+"""Up to this depth, a node whose evaluation is far outside the window is pruned."""
 FUTILITY_MARGIN = 100
-"""Centipawns that a ply may bring."""
+"""Centipawns per ply of depth that a move is expected to gain at most."""
+IIR_MIN_DEPTH = 4
+LMR_MIN_DEPTH, LMR_MIN_MOVES, LMR_MIN_ROOT_MOVES = 3, 2, 4
+"""Quiet moves are reduced from this depth on, after this many moves, and at the root after this many."""
+LMR_SIZE = 64
+"""The table of reductions goes up to this depth and this many moves."""
+LMR_HISTORY = 8192
+"""A history score higher by this means a reduction smaller by one ply."""
 LATE_MOVE_MAX_DEPTH = 4
-"""Up to this depth late quiet moves are left out."""
+"""Up to this depth, late quiet moves are pruned."""
 ABDADA_MIN_DEPTH = 5
-"""From this depth on threads leave a move for later while another thread is busy with it: above the depths at which
-the order of moves decides what is left out."""
+"""From this depth on, a thread defers a move that another thread is searching. At lower depths move order decides what
+is pruned, so it must not change."""
 _EVAL_CACHE_BITS = 14
 EVAL_CACHE_SIZE = 1 << _EVAL_CACHE_BITS
-"""Evaluations that a thread remembers: the next depth asks for those of this one's leaves again."""
+"""Evaluations that a thread caches: the next iteration needs those of this one's leaves again."""
 SYMMETRY_MAX_PLY = 4
-"""Down to this ply a position below a symmetric root is looked up as that of its images whose key is least. Deeper
-down two lines seldom lead to images of each other that a node above has not told apart already."""
+"""Down to this ply, positions below a symmetric root share a table entry with their images: the key is the least of
+all images. Deeper, two lines rarely meet in images of each other that a node above has not already merged."""
 SEARCH = np.dtype(
     [
         ("nodes", "i8"),
         ("node_limit", "i8"),
         ("stop", "i8"),  # set by other threads: leave as soon as possible
-        ("aborted", "i8"),  # set by the search itself: values on the way up mean nothing
+        ("aborted", "i8"),  # set by the search itself: values returned from then on are meaningless
         ("seldepth", "i8"),
-        ("root", "i8"),  # stack index of the root: positions since then count as repeated when they recur
+        ("root", "i8"),  # stack index of the root: a position that recurs after it counts as repeated
         ("features", "i8"),
         ("longest", "i8"),  # no line is extended beyond this ply
         (
             "draw",
             "i8",
             (2,),
-        ),  # what a draw is worth to attackers, to defenders: contempt lowers the root side's
-        ("no_null", "i8"),  # no passing above this ply: a null move is being verified
-        ("illegal_tt_moves", "i8"),  # table moves that were not legal: another position's key, torn entries
-        ("images", "i8"),  # how many symmetries keep the game, if they are to be used
-        ("symmetry_ply", "i8"),  # the last ply at which they are: 0 where the root is not symmetric
-        ("image", "u2", (8, CELLS)),  # where squares go under each, from 1 on
-        ("back", "u2", (8, CELLS)),  # and where they come from
+        ),  # the value of a draw to attackers, to defenders: contempt lowers the root side's
+        ("no_null", "i8"),  # no null moves above this ply: one is being verified
+        ("illegal_tt_moves", "i8"),  # table moves that were not legal: key collisions, torn entries
+        ("images", "i8"),  # number of the game's symmetries, if they are to be used
+        ("symmetry_ply", "i8"),  # the last ply at which they are used: 0 if the root is not symmetric
+        ("image", "u2", (8, CELLS)),  # image of each square under each, from index 1
+        ("back", "u2", (8, CELLS)),  # the inverse
         ("parallel", "i8"),  # whether other threads search the same root
         ("generation", "i8"),
-        ("mask", "i8"),  # number of buckets of the table - 1
+        ("mask", "i8"),  # number of buckets of the table, minus 1
         ("root_count", "i8"),
         ("root_best", "i8"),  # index of the best root move of the running iteration
         ("root_value", "i8"),
@@ -135,12 +156,12 @@ SEARCH = np.dtype(
         ("pv", "i4", (MAX_PLY + 2, MAX_PLY + 2)),
         ("killers", "i4", (MAX_PLY + 2, 2)),
         ("history", "i2", (2, HISTORY)),
-        ("continuation_history", "i2", (HISTORY,)),  # history by target of the move before and target
-        ("eval_cache", "u8", (EVAL_CACHE_SIZE,)),  # past evaluations: 48 bits of the key, 16 of the value
+        ("continuation_history", "i2", (HISTORY,)),  # history by target of the previous move and target
+        ("eval_cache", "u8", (EVAL_CACHE_SIZE,)),  # cached evaluations: 48 bits of the key, 16 of the value
         ("line", "i4", (MAX_PLY + 2,)),  # the move made at each ply, 0 for a pass
-        ("reduction", "u1", (64, 64)),  # plies by depth and number of the move
+        ("reduction", "u1", (LMR_SIZE, LMR_SIZE)),  # plies by depth and move number
         ("order", "i4", (MOVES,)),
-        ("tables", TABLES),  # solved positions; without any, its first word is 0
+        ("tables", TABLES),  # solved positions; its first word is 0 if there are none
     ],
     align=True,
 )
@@ -148,16 +169,16 @@ SEARCH = np.dtype(
 
 @kernel
 def solved_value(s, td, ply):
-    """What a position is worth if a table has it, else INFINITE."""
+    """The value of a position from a solved table, INFINITE if none has it."""
     answer = probe_tables(s, td.tables)
     if answer == 0:
         return INFINITE
     td.tables.hits += 1
     kind = answer >> KIND
-    if kind == DRAWN:
+    if kind == TABLE_DRAW:
         return int(td.draw[s.side])
     if kind >= ENDLESS_BY_ATTACKERS:
-        # Won when a position comes back often enough; nobody knows when.
+        # Won by repetition, after an unknown number of plies.
         return MAX_EVAL if kind - ENDLESS_BY_ATTACKERS == s.side else -MAX_EVAL
     value = MATE - ply - (answer & PLIES)
     return value if kind - WON_BY_ATTACKERS == s.side else -value
@@ -166,8 +187,8 @@ def solved_value(s, td, ply):
 @inline
 def terminal_value(td, outcome, side, ply):
     """The value of a finished game for `side`, `ply` plies from the root."""
-    winner = outcome >> 8
-    if winner == 3:
+    winner = outcome >> WINNER
+    if winner == DRAWN + 1:
         return int(td.draw[side])
     if winner == side + 1:
         return MATE - ply
@@ -176,14 +197,14 @@ def terminal_value(td, outcome, side, ply):
 
 @inline
 def table_key(s):
-    """The key under which a position is found in the table: that of the position, or of one with so many plies left."""
+    """The key of a position in the transposition table; near a limit it depends on the plies left."""
     salt = limit_salt(s)
     return s.key ^ (np.uint64(salt) * np.uint64(0x9E3779B97F4A7C15))
 
 
 @kernel
 def least_image(s, td):
-    """The symmetry under which the position's key is least, 0 for none."""
+    """The symmetry under which the position's key is least, 0 for the identity."""
     least = s.key
     found = 0
     for i in range(1, td.images + 1):
@@ -196,7 +217,7 @@ def least_image(s, td):
 
 @kernel
 def is_symmetric(s, td):
-    """Whether the position is its own image under any symmetry that keeps the game."""
+    """Whether the position is its own image under a symmetry of the game."""
     for i in range(1, td.images + 1):
         if image_key(s, td.image[i]) == s.key:
             return True
@@ -211,7 +232,7 @@ def map_move(squares, move):
 
 @inline
 def static_eval(s, td, params):
-    """What the evaluator says, in centipawns for the side to move. It must follow from the position and the root."""
+    """The cached evaluation, in centipawns for the side to move. It may depend on the position and the root only."""
     place = np.int64(s.key >> np.uint64(64 - _EVAL_CACHE_BITS))
     mark = s.key << np.uint64(16)
     word = td.eval_cache[place]
@@ -224,7 +245,7 @@ def static_eval(s, td, params):
 
 @inline
 def tick(td):
-    """Count a node; whether the search has to end."""
+    """Count a node; returns whether the search has to stop."""
     td.nodes += 1
     if td.nodes >= td.node_limit or td.stop:
         td.aborted = 1
@@ -233,7 +254,7 @@ def tick(td):
 
 @inline
 def update_pv(td, ply, move):
-    """The principal variation from `ply`: this move and the child's."""
+    """Set the principal variation at `ply`: this move, then the child's."""
     td.pv[ply, ply] = move
     length = td.pv_length[ply + 1]
     for i in range(ply + 1, length):
@@ -243,7 +264,7 @@ def update_pv(td, ply, move):
 
 @inline
 def mate_in_one(s, td, alpha, beta, ply, top):
-    """The value of a node that needs no tree, 0 if it does: a win at once, or a loss that nothing parries."""
+    """The value of a node with an immediate win or an unstoppable loss; 0 if it has to be searched."""
     move = winning_move(s, top)
     if move:
         td.pv_length[ply + 1] = ply + 1
@@ -258,7 +279,7 @@ def mate_in_one(s, td, alpha, beta, ply, top):
 
 @kernel
 def pv_of_loss(s, td, ply, top):
-    """A line to the end from a node that is lost whatever is done: any move, and the win."""
+    """Write the principal variation of a node lost in two plies: any legal move, and the win."""
     td.pv_length[ply] = ply
     end = generate(s, top)
     if end == top:
@@ -277,7 +298,7 @@ def pv_of_loss(s, td, ply, top):
 
 @kernel
 def quiesce(s, td, params, alpha, beta, ply, bottom, top):
-    """The value when only noisy moves are looked at; either side may stand on the evaluation instead."""
+    """Quiescence search: the value with noisy moves only, where either side may stand pat on the evaluation."""
     if tick(td):
         return 0
     td.pv_length[ply] = ply
@@ -328,12 +349,12 @@ def quiesce(s, td, params, alpha, beta, ply, bottom, top):
 
 @inline
 def table_cut(td, data, depth, alpha, beta, ply):
-    """What the table says, if it settles a null window around `alpha`; else INFINITE."""
-    value = from_table(((data >> 18) & 65535) - 32768, ply)
-    bound = (data >> 42) & 3
-    known = (data >> 34) & 255 >= depth
+    """The table's value if it causes a cutoff in the window, else INFINITE."""
+    value = from_table(((data >> VALUE) & VALUE_BITS) - VALUE_OFFSET, ply)
+    bound = (data >> BOUND) & BOUND_BITS
+    known = (data >> DEPTH) & DEPTH_BITS >= depth
     if td.features & PROVEN and (value > WON or value < -WON):
-        # A forced win is a lower bound and a forced loss an upper bound whatever the depth.
+        # At any depth a forced win is a valid lower bound, a forced loss a valid upper bound.
         known = known or (value > WON and bound != UPPER) or (value < -WON and bound != LOWER)
     if known and (
         bound == EXACT or (bound == LOWER and value >= beta) or (bound == UPPER and value <= alpha)
@@ -355,7 +376,7 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
     threat = NO_THREAT
     if features & (MATE_IN_ONE | EXTENSIONS | SELECTIVE):
         if depth > 0:
-            # Quiescence looks for itself.
+            # Quiescence does this itself.
             move = winning_move(s, top)
             if move:
                 if tick(td):
@@ -377,7 +398,7 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
         if beta - alpha > 1:
             pv_of_loss(s, td, ply, top)
         return ply + 2 - MATE
-    # A shorter win is known already, or a shorter loss cannot be avoided any more.
+    # Mate distance pruning.
     alpha = max(alpha, ply - MATE)
     beta = min(beta, MATE - ply - 1)
     if alpha >= beta:
@@ -393,7 +414,7 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
         table_move = data & MOVE_BITS
         if image and table_move:
             table_move = map_move(td.back[image], table_move)
-        # Lines of the principal variation are searched out: a cut there would leave it short.
+        # No cutoffs on the principal variation: they would truncate the line.
         if not pv_node:
             value = table_cut(td, data, depth, alpha, beta, ply)
             if value != INFINITE:
@@ -411,18 +432,20 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
             return static
         if (
             features & NULL_MOVE
-            and depth >= 3
+            and depth >= NULL_MOVE_MIN_DEPTH
             and static >= beta
             and ply > td.no_null
             and td.line[ply - 1]
             and make_null(s)
         ):
-            shallower = max(0, depth - 4 - depth // 4 - min((static - beta) // 200, 2))
+            shallower = max(
+                0, depth - NULL_MOVE_REDUCTION - depth // 4 - min((static - beta) // NULL_MOVE_MARGIN, 2)
+            )
             td.line[ply] = 0
             value = -search(s, td, table, params, shallower, -beta, 1 - beta, ply + 1, top)
             unmake_null(s)
             if value >= beta and depth >= NULL_MOVE_VERIFY_DEPTH and not td.aborted:
-                # Having to move can be a misfortune: once more, without passing in the upper part of the tree.
+                # Zugzwang: verify without null moves in the upper part of the tree.
                 before = td.no_null
                 td.no_null = ply + 3 * shallower // 4
                 value = search(s, td, table, params, shallower, beta - 1, beta, ply, top)
@@ -432,7 +455,7 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
             if value >= beta:
                 return beta
     asked = depth
-    if features & IIR and table_move == 0 and depth >= 4:
+    if features & IIR and table_move == 0 and depth >= IIR_MIN_DEPTH:
         depth -= 1
     end = generate(s, top)
     if end == top:
@@ -461,7 +484,7 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
         quiet = order < 1 << NOISY
         number = i - top
         if quiet and calm and best > -WON:
-            # Moves come in order: those behind a quiet one are quiet, and promise less.
+            # Moves are sorted: all that follow a quiet one are quiet, with less history.
             if number and hopeless:
                 break
             if (
@@ -484,12 +507,18 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
             value = -search(s, td, table, params, depth - 1, -beta, -alpha, ply + 1, end)
         else:
             reduction = 0
-            if features & LMR and quiet and threat == NO_THREAT and depth >= 3 and number >= 2:
-                reduction = int(td.reduction[min(depth, 63), min(number, 63)])
-                reduction -= (order - middle) // 8192
+            if (
+                features & LMR
+                and quiet
+                and threat == NO_THREAT
+                and depth >= LMR_MIN_DEPTH
+                and number >= LMR_MIN_MOVES
+            ):
+                reduction = int(td.reduction[min(depth, LMR_SIZE - 1), min(number, LMR_SIZE - 1)])
+                reduction -= (order - middle) // LMR_HISTORY
                 if pv_node or order >= SECOND_KILLER:
                     reduction -= 1
-                # A move that threatens to win is looked at in full.
+                # A move that threatens to win is not reduced.
                 if reduction > 0 and threat_level(s, end) != NO_THREAT:
                     reduction = 0
                 reduction = max(0, min(reduction, depth - 2))
@@ -527,14 +556,14 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
 
 @entry
 def search_root(s, td, table, params, depth, first, alpha, beta):
-    """Search the root moves from index `first` on, in the order of `td.root_moves`; the best value.
+    """Search the root moves from index `first` on, in the order of `td.root_moves`; returns the best value.
 
-    Moves before `first` are the better lines of a multi-line search. Each move's value goes to `td.root_values`
-    (a bound for all but the best). If the search is aborted, the best completed move stands in `td.root_best`
-    (-1: none).
+    Moves before `first` are the better lines of a multi-PV search. Each move's value is written to `td.root_values`
+    (a bound for all but the best), the index of the best move to `td.root_best`. If the search is aborted, that is the
+    best completed move (-1: none).
     """
     side = s.side
-    # Not the constants 1 and 0: numba would compile the whole search once more for literal arguments.
+    # Not the constants 1 and 0: numba would compile the search again for literal arguments.
     ply = s.ply - td.root + 1
     top = ply - 1
     td.root_best = -1
@@ -543,7 +572,7 @@ def search_root(s, td, table, params, depth, first, alpha, beta):
     key = table_key(s)
     shared = td.parallel and depth >= ABDADA_MIN_DEPTH
     count = td.root_count
-    # What other threads are busy with comes in a second round.
+    # Moves that other threads are searching are deferred to a second pass.
     for step in range(first, 2 * count - first if shared else count):
         i = step if step < count else step - count + first
         move = int(td.root_moves[i])
@@ -560,7 +589,12 @@ def search_root(s, td, table, params, depth, first, alpha, beta):
             table[place] = word
         td.line[0] = move
         late = i - first
-        if order_score(s, move) or not td.features & LMR or depth < 3 or late < 4:
+        if (
+            order_score(s, move)
+            or not td.features & LMR
+            or depth < LMR_MIN_DEPTH
+            or late < LMR_MIN_ROOT_MOVES
+        ):
             late = 0
         make(s, move)
         outcome = s.outcome
@@ -577,7 +611,8 @@ def search_root(s, td, table, params, depth, first, alpha, beta):
         else:
             reduction = 0
             if late and threat_level(s, top) == NO_THREAT:
-                reduction = max(0, min(int(td.reduction[min(depth, 63), min(late, 63)]) - 1, depth - 2))
+                reduction = int(td.reduction[min(depth, LMR_SIZE - 1), min(late, LMR_SIZE - 1)]) - 1
+                reduction = max(0, min(reduction, depth - 2))
             value = -search(s, td, table, params, depth - 1 - reduction, -alpha - 1, -alpha, ply, top)
             if reduction and value > alpha and not td.aborted:
                 value = -search(s, td, table, params, depth - 1, -alpha - 1, -alpha, ply, top)

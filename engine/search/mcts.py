@@ -1,26 +1,26 @@
-"""Monte Carlo tree search over any game: UCT and PUCT, proven ends, one tree for many threads (kernels).
+"""Monte Carlo tree search for any game: UCT and PUCT, proven ends, one tree for many threads (kernels).
 
-A simulation walks down the tree from the root, plays or evaluates the position it arrives at, and adds the result to
-every node on its way. Results are stored for side `a`: who chooses is the side to move, so turns of several plies need
-no special care.
+A simulation descends from the root, plays out or evaluates the leaf that it reaches, and adds the result to every node
+of its path. Results are stored for side `a` and read for the side to move, so turns of several plies need no special
+treatment.
 
 Selection maximises, over the moves tried so far, Q + c * sqrt(ln N / n) (UCT, every move once before any twice:
 P. Auer, N. Cesa-Bianchi, P. Fischer, 2002; L. Kocsis, C. Szepesvari, 2006) or Q + c * P * sqrt(N) / (1 + n) (PUCT:
-C. Rosin, 2011, in the form of D. Silver et al., 2017), where Q lies between -1 and 1 and moves not yet tried have their
-parent's.
-Forced ends are proven on the way up (M. Winands, Y. Bjornsson, J. Saito, 2008): no node is visited once its value is
-known, unless it is a draw. Before a network is asked, a win at once and a loss that nothing parries are looked for.
-The end of a position is decided by the rules to the letter, never by what a search found twice, so that what is proven
-stays proven under any later root.
+C. Rosin, 2011, in the form of D. Silver et al., 2017). Q is between -1 and 1; moves not yet tried have their parent's.
 
-The children of a node lie side by side, behind their parent, in the order in which they are tried: best prior first,
-equal ones in random order. Nodes are taken from one array that never grows; the fuller it is the more simulations a
-leaf must have seen before it gets children, and when it is full none does: simulations still sharpen what is there.
+Forced ends are proven on the way up (M. Winands, Y. Bjornsson, J. Saito, 2008): a node whose value is proven is not
+visited again, unless it is a draw. Immediate wins and unstoppable losses are detected before a network is evaluated.
+The rules alone decide whether a position is over, never a repetition within the search, so that a proof holds under
+any later root.
 
-Threads share the tree. Sums are added to atomically, children are published by one word that is set once after they
-are written, and so are proofs. What is left to chance is which thread sees which count: no move can be read that is not
-legal where it stands, and no index that is not below `used`. `tried` alone is written plainly: a count that a slower
-thread sets back has the next child tried once more.
+The children of a node are adjacent, after their parent, in the order in which they are tried: best prior first, equal
+ones in random order. Nodes come from one array that never grows. The fuller it is, the more simulations a leaf needs
+before it gets children. Once it is full no leaf is expanded, but simulations still refine the statistics.
+
+Threads share the tree. Sums are updated atomically. Children are published by one word, written once, after they are
+complete, and so are proofs. Threads may read stale counts, but never a move that is illegal in its node, nor an index
+at or above `used`. Only `tried` is written without synchronisation: if a slower thread sets it back, the next child is
+tried once more.
 """
 
 from __future__ import annotations
@@ -46,59 +46,63 @@ from ..games.interface import (
     undo,
     winning_move,
 )
+from ..sides import WINNER
 
 ROOT = 1
-"""Index of the root; 0 is no node."""
+"""Index of the root; index 0 means no node."""
 ONE = 1 << 20
 """A win, in the units of `score`."""
 DEEPEST = 512
-"""No node lies deeper: below there are simulations only."""
+"""The greatest depth of a node; below it there are only playouts."""
 MOST_PLIES = 1000
-"""A random game that is not over after so many plies is a draw."""
+"""A playout that is not over after this many plies is a draw."""
 MOST_VISITS = 1 << 30
-"""Simulations after which a search ends by itself."""
+"""A search stops after this many simulations."""
 DRAWN = 3
+PROVEN = 14
+"""The first bit of a proof's winner; below it are the plies to the end."""
+PROVEN_PLIES = (1 << PROVEN) - 1
 STOPPED = 1 << 40
-"""The result of a simulation that was cut short."""
+"""The result of a simulation that was interrupted."""
 LOGISTIC = np.log(10.0) / 800.0
 """tanh(LOGISTIC * centipawns) is twice the expected score less one: 100 centipawns are 64 %."""
 TEMPERATURE = 32.0
-"""A move whose `order_score` is higher by this is e times as likely under the priors that every game has."""
+"""Without a policy, a move whose `order_score` is higher by this has e times the prior."""
 CERTAIN = 65535.0
 
 NODE = np.dtype(
     [
         ("score", "i8"),  # results of all simulations through the node for side `a`, in units of 1 / ONE
-        ("visits", "i4"),  # how many these are, those on their way included
-        ("move", "i4"),  # that led here
+        ("visits", "i4"),  # number of simulations, unfinished ones included
+        ("move", "i4"),  # the move that led here
         ("first", "i4"),  # index of the first child; 0: a leaf
         ("parent", "i4"),
         ("count", "u2"),  # number of children
-        ("tried", "u2"),  # children that a simulation has gone to: the first so many
+        ("tried", "u2"),  # children tried so far: the first ones
         ("prior", "u2"),  # probability of the move, in units of 1 / CERTAIN
-        ("proof", "u2"),  # 0, or plies to the forced end | (1, 2 for a winner, DRAWN) << 14
+        ("proof", "u2"),  # 0, or plies to the forced end | (1, 2 for a winner, DRAWN) << PROVEN
     ],
     align=True,
 )
 
 TREE = np.dtype(
     [
-        ("used", "i8"),  # nodes taken, from the beginning of the array; 0: there is no tree
+        ("used", "i8"),  # nodes in use, from the beginning of the array; 0: there is no tree
         ("nodes", "i8"),  # simulations of this search
         ("node_limit", "i8"),
         ("stop", "i8"),  # set by other threads: leave as soon as possible
         ("done", "i8"),  # set by the search itself: the limit is reached, or the root proven
         ("seldepth", "i8"),  # plies from the root to the deepest node visited
-        ("virtual_loss", "i8"),  # what a simulation on its way counts as lost, in units of 1 / ONE
+        ("virtual_loss", "i8"),  # loss counted for each unfinished simulation, in units of 1 / ONE
         ("exploration", "f8"),  # c
         (
             "expansion_threshold",
             "i8",
-        ),  # simulations that a leaf sees before it gets children, in an empty tree
+        ),  # simulations through a leaf before it is expanded, while the tree is empty
         ("policy", "i8"),  # 1: PUCT, 0: UCT
         ("evaluating", "i8"),  # 1: leaves are evaluated, 0: played to the end at random
-        # 1: a leaf gets its children with its value, since one pass of a network gives both. A look for a win at once
-        # costs next to nothing beside such a pass, and comes first.
+        # 1: a leaf is expanded when it is evaluated, since one forward pass gives both. Immediate wins are looked for
+        # first, which costs almost nothing beside such a pass.
         ("at_once", "i8"),
     ],
     align=True,
@@ -107,17 +111,17 @@ TREE = np.dtype(
 THREAD = np.dtype(
     [
         ("path", "i4", (DEEPEST,)),
-        ("sides", "u1", (DEEPEST,)),  # who chose on the way
+        ("sides", "u1", (DEEPEST,)),  # the side that chose at each node of the path
         ("priors", "f8", (MOST_MOVES,)),
     ],
     align=True,
 )
-"""What each thread has for itself."""
+"""A thread's own data."""
 
 
 @inline
 def by_order_score(params, s, end, priors):
-    """The policy of evaluators that have none."""
+    """The policy for evaluators without one: priors from `order_score`, not normalised."""
     for i in range(end):
         priors[i] = np.exp(order_score(s, int(s.moves[i])) / TEMPERATURE)
 
@@ -128,30 +132,30 @@ bind_otherwise(policy=by_order_score)
 @inline
 def proof_of(outcome):
     """The proof of a finished game."""
-    return (outcome >> 8) << 14
+    return (outcome >> WINNER) << PROVEN
 
 
 @inline
 def proven(record):
     """1 or 2 for the winner, DRAWN, or 0 while nothing is proven."""
-    return np.int64(record.proof) >> 14
+    return np.int64(record.proof) >> PROVEN
 
 
 @inline
 def plies_of(proof):
-    """Plies to the end that a proof speaks of."""
-    return np.int64(proof) & 16383
+    """The plies to the end in a proof."""
+    return np.int64(proof) & PROVEN_PLIES
 
 
 @inline
 def plies_left(record):
-    """Plies to the end that is proven."""
+    """The plies to a node's proven end."""
     return plies_of(record.proof)
 
 
 @inline
 def result_of(winner):
-    """The result for side `a`."""
+    """The result for side `a`, in units of 1 / ONE, for 1, 2 or DRAWN."""
     if winner == DRAWN:
         return 0
     return ONE if winner == 1 else -ONE
@@ -159,7 +163,7 @@ def result_of(winner):
 
 @kernel
 def prove(nodes, node, side, c):
-    """What the proof of a child says about its parent, where `side` chooses; 0 if that remains open."""
+    """The proof of a node that follows from its child `c`, where `side` is to move; 0 if there is none yet."""
     if proven(nodes[c]) == side + 1:
         return np.int64(nodes[c].proof) + 1
     if nodes[node].tried < nodes[node].count:
@@ -178,12 +182,12 @@ def prove(nodes, node, side, c):
             plies = 0
         if found == winner:
             plies = max(plies, plies_left(nodes[k]))
-    return winner << 14 | (plies + 1)
+    return winner << PROVEN | (plies + 1)
 
 
 @inline
 def sort_by_prior(s, td, end):
-    """Highest prior first, equal ones as they come."""
+    """Sort moves and priors, highest prior first; a stable sort."""
     for i in range(1, end):
         move = s.moves[i]
         prior = td.priors[i]
@@ -231,24 +235,24 @@ def add_children(s, tree, nodes, td, params, node, end):
         child.proof = 0
     nodes[node].tried = 0
     nodes[node].count = end
-    # Another thread may have been faster: then its children are the node's, and ours are never seen.
+    # If another thread was faster, the node keeps that thread's children, and ours stay unused.
     set_once(nodes[node], "first", first)
     return True
 
 
 @kernel
 def forced_end(s):
-    """The proof of a position that is won at once, or lost whatever is played; 0 where neither is seen."""
+    """The proof of a position with an immediate win or an unstoppable loss; 0 if neither is seen."""
     if winning_move(s, 0):
-        return (s.side + 1) << 14 | 1
+        return (s.side + 1) << PROVEN | 1
     if threat_level(s, 0) == LOST:
-        return (2 - s.side) << 14 | 2
+        return (2 - s.side) << PROVEN | 2
     return 0
 
 
 @kernel
 def expand(s, tree, nodes, td, params, node):
-    """Give the leaf `node` its children, or prove it where its end is seen; False if there is no room left."""
+    """Expand the leaf `node`, or prove it if its end is forced; False if there is no room left."""
     if tree.at_once:
         proof = forced_end(s)
         if proof:
@@ -263,13 +267,13 @@ def expand(s, tree, nodes, td, params, node):
 
 @inline
 def expansion_threshold(tree, nodes):
-    """Simulations that a leaf must have seen before it gets children: twice as many for each eighth that is full."""
+    """Simulations through a leaf before it is expanded; doubles with every eighth of the array that is used."""
     return (tree.expansion_threshold << (8 * tree.used // nodes.size)) - tree.at_once
 
 
 @kernel
 def select(tree, nodes, node, side):
-    """The child to go to from `node`, where `side` is to move; 0 if all are lost."""
+    """The child of `node` to descend to, where `side` is to move; 0 if all are lost."""
     first = np.int64(nodes[node].first)
     tried = np.int64(nodes[node].tried)
     untried = tried < np.int64(nodes[node].count)
@@ -291,7 +295,7 @@ def select(tree, nodes, node, side):
                     best = x
                     chosen = k
         if untried:
-            # The first of those not yet tried is the best of them: children are in the order of their priors.
+            # Children are sorted by prior, so the first untried one is the best of those.
             k = first + tried
             x = nodes[node].score * unit / visits + nodes[k].prior * spread
             if x > best:
@@ -311,25 +315,25 @@ def select(tree, nodes, node, side):
 
 @kernel
 def play_out(s, tree):
-    """The result for side `a` of a random game from here on, which stays played; STOPPED if it was cut short."""
+    """Play a random game, without undoing it; returns its result for side `a`, or STOPPED if interrupted."""
     for _ in range(MOST_PLIES):
         if tree.stop:
             return STOPPED
         move = random_move(s)
         if move == 0:
-            return result_of(no_move_outcome(s) >> 8)
+            return result_of(no_move_outcome(s) >> WINNER)
         make(s, move)
         outcome = s.outcome
         if outcome == 0:
             outcome = adjudicate(s, -1)
         if outcome:
-            return result_of(outcome >> 8)
+            return result_of(outcome >> WINNER)
     return 0
 
 
 @kernel
 def evaluate_leaf(s, tree, params):
-    """The result for side `a` to expect from an undecided position."""
+    """The expected result of an undecided position for side `a`, from its evaluation."""
     if not tree.evaluating:
         return play_out(s, tree)
     result = np.int64(np.tanh(LOGISTIC * evaluate(params, s)) * ONE)
@@ -338,13 +342,13 @@ def evaluate_leaf(s, tree, params):
 
 @inline
 def loss_of(tree, side):
-    """What a simulation on its way through a node adds to its score, where `side` chose it."""
+    """The virtual loss to add to the score of a node that `side` chose."""
     return -tree.virtual_loss if side == 0 else tree.virtual_loss
 
 
 @kernel
 def backup_proof(nodes, td, depth):
-    """Carry a proof up from the end of the path as far as it goes."""
+    """Propagate a proof up from the end of the path as far as it holds."""
     i = depth
     while i > 0:
         node = np.int64(td.path[i - 1])
@@ -359,7 +363,7 @@ def backup_proof(nodes, td, depth):
 
 @kernel
 def simulate_once(s, tree, nodes, td, params):
-    """One simulation; False if it was cut short and has left no trace. The state is as it was before."""
+    """Run one simulation and restore the state; False if it was interrupted, without any trace in the tree."""
     ply = s.ply
     node = ROOT
     depth = 0
@@ -420,7 +424,7 @@ def simulate_once(s, tree, nodes, td, params):
 
 @entry
 def simulate(s, tree, nodes, td, params, most):
-    """Up to `most` simulations from the root, whose position `s` holds; fewer if the search is stopped or done."""
+    """Run up to `most` simulations from the root, whose position is in `s`; fewer if the search is stopped or done."""
     for _ in range(most):
         if nodes[ROOT].proof or nodes[ROOT].visits >= MOST_VISITS:
             tree.done = 1
@@ -435,7 +439,7 @@ def simulate(s, tree, nodes, td, params, most):
 
 @entry
 def init_root(s, tree, nodes, td, params, end):
-    """Begin a tree whose root has the moves `s.moves[:end]`, `end` >= 1; they must fit."""
+    """Start a tree whose root has the moves `s.moves[:end]`, `end` >= 1; they must fit."""
     root = nodes[ROOT]
     root.score = 0
     root.visits = 0
@@ -449,13 +453,13 @@ def init_root(s, tree, nodes, td, params, end):
         move = winning_move(s, end)
         for k in range(root.first, root.first + end):
             if nodes[k].move == move:
-                nodes[k].proof = (s.side + 1) << 14
-                root.proof = (s.side + 1) << 14 | 1
+                nodes[k].proof = (s.side + 1) << PROVEN
+                root.proof = (s.side + 1) << PROVEN | 1
 
 
 @inline
 def descend(nodes, node, move):
-    """The child of node `node` by this move, if it has children of its own; else 0."""
+    """The child of `node` by this move if that child has been expanded, else 0."""
     first = np.int64(nodes[node].first)
     for k in range(first, first + np.int64(nodes[node].count)):
         if nodes[k].move == move:
@@ -465,7 +469,7 @@ def descend(nodes, node, move):
 
 @inline
 def set_parents(nodes, node, parent):
-    """Tell the children of a node where it lies now."""
+    """Set the parent index of a node's children."""
     first = np.int64(nodes[node].first)
     if first:
         for k in range(first, first + np.int64(nodes[node].count)):
@@ -474,10 +478,10 @@ def set_parents(nodes, node, parent):
 
 @kernel
 def reroot(tree, nodes, root):
-    """Make node `root` the root: what lies below it moves to the beginning of the array, all else is forgotten.
+    """Make node `root` the root: its subtree moves to the beginning of the array, all other nodes are dropped.
 
-    A parent always lies before its children, so two walks over the array are enough: the first marks what is below
-    the new root by negative parents, the second moves it down in place.
+    A parent always comes before its children, so two passes over the array are enough: the first marks the subtree by
+    negative parents, the second moves it down in place.
     """
     for i in range(root, tree.used):
         if i == root or nodes[i].parent < 0:
@@ -500,7 +504,7 @@ def reroot(tree, nodes, root):
 
 @entry
 def reuse_tree(tree, nodes, moves):
-    """Make the position after `moves` from the root the new root; False if the tree does not have it with children."""
+    """Make the position after `moves` the new root; False if the tree does not have it, expanded."""
     if tree.used == 0:
         return False
     node = np.int64(ROOT)
@@ -515,9 +519,9 @@ def reuse_tree(tree, nodes, moves):
 
 @inline
 def best_child(nodes, node, side):
-    """The best child of `node` as far as is known, where `side` is to move; 0 if none was visited.
+    """The best child of `node` so far, where `side` is to move; 0 if none was visited.
 
-    The shortest way to a proven win, the longest to a proven loss; otherwise the child with most visits.
+    If `node` is proven, the shortest win or the longest loss; otherwise the most visited child that is not lost.
     """
     first = np.int64(nodes[node].first)
     found = proven(nodes[node])
@@ -532,7 +536,7 @@ def best_child(nodes, node, side):
         elif found == DRAWN:
             worth = np.int64(nodes[k].visits)
         else:
-            worth = 1 + (16383 - plies_left(nodes[k]) if found == side + 1 else plies_left(nodes[k]))
+            worth = 1 + (PROVEN_PLIES - plies_left(nodes[k]) if found == side + 1 else plies_left(nodes[k]))
         if worth > max(best, 0):
             best = worth
             chosen = k
@@ -541,7 +545,7 @@ def best_child(nodes, node, side):
 
 @kernel
 def line_to_seen_end(s, out, length):
-    """Play and write the moves from a position with a `forced_end`; how many moves there are now."""
+    """Play out a `forced_end`, appending its moves to `out`; returns the new length."""
     for _ in range(plies_of(forced_end(s))):
         move = winning_move(s, 0)
         if move == 0:
@@ -557,7 +561,7 @@ def line_to_seen_end(s, out, length):
 
 @entry
 def line(s, nodes, c, out):
-    """Write the line that begins with the move to the root's child `c`; how many moves. The state is as before."""
+    """Write the line that begins with the move to the root's child `c`; returns its length. Restores the state."""
     length = 0
     while c and length < out.size:
         move = int(nodes[c].move)

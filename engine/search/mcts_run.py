@@ -173,8 +173,8 @@ class _TreeRun(Run):
         nodes = self.search_tree.nodes
         first, count = int(nodes[ROOT]["first"]), int(nodes[ROOT]["count"])
         children = nodes[first : first + count]
-        end = children["proof"] >> 14
-        plies = (children["proof"] & 16383).astype(np.int64)
+        end = children["proof"] >> mcts.PROVEN
+        plies = (children["proof"] & mcts.PROVEN_PLIES).astype(np.int64)
         side = int(self.position.side)
         kind = np.where(end == side + 1, 2, np.where(end == 2 - side, 0, 1))
         worth = np.where(kind == 2, -plies, np.where(kind == 0, plies, children["visits"]))
@@ -185,7 +185,8 @@ class _TreeRun(Run):
     def _value(self, child: int) -> int:
         """What a child of the root is worth to the side to move, in centipawns; a win in n plies is MATE - n."""
         node = self.search_tree.nodes[child]
-        end, plies, visits = int(node["proof"]) >> 14, (int(node["proof"]) & 16383) + 1, int(node["visits"])
+        proof, visits = int(node["proof"]), int(node["visits"])
+        end, plies = proof >> mcts.PROVEN, (proof & mcts.PROVEN_PLIES) + 1
         if end == DRAWN or (not end and not visits):
             return 0
         sign = 1 - 2 * int(self.position.side)

@@ -1,12 +1,12 @@
 """Plain minimax: full width to a fixed depth, values not rounded, exact ties at the root drawn (kernels).
 
-The evaluator is reached through `value`: what a position is worth for the attackers, who maximise; the defenders
-minimise. No extensions, no quiescence, no table: it does exactly what the players of the literature do. Alpha-beta
-and the order of moves change the work, never the value of a root move that is best.
+The evaluator is called through `value`, which is for the attackers: they maximise, the defenders minimise. There are no
+extensions, no quiescence and no table, exactly as for the players of the literature. Alpha-beta and move ordering
+change the amount of work, never the value of a best root move.
 
-A win is worth more than any position, a nearer one more than a later one; with `flat` all wins are worth the same; with
-`unseen` a finished position is worth what the evaluator says of it, like any other. An end by the rules counts at the
-leaves too, the lack of a move included, but for the limit on the length of a game, which these players do not know.
+A win is worth more than any evaluation, and a quicker win more than a slower one; with `flat` all wins are equal; with
+`unseen` a finished position gets its evaluation, like any other. The rules are applied at the leaves too, the lack of a
+legal move included, except for the limit on the length of a game, which these players do not know.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from ..games.interface import (
     value,
 )
 from ..score import NO_LIMIT
-from ..sides import Reason
+from ..sides import DRAWN, REASON, WINNER, Reason
 
 WIN = 1e15
-"""The value of a win on the board, less one for every ply until it."""
+"""The value of a win, minus one per ply until it."""
 MOST = 9e14
-"""The values of an evaluator are limited to this."""
+"""Evaluations are clamped to this."""
 DEEPEST = 60
 ROOM = MOVES - 2 * MOST_MOVES
 MOVE_LIMIT = Reason.MOVE_LIMIT.code
@@ -43,12 +43,12 @@ THREAD = np.dtype(
         ("nodes", "i8"),  # positions after a move
         ("node_limit", "i8"),
         ("stop", "i8"),  # set by other threads: leave as soon as possible
-        ("aborted", "i8"),  # set by the search itself: moves that have a value are those finished before
+        ("aborted", "i8"),  # set by the search itself: only moves finished before have a value
         ("flat", "i8"),  # all wins are worth the same
-        ("unseen", "i8"),  # the evaluator judges finished positions, too
-        ("full", "i8"),  # every root move gets its exact value, not the best alone
+        ("unseen", "i8"),  # finished positions are evaluated, too
+        ("full", "i8"),  # every root move gets its exact value, not only the best
         ("root", "i8"),  # stack index of the root
-        ("since", "i8"),  # for `adjudicate`: -1, repetition to the letter
+        ("since", "i8"),  # for `adjudicate`: -1, repetition strictly by the rules
         ("root_count", "i8"),
         ("root_best", "f8"),
         ("root_moves", "i4", (MOST_MOVES,)),
@@ -66,7 +66,7 @@ THREAD = np.dtype(
 
 
 def new_thread(*, flat: bool = False, unseen: bool = False) -> np.recarray:
-    """What a search needs besides the position, without limits, in a one-element recarray."""
+    """A thread's record without limits, in a one-element recarray."""
     td = np.zeros(1, THREAD).view(np.recarray)
     td[0]["node_limit"] = NO_LIMIT
     td[0]["since"] = -1
@@ -84,8 +84,8 @@ def won(td, ply):
 @inline
 def terminal_value(td, outcome, side, ply):
     """The value of a finished game for `side`."""
-    winner = outcome >> 8
-    if winner == 3:
+    winner = outcome >> WINNER
+    if winner == DRAWN + 1:
         return 0.0
     if winner == side + 1:
         return won(td, ply)
@@ -96,7 +96,7 @@ def terminal_value(td, outcome, side, ply):
 def leaf_value(params, s):
     """The value of an undecided position for the side to move."""
     x = value(params, s)
-    # Comparisons this way round also replace NaN.
+    # Written so that NaN fails the comparison and is replaced.
     if not x <= MOST:
         x = MOST
     elif not x >= -MOST:
@@ -115,18 +115,18 @@ def finished_value(s, td, params, outcome, side, ply):
 
 @inline
 def outcome_after(s, td):
-    """The outcome after a move as these players see it: the limit of plies does not count."""
+    """The outcome after a move as these players see it, without the limit on the length of a game."""
     outcome = s.outcome
     if outcome == 0:
         outcome = adjudicate(s, td.since)
-        if outcome & 255 == MOVE_LIMIT:
+        if outcome & REASON == MOVE_LIMIT:
             outcome = 0
     return outcome
 
 
 @inline
 def tick(td):
-    """Count a node; whether the search has to end."""
+    """Count a node; returns whether the search has to stop."""
     td.nodes += 1
     if td.nodes >= td.node_limit or td.stop:
         td.aborted = 1
@@ -135,13 +135,13 @@ def tick(td):
 
 @inline
 def step_below(x):
-    """A little less than `x`: a window that begins here returns what equals `x` exactly."""
+    """Slightly less than `x`: with this alpha, values equal to `x` are exact."""
     return x - (abs(x) * 1e-15 + 1e-300)
 
 
 @inline
 def score_moves(s, td, ply, top, end):
-    """Give the moves their order: captures, then moves that refuted others at this ply."""
+    """Score the moves for ordering: captures, then killers of this ply."""
     first = td.killers[ply, 0]
     second = td.killers[ply, 1]
     for i in range(top, end):
@@ -156,7 +156,7 @@ def score_moves(s, td, ply, top, end):
 
 @inline
 def pick_move(s, td, i, end):
-    """Bring the move with the highest order among the rest to place `i`, the rest keeps its own; its order."""
+    """Move the remaining move with the highest order to index `i`, keeping the others in order; returns its order."""
     best = i
     for j in range(i + 1, end):
         if td.order[j] > td.order[best]:
@@ -181,7 +181,7 @@ def search(s, td, params, depth, alpha, beta, top):
         if can_move(s):
             return leaf_value(params, s)
         return finished_value(s, td, params, no_move_outcome(s), side, ply)
-    # Nothing is worth more than to win with the next move.
+    # Nothing is worth more than a win with the next move.
     beta = min(beta, won(td, ply + 1))
     if alpha >= beta:
         return beta
@@ -193,7 +193,7 @@ def search(s, td, params, depth, alpha, beta, top):
     best = -np.inf
     for i in range(top, end):
         if sorting:
-            # The rest has order 0 and is searched as it comes.
+            # The remaining moves have order 0 and are searched as generated.
             sorting = pick_move(s, td, i, end) > 0
         move = int(s.moves[i])
         make(s, move)
@@ -229,10 +229,10 @@ def search(s, td, params, depth, alpha, beta, top):
 
 @kernel
 def search_root(s, td, params, depth):
-    """Give the root moves their values in the order of `td.root_order`; the best of them stands in `td.root_best`.
+    """Search the root moves in the order of `td.root_order`; writes `td.root_values`, and the best to `td.root_best`.
 
-    Whatever equals the best has exactly its value; others may have less than they are worth against them, never as
-    much as the best (exact values for all if `td.full`). If the search is aborted, the moves not finished have none.
+    All moves equal to the best have exactly its value; the others have upper bounds below it (exact values if
+    `td.full`). If the search is aborted, unfinished moves have no value.
     """
     td.root = s.ply
     side = s.side
@@ -273,14 +273,14 @@ def search_root(s, td, params, depth):
 
 @inline
 def keep_order(td):
-    """Root moves as they are listed."""
+    """Order the root moves as listed."""
     for i in range(td.root_count):
         td.root_order[i] = i
 
 
 @kernel
 def best_first(td):
-    """Order the root moves by the values that they have now, equal ones as they are listed."""
+    """Order the root moves by their current values, equal ones as listed."""
     td.root_order[0] = 0
     for i in range(1, td.root_count):
         j = i
@@ -293,8 +293,10 @@ def best_first(td):
 
 @kernel
 def draw(s, td):
-    """The index of a best root move, uniformly at random: one draw from the state's stream among those equal to the
-    best, counted in the order of the list, also when there is but one."""
+    """The index of a best root move, drawn uniformly from those equal to the best, in the order of the list.
+
+    Always takes one random number from the state's stream, even if there is only one best move.
+    """
     ties = 0
     for i in range(td.root_count):
         if td.root_values[i] == td.root_best:
@@ -311,8 +313,10 @@ def draw(s, td):
 
 @entry
 def deepen(s, td, params, depth):
-    """Search the listed root moves `depth` plies deep, after a search of depth - 1 in the order of its values; the
-    index of the move drawn among the best. Depth 1 begins with the order of the list."""
+    """Search the listed root moves to `depth`, ordered by their values at depth - 1, or as listed at depth 1.
+
+    Returns the index of the move drawn among the best.
+    """
     td.aborted = 0
     if depth <= 1:
         keep_order(td)
@@ -324,9 +328,9 @@ def deepen(s, td, params, depth):
 
 @entry
 def choose(s, td, params, depth):
-    """The move of a player who looks `depth` plies ahead; 0 if there is none.
+    """The move of a player that searches to `depth` plies; 0 if there is none.
 
-    The root moves are listed as `generate` gives them; see `draw` for ties. The node limit holds for the move.
+    The root moves are listed in the order of `generate`; see `draw` for ties. The node limit is per move.
     """
     td.root = s.ply
     td.root_count = generate(s, s.ply - td.root)
@@ -337,7 +341,7 @@ def choose(s, td, params, depth):
     td.nodes = 0
     td.aborted = 0
     keep_order(td)
-    # For the order alone; the pass next to last costs more than it saves.
+    # For move ordering; an iteration at depth - 1 would cost more than it saves.
     for d in range(1, depth - 1):
         if not td.aborted:
             search_root(s, td, params, d)

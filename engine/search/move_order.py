@@ -1,7 +1,7 @@
-"""The order in which alpha-beta searches moves: the table's, captures, killers, then quiet ones by history (kernels).
+"""Move ordering of alpha-beta: the table's move, captures, killers, then quiet moves by history (kernels).
 
-`td` is a thread's record of `alphabeta.py`. Quiet moves that cut a node off are remembered as killers of their ply and
-in counters by side and move, and by move and the one that it answers.
+`td` is a thread's record of `alphabeta.py`. Quiet moves that cause a cutoff become killers of their ply, and raise two
+history counters: by side and move, and by the previous move and this one.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from .table import abdada_slot, abdada_word
 
 MAX_PLY = 120
 HISTORY = 1 << 18
-"""Counters of a side: one for every move."""
+"""History counters of a side: one for every move."""
 TABLE_MOVE = 1 << 24
-"""The order of the table's move: before all others."""
+"""The order of the table's move, above all others."""
 NOISY = 16
-"""The first bit of the order of captures and threats: all of them come before quiet moves."""
+"""The first bit of the order of captures and threats, which places them all above quiet moves."""
 FIRST_KILLER, SECOND_KILLER = 60001, 60000
 QUIET, QUIET_WITH_CONTINUATION = 20000, 26000
-"""The order of a quiet move without any history: its counters move it to either side, never below 0."""
+"""The order of a quiet move without history. Counters change it in either direction, but never below 0."""
 MOST_HISTORY = 16384
 ABDADA_DEFERRED = 1 << 27
-"""Taken off the order of a move that is left for later: only such orders are negative."""
+"""Subtracted from the order of a deferred move: only deferred moves have negative orders."""
 
 
 @inline
 def pick_move(s, td, i, end):
-    """Bring the move with the highest order among the rest to place `i`."""
+    """Swap the remaining move with the highest order to index `i`."""
     best = i
-    # In a variable: read from the array at every step, it made the loop wait for memory.
+    # In a variable, because reading it from the array at every step made the loop wait for memory.
     order = td.order[i]
     for j in range(i + 1, end):
         if td.order[j] > order:
@@ -48,27 +48,27 @@ def pick_move(s, td, i, end):
 
 @inline
 def update_history(td, side, move, bonus):
-    """Move a history counter towards the bonus; it can never leave +-`MOST_HISTORY`."""
+    """Move a history counter towards the bonus; it always stays within +-`MOST_HISTORY`."""
     old = int(td.history[side, move])
     td.history[side, move] = old + bonus - old * abs(bonus) // MOST_HISTORY
 
 
 @inline
 def update_continuation_history(td, index, bonus):
-    """The same for a counter of answers."""
+    """The same for a continuation history counter."""
     old = int(td.continuation_history[index])
     td.continuation_history[index] = old + bonus - old * abs(bonus) // MOST_HISTORY
 
 
 @inline
 def continuation_index(td, ply, move):
-    """Index of the counter of a move as an answer to the one before."""
+    """The index of the continuation history counter of a move after the previous one."""
     return (td.line[ply - 1] >> TARGET) << TARGET | move >> TARGET
 
 
 @kernel
 def score_moves(s, td, ply, top, end, table_move):
-    """Write into `td.order` what each move promises: the table's, captures, killers, history."""
+    """Write the order of each move to `td.order`: the table's move, captures, killers, history."""
     side = s.side
     first_killer = td.killers[ply, 0]
     second_killer = td.killers[ply, 1]
@@ -99,7 +99,7 @@ def score_moves(s, td, ply, top, end, table_move):
 
 @kernel
 def update_quiet_stats(s, td, ply, depth, top, i):
-    """The quiet move at `i` cut its node off: it becomes a killer, and counts for more than those tried before."""
+    """The quiet move at `i` caused a cutoff: make it a killer, raise its history, lower that of the moves before it."""
     side = s.side
     move = int(s.moves[i])
     if td.killers[ply, 0] != move:
@@ -117,10 +117,10 @@ def update_quiet_stats(s, td, ply, depth, top, i):
 
 @kernel
 def abdada_pick(s, td, table, key, i, end):
-    """Bring a move to place `i` that no other thread searches, if there is one, and mark it as searched by this one.
+    """Swap the best move that no other thread is searching to index `i`, and mark it as being searched by this one.
 
-    What others search comes last, in the old order: by then the table often knows its value (T. Kerrigan's
-    simplified ABDADA). The index of the word that marks it; the caller writes 0 there when the move is done.
+    Moves that others are searching come last, in order: by then the table often has their values (T. Kerrigan's
+    simplified ABDADA). Returns the index of the marking word; the caller writes 0 there when the move is done.
     """
     while True:
         move = int(s.moves[i])
@@ -135,7 +135,7 @@ def abdada_pick(s, td, table, key, i, end):
 
 @entry
 def age_history(td):
-    """Halve the history of the last search: it still orders, but new cuts soon outweigh it."""
+    """Halve the history of the last search: it still orders moves, but new cutoffs soon outweigh it."""
     for side in range(2):
         for i in range(HISTORY):
             td.history[side, i] //= 2

@@ -1,8 +1,8 @@
-"""The transposition table: what earlier searches found, by position (kernels).
+"""The transposition table (kernels).
 
-An entry is two words: the key xor the data, and the data, which is
-move | value << 18 | depth << 34 | bound << 42 | generation << 44. Threads write without a lock: words of two writers
-that meet in one entry do not fit each other, and the entry is read as that of another position.
+An entry is two words: the key xor the data, and the data, which is move | value << VALUE | depth << DEPTH |
+bound << BOUND | generation << GENERATION. Threads write without a lock: if two writers collide, the words of the entry
+do not match and it is read as that of another position.
 """
 
 from __future__ import annotations
@@ -13,14 +13,25 @@ from ..compile.jit import inline
 from ..score import WON
 
 BUCKET = 4
-"""Entries that lie together, in one line of the processor's cache: a position may be in any of them."""
+"""Entries of a bucket, which is one cache line. A position may be in any of them."""
 
 _ABDADA_BITS = 12
 ABDADA_WORDS = 1 << _ABDADA_BITS
-"""Words behind the last bucket: what threads are busy with, a move at a position each, 0 for nothing."""
+"""Words after the last bucket, each for a move that a thread is searching at a position; 0: none."""
 
 EXACT, LOWER, UPPER = 1, 2, 3
-MOVE_BITS = (1 << 18) - 1
+
+VALUE, DEPTH, BOUND, GENERATION = 18, 34, 42, 44
+"""The first bit of each part of a data word; below them is the move."""
+MOVE_BITS = (1 << VALUE) - 1
+VALUE_BITS = (1 << DEPTH - VALUE) - 1
+DEPTH_BITS = (1 << BOUND - DEPTH) - 1
+BOUND_BITS = (1 << GENERATION - BOUND) - 1
+GENERATION_BITS = 63
+VALUE_OFFSET = 1 << 15
+"""Added to a value, so that what is stored is positive."""
+AGE_WEIGHT = 8
+"""When replacing entries, each search since one was stored counts like this many plies of depth."""
 
 
 @inline
@@ -42,7 +53,7 @@ def probe(td, table, key):
 
 @inline
 def store(td, table, key, move, value, depth, bound):
-    """Remember a result in the entry of the same key, or else in place of the shallowest and oldest."""
+    """Store a result in the entry with the same key, or else replace the shallowest and oldest."""
     base = slot_of(td, key)
     worst = base
     worst_worth = 1 << 40
@@ -54,33 +65,35 @@ def store(td, table, key, move, value, depth, bound):
                 move = data & MOVE_BITS
             worst = at
             break
-        age = (td.generation - (data >> 44)) & 63
-        worth = ((data >> 34) & 255) - 8 * age
+        age = (td.generation - (data >> GENERATION)) & GENERATION_BITS
+        worth = ((data >> DEPTH) & DEPTH_BITS) - AGE_WEIGHT * age
         if data == 0:
             worth = -10000
         if worth < worst_worth:
             worst_worth = worth
             worst = at
-    data = move | (value + 32768) << 18 | depth << 34 | bound << 42 | td.generation << 44
+    data = (
+        move | (value + VALUE_OFFSET) << VALUE | depth << DEPTH | bound << BOUND | td.generation << GENERATION
+    )
     table[worst] = key ^ np.uint64(data)
     table[worst + 1] = np.uint64(data)
 
 
 @inline
 def abdada_word(key, move):
-    """The word that says: a thread searches this move at the position of this key."""
+    """The word that marks this move as being searched at the position with this key."""
     return key ^ (np.uint64(move) * np.uint64(0x9E3779B97F4A7C15))
 
 
 @inline
 def abdada_slot(td, word):
-    """Where such a word is kept. Its low bits would say too little: they follow from those of the move alone."""
+    """The index of such a word, from its high bits: the low bits depend too much on the move alone."""
     return (np.int64(td.mask) + 1) * (2 * BUCKET) + np.int64(word >> np.uint64(64 - _ABDADA_BITS))
 
 
 @inline
 def to_table(value, ply):
-    """Forced ends are stored as distances from the node, not from the root."""
+    """A value as stored: forced ends are counted from the node, not from the root."""
     if value > WON:
         return value + ply
     if value < -WON:
@@ -90,7 +103,7 @@ def to_table(value, ply):
 
 @inline
 def from_table(value, ply):
-    """A stored value seen from the root: forced ends count their plies from there."""
+    """A stored value as seen from the root: forced ends are counted from there."""
     if value > WON:
         return value - ply
     if value < -WON:

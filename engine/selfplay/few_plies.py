@@ -1,10 +1,10 @@
-"""Players who look two to four plies ahead with the network of 2007, many times faster than `minimax` (kernels).
+"""Players that search two to four plies with the network of 2007, many times faster than `minimax` (kernels).
 
-The moves chosen are those of `minimax.choose`, from the same stream of random numbers. The network follows the search
-move by move, and positions whose moves lead to leaves have them scored as in `one_ply`. Such values are off by at most
-`net.error`, hence so is the value of a root move: those that come as close to the best as the error of both are
-searched again in a window that holds nothing else. There a leaf that falls into the window is scored by the plain
-network, and all others are rightly above or below it.
+They choose the moves of `minimax.choose`, from the same stream of random numbers. The network is updated move by move
+during the search, and at the last ply moves are scored as in `one_ply`. Such values are off by at most `net.error`, and
+so are the values of root moves. Root moves whose values are within both errors of the best are searched again in a
+window around it: leaves that fall into the window are scored by the plain network; all others are above or below it for
+certain.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from ..compile.jit import entry, kernel
 from ..games.interface import make, no_move_outcome, undo
 from ..games.tafl import adjudication
-from ..games.tafl.codes import REPETITION_FORBIDDEN
+from ..games.tafl.codes import PIECE, REPETITION_FORBIDDEN
 from ..search import minimax
 from ..search.minimax import MOST, outcome_after, pick_move, score_moves, terminal_value, won
 from ..squares import ORIGIN, TARGET
@@ -26,8 +26,10 @@ DEEPEST = incremental.PLIES
 
 @kernel
 def value_of_leaf(s, td, p, x, move, alpha, beta, margin):
-    """The value of a leaf for the side to move before `move`, from the score `x` that is nearly right: wins by their
-    distance; with a margin exact, if it may lie within (alpha, beta)."""
+    """The value of the leaf after `move`, for the side that makes it, from its approximate score `x`.
+
+    Wins are valued by their distance. With a margin >= 0 the value is exact if it may lie within (alpha, beta).
+    """
     if abs(x) > MOST:
         ply = s.ply + 1 - td.root
         return won(td, ply) if x > 0 else -won(td, ply)
@@ -39,7 +41,7 @@ def value_of_leaf(s, td, p, x, move, alpha, beta, margin):
 
 @kernel
 def search_frontier(s, td, p, net, alpha, beta, top, kept, margin):
-    """As `search`, where every move leads to a leaf."""
+    """As `search`, for a position whose moves all lead to leaves."""
     ply = s.ply - td.root
     side = s.side
     beta = min(beta, won(td, ply + 1))
@@ -59,7 +61,7 @@ def search_frontier(s, td, p, net, alpha, beta, top, kept, margin):
     i = top
     while i < end and best < beta:
         o = int(s.moves[i]) & ORIGIN
-        piece = s.board[o] & 15
+        piece = s.board[o] & PIECE
         amount = incremental.piece_input(piece)
         incremental.push_change(net, kept, o, -amount)
         s.side = 1 - side
@@ -94,8 +96,10 @@ def search_frontier(s, td, p, net, alpha, beta, top, kept, margin):
 
 @kernel
 def search(s, td, p, net, depth, alpha, beta, top, kept, margin):
-    """The value of an undecided position for the side to move, as `minimax.search` gives it: within (alpha, beta) off
-    by at most the error of `net`, which has followed; exact with that error as `margin` (negative: without)."""
+    """The value of an undecided position for the side to move, as `minimax.search` computes it; `net` is up to date.
+
+    Within (alpha, beta) it is off by at most the error of `net`, or exact if that error is the `margin` (< 0: none).
+    """
     if depth == 1:
         return search_frontier(s, td, p, net, alpha, beta, top, kept, margin)
     ply = s.ply - td.root
@@ -161,7 +165,7 @@ def first_step(s, td, p, net, move, depth, alpha, beta, margin):
 
 @entry
 def choose(s, td, p, net, depth):
-    """As `minimax.choose` without a node limit, by a network that has followed the game; depth 2 to `DEEPEST`."""
+    """As `minimax.choose` without a node limit, with the accumulators `net` up to date; depth 2 to `DEEPEST`."""
     td.root = s.ply
     end = adjudication.generate(s, s.ply - td.root)
     td.root_count = end

@@ -1,10 +1,9 @@
-"""Hex between players who look one ply ahead with a perceptron and see no wins, many times faster than by the search
-(kernels).
+"""Hex between one-ply players with a perceptron that do not see wins, many times faster than by the search (kernels).
 
-A placement changes one input, so the sums of the first layer are kept through the game, one set for each side, and all
-cells are valued sixteen at a time. The moves are those of `minimax.choose` at depth 1 with `unseen` wins, from the same
-stream of random numbers, but where two values differ by less than rounding: sums are added up in the order of the
-game, and a sigmoid is off by `SIGMOID_ERROR` at most.
+A placement changes one input, so the sums of the first layer are kept through the game, one set for each side, and
+cells are valued in vectors. The moves are those of `minimax.choose` at depth 1 with `unseen` wins, from the same stream
+of random numbers, except where two values differ by less than rounding: sums are accumulated in the order of the game,
+and a sigmoid is off by at most `SIGMOID_ERROR`.
 
 Source: M. McCarver, R. LeGrand, "Evolving a Hex-Playing Agent".
 """
@@ -21,39 +20,40 @@ from ..compile.rng import randbelow
 from ..compile.simd_f64 import WIDTH, load, sigmoids, spread, store
 from ..evaluators.networks import mlp
 from ..games.hex.kernels import make, random_move, undo
-from ..sides import Reason
+from ..games.hex.state import OWNER, OWNER_BITS
+from ..sides import WINNER, Reason
 from ..squares import CELLS, MAX_SIZE, TARGET, square
 
 MOST_UNITS = 64
-"""Units of a layer; larger networks are valued the plain way."""
+"""Units of a layer; larger networks take the general search."""
 PADDED = -(-(MAX_SIZE * MAX_SIZE) // (2 * WIDTH)) * 2 * WIDTH
 ILLEGAL = Reason.ILLEGAL_MOVE.code
 SIGMOID, TANH = (mlp.ACTIVATIONS.index(word) for word in ("sigmoid", "tanh"))
 
 SEAT = np.dtype(
     [
-        ("random", "i8"),  # any legal move; the rest means nothing
-        ("learned", "i8"),  # every cell is a candidate, and who chooses one that is taken has lost
+        ("random", "i8"),  # plays random legal moves; the other fields are unused
+        ("learned", "i8"),  # every cell is a candidate, and choosing an occupied one loses
         ("kind", "i8"),  # of activation
         ("units", "i8", (3,)),  # of each layer, 0 where there is none
-        ("pad", "i8"),  # numbers of a unit's row, a multiple of twice `WIDTH`
-        # Where in the numbers of all players its own begin:
-        ("own", "i8", (2,)),  # by side: what an own stone on each cell adds to each unit
-        ("other", "i8", (2,)),  # the same of a stone of the other side
-        ("rest", "i8"),  # all weights behind those of the first layer, as `mlp.forward` reads them
+        ("pad", "i8"),  # length of a unit's row, a multiple of twice `WIDTH`
+        # Indices into the numbers of all players:
+        ("own", "i8", (2,)),  # by side: what an own stone adds, by unit and cell
+        ("other", "i8", (2,)),  # by side: what an opposing stone adds
+        ("rest", "i8"),  # all weights after the first layer's, in the order of `mlp.forward`
     ],
     align=True,
 )
 
 BOARD = np.dtype(
     [
-        ("cell", "i2", (CELLS,)),  # of a square: row times files plus column, the top row first
-        ("sums", "f8", (2, MOST_UNITS)),  # of the first layer of either side's network, as the game stands
+        ("cell", "i2", (CELLS,)),  # cell of a square: row times files plus column, top row first
+        ("sums", "f8", (2, MOST_UNITS)),  # first-layer sums of each side's network for the current position
         (
             "values",
             "f8",
             (PADDED,),
-        ),  # by cell: what the position after a placement there is worth to the mover
+        ),  # by cell: the value for the mover of the position after a placement there
         ("lanes", "f8", (2 * MOST_UNITS * 2 * WIDTH,)),  # two layers of units, of thirty-two cells each
     ],
     align=True,
@@ -61,7 +61,7 @@ BOARD = np.dtype(
 
 
 def fits(params: Any) -> bool:
-    """Whether a network is one that this file knows."""
+    """Whether this module supports a network."""
     shape = params["shape"]
     return bool(
         params["architecture"] == mlp.NUMBER
@@ -71,8 +71,8 @@ def fits(params: Any) -> bool:
 
 
 def seated(players: Sequence[tuple[Any, bool]]) -> tuple[Any, Any]:
-    """Records of dtype `SEAT` and their numbers, for players that are their parameters (None: random) and whether they
-    have to learn what is legal."""
+    """Records of dtype `SEAT` and the numbers they index. A player is its parameters (None: random) and whether it has
+    to learn which moves are legal."""
     seats = np.zeros(len(players), SEAT).view(np.recarray)
     parts, at = [np.zeros(0)], 0
     for number, (params, learned) in enumerate(players):
@@ -88,7 +88,7 @@ def seated(players: Sequence[tuple[Any, bool]]) -> tuple[Any, Any]:
 
 
 def _fill(seat: Any, params: Any, at: int) -> Any:
-    """Enter a network whose numbers begin at `at`; these numbers."""
+    """Fill a seat for a network whose numbers begin at `at`; returns these numbers."""
     shape, weights = params["shape"], params["weights"]
     n, reading = int(shape[0]), int(shape[mlp.READING])
     cells, units = n * n, int(shape[3])
@@ -113,13 +113,13 @@ def _fill(seat: Any, params: Any, at: int) -> Any:
     seat["own"] = at, at + 2 * size * bool(reading & mlp.TRANSPOSED)
     seat["other"] = seat["own"] + size
     seat["rest"] = at + made.size
-    # Vectors that cross a boundary of 64 bytes are read twice.
+    # Loads that cross a cache line are slower.
     tail = weights[units * seen : rest]
     return np.concatenate([made.ravel(), tail, np.zeros(-len(tail) % WIDTH)])
 
 
 def board(size: int) -> Any:
-    """What a thread needs besides the state, in a one-element recarray."""
+    """A thread's scratch record, in a one-element recarray."""
     record = np.zeros(1, BOARD).view(np.recarray)
     for row in range(size):
         for column in range(size):
@@ -129,7 +129,7 @@ def board(size: int) -> Any:
 
 @inline
 def activate(kind, lanes, at):
-    """Two vectors of sums become what their units give."""
+    """Apply the activation to two vectors of sums, in place."""
     if kind == SIGMOID:
         one, two = sigmoids(load(lanes, at), load(lanes, at + WIDTH))
         store(lanes, at, one)
@@ -146,7 +146,7 @@ def activate(kind, lanes, at):
 
 @kernel
 def value_cells(seat, numbers, b, side, cells):
-    """Write into `b.values` what a stone of `side` on each cell is worth to it, as if all were empty."""
+    """Write to `b.values` the value for `side` of a stone on each cell, as if all cells were empty."""
     own = seat.own[side]
     pad = seat.pad
     kind = seat.kind
@@ -155,7 +155,7 @@ def value_cells(seat, numbers, b, side, cells):
         at = seat.rest
         units = seat.units[0]
         if seat.units[1] == 0 and kind == SIGMOID:
-            # The document's network, without a way through memory.
+            # The paper's network: one layer, which stays in registers.
             weights = at + units
             one = spread(numbers[weights + units])
             two = one
@@ -197,7 +197,7 @@ def value_cells(seat, numbers, b, side, cells):
 
 @inline
 def weigh(numbers, at, bias, units, lanes, source, into, place):
-    """A bias plus the units from `source` on, each times its weight from `at` on: two vectors."""
+    """Two vectors of sums: a bias plus the units from `source` on, times their weights from `at` on."""
     one = spread(bias)
     two = one
     for i in range(units):
@@ -210,7 +210,7 @@ def weigh(numbers, at, bias, units, lanes, source, into, place):
 
 @kernel
 def value_taken(seat, numbers, b, s, side):
-    """The same for cells that are taken: what the position would be worth with a stone of `side` there instead."""
+    """Write the values of occupied cells to `b.values`: as if a stone of `side` replaced the one there."""
     pad = seat.pad
     units = seat.units[0]
     own = seat.own[side]
@@ -219,7 +219,7 @@ def value_taken(seat, numbers, b, s, side):
     for i in range(s.empty, cells):
         sq = int(s.cells[i])
         cell = int(b.cell[sq])
-        there = own if int(s.board[sq]) >> 2 & 3 == side + 1 else other
+        there = own if int(s.board[sq]) >> OWNER & OWNER_BITS == side + 1 else other
         for h in range(units):
             b.lanes[h] = numbers[own + h * pad + cell] - numbers[there + h * pad + cell]
         b.values[cell] = value_shifted(seat, numbers, b, side)
@@ -227,7 +227,7 @@ def value_taken(seat, numbers, b, s, side):
 
 @kernel
 def value_shifted(seat, numbers, b, side):
-    """The value with `b.lanes` added to the sums, which are lost: plain, one position."""
+    """The value of one position with `b.lanes` added to the sums; overwrites `b.lanes`."""
     lanes = b.lanes
     units = seat.units[0]
     for h in range(units):
@@ -257,7 +257,7 @@ def value_shifted(seat, numbers, b, side):
 
 @kernel
 def choose(s, seat, numbers, b):
-    """The move of a player, 0 on a full board, -1 for a cell that is taken."""
+    """The move of a player; 0 on a full board, -1 for an occupied cell."""
     if seat.random:
         return random_move(s)
     cells = s.files * s.files
@@ -292,7 +292,7 @@ def choose(s, seat, numbers, b):
 
 @inline
 def note(seat, numbers, b, side, at, cell):
-    """Enter a stone into the sums of a side, whose numbers for such stones begin at `at`."""
+    """Add a stone to the sums of a side; the numbers for such stones begin at `at`."""
     if seat.random:
         return
     for h in range(seat.units[0]):
@@ -301,20 +301,20 @@ def note(seat, numbers, b, side, at, cell):
 
 @kernel
 def begin(s, seat, numbers, b, side):
-    """The sums of a side for the stones that stand."""
+    """Set the sums of a side to those for the stones on the board."""
     if seat.random:
         return
     for h in range(seat.units[0]):
         b.sums[side, h] = numbers[seat.rest + h]
     for i in range(s.empty, s.files * s.files):
         sq = int(s.cells[i])
-        mine = int(s.board[sq]) >> 2 & 3 == side + 1
+        mine = int(s.board[sq]) >> OWNER & OWNER_BITS == side + 1
         note(seat, numbers, b, side, seat.own[side] if mine else seat.other[side], int(b.cell[sq]))
 
 
 @kernel
 def play_game(s, seats, numbers, b, game, offset, prime):
-    """One game from where `s` stands, whose stream has been started; `s` is taken back to there."""
+    """Play one game from the position of `s`, whose random stream has been seeded; restores `s`."""
     game.taken[0] = 0
     game.taken[1] = 0
     game.evaluations = 0
@@ -331,7 +331,7 @@ def play_game(s, seats, numbers, b, game, offset, prime):
             game.evaluations += s.files * s.files if seat.learned else s.empty
         move = choose(s, seat, numbers, b)
         if move < 0:
-            s.outcome = ILLEGAL | (2 - side) << 8
+            s.outcome = ILLEGAL | (2 - side) << WINNER
             break
         game.moves_hash = (game.moves_hash ^ np.uint64(move)) * prime
         make(s, move)
@@ -347,7 +347,7 @@ def play_game(s, seats, numbers, b, game, offset, prime):
 
 @entry
 def values(s, seats, numbers, b):
-    """Write into `b.values` what the first player says of every placement by the side to move."""
+    """Write to `b.values` the first player's value of every placement by the side to move."""
     seat = seats[0]
     begin(s, seat, numbers, b, s.side)
     value_cells(seat, numbers, b, s.side, s.files * s.files)

@@ -1,12 +1,12 @@
-"""The evolved network of 2007 kept up to date move by move: what a move changes, not the whole board (kernels).
+"""Incremental evaluation with the evolved network of 2007: a move updates only what it changes (kernels).
 
-A square is seen by 15 features: three vertical strips, three horizontal strips, nine patches. Each feature has a place
-that is counted from its centre (`VERTICAL` + file, `HORIZONTAL` + rank, `PATCH` + square), so that the features of a
-square lie in triples beside each other, and those beyond the board have weights of 0. Three layers are kept: the
-sums of the features, the features (their sigmoids), and the sums of the hidden units without the three raw inputs.
+A square is an input of 15 features: three vertical strips, three horizontal strips, nine patches. A feature is indexed
+by its centre (`VERTICAL` + file, `HORIZONTAL` + rank, `PATCH` + square), so that the features of a square are adjacent
+triples; those beyond the board have weights of 0. Three layers are kept: the sums of the features, the features (their
+sigmoids), and the sums of the hidden units without the three raw inputs.
 
-The result differs from `hingston2007.value` by less than `error`, which `prepare` computes from the weights: by how far
-a vector sigmoid is off, and by rounding over `REFRESH_EVERY` moves, after which everything is summed up anew.
+The result differs from `hingston2007.value` by less than `error`, which `prepare` computes from the weights. It covers
+the error of the vector sigmoid and rounding over `REFRESH_EVERY` moves, after which all sums are computed from scratch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..compile.simd_f64 import (
     triples,
 )
 from ..evaluators.networks.hingston2007 import NUMBER
-from ..games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE
+from ..games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE, DEFENDING, KING, PIECE
 from ..squares import CELLS, ORIGIN, STRIDE, TARGET
 
 MOST_HIDDEN = WIDTH
@@ -41,10 +41,10 @@ FILTER_WORDS = 16
 CHANGES = 80
 """Most squares that change in one move."""
 PLIES = 4
-"""Most moves ahead that are looked at and taken back."""
+"""Moves that can be pushed and popped at most."""
 SAVED = CHANGES * PLIES
 REFRESH_EVERY = 128
-"""Moves after which the sums are made anew."""
+"""Moves after which the sums are computed from scratch."""
 
 _SUMMED = 2e-12
 """Relative rounding of a sum over `REFRESH_EVERY` moves: at most 64 squares a move, a unit roundoff each, twice."""
@@ -55,22 +55,26 @@ NET = np.dtype(
             "weights",
             "f8",
             (CELLS * WIDTH,),
-        ),  # by square: what a man there adds to its features, in order of triples
+        ),  # by square: what a man there adds to its features, triple by triple
         ("rows", "f8", (FEATURES * WIDTH,)),  # by feature: what it adds to the hidden units
-        ("raw", "f8", (3 * WIDTH,)),  # taken by attackers, by defenders, attackers to move
+        (
+            "raw",
+            "f8",
+            (3 * WIDTH,),
+        ),  # weights of raw inputs: taken by attackers, by defenders, attackers to move
         ("output", "f8", (WIDTH,)),
         ("empty_hidden", "f8", (WIDTH,)),  # the three layers for an empty board
         ("empty_sums", "f8", (FEATURES,)),
         ("empty_features", "f8", (FEATURES,)),
-        ("hidden", "f8", (WIDTH,)),  # the three layers for the board as it is
+        ("hidden", "f8", (WIDTH,)),  # the three layers for the current board
         ("sums", "f8", (FEATURES,)),
         ("features", "f8", (FEATURES,)),
-        ("saved", "f8", (SAVED * 3 * WIDTH,)),  # layers around changed squares, to take changes back
-        ("filter", "u8", (FILTER_WORDS,)),  # a filter for positions that have stood before
+        ("saved", "f8", (SAVED * 3 * WIDTH,)),  # layers around changed squares, for `pop_change`
+        ("filter", "u8", (FILTER_WORDS,)),  # a Bloom filter of earlier positions
         ("bias", "f8"),
         ("error", "f8"),
-        ("moves", "i8"),  # moves followed since everything was summed up
-        ("fits", "i8"),  # 1: a network that this file knows; else the rest means nothing
+        ("moves", "i8"),  # updates since the last refresh
+        ("fits", "i8"),  # 1: a network that this module supports; 0: the other fields are unused
         ("_padding", "i8", (4,)),
     ],
     align=True,
@@ -78,7 +82,7 @@ NET = np.dtype(
 
 
 def new(count: int) -> Any:
-    """Records for so many networks, each at a boundary of 64 bytes: vectors that cross one are read twice."""
+    """Records for `count` networks, aligned to cache lines of 64 bytes: loads that cross one are slower."""
     raw = np.zeros(count * NET.itemsize + 64, np.uint8)
     begin = -raw.ctypes.data % 64
     return raw[begin : begin + count * NET.itemsize].view(NET).view(np.recarray)
@@ -86,7 +90,7 @@ def new(count: int) -> Any:
 
 @inline
 def set_feature(p, net, place, bias, row, hidden, features):
-    """Enter a feature's bias and its weights in the hidden layer."""
+    """Set a feature's bias and its weights into the hidden layer."""
     feature = 1.0 / (1.0 + math.exp(-bias))
     net.empty_sums[place] = bias
     net.empty_features[place] = feature
@@ -98,7 +102,7 @@ def set_feature(p, net, place, bias, row, hidden, features):
 
 @entry
 def prepare(p, net):
-    """Fill a fresh record from the parameters, if they are of this architecture and of a size that fits."""
+    """Fill a zeroed record from the parameters, if they are of this architecture and small enough."""
     n = p["shape"][0]
     hidden = p["shape"][1]
     if p.architecture != NUMBER or hidden > MOST_HIDDEN:
@@ -153,7 +157,7 @@ def prepare(p, net):
     for i in range(3):
         for h in range(hidden):
             net.raw[i * WIDTH + h] = p.weights[rows_at + h * features + features - 3 + i]
-    # How far the fast value can be off, layer by layer; a sigmoid rises by at most a quarter of its input.
+    # An error bound, layer by layer; the slope of a sigmoid is at most a quarter.
     largest = 0.0
     for i in range(rows_at):
         largest = max(largest, abs(p.weights[i]))
@@ -172,14 +176,14 @@ def prepare(p, net):
 
 @inline
 def feature_places(sq):
-    """Where the triples of a square's features begin."""
-    rank = (sq * 3121) >> 16  # sq // 21, right for every square
+    """The indices of the first feature of each of a square's triples."""
+    rank = (sq * 3121) >> 16  # sq // STRIDE, exact for every square
     return VERTICAL - 1 + sq - rank * STRIDE, HORIZONTAL - 1 + rank, PATCH - 1 - STRIDE + sq
 
 
 @inline
 def change_square(net, sq, amount):
-    """Add `amount` to what the network sees on a square."""
+    """Add `amount` to the input of a square."""
     v, h, patch = feature_places(sq)
     sums = triples(net.sums, v, h, patch) + spread(amount) * load(net.weights, sq * WIDTH)
     features = sigmoid(sums)
@@ -191,7 +195,7 @@ def change_square(net, sq, amount):
 
 @inline
 def push_change(net, n, sq, amount):
-    """As `change_square`, after saving the layers around the square as number `n`, for `pop_change` to take back."""
+    """As `change_square`, after saving the layers around the square in slot `n` for `pop_change`."""
     v, h, patch = feature_places(sq)
     at = n * 3 * WIDTH
     sums = triples(net.sums, v, h, patch)
@@ -209,7 +213,7 @@ def push_change(net, n, sq, amount):
 
 @inline
 def pop_change(net, n, sq):
-    """Take the change at a square back; changes are taken back in the opposite order."""
+    """Undo the change at a square saved in slot `n`; changes must be undone in reverse order."""
     v, h, patch = feature_places(sq)
     at = n * 3 * WIDTH
     put_triples(net.sums, v, h, patch, load(net.saved, at))
@@ -219,16 +223,19 @@ def pop_change(net, n, sq):
 
 @inline
 def push_move(net, n, s):
-    """As `update`, noting from number `n` on what `pop_move` takes back; the number behind."""
+    """As `update`, saving from slot `n` on what `pop_move` restores; returns the next free slot."""
     move = int(s.u_move[s.ply])
-    amount = piece_input(s.board[move >> TARGET] & 15)
+    amount = piece_input(s.board[move >> TARGET] & PIECE)
     push_change(net, n, move & ORIGIN, -amount)
     push_change(net, n + 1, move >> TARGET, amount)
     n += 2
     for i in range(int(s.u_caught[s.ply]), s.caught_top):
         sq = int(s.caught[i]) & CAPTURED_SQUARE
         push_change(
-            net, n, sq, piece_input(s.board[sq] & 15) - piece_input((s.caught[i] >> CAPTURED_PIECE) & 15)
+            net,
+            n,
+            sq,
+            piece_input(s.board[sq] & PIECE) - piece_input((s.caught[i] >> CAPTURED_PIECE) & PIECE),
         )
         n += 1
     return n
@@ -236,7 +243,7 @@ def push_move(net, n, s):
 
 @inline
 def pop_move(net, n, s):
-    """Take back what `push_move` noted from number `n` on, before `s` takes the move back."""
+    """Undo `push_move` with slots from `n` on; call it before undoing the move on `s`."""
     move = int(s.u_move[s.ply])
     first = int(s.u_caught[s.ply])
     for i in range(s.caught_top - 1, first - 1, -1):
@@ -247,7 +254,7 @@ def pop_move(net, n, s):
 
 @inline
 def hidden_sums(net, s):
-    """The sums of the hidden units, the raw inputs of the state included."""
+    """The sums of the hidden units, including the state's raw inputs."""
     hidden = load(net.hidden, 0) + spread(s.taken[0]) * load(net.raw, 0)
     hidden = hidden + spread(s.taken[1]) * load(net.raw, WIDTH)
     if s.side == 0:
@@ -263,7 +270,7 @@ def output(net, hidden):
 
 @inline
 def output_with(net, hidden, sq, amount):
-    """The value if `amount` were added at a square; changes nothing."""
+    """The value if `amount` were added to the input of a square."""
     v, h, patch = feature_places(sq)
     sums = triples(net.sums, v, h, patch) + spread(amount) * load(net.weights, sq * WIDTH)
     more = sigmoid(sums) - triples(net.features, v, h, patch)
@@ -272,7 +279,7 @@ def output_with(net, hidden, sq, amount):
 
 @inline
 def outputs_with(net, hidden, sq, other, amount):
-    """The values if `amount` were added at one square or at the other: both take less time than twice one."""
+    """The two values if `amount` were added at one square or at the other; faster than two calls of `output_with`."""
     v, h, patch = feature_places(sq)
     v2, h2, patch2 = feature_places(other)
     weight = spread(amount)
@@ -290,17 +297,17 @@ def outputs_with(net, hidden, sq, other, amount):
 
 @inline
 def piece_input(piece):
-    """What the network sees of a piece."""
+    """The input for a piece code."""
     if piece == 0:
         return 0.0
-    if piece == 14:
+    if piece == KING:
         return -2.0
-    return -1.0 if piece & 8 else 1.0
+    return -1.0 if piece & DEFENDING else 1.0
 
 
 @entry
 def refresh(net, s):
-    """All layers for the position of `s`."""
+    """Compute all layers from scratch for the position of `s`."""
     if not net.fits:
         return
     store(net.hidden, 0, load(net.empty_hidden, 0))
@@ -310,13 +317,13 @@ def refresh(net, s):
     for side in range(2):
         for i in range(s.count[side]):
             sq = int(s.pieces[side, i])
-            change_square(net, sq, piece_input(s.board[sq] & 15))
+            change_square(net, sq, piece_input(s.board[sq] & PIECE))
     net.moves = 0
 
 
 @entry
 def update(net, s):
-    """Take over the last move of `s`."""
+    """Update all layers for the last move of `s`."""
     if not net.fits:
         return
     net.moves += 1
@@ -324,11 +331,11 @@ def update(net, s):
         refresh(net, s)
         return
     move = int(s.u_move[s.ply])
-    amount = piece_input(s.board[move >> TARGET] & 15)
+    amount = piece_input(s.board[move >> TARGET] & PIECE)
     change_square(net, move & ORIGIN, -amount)
     change_square(net, move >> TARGET, amount)
     for i in range(int(s.u_caught[s.ply]), s.caught_top):
         sq = int(s.caught[i]) & CAPTURED_SQUARE
         change_square(
-            net, sq, piece_input(s.board[sq] & 15) - piece_input((s.caught[i] >> CAPTURED_PIECE) & 15)
+            net, sq, piece_input(s.board[sq] & PIECE) - piece_input((s.caught[i] >> CAPTURED_PIECE) & PIECE)
         )

@@ -1,21 +1,21 @@
-"""A player that learns while it plays: temporal differences, TDLeaf and TreeStrap, whole games in kernels.
+"""A player that learns while it plays: temporal differences, TDLeaf and TreeStrap, with whole games in kernels.
 
-The evaluator is data with slopes (`evaluators.gradients`). Its value in logits, v / unit, stands for the attackers'
-chance to win, p = 1 / (1 + exp(-v / unit)); a step of learning moves the weights in these units too, so that one rate
-fits evaluators in centipawns and networks. The error of a prediction goes down by its square (`entropy` off: slopes
-times p (1 - p)) or by its cross-entropy (on).
+The evaluator is loaded and has gradients (`evaluators.gradients`). Its value in logits, v / unit, predicts the
+attackers' probability to win, p = 1 / (1 + exp(-v / unit)). Learning steps are in these units too, so that one learning
+rate suits evaluators in centipawns and networks. The loss is the squared error (`entropy` off: slopes times p (1 - p))
+or the cross-entropy (on).
 
 - `DIFFERENCES`: R. Sutton, "Learning to predict by the methods of temporal differences", 1988. The position that the
-  learner leaves (its *afterstate*) is moved towards the chance of its next one, the last towards the result, with
-  eligibility traces. Each side that it plays has a chain of its own. `PLIES`: the chain is of all positions of a game.
-  `LITERAL`: towards the chance after the other side's answer, which is never moved itself.
+  learner leaves (its *afterstate*) is moved towards the prediction for its next one, the last towards the result, with
+  eligibility traces. Each side that it plays has a chain of its own. `PLIES`: the chain has all positions of a game.
+  `LITERAL`: towards the prediction after the other side's reply, which is never updated itself.
 - `LEAVES`: TDLeaf, J. Baxter, A. Tridgell, L. Weaver, "Learning to play chess using temporal differences", 2000. The
-  chain is of the positions at the ends of the lines that the learner's searches expect.
+  chain has the positions at the ends of the principal variations of the learner's searches.
 - `TREES`: TreeStrap with alpha-beta, J. Veness, D. Silver, W. Uther, A. Blair, "Bootstrapping from game tree search",
-  2009. Every position inside a search tree is moved towards what the search found there, where that is a bound only as
-  far as the bound demands; one step a move, by the mean over the tree.
+  2009. Every position inside a search tree is moved towards the value that the search found there; where that is a
+  bound, only as far as the bound requires. One step per move, by the mean over the tree.
 - `PREVIOUS`: what the program of "Tablut Game AI with Temporal Difference Learning" does. The afterstate is moved
-  towards the output for the last position that its search has scored, until it is near; results are never seen.
+  towards the output for the last position that its search has scored, until it is near. Results are not used.
 
 Adam: D. Kingma, J. Ba, "Adam: a method for stochastic optimization", 2015.
 """
@@ -50,28 +50,29 @@ from ..games.interface import (
 )
 from ..search import minimax
 from ..search.minimax import MOST, leaf_value, outcome_after, pick_move, score_moves, terminal_value
+from ..sides import WINNER
 from . import match
 from .match import Contestant, Table, choose, start_stream
 
 DIFFERENCES, LEAVES, TREES, PREVIOUS = range(4)
 AFTERSTATES, PLIES, LITERAL = range(3)
 TOTAL = 2
-"""The row of `amounts` for what is summed over a tree; the others are the traces of two chains."""
+"""The row of `amounts` for sums over a tree; the other two are the traces of the chains."""
 BETAS = (0.9, 0.999)
 TINY = 1e-8
 NEAR = 0.01
-"""`PREVIOUS` repeats a pattern until the square of its error is less,"""
+"""`PREVIOUS` repeats a pattern until the square of its error is below this."""
 REPEATS = 1000
-"""or so many times."""
+"""`PREVIOUS` repeats a pattern at most this many times."""
 LOGIT = 400 / math.log(10)
-"""Centipawns of a logit."""
+"""Centipawns per logit."""
 SHARE = 1 << 30
-"""Random numbers of this size decide whether a move explores."""
+"""Resolution of the random numbers that decide whether a move explores."""
 
 LEARNER = np.dtype(
     [
         ("count", "i8"),  # weights
-        ("unit", "f8"),  # of the evaluator's value, in a logit
+        ("unit", "f8"),  # of the evaluator's value, per logit
         ("method", "i8"),
         ("chain", "i8"),
         ("entropy", "i8"),
@@ -79,10 +80,10 @@ LEARNER = np.dtype(
         ("trace", "f8"),  # lambda
         ("rate", "f8"),
         ("rate_end", "f8"),
-        ("rate_change", "f8"),  # with every game, until the end is reached
-        ("epsilon", "f8"),  # share of the learner's moves that are random
-        ("random_plies", "i8"),  # at most so many plies at the start of a game are random
-        ("drawn", "f8", (2,)),  # the attackers' chance that a draw stands for, where the learner is the side
+        ("rate_change", "f8"),  # per game, until `rate_end` is reached
+        ("epsilon", "f8"),  # fraction of the learner's moves that are random
+        ("random_plies", "i8"),  # up to this many plies at the start of a game are random
+        ("drawn", "f8", (2,)),  # the target for a draw (the attackers' chance), by the learner's side
         ("steps", "i8"),  # of Adam
         ("squares", "f8"),  # sum of the squared errors
         ("errors", "i8"),  # how many
@@ -90,7 +91,7 @@ LEARNER = np.dtype(
         ("waiting", "i8", (2,)),
         ("nodes", "i8"),
         ("amounts", "f8", (3, MOST_WEIGHTS)),
-        ("means", "f8", (2, MOST_WEIGHTS)),  # of Adam: of the slopes, of their squares
+        ("means", "f8", (2, MOST_WEIGHTS)),  # of Adam: running means of the slopes and of their squares
     ],
     align=True,
 )
@@ -98,7 +99,7 @@ LEARNER = np.dtype(
 
 @inline
 def chance(learner, x):
-    """The attackers' chance for a value, 0 or 1 for a won game."""
+    """The attackers' winning probability for a value, exactly 0 or 1 for a won game."""
     if x > MOST:
         return 1.0
     if x < -MOST:
@@ -108,13 +109,13 @@ def chance(learner, x):
 
 @inline
 def steepness(learner, p):
-    """What the slope of a logit is multiplied by."""
+    """The factor for the slope of a logit: p (1 - p) for the squared error, else 1."""
     return 1.0 if learner.entropy else p * (1.0 - p)
 
 
 @kernel
 def step(learner, params, row, error):
-    """Move the weights by the amounts of a row, times an error."""
+    """Update the weights by a row of amounts times an error."""
     n = learner.count
     if learner.adam:
         learner.steps += 1
@@ -135,7 +136,7 @@ def step(learner, params, row, error):
 
 @kernel
 def correct(learner, params, chain, p):
-    """What was predicted last in a chain should have been `p`."""
+    """Update the weights: the last prediction of a chain should have been `p`."""
     if learner.waiting[chain]:
         error = p - learner.predicted[chain]
         learner.squares += error * error
@@ -145,14 +146,14 @@ def correct(learner, params, chain, p):
 
 @kernel
 def fade(learner, chain):
-    """All that was predicted before counts a little less."""
+    """Decay the traces of a chain by lambda."""
     for i in range(learner.count):
         learner.amounts[chain, i] *= learner.trace
 
 
 @kernel
 def predict(s, params, learner, g, chain):
-    """The position becomes the last of a chain."""
+    """Append the position to a chain."""
     p = chance(learner, gradient(params, s, g))
     steep = steepness(learner, p)
     for i in range(learner.count):
@@ -163,14 +164,14 @@ def predict(s, params, learner, g, chain):
 
 @kernel
 def link(s, params, learner, g, chain):
-    """The next position of a chain: the last should have been worth what this one is."""
+    """Append the position to a chain and update the weights: the last one should have been worth what this one is."""
     correct(learner, params, chain, chance(learner, value(params, s)))
     predict(s, params, learner, g, chain)
 
 
 @kernel
 def link_leaf(s, td, params, learner, g, move):
-    """The same with the position at the end of the line that the last search expects of `move`."""
+    """As `link`, with the position at the end of the last search's line for `move`."""
     best = td.root_best if s.side == 0 else -td.root_best
     chosen = 0
     while td.root_moves[chosen] != move:
@@ -197,8 +198,8 @@ def link_leaf(s, td, params, learner, g, move):
 
 @kernel
 def note(s, params, learner, g, found, alpha, beta):
-    """Add a position of a tree to the sums: in the window (alpha, beta) the search has found `found` for the side to
-    move."""
+    """Add a position of a tree to the sums: `found` is the search's value for the side to move, with window
+    (alpha, beta)."""
     sign = 1.0 if s.side == 0 else -1.0
     p = chance(learner, gradient(params, s, g))
     error = chance(learner, sign * found) - p
@@ -214,7 +215,7 @@ def note(s, params, learner, g, found, alpha, beta):
 
 @kernel
 def search_noting(s, td, params, learner, g, depth, alpha, beta, top):
-    """Alpha-beta as in `minimax.search`; every position that is searched further is noted."""
+    """As `minimax.search`, noting every inner node."""
     ply = s.ply - td.root
     side = s.side
     if depth <= 0 or top > minimax.ROOM:
@@ -255,7 +256,7 @@ def search_noting(s, td, params, learner, g, depth, alpha, beta, top):
 
 @kernel
 def choose_by_tree(s, td, params, learner, g, depth):
-    """The best move, drawn among equals; then all that was searched is learnt. 0 if there is no move."""
+    """The best move, drawn among equals, 0 if there is none; then learns from the tree that was searched."""
     side = s.side
     td.root = s.ply
     td.flat = 0
@@ -265,7 +266,7 @@ def choose_by_tree(s, td, params, learner, g, depth):
     end = generate(s, 0)
     if end == 0:
         return 0
-    # In a random order the first of the best is a random one.
+    # In random order, the first of the best moves is a random one of them.
     for i in range(end):
         j = randbelow(s, i + 1)
         td.root_moves[i] = td.root_moves[j]
@@ -296,7 +297,7 @@ def choose_by_tree(s, td, params, learner, g, depth):
 
 @kernel
 def repeat_previous(s, td, params, learner, g):
-    """The step of `PREVIOUS` after a move whose search has left the values of all moves in `td`."""
+    """The learning step of `PREVIOUS` after a move; the search has left the values of all moves in `td`."""
     last = td.root_values[td.root_count - 1]
     target = chance(learner, -last if s.side == 0 else last)
     for _ in range(REPEATS):
@@ -313,8 +314,8 @@ def repeat_previous(s, td, params, learner, g):
 
 @kernel
 def result(learner, outcome, side):
-    """The attackers' chance when the game is over, for a learner who plays `side`."""
-    winner = outcome >> 8
+    """The target for a finished game (the attackers' chance), for a learner that plays `side`."""
+    winner = outcome >> WINNER
     if winner == 1:
         return 1.0
     return 0.0 if winner == 2 else learner.drawn[side]
@@ -322,7 +323,7 @@ def result(learner, outcome, side):
 
 @kernel
 def learn_from_game(s, td, players, params, learner, g, game):
-    """One game from where `s` stands, in which player 0 learns; `s` is taken back to there."""
+    """Play one game from the position of `s`, in which player 0 learns; restores `s`."""
     start_stream(s, game.seed)
     for side in range(2):
         game.taken[side] = 0
@@ -389,7 +390,7 @@ def learn_from_game(s, td, players, params, learner, g, game):
 
 @entry
 def learn_from_games(s, td, players, params, learner, g, games):
-    """All games in turn; the rate comes nearer to its end with each."""
+    """Play all games in order, changing the learning rate after each."""
     for i in range(games.size):
         learn_from_game(s, td, players, params, learner, g, games[i])
         learner.rate += learner.rate_change
@@ -399,10 +400,10 @@ def learn_from_games(s, td, players, params, learner, g, games):
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """How a player learns. `rate` is that of the first game; it changes by `rate_change` a game until `rate_end`.
-    `drawn` is the attackers' chance that a draw stands for, for a learner who attacks and one who defends. With
-    `unseen` a learner by temporal differences does not see the end of a game before it comes; a position in which it
-    has ended the game is then the last from which it learns."""
+    """How a player learns. `rate` is the learning rate in the first game; it changes by `rate_change` per game until
+    `rate_end`. `drawn` is the target for a draw (the attackers' chance), for a learner that attacks and one that
+    defends. With `unseen` a learner by temporal differences does not see the end of a game before it comes; a final
+    position that its own move reaches is then the last one that it learns from."""
 
     method: int = DIFFERENCES
     chain: int = AFTERSTATES
@@ -421,7 +422,7 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a learner has between games: its weights, and the steps and means of Adam (2 x weights)."""
+    """A learner's state between games: its weights, and Adam's steps and means (2 x weights)."""
 
     weights: Any
     means: Any
@@ -430,7 +431,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What became of a learner: its memory, the sum of the squares of its errors and their number."""
+    """The result of learning: the memory, the sum of the squared errors and their number."""
 
     memory: Memory
     squares: float
@@ -438,7 +439,7 @@ class Learnt:
 
 
 def unit(network: Network) -> float:
-    """How much of a network's value is one logit."""
+    """The change of a network's value that is one logit."""
     return LOGIT / float(network.module.SCALE)
 
 
@@ -450,8 +451,8 @@ def learn(
     games: Any,
     lesson: Lesson,
 ) -> Learnt:
-    """Let a player learn in `games`, an array of dtype `match.GAME` in which 0 is the learner and 1 and on are the
-    `others`; results are written into it. ValueError for players who cannot play."""
+    """Let a player learn from `games`, an array of dtype `match.GAME` in which player 0 is the learner and the others,
+    from 1, are `others`; writes the results to it. ValueError for players that cannot play."""
     count = network.count(variant)
     params = network.record(variant, memory.weights)
     table = Table(

@@ -1,4 +1,4 @@
-"""Whole games between players that are data, many in one call of a kernel without the interpreter's lock."""
+"""Whole games between loaded evaluators, many per kernel call, without the GIL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from .. import games as doors
 from ..compile.jit import entry, kernel
 from ..evaluators.loaded import LOADED
-from ..games import random_slide as _otherwise  # noqa: F401  binds what a game without passes does
+from ..games import random_slide as _otherwise  # noqa: F401  binds the verbs of games without passes
 from ..games.base_position import Position
 from ..games.base_variant import AnyVariant
 from ..games.interface import (
@@ -24,29 +24,29 @@ from ..games.interface import (
     take_back,
 )
 from ..search import minimax
-from ..sides import Reason
+from ..sides import DRAWN, WINNER, Reason
 from . import few_plies, hex_one_ply, hingston2007_incremental, one_ply
 
 MOST_PLIES = 4000
-"""A longer game is a draw: without a limit in the rules two players may move to and fro forever."""
+"""A longer game is a draw: without a limit in the rules two players could shuffle forever."""
 UNIFORM, SLIDING = 1, 2
-"""Random players, in the field `random` of `PLAYER`."""
+"""Kinds of random players, in the field `random` of `PLAYER`."""
 RANDOM = {"minimax": 0, "random": UNIFORM, "random-coded": SLIDING}
-PLY_CAP = Reason.PLY_CAP.code | 3 << 8
+PLY_CAP = Reason.PLY_CAP.code | DRAWN + 1 << WINNER
 BLOCK = 256
 FNV_OFFSET, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-"""Of the hash FNV-1a (G. Fowler, L. C. Noll, P. Vo), here with a move in the place of a byte."""
+"""Constants of the hash FNV-1a (G. Fowler, L. C. Noll, P. Vo), applied here to moves instead of bytes."""
 
 GAME = np.dtype(
     [
-        ("attackers", "i4"),  # who plays: places in the list of contestants
+        ("attackers", "i4"),  # indices into the list of contestants
         ("defenders", "i4"),
         ("seed", "u8"),
-        ("outcome", "i4"),  # reason | (winner + 1) << 8, winner 2 for a draw
+        ("outcome", "i4"),  # reason | (winner + 1) << WINNER, winner DRAWN for a draw
         ("plies", "i4"),
         ("taken", "i4", (2,)),  # men taken in this game by attackers, by defenders
         ("evaluations", "i8"),  # positions scored by both
-        ("moves_hash", "u8"),  # of the moves: games with the same moves have the same, others another
+        ("moves_hash", "u8"),  # hash of the moves
     ],
     align=True,
 )
@@ -65,14 +65,14 @@ PLAYER = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A player.
+    """A player in a match.
 
     `random`: a uniformly random legal move. `random-coded`: the random player of `games/tafl/random_slide.py`, who may
-    pass (other games: as `random`). `minimax`: full width to `depth` plies, values by `params` (one element
-    or record of `LOADED`; None: every position is worth nothing, so that only wins and losses are told apart), exact
-    ties broken at random. `flat`: a won game is worth the same near or far. `unseen`: a finished position is worth
-    what `params` say of it. `learned`, only in Hex: besides, every cell is a candidate, and who chooses one that is
-    taken has lost.
+    pass (other games: as `random`). `minimax`: full width to `depth` plies, evaluated by `params` (one element or
+    record of `LOADED`; None: every position is worth 0, so that only wins and losses count), exact ties broken at
+    random. `flat`: all wins are worth the same, however far away. `unseen`: a finished position is evaluated by
+    `params` like any other. `learned`, only in Hex: `unseen`, and every cell is a candidate; choosing an occupied one
+    loses.
     """
 
     algorithm: Literal["random", "random-coded", "minimax"]
@@ -85,10 +85,10 @@ class Contestant:
 
 @kernel
 def choose(s, td, player, params, accumulators):
-    """The move of a player, 0 if there is none, negative if it passes."""
+    """The move of a player; 0 if there is none, negative for a pass."""
     if player.random:
         return random_move(s) if player.random == UNIFORM else random_slide(s)
-    if accumulators is not None:  # noqa: SIM102 - alone, so that the compiler drops the rest where there are none
+    if accumulators is not None:  # noqa: SIM102 - nested, so that the compiler can drop the body
         if accumulators[player.accumulator].fits:
             if player.depth == 1:
                 return one_ply.choose(s, td, params[player.params], accumulators[player.accumulator])
@@ -106,7 +106,7 @@ def choose(s, td, player, params, accumulators):
 
 @kernel
 def start_stream(s, seed):
-    """The random numbers of a game: its seed mixed (splitmix64), so that neighbours have nothing in common."""
+    """Seed the random numbers of a game, mixing the seed (splitmix64) so that similar seeds give unrelated streams."""
     z = seed + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -116,7 +116,7 @@ def start_stream(s, seed):
 
 @kernel
 def play_game(s, td, players, params, accumulators, game):
-    """One game from where `s` stands; `s` is taken back to there."""
+    """Play one game from the position of `s`; restores `s`."""
     start_stream(s, game.seed)
     game.taken[0] = 0
     game.taken[1] = 0
@@ -161,25 +161,24 @@ def play_game(s, td, players, params, accumulators, game):
 
 @entry
 def play_games(s, td, players, params, accumulators, games):
-    """All games in turn. `accumulators`: networks that follow the games, None where the game knows no such."""
+    """Play all games in order. `accumulators`: incremental networks, None for games without them."""
     for i in range(games.size):
         play_game(s, td, players, params, accumulators, games[i])
 
 
 @entry
 def play_hex_games(s, seats, numbers, board, games):
-    """The same between players of `hex_one_ply`."""
+    """As `play_games`, between players of `hex_one_ply`."""
     for i in range(games.size):
         start_stream(s, games[i].seed)
         hex_one_ply.play_game(s, seats, numbers, board, games[i], FNV_OFFSET, FNV_PRIME)
 
 
 class Table:
-    """Contestants prepared once for any number of games, from the variant's start or from a position; for one thread at
-    a time.
+    """Contestants prepared once for any number of games, from the variant's start or from a position. Not thread-safe.
 
-    ValueError for contestants who cannot play. Without `quick` every position is scored from scratch: the same games,
-    slowly.
+    ValueError for contestants that cannot play. Without `quick` every position is evaluated from scratch: the same
+    games, slowly.
     """
 
     def __init__(self, variant: AnyVariant, contestants: Sequence[Contestant], *, quick: bool = True) -> None:
@@ -219,9 +218,9 @@ class Table:
         self.td = minimax.new_thread()[0]
 
     def play(self, games: Any, start: Position | None = None) -> None:
-        """Play `games`, a one-dimensional array of dtype `GAME`, and write the results into it; a start that is an end
-        already leaves them as they are. A game depends on its two contestants, its seed and the start alone, not on the
-        others; plies, moves and men taken are counted from there. ValueError for contestants that do not exist.
+        """Play `games`, a one-dimensional array of dtype `GAME`, and write the results to it; if the start is already
+        over, they stay unchanged. A game depends on its two contestants, its seed and the start only, not on other
+        games; plies, moves and men taken are counted from the start. ValueError for contestants that do not exist.
         """
         (start or self._initial).load(self.record)
         named = np.concatenate([games["attackers"], games["defenders"]])
@@ -245,16 +244,16 @@ class Table:
 
 
 def play(variant: AnyVariant, contestants: Sequence[Contestant], games: Any, *, quick: bool = True) -> None:
-    """Play `games` at a `Table` of their own."""
+    """Play `games` at a new `Table`."""
     Table(variant, contestants, quick=quick).play(games)
 
 
 def _copy(record: Any, into: Any) -> None:
-    """Copy parameters into a fresh record; memory behind the last weight stays untouched, since most of it is."""
+    """Copy parameters to a fresh record. Memory after the last weight, which is most of it, stays untouched."""
     for name in ("architecture", "scale", "shape"):
         into[name] = record[name]
     weights = record["weights"]
-    # By blocks: looking for single weights among 32,768 took longer than all else here.
+    # Block by block: searching 32,768 weights one by one took longer than everything else here.
     blocks = np.flatnonzero(weights.reshape(-1, BLOCK).any(axis=1))
     if blocks.size:
         used = BLOCK * (int(blocks[-1]) + 1)
@@ -262,7 +261,7 @@ def _copy(record: Any, into: Any) -> None:
 
 
 def _seats(variant: AnyVariant, contestants: Sequence[Contestant]) -> tuple[Any, Any, Any] | None:
-    """What the kernel for Hex needs, None where it does not know one of the players."""
+    """The arguments of the kernel for Hex, None if it does not support one of the players."""
     if variant.game != "hex" or getattr(variant, "swap", False):
         return None
     players = []
@@ -283,7 +282,7 @@ def _seats(variant: AnyVariant, contestants: Sequence[Contestant]) -> tuple[Any,
 
 
 def _follow(players: Any, params: Any, quick: bool) -> Any:
-    """Accumulators of the contestants that look a few plies ahead; the first, of no network, stands for all others."""
+    """Accumulators of the contestants that search a few plies; the first, without a network, is for all others."""
     looks = (
         (players["random"] == 0) & (players["depth"] <= few_plies.DEEPEST) & (players["unseen"] == 0) & quick
     )

@@ -1,8 +1,8 @@
-"""Players who look one ply ahead with the network of 2007, many times faster than by playing every move (kernels).
+"""One-ply players with the network of 2007, many times faster than by making every move (kernels).
 
-The moves chosen are those of `minimax.choose` at depth 1, from the same stream of random numbers. Most moves neither
-capture nor end anything: these are not made, the network is asked what it would see. What it answers is a little off,
-so every move that comes as close to the best as the error of both is made and scored again by the plain network.
+They choose the moves of `minimax.choose` at depth 1, from the same stream of random numbers. Most moves neither capture
+nor end the game: these are not made, and the accumulators give their values directly. These are slightly off, so every
+move whose value is within both errors of the best is made and scored again by the plain network.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from ..compile.rng import randbelow
 from ..games.interface import adjudicate, can_move, make, no_move_outcome, undo, value
 from ..games.tafl import adjudication
 from ..games.tafl import make as tafl_make
-from ..games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE, KING, REPETITION_FORBIDDEN
+from ..games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE, DEFENDING, KING, PIECE, REPETITION_FORBIDDEN
 from ..games.tafl.movegen import DIRECTIONS
 from ..games.tafl.win_conditions import ROUND, attacker
 from ..search import minimax
+from ..sides import DRAWN, REASON, WINNER
 from ..squares import ORIGIN, TARGET
 from . import hingston2007_incremental as incremental
 
 ATTACKERS, DEFENDERS = 0x007E, 0x3E00
-"""Bits of the men of a side."""
+"""The men of each side, as sets of piece codes."""
 FILTER_BITS = 64 * incremental.FILTER_WORDS
-"""Bits of the filter for positions that have stood before."""
+"""Bits of the Bloom filter of earlier positions."""
 BLOCKED = 4
-"""A move shuts at most so many of its neighbours in."""
+"""A move takes the last steps from at most this many neighbours."""
 
 
 @kernel
 def decided(s):
-    """The outcome after a move, the lack of an answer included, as a player sees it who does not know the limit of
-    plies; else 0."""
+    """The outcome after a move, lack of a legal reply included, without the limit on the length of a game; else 0."""
     outcome = s.outcome
     if outcome == 0:
         outcome = adjudicate(s, -1)
-        if outcome & 255 == minimax.MOVE_LIMIT:
+        if outcome & REASON == minimax.MOVE_LIMIT:
             outcome = 0
     if outcome == 0 and not can_move(s):
         outcome = no_move_outcome(s)
@@ -45,15 +45,15 @@ def decided(s):
 
 @kernel
 def won_or_lost(outcome):
-    """What a finished game is worth to the attackers."""
-    if outcome >> 8 == 3:
+    """The value of a finished game for the attackers."""
+    if outcome >> WINNER == DRAWN + 1:
         return 0.0
-    return minimax.WIN if outcome >> 8 == 1 else -minimax.WIN
+    return minimax.WIN if outcome >> WINNER == 1 else -minimax.WIN
 
 
 @kernel
 def score(s, p, move):
-    """What the position after a move is worth to the attackers, by the plain network."""
+    """The value for the attackers of the position after a move, by the plain network."""
     make(s, move)
     outcome = decided(s)
     x = won_or_lost(outcome) if outcome else value(p, s)
@@ -63,10 +63,10 @@ def score(s, p, move):
 
 @kernel
 def loose(s):
-    """Whether the other side surely has an answer to every move that captures nothing.
+    """Whether the other side certainly has a legal reply to every move that captures nothing.
 
-    Steps to empty squares beside its pieces are counted until there are more than a move can shut and, where the rules
-    forbid repetitions, more than positions that could come again.
+    Counts steps to empty squares next to its pieces, until there are more than one move can block and, where the rules
+    forbid repetition, more than there are positions that could be repeated.
     """
     enough = BLOCKED + 1
     if s.repetition >= REPETITION_FORBIDDEN:
@@ -84,7 +84,7 @@ def loose(s):
 
 @kernel
 def ordinary(s):
-    """Whether `quiet` can tell which moves capture nothing and end nothing."""
+    """Whether `quiet` can tell which moves neither capture nor end the game."""
     return not (
         s.opentafl
         or s.uncommon
@@ -102,7 +102,7 @@ def ordinary(s):
 
 @kernel
 def note_history(s, net):
-    """Fill the filter with the positions that the next one could repeat."""
+    """Fill the Bloom filter with the positions that the next one could repeat."""
     for i in range(FILTER_BITS // 64):
         net.filter[i] = 0
     for i in range(s.since, s.ply):
@@ -112,14 +112,14 @@ def note_history(s, net):
 
 @kernel
 def may_repeat(s, net, o, t, piece):
-    """Whether the position after a move that takes nothing may have stood before."""
+    """Whether the position after a move that captures nothing may have occurred before."""
     key = np.int64(s.key ^ s.side_zobrist ^ s.zobrist[piece, o] ^ s.zobrist[piece, t]) & (FILTER_BITS - 1)
     return (net.filter[key >> 6] >> np.uint64(key & 63)) & np.uint64(1) != 0
 
 
 @kernel
 def two_sided(s):
-    """Bits of the pieces of the other side that fall between two of this side's, as far as one move decides it."""
+    """The other side's pieces that are captured between two of this side's, as a set of piece codes."""
     if s.side == 1:
         return ATTACKERS
     return DEFENDERS | 1 << KING if s.king_sides[s.king] == 2 else DEFENDERS
@@ -127,32 +127,32 @@ def two_sided(s):
 
 @kernel
 def delicate(s):
-    """Bits of the pieces of the other side next to which every move needs a closer look."""
+    """The pieces next to which every move needs a closer look, as a set of piece codes."""
     if s.king_with_one:
         return ATTACKERS | DEFENDERS | 1 << KING
     sides = s.king_sides[s.king]
     if sides == 2 and not s.commander_pair:
         return 0
-    # Where two sides of the king are open now, one move does not shut him in.
+    # While two sides of the king are open, one move cannot capture him.
     opened = 0
     for d in DIRECTIONS:
         c = s.board[s.king + d]
-        if (c & 15 == 0 or 8 < c & 15 < KING) and not (s.hostile[c] >> KING) & 1:
+        if (c & PIECE == 0 or DEFENDING < c & PIECE < KING) and not (s.hostile[c] >> KING) & 1:
             opened += 1
     return 0 if opened > 1 and not s.commander_pair else 1 << KING
 
 
 @kernel
 def careful_of(s):
-    """The same for the side to move: the attackers alone can shut the king in."""
+    """`delicate` if the attackers are to move, else none: only attackers capture the king."""
     return delicate(s) if s.side == 0 else 0
 
 
 @kernel
 def quiet(s, net, o, t, piece, prey, careful, repeatable):
-    """Whether a move surely captures nothing and ends nothing; says no where it is not sure."""
+    """Whether a move certainly neither captures nor ends the game; False if in doubt."""
     for d in DIRECTIONS:
-        q = s.board[t + d] & 15
+        q = s.board[t + d] & PIECE
         if ((prey | careful) >> q) & 1 and (
             (careful >> q) & 1 or (s.hostile[s.board[t + 2 * d]] >> q) & 1 or (s.shieldwall and s.edge[t])
         ):
@@ -171,8 +171,8 @@ def quiet(s, net, o, t, piece, prey, careful, repeatable):
 
 @kernel
 def loud(s, net, move, amount, kept):
-    """The score of a move that may capture or end the game, whose piece has been lifted; what changes besides is noted
-    behind number `kept`."""
+    """The score of a move that may capture or end the game. Its piece has already been removed from the network's
+    inputs; further changes are saved after slot `kept`."""
     tafl_make.make(s, move)
     outcome = decided(s)
     if outcome:
@@ -186,8 +186,8 @@ def loud(s, net, move, amount, kept):
                 net,
                 kept + 1 + i - first,
                 sq,
-                incremental.piece_input(s.board[sq] & 15)
-                - incremental.piece_input((s.caught[i] >> CAPTURED_PIECE) & 15),
+                incremental.piece_input(s.board[sq] & PIECE)
+                - incremental.piece_input((s.caught[i] >> CAPTURED_PIECE) & PIECE),
             )
         x = incremental.output_with(net, incremental.hidden_sums(net, s), t, amount)
         for i in range(s.caught_top - 1, first - 1, -1):
@@ -198,7 +198,7 @@ def loud(s, net, move, amount, kept):
 
 @entry
 def choose(s, td, p, net):
-    """As `minimax.choose` at depth 1, by a network that has followed the game."""
+    """As `minimax.choose` at depth 1, with the accumulators `net` up to date."""
     end = adjudication.generate(s, 0)
     if end == 0:
         return 0
@@ -221,7 +221,7 @@ def choose(s, td, p, net):
 
 @kernel
 def score_all(s, td, net, end):
-    """Give the first `end` moves, which lie together by pieces, values for the mover that are nearly right."""
+    """Write approximate values for the mover of the first `end` moves, which must be grouped by piece."""
     plain = ordinary(s)
     side = s.side
     sign = 1.0 if side == 0 else -1.0
@@ -233,7 +233,7 @@ def score_all(s, td, net, end):
     i = 0
     while i < end:
         o = int(s.moves[i]) & ORIGIN
-        piece = s.board[o] & 15
+        piece = s.board[o] & PIECE
         amount = incremental.piece_input(piece)
         incremental.push_change(net, 0, o, -amount)
         s.side = 1 - side
@@ -261,7 +261,7 @@ def score_all(s, td, net, end):
 
 @kernel
 def choose_among(s, td, p, end, near):
-    """The move drawn among those that are truly the best, after all that come near are scored again."""
+    """Score again all moves that come near the best, and draw one of those that are exactly the best."""
     sign = 1.0 if s.side == 0 else -1.0
     td.root_count = end
     td.root_best = -np.inf

@@ -1,5 +1,5 @@
-"""Games of a network that knows moves, with the tree search of `zero_search.py`, against players of `match.py`
-(kernels): how strong it has become, measured by opponents that never change."""
+"""Games of a policy network with the tree search of `zero_search.py` against players of `match.py` (kernels): progress
+measured against opponents that never change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .zero_search import SEARCH, Settings, draw, think
 
 @kernel
 def play_game(s, search, net, settings, td, player, minds, game):
-    """One game from where `s` stands, in which the network plays the side whose player is 0; `s` is taken back."""
+    """Play one game from the position of `s`, in which player 0 is the network; restores `s`."""
     begun = s.ply
     play_opening(s, settings, game.seed)
     while s.outcome == 0:
@@ -52,15 +52,15 @@ def play_game(s, search, net, settings, td, player, minds, game):
 
 @entry
 def play_games(s, search, nets, settings, td, players, minds, games):
-    """All games in turn."""
+    """Play all games in order."""
     for i in range(games.size):
         play_game(s, search, nets[0], settings, td, players[0], minds, games[i])
 
 
 def play(variant: AnyVariant, network: Any, settings: Settings, opponent: Contestant, games: Any) -> None:
-    """Play `games`, of dtype `zero.GAME`, of a network (a record of `POLICY_NET`, one element) as player 0 against
-    `opponent` as player 1, and write the results into them. A game begins with up to `settings.opening` random plies;
-    then the network moves with `later_temperature` from the first ply on."""
+    """Play `games`, of dtype `zero.GAME`, between a network (a record of `POLICY_NET`, one element) as player 0 and
+    `opponent` as player 1, and write the results to them. A game begins with up to `settings.opening` random plies;
+    after them the network always uses `later_temperature`."""
     table = match.Table(variant, [opponent], quick=False)
     search = np.zeros(1, SEARCH).view(np.recarray)
     state = doors.initial(variant).load(doors.initial(variant).new_record())
@@ -71,7 +71,7 @@ def play(variant: AnyVariant, network: Any, settings: Settings, opponent: Contes
 
 
 def pairs(seeds: Any) -> Any:
-    """Games to play: for each seed one with the network on either side, from the same opening."""
+    """Games to play: for each seed a pair from the same opening, with the network on each side once."""
     games = np.zeros(2 * len(seeds), GAME)
     games["seed"] = np.repeat(seeds, 2)
     games["players"][:, 0] = np.arange(len(games)) % 2

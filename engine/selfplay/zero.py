@@ -1,4 +1,4 @@
-"""Games of networks that know moves, played by the tree search of `zero_search.py` in one kernel: for learning, for
+"""Self-play games of policy networks with the tree search of `zero_search.py`, in one kernel, for training and
 measuring."""
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from ..games.interface import (
     undo,
     value,
 )
+from ..sides import DRAWN, WINNER
 from .match import PLY_CAP, start_stream
 from .zero_search import ROOT, SEARCH, Settings, draw, pruned, think, think_once, uniform
 
 GAME = np.dtype(
     [
-        ("players", "i4", (2,)),  # whose network plays side a, side d
+        ("players", "i4", (2,)),  # index of the network that plays side a, side d
         ("seed", "u8"),
         ("handicap", "f8", (2,)),  # a side's simulations are divided by 2 to the power of this
-        ("careless", "f8", (2,)),  # the chance that a side plays a random move instead of searching
-        ("outcome", "i4"),  # reason | (winner + 1) << 8, winner 2 for a draw
+        ("careless", "f8", (2,)),  # probability that a side plays a random move instead of searching
+        ("outcome", "i4"),  # reason | (winner + 1) << WINNER, winner DRAWN for a draw
         ("plies", "i4"),
         ("kept", "i4"),  # positions that became examples
     ],
@@ -44,7 +45,7 @@ LOG = np.dtype([("rows", "i8"), ("visited", "i8")])
 
 @kernel
 def finish_ply(s, move):
-    """Play a move, and judge it."""
+    """Play a move and set the outcome by all the rules."""
     make(s, move)
     if s.outcome == 0:
         s.outcome = adjudicate(s, -1)
@@ -52,7 +53,7 @@ def finish_ply(s, move):
 
 @kernel
 def play_opening(s, settings, seed):
-    """The random plies that a game begins with."""
+    """Play the random plies that a game begins with."""
     start_stream(s, seed)
     for _ in range(randbelow(s, int(settings.opening) + 1)):
         move = random_move(s)
@@ -63,7 +64,7 @@ def play_opening(s, settings, seed):
 
 @kernel
 def play_game(s, search, params, settings, game, log, inputs, sides, values, counts, places, visits):
-    """One game from where `s` stands; `s` is taken back to there. Its positions are logged if there is room for any."""
+    """Play one game from the position of `s`; restores `s`. Logs its positions if the log has room for any."""
     begun = s.ply
     game.kept = 0
     play_opening(s, settings, game.seed)
@@ -100,7 +101,7 @@ def play_game(s, search, params, settings, game, log, inputs, sides, values, cou
                 visits[at] = pruned(search, settings, end, i)
                 total += visits[at]
                 at += 1
-            if total:  # nothing is left where all moves that were tried are proven to lose
+            if total:  # 0 if every move tried is a proven loss
                 counts[row] = end
                 log.visited = at
                 log.rows = row + 1
@@ -116,15 +117,15 @@ def play_game(s, search, params, settings, game, log, inputs, sides, values, cou
 
 @entry
 def play_games(s, search, params, settings, games, log, inputs, sides, values, counts, places, visits):
-    """All games in turn."""
+    """Play all games in order."""
     for i in range(games.size):
         play_game(s, search, params, settings, games[i], log, inputs, sides, values, counts, places, visits)
 
 
 class Examples(NamedTuple):
-    """Positions of games, a row each: what a network sees (u1), who is to move, the result for that side (-1, 0, 1),
-    what the search thought of it (f4), and how many legal moves there are; then, one after the other, the places of
-    these moves and their visits."""
+    """Positions of games, a row each: the network's inputs (u1), the side to move, the result for that side (-1, 0, 1),
+    the search's value (f4) and the number of legal moves; then, concatenated over all rows, the policy indices of these
+    moves and their visits."""
 
     inputs: Any
     sides: Any
@@ -155,14 +156,14 @@ class Examples(NamedTuple):
         return cls._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
     def last(self, rows: int) -> Examples:
-        """The last `rows` of them."""
+        """The last `rows` examples."""
         cut = self.rows - min(rows, self.rows)
         behind = int(self.counts[:cut].sum())
         each = [column[cut:] for column in self[:5]]
         return Examples._make([*each, self.places[behind:], self.visits[behind:]])
 
     def rows_of(self, chosen: Any, moves: int) -> tuple[Any, Any]:
-        """The visits of chosen rows as shares, and the legal moves: arrays (rows, moves) of float32 and u1."""
+        """Visits of the chosen rows as fractions, float32[rows, moves], and a mask of legal moves, u1[rows, moves]."""
         found = np.zeros((len(chosen), moves), np.float32)
         legal = np.zeros((len(chosen), moves), np.uint8)
         counts = self.counts[chosen]
@@ -174,12 +175,12 @@ class Examples(NamedTuple):
         return found / found.sum(axis=1, keepdims=True), legal
 
     def policies(self, moves: int) -> Any:
-        """The visits as shares: an array (rows, moves) of float32."""
+        """The visits as fractions, float32[rows, moves]."""
         return self.rows_of(np.arange(self.rows), moves)[0]
 
 
 class Board:
-    """Everything that one thread needs for games of some networks on a board."""
+    """Everything that one thread needs for games between networks on a board."""
 
     def __init__(self, variant: AnyVariant, networks: Sequence[Any], settings: Settings) -> None:
         """`networks` are records of `POLICY_NET`, one element each."""
@@ -191,8 +192,8 @@ class Board:
         self._params = np.concatenate([np.asarray(network) for network in networks]).view(np.recarray)
 
     def play(self, games: Any, inputs: int = 0) -> Examples:
-        """Play `games`, an array of dtype `GAME`, and write the results into it. With the number of `inputs` of the
-        networks every position that the first of them thought about is an example; else there is none."""
+        """Play `games`, an array of dtype `GAME`, and write the results to it. If `inputs`, the networks' number of
+        inputs, is given, returns every position that the first network searched as an example; otherwise none."""
         limit = self._settings.ply_limit
         rows = len(games) * limit if inputs else 0
         most = min(MOST_MOVES, len(doors.policy_moves(self._variant)))
@@ -213,15 +214,15 @@ class Board:
         )  # fmt: skip
         kept, visited = int(log[0]["rows"]), int(log[0]["visited"])
         sides = made.sides[:kept].copy()
-        winner = np.repeat((games["outcome"] >> 8) - 1, games["kept"])
-        results = np.where(winner == 2, 0, np.where(winner == sides, 1, -1)).astype(np.int8)
+        winner = np.repeat((games["outcome"] >> WINNER) - 1, games["kept"])
+        results = np.where(winner == DRAWN, 0, np.where(winner == sides, 1, -1)).astype(np.int8)
         return Examples(
             made.inputs[:kept].copy(), sides, results, made.values[:kept].copy(), made.counts[:kept].copy(),
             made.places[:visited].copy(), made.visits[:visited].copy(),
         )  # fmt: skip
 
     def visits(self, position: Position) -> dict[int, int]:
-        """How often the first network's search goes to each legal move of a position."""
+        """The visits of each legal move of a position in the first network's search."""
         state = position.load(self._record)
         out = np.zeros(MOST_MOVES, np.int64)
         state["random"] = 1

@@ -1,15 +1,14 @@
-"""The tree search of AlphaZero for one move of a game, by a network that knows moves (kernels); `zero.py` plays games.
+"""AlphaZero's tree search for one move of a game, with a policy network (kernels); `zero.py` plays games.
 
-It is that of D. Silver et al., "Mastering the game of Go without human knowledge" (2017), in the form that
-HexapawnZero gives it: each move has a tree of its own; a simulation goes down by Q + c P sqrt(N) / (1 + n), where moves
-not yet tried have Q = 0; a leaf is evaluated by one pass of the network, which gives its value and the priors of its
-moves; the first simulation does no more than that for the root. With `shared` the statistics belong to positions, not
-to paths: a position that is reached in two ways is one node. Three ideas of D. Wu, "Accelerating self-play learning in
-Go" (2019), are options: only some moves are searched in full and learnt from; moves of the root get at least some
-simulations once they were tried; the visits that these cost are taken out of what is learnt. With `prove`, forced ends
-are proven in the tree (M. Winands, Y. Bjornsson, J. Saito, "Monte-Carlo tree search solver", 2008): a move that is
-proven to lose is not tried again, one that is proven to win is played. `mcts.py` is the search for players: one tree
-that lives from move to move, and for many threads.
+It is that of D. Silver et al., "Mastering the game of Go without human knowledge" (2017), as implemented by
+HexapawnZero. Each move of a game gets a new tree. A simulation descends by Q + c P sqrt(N) / (1 + n), where moves not
+yet tried have Q = 0. A leaf is evaluated by one forward pass, which gives its value and the priors of its moves; the
+first simulation does only that, for the root. With `shared`, statistics belong to positions, not paths: a position
+reached in two ways is one node. Three ideas of D. Wu, "Accelerating self-play learning in Go" (2019), are options: only
+some moves are searched in full and used for training; root moves that were tried get a minimum of forced simulations;
+forced visits are pruned from the training targets. With `prove`, forced ends are proven in the tree (M. Winands,
+Y. Bjornsson, J. Saito, "Monte-Carlo tree search solver", 2008): a proven loss is not tried again, a proven win is
+played. `mcts.py` is the search for actual play: its tree is reused from move to move, and serves many threads.
 
 Among equals the first move wins, in the order of the squares from the top left.
 """
@@ -35,7 +34,8 @@ from ..games.interface import (
     value,
     winning_move,
 )
-from ..search.mcts import forced_end
+from ..search.mcts import PROVEN, forced_end
+from ..sides import WINNER
 from ..squares import ORIGIN, STRIDE
 
 MOST_SIMULATIONS = 1 << 11
@@ -44,33 +44,33 @@ SLOTS = 1 << 12
 DEEPEST = 256
 ROOT = 1
 UNTRIED = 1e-8
-"""Added to the visits of a node where a move was not tried: the priors decide before anything else does."""
+"""Added to the visits of a node, so that the priors decide while there are none."""
 DRAWN = 3
 WIN, DRAW, LOSS = 1, 2, 3
-"""What is proven of a position or a move, for the side that is to move there; 0: nothing is."""
+"""A proven result of a position or a move, for the side to move there; 0: none."""
 
 SEARCH = np.dtype(
     [
-        ("nodes", "i8"),  # taken so far; 0 is none
+        ("nodes", "i8"),  # nodes in use; index 0 means none
         ("edges", "i8"),
         ("key", "u8", (MOST_SIMULATIONS + 1,)),
-        ("first", "i4", (MOST_SIMULATIONS + 1,)),  # the first edge of a node
+        ("first", "i4", (MOST_SIMULATIONS + 1,)),  # first edge of a node
         ("count", "i4", (MOST_SIMULATIONS + 1,)),
-        ("visits", "i4", (MOST_SIMULATIONS + 1,)),  # simulations that went on from the node
+        ("visits", "i4", (MOST_SIMULATIONS + 1,)),  # simulations that continued from the node
         (
             "worth",
             "f8",
             (MOST_SIMULATIONS + 1,),
-        ),  # the sum of their results and of the node's own value, to its mover
+        ),  # sum of their results and of the node's own value, for its side to move
         ("proof", "u1", (MOST_SIMULATIONS + 1,)),
-        ("slots", "i4", (SLOTS,)),  # nodes by their key, with linear probing
+        ("slots", "i4", (SLOTS,)),  # hash table of nodes by key, with linear probing
         ("move", "i4", (EDGES,)),
         ("tried", "i4", (EDGES,)),  # simulations through the edge
-        ("child", "i4", (EDGES,)),  # the node behind it; 0: not known yet
+        ("child", "i4", (EDGES,)),  # the node it leads to; 0: not known yet
         ("prior", "f8", (EDGES,)),
-        ("mean", "f8", (EDGES,)),  # of their results, for the side that moves
+        ("mean", "f8", (EDGES,)),  # mean of their results, for the side that moves
         ("proven", "u1", (EDGES,)),
-        ("path", "i4", (DEEPEST,)),  # nodes and edges of a simulation, and who chose
+        ("path", "i4", (DEEPEST,)),  # nodes and edges of a simulation, and the side that chose
         ("taken", "i4", (DEEPEST,)),
         ("sides", "u1", (DEEPEST,)),
         ("priors", "f8", (MOST_MOVES,)),
@@ -80,22 +80,22 @@ SEARCH = np.dtype(
 SETTINGS = np.dtype(
     [
         ("simulations", "i8"),
-        ("full", "f8"),  # the share of the moves that get them; the others get fewer, and are not learnt from
+        ("full", "f8"),  # fraction of moves searched in full; the others give no training examples
         ("fast_simulations", "i8"),
         ("shared", "i8"),
         ("prove", "i8"),
-        ("from_parent", "i8"),  # 1: a move not yet tried is worth what its position is, 0: nothing
+        ("from_parent", "i8"),  # 1: a move not yet tried has its parent's value, 0: it has 0
         (
             "forced",
             "f8",
-        ),  # a move of the root that was tried gets sqrt(this * prior * visits) simulations at least
+        ),  # a root move that was tried gets at least sqrt(this * prior * visits) simulations
         ("c", "f8"),
         ("temperature", "f8"),  # moves are drawn by visits ** (1 / temperature); 0: the most visited one
-        ("temperature_plies", "i8"),  # after so many plies `later_temperature` holds
+        ("temperature_plies", "i8"),  # plies after which `later_temperature` is used
         ("later_temperature", "f8"),
-        ("noise", "f8"),  # the share of Dirichlet noise in the priors of the root
+        ("noise", "f8"),  # fraction of Dirichlet noise in the root's priors
         ("alpha", "f8"),  # its parameter
-        ("opening", "i8"),  # a game begins with up to so many random plies, each number as likely
+        ("opening", "i8"),  # a game begins with 0 to this many random plies, drawn uniformly
         ("ply_limit", "i8"),  # a longer game is a draw
     ],
     align=True,
@@ -110,7 +110,7 @@ def uniform(s):
 
 @kernel
 def gamma(s, alpha):
-    """A random number of the gamma distribution (G. Marsaglia, W. Tsang, "A simple method for generating gamma
+    """A gamma-distributed random number (G. Marsaglia, W. Tsang, "A simple method for generating gamma
     variables", 2000)."""
     boost = 1.0
     if alpha < 1.0:
@@ -129,7 +129,7 @@ def gamma(s, alpha):
 
 @inline
 def slot_of(search, key):
-    """Where the node of a position is noted, or the empty place where it belongs."""
+    """The index in `search.slots` of a position's node, or of the empty slot where it belongs."""
     at = np.int64(key >> np.uint64(40)) & (SLOTS - 1)
     while search.slots[at] and search.key[search.slots[at]] != key:
         at = (at + 1) & (SLOTS - 1)
@@ -138,14 +138,14 @@ def slot_of(search, key):
 
 @inline
 def cell_order(move):
-    """Squares in rows from the top left."""
+    """The order of a move: by origin, then target, row by row from the top left."""
     o = int(move & ORIGIN)
     return -(o // STRIDE) * STRIDE + o % STRIDE
 
 
 @kernel
 def add_node(s, search, p, settings, end):
-    """The node of the position, whose legal moves are `s.moves[:end]`; 0 if there is no room left."""
+    """Add a node for the position, whose legal moves are `s.moves[:end]`; returns it, 0 if there is no room left."""
     first = int(search.edges)
     if first + end > EDGES or search.nodes == MOST_SIMULATIONS:
         return 0
@@ -185,13 +185,13 @@ def add_node(s, search, p, settings, end):
 
 @inline
 def least_visits(search, settings, edge, visits):
-    """Simulations that a move of the root gets at least, once it was tried."""
+    """The minimum number of simulations of a root move that was tried."""
     return math.sqrt(settings.forced * search.prior[edge] * visits)
 
 
 @kernel
 def select(search, settings, node, forced):
-    """The edge to go by from a node."""
+    """The edge to descend by from a node."""
     first = int(search.first[node])
     visits = np.float64(search.visits[node])
     untried = search.worth[node] / (visits + 1.0) if settings.from_parent else 0.0
@@ -216,19 +216,19 @@ def select(search, settings, node, forced):
 @inline
 def result_of(outcome):
     """The result of a finished game for side `a`."""
-    winner = outcome >> 8
+    winner = outcome >> WINNER
     return 0.0 if winner == DRAWN else 1.0 if winner == 1 else -1.0
 
 
 @inline
 def proof_of(own):
-    """A certain result as a proof."""
+    """The proof for a certain result, given for the side in question."""
     return WIN if own > 0.0 else LOSS if own < 0.0 else DRAW
 
 
 @kernel
 def proof_by_moves(search, node):
-    """What the proofs of its moves say about a node; 0 if that remains open."""
+    """The proof of a node that follows from those of its moves; 0 if there is none yet."""
     first = int(search.first[node])
     best = LOSS
     is_open = False
@@ -244,7 +244,7 @@ def proof_by_moves(search, node):
 
 @kernel
 def backup_proof(search, depth, result):
-    """The result of the last move of the path, for side `a`, is certain: note that, and what follows from it."""
+    """Record that the result of the path's last move, for side `a`, is certain, and propagate it up the path."""
     for i in range(depth - 1, -1, -1):
         search.proven[search.taken[i]] = proof_of(result if search.sides[i] == 0 else -result)
         node = int(search.path[i])
@@ -258,7 +258,7 @@ def backup_proof(search, depth, result):
 
 @kernel
 def simulate(s, search, p, settings, forced):
-    """One simulation from the root. The state is as it was before."""
+    """Run one simulation from the root; restores the state."""
     ply = s.ply
     node = ROOT
     depth = 0
@@ -281,7 +281,7 @@ def simulate(s, search, p, settings, forced):
             child = int(search.slots[slot_of(search, s.key)])
         if child == 0:
             if settings.prove:
-                forced_winner = forced_end(s) >> 14
+                forced_winner = forced_end(s) >> PROVEN
                 if forced_winner:
                     result = 1.0 if forced_winner == 1 else -1.0
                     break
@@ -316,8 +316,10 @@ def simulate(s, search, p, settings, forced):
 
 @kernel
 def think(s, search, p, settings, end, simulations, learning):
-    """A new tree for the position, whose legal moves are `s.moves[:end]`; the root's edges are the first `end`. Where
-    it is to be learnt from, noise and forced simulations explore more widely."""
+    """Search the position, whose legal moves are `s.moves[:end]`, in a new tree; the root's edges are the first `end`.
+
+    With `learning`, noise and forced simulations explore more widely.
+    """
     search.nodes = 0
     search.edges = 0
     if settings.shared:
@@ -347,7 +349,7 @@ def think(s, search, p, settings, end, simulations, learning):
 
 @kernel
 def settle(search, end, simulations):
-    """The root is proven: it is worth what is known, and simulations that are left go to a move that wins."""
+    """The root is proven: set its value, and give the remaining simulations to a winning move."""
     proof = search.proof[ROOT]
     left = simulations - 1 - int(search.visits[ROOT])
     for i in range(end):
@@ -362,7 +364,7 @@ def settle(search, end, simulations):
 
 @inline
 def worth_playing(search, edge):
-    """Whether a move of the root keeps what is proven there, or may do so."""
+    """Whether a root move achieves the root's proven result, or may."""
     if search.proof[ROOT]:
         return search.proven[edge] == search.proof[ROOT]
     return search.proven[edge] != LOSS
@@ -370,7 +372,7 @@ def worth_playing(search, edge):
 
 @kernel
 def most_visited(search, end):
-    """The move of the root that was visited most, of those worth playing; without any visit, the likeliest one."""
+    """The most visited root move of those worth playing; if none was visited, the one with the highest prior."""
     most = -1
     for i in range(end):
         if worth_playing(search, i):
@@ -382,9 +384,11 @@ def most_visited(search, end):
 
 @kernel
 def pruned(search, settings, end, edge):
-    """The visits of a move of the root that count: none if it is proven to be a mistake. Less those that it got only
-    because they were forced: as many as it can lose without looking better than the most visited move. A single one
-    that is left is no recommendation."""
+    """The visits of a root move as a training target: 0 for a proven mistake.
+
+    Forced visits are subtracted, as many as possible without making the move look better than the most visited one. If
+    a single visit is left it is dropped.
+    """
     if not worth_playing(search, edge):
         return 0
     n = int(search.tried[edge])
@@ -404,7 +408,7 @@ def pruned(search, settings, end, edge):
 
 @kernel
 def draw(s, search, end, temperature):
-    """A move of the root by its visits."""
+    """Draw a root move in proportion to visits ** (1 / temperature)."""
     most = most_visited(search, end)
     if temperature <= 0.0 or search.tried[most] == 0:
         return int(search.move[most])
@@ -425,7 +429,7 @@ def draw(s, search, end, temperature):
 
 @entry
 def think_once(s, search, params, settings, out):
-    """The visits of every legal move of a position, in the order of `search.move`; how many moves there are."""
+    """Search a position; writes the visits of its moves to `out`, in the order of `search.move`; their number."""
     end = generate(s, 0)
     think(s, search, params[0], settings, end, int(settings.simulations), True)
     for i in range(end):
@@ -435,7 +439,7 @@ def think_once(s, search, params, settings, out):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the search and the games go; see `SETTINGS`. The defaults are those of HexapawnZero."""
+    """Settings of the search and the games; see `SETTINGS`. The defaults are those of HexapawnZero."""
 
     simulations: int = 10
     full: float = 1.0
@@ -454,8 +458,8 @@ class Settings:
     ply_limit: int = 1000
 
     def record(self) -> Any:
-        """The settings for kernels; ValueError for a number of simulations that there is no room for, and for proofs
-        where positions are shared: what repeats on one path need not on another."""
+        """The settings for kernels. ValueError for more simulations than there is room for, and for `prove` together
+        with `shared`: a repetition on one path need not be one on another."""
         if self.prove and self.shared:
             raise ValueError("prove=yes: expected shared=no as well")
         for simulations in (self.simulations, self.fast_simulations):

@@ -1,8 +1,8 @@
-"""Games in which no position comes back (hex, hexapawn), solved by depth-first search with a table of all positions.
+"""Games without repetition (hex, hexapawn), solved by depth-first search with a table of all positions.
 
-The table has the full 64-bit key of every position and what it is worth; it never forgets, and where it is full the
-search gives up. Two positions with the same key would be taken for one: with `n` positions that happens with a
-probability of about `n * n / 2**64`, one in fifty thousand for twenty million.
+The table has the full 64-bit key and the value of every position. Nothing is ever replaced: if it is full, the search
+gives up. Two positions with the same key would be confused; with `n` positions the probability of that is about
+`n * n / 2**65`, one in ninety thousand for twenty million.
 """
 
 from __future__ import annotations
@@ -11,23 +11,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .. import sides
 from ..compile.jit import entry, inline, kernel
 from ..games.base_position import Position
 from ..games.interface import adjudicate, generate, make, no_move_outcome, undo
-from ..sides import Side
+from ..sides import WINNER, Side
 
 LOST, DRAWN, WON = range(3)
-"""What a position is worth for the player to move, the lowest bits of a value; above them the plies to the end, and
-1 is added, so that no value is 0."""
+"""The result for the player to move, in the lowest bits of a value. Above it are the plies to the end; 1 is added, so
+that no value is 0."""
 ENTRY = 10
-"""Bytes of the table for each place."""
+"""Bytes per entry of the table."""
 
 WORK = np.dtype(
     [
-        ("mask", "i8"),  # places of the table - 1
-        ("room", "i8"),  # positions that may still be stored
+        ("mask", "i8"),  # entries of the table, minus 1
+        ("room", "i8"),  # positions that can still be stored
         ("stored", "i8"),
-        ("shortest", "i8"),  # 1: distances, too; 0: the first winning move is enough
+        ("shortest", "i8"),  # 1: compute distances, too; 0: stop at the first winning move
     ],
     align=True,
 )
@@ -35,9 +36,9 @@ WORK = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """Who wins (None: a draw), in how many plies, which first moves keep that, and the positions that were looked at.
+    """Who wins (None: a draw), in how many plies, which first moves keep that value, and the positions searched.
 
-    `plies` is None where distances were not asked for.
+    `plies` is None if distances were not computed.
     """
 
     winner: Side | None
@@ -52,7 +53,7 @@ class OutOfMemory(RuntimeError):
 
 @kernel
 def place_of(td, keys, key):
-    """The place of a position in the table, or the empty one where it belongs."""
+    """The index of a position in the table, or of the empty entry where it belongs."""
     at = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & td.mask
     while keys[at] != key and keys[at] != np.uint64(0):
         at = (at + 1) & td.mask
@@ -61,22 +62,22 @@ def place_of(td, keys, key):
 
 @inline
 def ended(outcome, side, plies):
-    """The value for `side` of a game that ends with this outcome in so many plies."""
-    winner = (outcome >> 8) - 1
-    worth = DRAWN if winner == 2 else WON if winner == side else LOST
+    """The value for `side` of a game that ends with this outcome in `plies` plies."""
+    winner = (outcome >> WINNER) - 1
+    worth = DRAWN if winner == sides.DRAWN else WON if winner == side else LOST
     return 1 + (worth | plies << 2)
 
 
 @inline
 def seen_before(value):
-    """A value for the other player, one ply earlier; 0 stays 0."""
+    """The value for the other player one ply earlier; 0 stays 0."""
     return 1 + ((WON - (value - 1 & 3)) | ((value - 1 >> 2) + 1) << 2) if value else 0
 
 
 @kernel
 def worth_of(s, td, keys, values, top):
-    """The value of an undecided position for the player to move; 0 where the table is full."""
-    # No key is 0, which stands for an empty place.
+    """The value of an undecided position for the player to move; 0 if the table is full."""
+    # 0 marks an empty entry.
     key = s.key | np.uint64(1) << np.uint64(63)
     at = place_of(td, keys, key)
     if keys[at] == key:
@@ -114,7 +115,7 @@ def worth_of(s, td, keys, values, top):
 
 @kernel
 def better(one, other):
-    """Whether the player to move prefers one value: the sooner win, the later loss."""
+    """Whether the player to move prefers `one` to `other`: the better result, the sooner win, the later loss."""
     worth = one - 1 & 3
     if worth != other - 1 & 3:
         return worth > other - 1 & 3
@@ -123,7 +124,7 @@ def better(one, other):
 
 @entry
 def value_after(s, td, keys, values, move):
-    """What a move of the root is worth for the player who makes it; 0 where the table is full."""
+    """The value of a root move for the player who makes it; 0 if the table is full."""
     side = s.side
     make(s, move)
     outcome = s.outcome
@@ -132,14 +133,14 @@ def value_after(s, td, keys, values, move):
     if outcome:
         value = ended(outcome, side, 1)
     else:
-        # Not the constant: numba would compile the search once more for a literal argument.
+        # Not the constant: numba would compile the search again for a literal argument.
         value = seen_before(worth_of(s, td, keys, values, side - side))
     undo(s)
     return value
 
 
 def solve(position: Position, mib: int, *, shortest: bool) -> Solved:
-    """The exact value of a position of a game that cannot come back to a position; OutOfMemory if `mib` are too few."""
+    """The exact value of a position of a game without repetition; OutOfMemory if a table of `mib` MiB is too small."""
     if position.outcome is not None:
         return Solved(position.outcome.winner, 0, (), 0)
     places = 1 << ((mib << 20) // ENTRY).bit_length() - 1

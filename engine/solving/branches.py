@@ -1,4 +1,4 @@
-"""The positions behind one position of a proof tree, and whether a tree holds together (kernels)."""
+"""The successors of a position in a proof tree, and checks of whole trees (kernels)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import numpy as np
 
 from ..compile.jit import entry, inline, kernel
 from ..games.tafl.adjudication import generate, no_move_outcome
-from ..games.tafl.codes import WINNER
 from ..games.tafl.make import make, undo
 from ..games.tafl.setup import image_key, standing_outcome
+from ..sides import WINNER
 from .dfpn import is_proven
 from .numbering import canonical_number, place, sets_of, unrank
 from .retrograde import end_after
 
 GOES_ON = -1
-"""Instead of a winner (0 attackers, 1 defenders, 2 neither): the game is not over."""
+"""In place of a winner (0 attackers, 1 defenders, 2 neither): the game is not over."""
 UNKNOWN = -1
 
 
 @kernel
 def place_with_key(s, ix, a, d, number, squares):
-    """Put the position of this number on a record, with its key; `squares` is the identity."""
+    """Set up the position of this number on a record, with its key; `squares` is the identity."""
     side, king, attackers, defenders = unrank(ix, a, d, number)
     place(s, ix, side, king, attackers, defenders)
     s.key = image_key(s, squares)
@@ -28,15 +28,15 @@ def place_with_key(s, ix, a, d, number, squares):
 
 @entry
 def put(s, ix, td, a, d, number):
-    """Put the position of this number on the record of a proof search."""
+    """Set up the position of this number on the record of a proof search."""
     place_with_key(s, ix, a, d, number, td.image[0])
 
 
 @entry
 def behind(s, ix, td, table, winner, a, d, number, moves, winners, numbers, proven):
-    """Place a position and write down its moves, who has won after each (or GOES_ON), the canonical number of what
-    follows, and whether the table of a proof search knows that `winner` wins it. Returns the number of moves; where
-    there is none, `winners[0]` says who has won."""
+    """Set up a position and write its moves, the winner after each (or GOES_ON), the successors' canonical numbers, and
+    whether the table of a proof search has a proof that `winner` wins them. Returns the number of moves; if there are
+    none, the winner is `winners[0]`."""
     place_with_key(s, ix, a, d, number, td.image[0])
     end = generate(s, 0)
     if end == 0:
@@ -60,7 +60,7 @@ def behind(s, ix, td, table, winner, a, d, number, moves, winners, numbers, prov
 
 @inline
 def plies_of(numbers, plies, number):
-    """What a tree says of a position; UNKNOWN where it is not in the tree. `numbers` are sorted."""
+    """The plies of a position in a tree, UNKNOWN if it is not in it. `numbers` are sorted."""
     at = np.searchsorted(numbers, number)
     if at < len(numbers) and numbers[at] == number:
         return int(plies[at])
@@ -69,7 +69,7 @@ def plies_of(numbers, plies, number):
 
 @kernel
 def plies_by_moves(s, ix, numbers, plies, winner):
-    """The plies in which `winner` wins the position on the record by the tree's word on what follows, or UNKNOWN."""
+    """The plies in which `winner` wins the position on the record, from the tree's successors of it, or UNKNOWN."""
     if standing_outcome(s):
         return UNKNOWN
     end = generate(s, 0)
@@ -100,8 +100,8 @@ def plies_by_moves(s, ix, numbers, plies, winner):
 
 @entry
 def check(s, ix, numbers, plies, a, d, first, last, winner):
-    """How many positions of a range of the tree, all of one material, do not have the plies that follow from their
-    moves: the least over known moves where `winner` chooses, the most over all moves where the other side does."""
+    """How many positions of a range of the tree, all of one material, have plies that do not follow from their moves:
+    the minimum over the known moves where `winner` is to move, the maximum over all moves where the other side is."""
     faults = 0
     for at in range(first, last):
         side, king, attackers, defenders = unrank(ix, a, d, int(numbers[at]))
@@ -113,7 +113,7 @@ def check(s, ix, numbers, plies, a, d, first, last, winner):
 
 @entry
 def shorten(s, ix, numbers, plies, a, d, first, last, winner):
-    """Where a move of the tree leads to a sooner win than was counted, count that; how many positions changed."""
+    """Lower the plies of positions for which a move within the tree wins sooner; returns how many changed."""
     changed = 0
     for at in range(first, last):
         side, king, attackers, defenders = unrank(ix, a, d, int(numbers[at]))

@@ -1,20 +1,20 @@
-"""Whether a side can force a win, by depth-first proof-number search over any game's verbs (kernels).
+"""Whether a side can force a win, by depth-first proof-number search, for any game (kernels).
 
-The question is "can `winner` force a win, however long it takes?". The proof number of a position is a measure of the
-work that a proof still needs, the disproof number of the work that a refutation needs; the search always goes where
-the position at the top needs least. Source: A. Nagai, "Df-pn algorithm for searching AND/OR trees", 2002; sums over
+The question is "can `winner` force a win, however long it takes?". The proof number of a position estimates the work
+that a proof still needs, the disproof number the work that a refutation needs; the search always expands the leaf that
+settles the root with least work. Source: A. Nagai, "Df-pn algorithm for searching AND/OR trees", 2002. Sums over
 children are replaced by the largest child plus the number of the others (T. Ueda et al., "Weak proof-number search",
-2008), because positions that are reached in many ways would be counted in all of them.
+2008), because transpositions would be counted several times.
 
-A position that comes back is no win of `winner`: endless play proves nothing. So proofs never rest on the way that led
-to a position, and a table may keep them. Refutations may: "he can only return to where we were" holds on one way and
-not on another (the graph-history interaction). Each refutation therefore knows how far up it leans, `rests`: the
-highest place on the way to which it needs to return. One that leans on nothing above its own position holds on every
-way, because the defence can follow it round and round. Any other is kept together with the way since the last capture,
-and counts on just that way (after A. Kishimoto and M. Müller, "A general solution to the graph history interaction
-problem", 2004). At a depth of `DEEPEST` the search gives up a line; what leans on that is never a refutation.
+A repeated position is not a win for `winner`: endless play proves nothing. Proofs therefore never depend on the path
+to a position, and the table can keep them. Refutations may depend on it: "he can only return to where we were" holds
+on one path and not on another (the graph-history interaction). Each refutation therefore has `rests`, the highest ply
+of the path that it needs to return to. A refutation that needs nothing above its own position holds on every path,
+because the defence can repeat it for ever. Any other is stored under a hash of the path since the last capture, and is
+used on that path only (after A. Kishimoto and M. Müller, "A general solution to the graph history interaction
+problem", 2004). At depth `DEEPEST` the search abandons a line; whatever depends on that is never a refutation.
 
-A table entry is two words, `key ^ data` and `data`, so that an entry that was written in part is not found.
+A table entry is two words, `key ^ data` and `data`, so that a half-written entry is not found.
 """
 
 from __future__ import annotations
@@ -38,36 +38,37 @@ from ..games.interface import (
     undo,
     winning_move,
 )
+from ..sides import WINNER
 from ..squares import CELLS
 
 DEEPEST = 600
-"""Plies of a line."""
+"""The greatest depth, in plies."""
 NEVER = (1 << 26) - 1
-"""The number of what cannot be reached; the largest below it stands for all that are larger."""
+"""Infinity, as a proof or disproof number; finite numbers are capped just below it."""
 FREE = DEEPEST + 1
-"""`rests` of what holds on every way."""
+"""`rests` of a result that holds on every path."""
 GIVEN_UP = -1
-"""`rests` of what leans on a line that was given up."""
+"""`rests` of a result that depends on an abandoned line."""
 BUCKET = 4
 ROOM = MOVES - 3 * MOST_MOVES
 
 BYTES = 16 * BUCKET
-"""Of a bucket."""
+"""Bytes of a bucket."""
 LINE_NODES = 200_000
-"""Moves that each step of a line may take, where the table has lost what proved it."""
+"""Nodes to spend on each move of a line whose proof the table has lost."""
 
 
 class Answer(IntEnum):
-    """What `search` says of the side that is to win."""
+    """The answer of `search`: whether the side can force a win."""
 
     PROVEN = 0
     """It can force a win."""
     REFUTED = 1
     """It cannot."""
     OPEN = 2
-    """The moves that were allowed have run out."""
+    """The node limit was reached."""
     TOO_DEEP = 3
-    """A refutation needs lines that were given up."""
+    """A refutation depends on abandoned lines."""
 
 
 PROVEN, REFUTED, OPEN, TOO_DEEP = (int(answer) for answer in Answer)
@@ -81,20 +82,20 @@ WORK = np.dtype(
     [
         ("nodes", "i8"),  # moves made
         ("node_limit", "i8"),
-        ("stored", "i8"),  # places of the table that are taken
-        ("mask", "i8"),  # buckets of the table - 1
-        ("proof", "i8"),  # of the position that was searched last
+        ("stored", "i8"),  # entries of the table in use
+        ("mask", "i8"),  # buckets of the table, minus 1
+        ("proof", "i8"),  # proof number of the position searched last
         ("disproof", "i8"),
         ("rests", "i8"),
-        ("best", "i8"),  # its move that proves, or that refutes, or that looks most like it
-        ("deepest", "i8"),  # the longest line so far
+        ("best", "i8"),  # its move that proves or refutes, or the most promising one
+        ("deepest", "i8"),  # length of the longest line so far
         ("images", "i8"),  # symmetries beside the identity
         ("image", "u2", (8, CELLS)),
-        ("key", "u8", (DEEPEST + 2,)),  # the way to the position that is searched
-        ("way", "u8", (DEEPEST + 2,)),  # hashes of the way since the last capture
-        ("since", "i4", (DEEPEST + 2,)),  # where this begins
+        ("key", "u8", (DEEPEST + 2,)),  # keys of the path to the current position
+        ("way", "u8", (DEEPEST + 2,)),  # hashes of the path since the last capture
+        ("since", "i4", (DEEPEST + 2,)),  # ply where that path begins
         ("caught", "i8", (DEEPEST + 2,)),
-        # Beside the stack of moves: what is known of the position behind each.
+        # In parallel to the stack of moves: what is known of the position after each.
         ("proofs", "i4", (MOVES,)),
         ("disproofs", "i4", (MOVES,)),
         ("lean", "i4", (MOVES,)),
@@ -107,7 +108,7 @@ WORK = np.dtype(
 
 @inline
 def key_of(s, td, winner):
-    """The key of the question: the least among the images of the position, and who is to win."""
+    """The key of the question: the least key of the position's images, combined with `winner`."""
     least = s.key
     for i in range(1, td.images + 1):
         key = image_key(s, td.image[i])
@@ -118,14 +119,14 @@ def key_of(s, td, winner):
 
 @inline
 def mixed(key):
-    """A key whose bits all depend on each other."""
+    """A key with its bits mixed."""
     key = (key ^ (key >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
     return key ^ (key >> np.uint64(29))
 
 
 @inline
 def enter(s, td, winner, ply):
-    """Note the position on the record as the last of the way."""
+    """Append the position on the record to the path."""
     key = key_of(s, td, winner)
     td.key[ply] = key
     td.caught[ply] = s.caught_top
@@ -139,7 +140,7 @@ def enter(s, td, winner, ply):
 
 @inline
 def place_before(td, ply):
-    """Where on the way the last position stood before; -1 if it is new."""
+    """The earlier ply at which the path's last position occurred; -1 if it is new."""
     key = td.key[ply]
     for at in range(ply - 1, td.since[ply] - 1, -1):
         if td.key[at] == key:
@@ -160,7 +161,7 @@ def probe(td, table, key):
 
 @kernel
 def store(td, table, key, data):
-    """Keep a data word in the place of its key, an empty one, or that of what took least work."""
+    """Store a data word in its key's entry, an empty one, or that of the result that took least work."""
     base = np.int64(key & np.uint64(td.mask)) * (2 * BUCKET)
     at = base
     least = 1 << 20
@@ -188,7 +189,7 @@ def store(td, table, key, data):
 
 @inline
 def work_of(nodes):
-    """The number of binary digits of so many moves."""
+    """The number of binary digits of `nodes`."""
     digits = 0
     while nodes > 0:
         nodes >>= 1
@@ -198,26 +199,26 @@ def work_of(nodes):
 
 @inline
 def leans_on(data, ply):
-    """`rests` of a refutation that was kept with its way."""
+    """`rests` of a refutation that was stored with its path."""
     up = data & _FAR
     return GIVEN_UP if up == _FAR else ply - up
 
 
 @kernel
 def is_proven(s, td, table, winner):
-    """Whether the table has a proof that `winner` can force a win of the position on the record."""
+    """Whether the table has a proof that `winner` can force a win from the position on the record."""
     data = probe(td, table, key_of(s, td, winner))
     return data != 0 and data & NEVER == 0
 
 
 @kernel
 def first_look(s, td, table, winner, ply, top):
-    """Proof number, disproof number and `rests` of the position after a move, without a search; puts it on the way."""
+    """Append the position after a move to the path; its proof number, disproof number and `rests`, without a search."""
     outcome = s.outcome
     if outcome == 0:
         outcome = adjudicate(s, -1)
     if outcome:
-        if outcome >> 8 == winner + 1:
+        if outcome >> WINNER == winner + 1:
             return 0, NEVER, FREE
         return NEVER, 0, FREE
     enter(s, td, winner, ply)
@@ -240,7 +241,7 @@ def first_look(s, td, table, winner, ply, top):
     if move:
         side = s.side
         make(s, move)
-        won = s.outcome >> 8 == side + 1
+        won = s.outcome >> WINNER == side + 1
         undo(s)
         if won:
             if side == winner:
@@ -251,7 +252,7 @@ def first_look(s, td, table, winner, ply, top):
 
 @inline
 def leave(td, table, ply, before, proof, disproof, rests):
-    """Keep what was found of the last position of the way, and hand it up."""
+    """Store the result of the path's last position, and return it for its parent."""
     work = (work_of(td.nodes - before) << _WORK) | _KNOWN
     if disproof == 0 and rests >= ply:
         rests = FREE
@@ -267,7 +268,7 @@ def leave(td, table, ply, before, proof, disproof, rests):
 
 @kernel
 def expand(s, td, table, winner, ply, top, end):
-    """Look at every position behind the moves of this one. Stops at one that settles it on every way; the end."""
+    """Look at every successor, stopping at one that settles the position on every path; the end of the moves."""
     chooses = s.side == winner
     for i in range(top, end):
         move = int(s.moves[i])
@@ -286,12 +287,12 @@ def expand(s, td, table, winner, ply, top, end):
 
 @kernel
 def descend(s, td, table, winner, most_proof, most_disproof, ply, top):
-    """Search the last position of the way until it is settled, a number of it reaches its limit, or nodes run out."""
+    """Search the path's last position until it is settled, one of its numbers reaches its limit, or nodes run out."""
     before = td.nodes
     td.deepest = max(td.deepest, ply)
     end = generate(s, top)
     if end == top:
-        won = no_move_outcome(s) >> 8 == winner + 1
+        won = no_move_outcome(s) >> WINNER == winner + 1
         leave(td, table, ply, before, 0 if won else NEVER, NEVER if won else 0, FREE)
         td.best = 0
         return 0
@@ -300,7 +301,7 @@ def descend(s, td, table, winner, most_proof, most_disproof, ply, top):
         return 0
     end = expand(s, td, table, winner, ply, top, end)
     chooses = s.side == winner
-    # For the side to move: `low` is the number that one move can bring to 0, `high` the one to which all must come.
+    # For the side to move: `low` is the number that is a minimum over moves, `high` the one that combines all moves.
     most_low = most_proof if chooses else most_disproof
     most_high = most_disproof if chooses else most_proof
     lows = td.proofs if chooses else td.disproofs
@@ -362,11 +363,11 @@ def descend(s, td, table, winner, most_proof, most_disproof, ply, top):
 
 @entry
 def search(s, td, table, winner):
-    """Whether `winner` can force a win of the undecided position on the record: PROVEN, REFUTED, OPEN or TOO_DEEP.
+    """Whether `winner` can force a win from the undecided position on the record: PROVEN, REFUTED, OPEN or TOO_DEEP.
 
-    What was found is in the table: after OPEN the same call with more nodes goes on.
+    The results are in the table: after OPEN, the same call with more nodes continues the search.
     """
-    # Not the constants: numba would compile the whole search once more for literal arguments.
+    # Not the constants: numba would compile the search again for literal arguments.
     ply = s.ply - s.ply
     top = ply
     limit = ply + NEVER
@@ -380,10 +381,10 @@ def search(s, td, table, winner):
 
 
 class ProofSearch:
-    """Asks whether a side can force a win of a position, portion by portion, with a table of fixed size.
+    """An interruptible search for whether a side can force a win from a position, with a table of fixed size.
 
-    `table`, uint64[2 * BUCKET * buckets] with a power of two of buckets, may be left by a search of the same rules:
-    what it holds is true of all positions of these. The position must be of rules without history (`proof.memoryless`).
+    `table`, uint64[2 * BUCKET * buckets] with a power of two of buckets, may come from an earlier search under the same
+    rules: its entries hold for all positions. The rules must not depend on history (`proof.memoryless`).
     """
 
     def __init__(self, position: Position, table: Any) -> None:
@@ -400,14 +401,14 @@ class ProofSearch:
             work["image"][i, list(squares)] = list(squares.values())
 
     def ask(self, winner: int, nodes: int) -> Answer:
-        """Go on with the question whether `winner` can force a win, for about so many moves."""
+        """Search whether `winner` can force a win, for about `nodes` more nodes."""
         self._work["nodes"] = 0
         self._work["node_limit"] = nodes
         return Answer(search(self._array[0], self._work, self._table, winner))
 
     @property
     def nodes(self) -> int:
-        """Moves made by the last `ask`."""
+        """Nodes searched by the last `ask`."""
         return int(self._work["nodes"])
 
     @property
@@ -417,23 +418,23 @@ class ProofSearch:
 
     @property
     def records(self) -> tuple[Any, Any, Any]:
-        """For kernels: the record with the position that is asked about (whoever puts another one there asks about
-        that), the record of the search, and the table."""
+        """For kernels: the record with the root position (which may be replaced by another), the record of the search,
+        and the table."""
         return self._array[0], self._work, self._table
 
     @property
     def best(self) -> int:
-        """The move that proved or refuted, in the last `ask`; 0 where there is none."""
+        """The move that proved or refuted in the last `ask`, 0 if there is none."""
         return int(self._work["best"])
 
     @property
     def stored(self) -> int:
-        """Places of the table that this search has filled."""
+        """Entries of the table that this search has filled."""
         return int(self._work["stored"])
 
     def line(self, winner: int) -> tuple[int, ...]:
-        """One line of a proof: moves that prove, against those that took most work to answer. It need not be the
-        shortest win, nor the longest defence, and it ends early where the table has forgotten too much."""
+        """One line of a proof: proving moves against the replies that took most work to refute. It need not be the
+        shortest win or the longest defence, and it ends early where the table has lost too much."""
         position: Any = self._position
         found: list[int] = []
         seen = set()
@@ -446,7 +447,7 @@ class ProofSearch:
             if not move:
                 break
             if position.side == winner and position.play(move).key in seen:
-                # Each of these moves wins, but not all of them get nearer to the win.
+                # Each of these moves wins, but not all of them make progress.
                 move = self._proven_elsewhere(position, winner, seen) or move
             found.append(move)
             position = position.play(move)
@@ -454,7 +455,7 @@ class ProofSearch:
         return tuple(found)
 
     def _proven_elsewhere(self, position: Any, winner: int, seen: set[Any]) -> int:
-        """A move that wins and leads to a position that has not been seen; 0 if none is found."""
+        """A winning move to a position that is not in `seen`; 0 if none is found."""
         for move in position.legal_moves():
             child: Any = position.play(move)
             if child.key in seen or child.outcome is not None:

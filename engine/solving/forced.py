@@ -1,12 +1,11 @@
-"""Who wins within so many plies: full-width AND/OR search over any game's verbs (kernels).
+"""Forced wins within a number of plies: full-width AND/OR search, for any game (kernels).
 
-The question is always "does `winner` force a win within `depth` plies?", the answer yes or no. Every legal move of
-both sides is looked at until the question is settled; there is no evaluation, no window and nothing selective. What
-is not a win of `winner`, a draw included, is a no.
+The question is always "can `winner` force a win within `depth` plies?"; anything else, a draw included, is a no. Every
+legal move of both sides is searched until the question is settled. There is no evaluation, no window and no pruning.
 
-The table keeps, for a position, the fewest plies within which a win is proven and the most within which it is
-refuted. With `td.trust` these settle questions; without it only the moves kept with them are tried first, so that an
-answer rests on nothing but the rules along the very way that led to the position.
+The table stores, for a position, the fewest plies within which a win is proven and the most within which one is
+refuted. With `td.trust` these settle questions. Without it the table only supplies moves to try first, so that an
+answer depends on nothing but the rules along the path that led to the position.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from ..games.interface import (
     order_score,
     undo,
 )
+from ..sides import WINNER
 
 DEEPEST = 40
 BUCKET = 4
@@ -35,16 +35,17 @@ PROOF = np.dtype(
     [
         ("nodes", "i8"),  # moves made
         ("node_limit", "i8"),
-        ("aborted", "i8"),  # the limit was reached: the answer means nothing
+        ("aborted", "i8"),  # the limit was reached: the answer is meaningless
         ("trust", "i8"),
-        ("mask", "i8"),  # buckets of the table - 1
+        ("mask", "i8"),  # buckets of the table, minus 1
         ("killers", "i4", (DEEPEST + 2, 2)),
         ("order", "i4", (MOVES,)),
     ],
     align=True,
 )
-# A table entry is two words: key, and move | proven within << 18 | refuted within << 26.
-_MOVE = (1 << 18) - 1
+# A table entry is two words: key, and move | proven within << _WITHIN | refuted within << _REFUTED.
+_WITHIN, _REFUTED = 18, 26
+_MOVE = (1 << _WITHIN) - 1
 
 
 @inline
@@ -69,7 +70,7 @@ def probe(td, table, key):
 
 @inline
 def store(td, table, key, move, depth, proven):
-    """Keep an answer with what is known of the position, or in place of what took least work."""
+    """Store an answer in the position's entry, or else replace the one that took least work."""
     base = slot_of(td, key)
     at = base
     least = 1 << 20
@@ -80,14 +81,14 @@ def store(td, table, key, move, depth, proven):
         data = np.int64(table[here + 1])
         if table[here] == key and data:
             at = here
-            within = (data >> 18) & 255
-            refuted = data >> 26
+            within = (data >> _WITHIN) & NEVER
+            refuted = data >> _REFUTED
             if move == 0:
                 move = data & _MOVE
             break
-        work = data >> 26
-        if data and (data >> 18) & 255 != NEVER:
-            work = max(work, (data >> 18) & 255)
+        work = data >> _REFUTED
+        if data and (data >> _WITHIN) & NEVER != NEVER:
+            work = max(work, (data >> _WITHIN) & NEVER)
         if data == 0:
             work = -1
         if work < least:
@@ -98,12 +99,12 @@ def store(td, table, key, move, depth, proven):
     else:
         refuted = max(refuted, depth)
     table[at] = key
-    table[at + 1] = np.uint64(move | within << 18 | refuted << 26)
+    table[at + 1] = np.uint64(move | within << _WITHIN | refuted << _REFUTED)
 
 
 @inline
 def pick_move(s, td, i, end):
-    """Bring the move with the highest order among the rest to place `i`; its order."""
+    """Swap the remaining move with the highest order to index `i`; returns its order."""
     best = i
     for j in range(i + 1, end):
         if td.order[j] > td.order[best]:
@@ -120,21 +121,21 @@ def pick_move(s, td, i, end):
 
 @kernel
 def forced(s, td, table, winner, depth, ply, top):
-    """Whether `winner` forces a win of an undecided position within `depth` plies; nothing if `td.aborted`."""
+    """Whether `winner` can force a win from an undecided position within `depth` plies; meaningless if `td.aborted`."""
     if depth <= 0:
-        # The lack of a move ends the game without another ply.
-        return not can_move(s) and no_move_outcome(s) >> 8 == winner + 1
+        # A side without a legal move ends the game without another ply.
+        return not can_move(s) and no_move_outcome(s) >> WINNER == winner + 1
     key = table_key(s, winner)
     data = probe(td, table, key)
     hint = data & _MOVE
     if td.trust and data:
-        if (data >> 18) & 255 <= depth:
+        if (data >> _WITHIN) & NEVER <= depth:
             return True
-        if data >> 26 >= depth:
+        if data >> _REFUTED >= depth:
             return False
     end = generate(s, top)
     if end == top:
-        return no_move_outcome(s) >> 8 == winner + 1
+        return no_move_outcome(s) >> WINNER == winner + 1
     if end > ROOM:
         td.aborted = 1
         return False
@@ -163,14 +164,14 @@ def forced(s, td, table, winner, depth, ply, top):
             outcome = adjudicate(s, -1)
         won = False
         if outcome:
-            won = outcome >> 8 == winner + 1
+            won = outcome >> WINNER == winner + 1
         elif not td.aborted:
             won = forced(s, td, table, winner, depth - 1, ply + 1, end)
         undo(s)
         if td.aborted:
             return False
         if won == chooses:
-            # This one move settles it: a win for the one side, a defence for the other.
+            # This move settles it: a win for one side, a defence for the other.
             if td.killers[ply, 0] != move:
                 td.killers[ply, 1] = td.killers[ply, 0]
                 td.killers[ply, 0] = move
@@ -182,9 +183,9 @@ def forced(s, td, table, winner, depth, ply, top):
 
 @entry
 def forces(s, td, table, winner, depth):
-    """Whether `winner` forces a win of the position within `depth` plies; -1 if the node limit came first."""
+    """Whether `winner` can force a win within `depth` plies; -1 if the node limit was reached."""
     td.aborted = 0
-    # Not the constants: numba would compile the whole search once more for literal arguments.
+    # Not the constants: numba would compile the search again for literal arguments.
     ply = s.ply - s.ply
     top = ply
     found = forced(s, td, table, winner, depth, ply, top)
@@ -195,7 +196,7 @@ def forces(s, td, table, winner, depth):
 
 @entry
 def forces_after(s, td, table, winner, depth, move):
-    """As `forces`, when the first of the `depth` plies is `move`."""
+    """As `forces`, with `move` as the first of the `depth` plies."""
     td.aborted = 0
     make(s, move)
     td.nodes += 1
@@ -204,7 +205,7 @@ def forces_after(s, td, table, winner, depth, move):
         outcome = adjudicate(s, -1)
     found = False
     if outcome:
-        found = outcome >> 8 == winner + 1
+        found = outcome >> WINNER == winner + 1
     else:
         ply = depth - depth + 1
         top = ply - 1

@@ -1,10 +1,10 @@
-"""Every position of a tafl board with few men by a number, densely: king x defenders x attackers x side to move.
+"""A dense numbering of all positions of a tafl board with few men: king x defenders x attackers x side to move.
 
-A *material* is a number of attackers and a number of defending men; the king comes on top. The positions of one
-material lie together, those of the attackers' turn first. The king stands on one square of each orbit of the board's
-symmetries, the others are seen as images; the men are sets of squares, numbered among the squares that are left in the
-order of the combinatorial number system. A king on an axis leaves symmetries that keep him where he is: images under
-these have numbers of their own and always the same value. The least of them is the canonical one.
+A *material* is a number of attackers and a number of defending men, besides the king. The positions of one material are
+consecutive, those with attackers to move first. The king is on one square of each orbit of the board's symmetries;
+positions with him on another square are numbered as images. The men are sets of squares, numbered among the remaining
+squares by the combinatorial number system. Symmetries that fix the king's square (on an axis) map a position to images
+that have other numbers and the same value. The least of these numbers is the canonical one.
 
 Squares are numbered densely, a1 b1 ..., and sets of squares are words of bits.
 """
@@ -44,12 +44,12 @@ from .numbering import (
 from .readings import NotSolvable
 
 MOST_ENTRIES = 1 << 62
-"""Numbers are signed words of 64 bits."""
+"""Numbers are signed 64-bit words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """How many men there are beside the king, and the numbers of the positions that have them."""
+    """Numbers of men besides the king, and the range of numbers of the positions that have them."""
 
     attackers: int
     defenders: int
@@ -58,17 +58,17 @@ class Material:
 
     @property
     def end(self) -> int:
-        """The number behind the last."""
+        """The number after the last."""
         return self.first + self.positions
 
     @property
     def name(self) -> str:
-        """As people read it: `4 v 2`."""
+        """For display: `4 v 2`."""
         return f"{self.attackers} v {self.defenders}"
 
 
 class Index:
-    """The numbers of all positions of a variant with at most so many men, as a record for kernels. NotSolvable where
+    """The numbering of all positions of a variant with at most so many men, as a record for kernels. NotSolvable if
     there are too many."""
 
     def __init__(self, variant: Variant, attackers: int, defenders: int) -> None:
@@ -116,22 +116,22 @@ class Index:
             materials.append(Material(a, d, first, 2 * total))
             first += 2 * total
         self.materials = tuple(materials)
-        """In an order in which captures lead to earlier ones only."""
+        """All materials, in an order in which captures lead to earlier ones only."""
         self.entries = first
-        """How many numbers there are."""
+        """The number of all positions that are numbered."""
 
     def _of_king(self, r: int, a: int, d: int) -> int:
-        """Positions of one side to move with this king."""
+        """The number of positions with the king on his square number `r` and one side to move."""
         free = self.squares - (int(self.record["men"]) >> int(self.record["king_squares"][r]) & 1)
         return comb(free, d) * comb(free - d, a) if d <= free else 0
 
     @cached_property
     def positions(self) -> int:
-        """How many positions there are on the whole board, images counted."""
+        """The number of positions on the whole board, images included."""
         return sum(self.weighed(material) for material in self.materials)
 
     def weighed(self, material: Material) -> int:
-        """The positions of a material on the whole board."""
+        """The number of positions of a material on the whole board, images included."""
         a, d = material.attackers, material.defenders
         return 2 * sum(orbit * self._of_king(r, a, d) for r, orbit in enumerate(self.orbits))
 
@@ -140,7 +140,7 @@ class Index:
         return any((m.attackers, m.defenders) == (attackers, defenders) for m in self.materials)
 
     def number(self, position: Position) -> int:
-        """The number of a position; ValueError where it has none."""
+        """The number of a position; ValueError if it has none."""
         sets = {"t": 0, "T": 0, "K": 0}
         for sq, letter in position.pieces():
             if not self._stands(sq, letter):
@@ -165,28 +165,28 @@ class Index:
         return self.materials[bisect_right(self.materials, number, key=lambda material: material.first) - 1]
 
     def thinned(self, codes: Any, first: int) -> Any:
-        """A copy of the codes of the numbers from `first` on, in which those of images repeat the code before them."""
+        """A copy of the codes of the numbers from `first` on, in which images repeat the code before them."""
         thin = codes.copy()
         for material, begin, end in self._parts(first, first + len(codes)):
             keep_canonical(self.record, thin, first, material.attackers, material.defenders, begin, end)
         return thin
 
     def restore(self, codes: Any) -> None:
-        """Give each image the code of its canonical position, in place; `codes` are those of all numbers."""
+        """Set each image to the code of its canonical position, in place; `codes` are those of all numbers."""
         for material in self.materials:
             copy_to_images(
                 self.record, codes, material.attackers, material.defenders, material.first, material.end
             )
 
     def _parts(self, first: int, end: int) -> Iterator[tuple[Material, int, int]]:
-        """The numbers of a range by materials."""
+        """Split a range of numbers by material."""
         for material in self.materials:
             begin, last = max(first, material.first), min(end, material.end)
             if begin < last:
                 yield material, begin, last
 
     def _stands(self, sq: int, letter: str) -> bool:
-        """Whether a piece can stand there in a position that has a number."""
+        """Whether a piece can stand on a square in a position that has a number."""
         at = int(self.record["dense"][sq])
         if letter == "K":
             return bool(self.record["may_king"][at])
@@ -194,18 +194,18 @@ class Index:
 
 
 def _standing(variant: Variant, turns: Sequence[Mapping[int, int]]) -> tuple[set[int], set[int]]:
-    """Where men and kings can stand in a game that goes on: where the rules let them stop, and where they begin."""
+    """The squares of men and of kings in an unfinished game: where the rules let them stop, and where they start."""
     state = new_state(variant, "tTK")[0]
     men = {sq for sq in squares(variant.size) for c in "tT" if state["stop"][sq] >> PIECE_CODES[c] & 1}
     king = {sq for sq in squares(variant.size) if state["stop"][sq] >> PIECE_CODES["K"] & 1}
     for sq, letter in variant.start.pieces:
-        # Images too: a start that is not symmetric must not give images squares of their own.
+        # Images too, so that a start that is not symmetric does not break the symmetry of the numbering.
         (king if letter == "K" else men).update(turn[sq] for turn in turns)
     return men, king - set(goal_squares(variant.rules))
 
 
 def _kings(ix: Any, king: list[int], turns: int) -> tuple[int, ...]:
-    """Choose one square of every orbit for the king; how many squares each orbit has."""
+    """Choose one square of every orbit for the king; returns the sizes of the orbits."""
     orbits: list[int] = []
     ix["king_number"][:] = -1
     for at in king:
@@ -227,7 +227,7 @@ def _kings(ix: Any, king: list[int], turns: int) -> tuple[int, ...]:
 
 
 def _order(variant: Variant, attackers: int, defenders: int) -> Iterator[tuple[int, int]]:
-    """All materials, fewer men first. Where taking the last attacker ends the game, there is none without any."""
+    """All materials, fewer men first; none without attackers if taking the last one ends the game."""
     least = 1 if variant.rules.capture_all else 0
     return iter(
         sorted(
@@ -237,7 +237,7 @@ def _order(variant: Variant, attackers: int, defenders: int) -> Iterator[tuple[i
     )
 
 
-# Entries for Python.
+# Entries: kernels that Python calls.
 
 
 @entry
@@ -248,28 +248,28 @@ def number_from(s, ix):
 
 @entry
 def place_number(s, ix, a, d, number):
-    """Put the position of this number on a record."""
+    """Set up the position of this number on a record."""
     side, king, attackers, defenders = unrank(ix, a, d, number)
     place(s, ix, side, king, attackers, defenders)
 
 
 @entry
 def number_of_sets(ix, side, king, attackers, defenders):
-    """The number of a position that is given by sets of squares."""
+    """The number of a position given by sets of squares."""
     g = ix.to_king[king]
     return rank(ix, side, int(ix.image[g, king]), image_set(ix, g, attackers), image_set(ix, g, defenders))
 
 
 @entry
 def least_number(ix, a, d, number):
-    """The least number among the images of the position that has this number."""
+    """The least number among the images of the position with this number."""
     side, king, attackers, defenders = unrank(ix, a, d, number)
     return canonical_number(ix, side, king, attackers, defenders)
 
 
 @entry
 def keep_canonical(ix, codes, first, a, d, begin, end):
-    """Set the code of every number of a range that is not canonical to the code before it; `codes` begin at `first`."""
+    """Set the code of every non-canonical number of a range to the code before it; `codes[0]` is that of `first`."""
     last = 0
     for at in range(begin, end):
         side, king, attackers, defenders = unrank(ix, a, d, at)
@@ -281,7 +281,7 @@ def keep_canonical(ix, codes, first, a, d, begin, end):
 
 @entry
 def copy_to_images(ix, codes, a, d, begin, end):
-    """Set every code of a material to that of the canonical image, whose number is no larger."""
+    """Set every code of a range of a material to that of its canonical image, whose number is not larger."""
     for at in range(begin, end):
         side, king, attackers, defenders = unrank(ix, a, d, at)
         codes[at] = codes[canonical_number(ix, side, king, attackers, defenders)]

@@ -1,7 +1,7 @@
-"""Positions and numbers of `index.py` in each other, in compiled code.
+"""Conversion between positions and the numbers of `index.py` (kernels).
 
-A search that asks tables needs this and nothing else of a game: its machine code must not depend on the rules' kernels
-of a game that it does not play.
+Searches that probe tables need only this from tafl: their machine code must not depend on the rules of a game that they
+do not play.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ..games.tafl.codes import ATTACKERS, D_SOLDIER, DEFENDERS, KING, PIECE, SOL
 from ..squares import CELLS
 
 LARGEST = 7
-"""The largest board that is numbered: its squares fit into a word of bits."""
+"""The largest board that is numbered: a set of its squares fits into one word."""
 MOST_MEN = 15
-"""Of one side."""
+"""Men of one side."""
 
 _SYMMETRIES = 8
 
@@ -25,34 +25,34 @@ INDEX = np.dtype(
         ("men", "i8"),  # squares on which men can stand
         ("binomial", "i8", (LARGEST**2 + 1, MOST_MEN + 2)),
         ("begin", "i8", (MOST_MEN + 1, MOST_MEN + 1)),  # by attackers and defenders: the first number
-        ("half", "i8", (MOST_MEN + 1, MOST_MEN + 1)),  # how many positions one side to move has
-        ("block", "i8", (MOST_MEN + 1, MOST_MEN + 1, LARGEST**2)),  # by king: how many come before his
-        ("kings", "i8"),  # how many squares of the king there are, one of each orbit
+        ("half", "i8", (MOST_MEN + 1, MOST_MEN + 1)),  # number of positions with one side to move
+        ("block", "i8", (MOST_MEN + 1, MOST_MEN + 1, LARGEST**2)),  # by king: number of positions before his
+        ("kings", "i8"),  # number of king squares, one of each orbit
         ("king_squares", "i1", (LARGEST**2,)),
-        ("king_number", "i1", (LARGEST**2,)),  # by square, -1 where it is not one of these
+        ("king_number", "i1", (LARGEST**2,)),  # by square, -1 if it is not one of these
         ("may_king", "i1", (LARGEST**2,)),  # 1 on every square on which a king can stand
-        ("to_king", "i1", (LARGEST**2,)),  # the symmetry that takes a square to that of its orbit
+        ("to_king", "i1", (LARGEST**2,)),  # the symmetry that maps a square to the chosen one of its orbit
         ("symmetries", "i8"),
         ("image", "i1", (_SYMMETRIES, LARGEST**2)),
         (
             "keeping",
             "i1",
             (LARGEST**2, _SYMMETRIES),
-        ),  # by king: the symmetries that keep him, the identity first
+        ),  # by king: the symmetries that fix his square, the identity first
         ("keepings", "i8", (LARGEST**2,)),
         ("cell", "i2", (LARGEST**2,)),  # dense square -> square
-        ("dense", "i1", (CELLS,)),  # and back
+        ("dense", "i1", (CELLS,)),  # square -> dense square
     ],
     align=True,
 )
 
 
-# Kernels. `ix` is the record of an `Index`, `s` a tafl state; a, d are numbers of attackers and defending men.
+# `ix` is the record of an `Index`, `s` a tafl state; a, d are numbers of attackers and defending men.
 
 
 @inline
 def rank_set(ix, chosen, among):
-    """The number of a set of squares among these, in the order of sets of its size."""
+    """The rank of a set of squares among the subsets of `among` of its size."""
     r = 0
     i = 0
     while chosen:
@@ -65,7 +65,7 @@ def rank_set(ix, chosen, among):
 
 @kernel
 def unrank_set(ix, r, size, among):
-    """The set of so many squares among these that has the number `r`."""
+    """The subset of `among` with `size` squares and rank `r`."""
     chosen = 0
     at = ones(among)
     bit = 1 << (LARGEST * LARGEST - 1)
@@ -83,7 +83,7 @@ def unrank_set(ix, r, size, among):
 
 @inline
 def rank(ix, side, king, attackers, defenders):
-    """The number of a position whose king stands on a square of his orbit that has one."""
+    """The number of a position whose king is on the chosen square of his orbit."""
     a = ones(attackers)
     d = ones(defenders)
     among = ix.men & ~(1 << king)
@@ -99,7 +99,7 @@ def rank(ix, side, king, attackers, defenders):
 
 @kernel
 def unrank(ix, a, d, number):
-    """Side to move, king, attackers and defending men of a position of this material."""
+    """Side to move, king, attackers and defending men of the position with this number and material."""
     r = number - ix.begin[a, d]
     side = r // ix.half[a, d]
     r -= side * ix.half[a, d]
@@ -117,7 +117,7 @@ def unrank(ix, a, d, number):
 
 @inline
 def image_set(ix, g, chosen):
-    """A set of squares under a symmetry."""
+    """The image of a set of squares under a symmetry."""
     image = 0
     while chosen:
         low = chosen & -chosen
@@ -128,7 +128,7 @@ def image_set(ix, g, chosen):
 
 @inline
 def sets_of(s, ix):
-    """King, attackers and defending men of a position, turned so that the king's square has a number."""
+    """King, attackers and defending men of a position, mapped so that the king is on the chosen square of his orbit."""
     at = int(ix.dense[s.king])
     g = ix.to_king[at]
     attackers = 0
@@ -162,7 +162,7 @@ def canonical_number(ix, side, king, attackers, defenders):
 
 @kernel
 def is_canonical(ix, number, side, king, attackers, defenders):
-    """Whether no image of a position has a smaller number than its own."""
+    """Whether no image of a position has a smaller number."""
     r = ix.king_number[king]
     for i in range(1, ix.keepings[r]):
         g = ix.keeping[r, i]
@@ -192,7 +192,7 @@ def put_set(s, ix, chosen, p, side):
 
 @kernel
 def place(s, ix, side, king, attackers, defenders):
-    """Put a position on a record, as one without history; keys are not kept."""
+    """Set up a position on a record, without history and without its key."""
     for owner in range(2):
         for i in range(s.count[owner]):
             sq = int(s.pieces[owner, i])
@@ -209,7 +209,7 @@ def place(s, ix, side, king, attackers, defenders):
     s.caught_top = 0
     s.must_go = 0
     s.outcome = 0
-    # Rules that look at a capture just made must see none.
+    # Rules that look at the last capture must see none.
     s.quiet = 1
     s.played = 0
     s.turns = 0

@@ -1,15 +1,15 @@
-"""Solved tables inside a search: the value of a position by one look into memory (kernels).
+"""Probing solved tables during a search: the value of a position from one memory access (kernels).
 
-A `TABLES` record has the numbers of all materials that are known, of one rule set, and the address of their codes. An
-answer is 0 where nothing is known, else a kind and the plies to the end.
+A `TABLES` record has the numbering of all known materials of one rule set, and the address of their codes. An answer is
+0 if nothing is known, else a kind and the plies to the end.
 
-What was played before counts for nothing in a table; in the game it may. A shortest win goes through positions that are
-ever nearer to the end. It would meet one that has been on the board only if that is nearer to the end as well, for the
-same winner: so a win is told only if nothing since the last capture was won in fewer plies by the same side (`least`).
-A draw stays one, whatever was played, and a win by repetition only comes sooner.
+Tables ignore the moves played before; the game may not. Along a shortest win the distance to the end always decreases.
+It could repeat an earlier position only if that one was also a win for the same side, in fewer plies. A win is
+therefore reported only if no position since the last capture was won in fewer plies by the same side (`least`). Draws
+do not depend on what was played, and a win by repetition can only come sooner.
 
-A proof tree has only some positions of a material, by their numbers, and the plies that a win takes at most. With them
-too it goes through positions that are ever nearer to the end.
+A proof tree has only some positions of a material, by number, and upper bounds for the plies of a win. The same
+argument holds for it: the bound decreases with every move.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..games.tafl.state import TAFL
 from .numbering import INDEX, MOST_MEN, canonical_number, sets_of
 
 NOTHING, WON_BY_ATTACKERS, WON_BY_DEFENDERS, DRAWN, ENDLESS_BY_ATTACKERS, ENDLESS_BY_DEFENDERS = range(6)
-"""Kinds of answers: wins in so many plies, draws, and wins by repetition, of which nobody knows the length."""
+"""Kinds of answers: wins in a number of plies, draws, and wins by repetition, whose length is unknown."""
 KIND = 16
 """An answer is `kind << KIND | plies`."""
 PLIES = (1 << KIND) - 1
@@ -32,22 +32,22 @@ NEVER = PLIES
 
 TABLES = np.dtype(
     [
-        ("most", "i8"),  # the most pieces of a position that is known, kings included; 0: there are no tables
-        ("first", "i8", (MOST_MEN + 1, MOST_MEN + 1)),  # by material: the place of its first code, -1 without
+        ("most", "i8"),  # the most pieces of a known position, king included; 0: there are no tables
+        ("first", "i8", (MOST_MEN + 1, MOST_MEN + 1)),  # by material: index of its first code, -1 if unknown
         ("codes", "i8"),  # the address of the codes
-        ("wide", "i8"),  # 1: codes of two bytes
-        ("unforced", "i8"),  # the kind of what neither side can force, NOTHING where the history decides
+        ("wide", "i8"),  # 1: two-byte codes
+        ("unforced", "i8"),  # kind of positions that nobody can win, NOTHING if it depends on the history
         ("attackers", "i8"),  # the material of the root, for which `least` holds
         ("defenders", "i8"),
         (
             "least",
             "i8",
             (2,),
-        ),  # the least plies in which either side won what was on the board since a capture
-        ("settled", "i8"),  # 1: every move of the root leads to a value that is told, or to an end
-        ("endless", "i8"),  # 1: unforced positions of the root's material are not told
+        ),  # by winner: the fewest plies to a win of any position since the last capture
+        ("settled", "i8"),  # 1: every root move leads to a reported value, or to an end
+        ("endless", "i8"),  # 1: unforced positions of the root's material are not reported
         ("hits", "i8"),
-        # Proof trees: how many positions they have, the addresses of their sorted numbers and of their codes.
+        # Proof trees: number of positions, addresses of their sorted numbers and of their codes.
         ("proven", "i8"),
         ("numbers", "i8"),
         ("words", "i8"),
@@ -59,7 +59,7 @@ TABLES = np.dtype(
 
 @inline
 def code_at(tables, place):
-    """The code of a position by its place in the table."""
+    """The code of a position by its index in the table."""
     if tables.wide:
         return byte_at(tables.codes, 2 * place) | byte_at(tables.codes, 2 * place + 1) << 8
     return byte_at(tables.codes, place)
@@ -67,7 +67,7 @@ def code_at(tables, place):
 
 @kernel
 def proven_code(tables, number):
-    """What the proof trees say of a number, 0 where they do not have it."""
+    """The answer of the proof trees for a number, 0 if they do not have it."""
     low = 0
     high = int(tables.proven)
     while low < high:
@@ -83,7 +83,7 @@ def proven_code(tables, number):
 
 @kernel
 def probe(s, tables):
-    """The answer for the position on a tafl record."""
+    """The answer for the position on a tafl record, 0 if there is none."""
     ix = tables.index
     a = s.count[ATTACKERS]
     d = s.count[DEFENDERS] - 1
@@ -94,7 +94,7 @@ def probe(s, tables):
         return NOTHING
     king, attackers, defenders = sets_of(s, ix)
     if ix.king_number[king] < 0 or ((attackers | defenders) & ~ix.men):
-        # Set up by somebody: no position of a game has a piece there.
+        # A position that was set up: in a game no piece can be there.
         return NOTHING
     number = canonical_number(ix, s.side, king, attackers, defenders)
     of_root = a == tables.attackers and d == tables.defenders
@@ -119,7 +119,7 @@ def probe(s, tables):
 
 @kernel
 def probe_nothing(s, tables):
-    """The answer for games that have no tables."""
+    """The answer for games without tables."""
     return NOTHING
 
 

@@ -1,4 +1,4 @@
-"""Which rule sets have exact values without their history, and what endless play is worth in them."""
+"""Which rule sets have exact values that do not depend on the history, and the value of endless play under them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..games.tafl.variant import Variant
 from .numbering import LARGEST, MOST_MEN
 
 Endless = Literal["draw", "attackers", "defenders", "open"]
-"""What a position is worth in which neither side can force an end: a draw, a win, or what the history decides."""
+"""The value of positions in which neither side can force an end: a draw, a win, or dependent on the history."""
 
 ENDLESS: dict[str, Endless] = {
     "ignore": "draw",
@@ -25,12 +25,12 @@ ENDLESS: dict[str, Endless] = {
 
 
 class NotSolvable(ValueError):
-    """Rules under which the value of a position is not known without its history, or that are not numbered."""
+    """Rules under which values depend on the history, or boards that cannot be numbered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A variant as it is solved: `played` without rules on the history, and what these come to."""
+    """A variant to solve: `played` is the variant without rules on the history, `endless` replaces them."""
 
     variant: Variant
     played: Variant
@@ -38,17 +38,17 @@ class Reading:
 
     @property
     def assumption(self) -> str:
-        """The sentence that says what endless play is worth."""
+        """The sentence that states the value of endless play."""
         return assumption(self.variant)
 
 
 def refusal(variant: Variant, switch: str, why: str) -> NotSolvable:
-    """The sentence that names a switch which stands in the way."""
+    """The error that names the switch which prevents solving."""
     return NotSolvable(f"{variant.name}: {switch} = {variant.rules.switch_text(switch)}: {why}")
 
 
 def endless_play(variant: Variant) -> Endless:
-    """What a position is worth in which neither side can force an end; NotSolvable where a shortest win may repeat."""
+    """The value of positions in which neither side can force an end; NotSolvable if a shortest win may repeat."""
     rules = variant.rules
     if rules.repetition != "ignore" and rules.repetition_compare == "board" and rules.repetition_count == 2:
         raise refusal(
@@ -67,7 +67,7 @@ def drawing_switch(variant: Variant) -> str | None:
 
 
 def assumption(variant: Variant) -> str:
-    """The sentence that says what endless play is worth."""
+    """The sentence that states the value of endless play."""
     rule = f"repetition = {variant.rules.repetition}"
     endless = endless_play(variant)
     match endless:
@@ -76,14 +76,14 @@ def assumption(variant: Variant) -> str:
         case "open":
             return (
                 f"{rule}: a forced win never repeats a position, so wins are exact; "
-                "where neither side can force one, the history decides, and the position is left open."
+                "where neither side can force one, the result depends on the history, and the position is left open."
             )
         case _:
             return f"{rule}: where neither side can force an end, the {endless} win by repetition."
 
 
 def without_limits(variant: Variant) -> Variant:
-    """The same game without the rules that count plies or arrangements."""
+    """The same variant without the rules that count plies or arrangements."""
     return variant.with_switches(move_limit=0, quiet_limit=0, draw_fort="no")
 
 

@@ -1,28 +1,28 @@
-"""Who wins every position of a material, and in how many plies: retrograde analysis in levels (kernels).
+"""Retrograde analysis: who wins each position of a material, and in how many plies, level by level (kernels).
 
-The winner takes the shortest way and the loser the longest. What is won in `n` plies is found at level `n` from what
-was found at level `n - 1`:
+The winner plays for the shortest win, the loser for the longest. Wins in `n` plies are found at level `n` from those of
+level `n - 1`:
 
-- `begin` looks at every position once: games that end with the next move, and captures, which lead to materials that
-  are finished. It keeps for each position what captures alone make of it (the words below).
-- `step` takes moves back. Moves into a position that its mover has lost win. Moves into one that he has won may lose,
-  if no other move is better: such positions are marked.
-- `judge` looks at the marked positions with all their moves.
+- `begin` visits every position once. It finds games that end with the next move, and evaluates captures, which lead to
+  materials that are already solved. For each position it stores the value by captures alone (the words below).
+- `step` takes moves back. A move into a position that is lost for the side to move wins. A move into one that is won
+  for the side to move may lose, if no other move is better: such positions are marked.
+- `judge` examines all moves of the marked positions.
 
-Only quiet moves are taken back, because captures have been looked at forward; so no capture has to be undone, whatever
-the rules say on captures. A quiet move is taken back by sliding (or jumping) backwards without regard to terrain, and
-counts only if the rules allow the move forward and it leads to just this position. Thus each win and each loss rests on
-the kernels that play the game, and on nothing else.
+Only quiet moves are taken back, since captures have been handled forwards. So no capture is ever undone, whatever the
+rules on captures. A quiet move is taken back by sliding (or jumping) backwards, ignoring terrain, and counts only if
+the rules allow the move forwards and it leads to exactly this position. Every win and every loss therefore depends on
+nothing but the kernels that play the game.
 
-Each function works on a range of numbers and changes, beside marks, only what belongs to level `n`, while it reads only
-levels below: ranges may be worked on at the same time, in any order, and again after they were done in part.
+Each function works on a range of numbers. Besides marks it writes only entries of level `n`, and it reads only lower
+levels, so ranges can be processed concurrently, in any order, and again after an interruption.
 
-A word of a position is `DECIDED | winner << WON_BY | plies`, or `OVER` for a board on which the game has ended before
-anybody moves, or what is known of an undecided one: a kind and a level. Kinds stand with canonical numbers only.
+The word of a position is `DECIDED | winner << WON_BY | plies`, or `OVER` for a board on which the game has ended before
+anyone moves, or, for an undecided one, a kind and a level. Kinds are stored for canonical numbers only.
 
 - `WINS`: a capture wins at this level; a quiet move may win sooner.
-- `MAY_LOSE`: not before this level, because captures hold out as long as that.
-- `HOLDS`: a capture or an end at least draws, no capture wins: never lost.
+- `MAY_LOSE`: not lost before this level, because captures delay the loss that long.
+- `HOLDS`: a capture or an end at least draws, and no capture wins: never lost.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ import numpy as np
 
 from ..compile.jit import entry, inline, kernel
 from ..games.tafl.adjudication import adjudicate, generate, no_move_outcome
-from ..games.tafl.codes import DRAWN, KING, PIECE, WALL, WINNER
+from ..games.tafl.codes import KING, PIECE, WALL
 from ..games.tafl.make import make, undo
 from ..games.tafl.movegen import DIRECTIONS, can_reach
 from ..games.tafl.setup import standing_outcome
+from ..sides import DRAWN, WINNER
 from ..squares import TARGET
 from .numbering import canonical_number, image_set, is_canonical, place, rank, sets_of, unrank
 
@@ -50,9 +51,9 @@ NOTHING, WINS, MAY_LOSE, HOLDS = range(4)
 
 REPORT = np.dtype(
     [
-        ("found", "i8"),  # canonical positions of the level before
-        ("latest", "i8"),  # the last level that a word names
-        ("faults", "i8"),  # positions that contradict their moves
+        ("found", "i8"),  # canonical positions found at the previous level
+        ("latest", "i8"),  # the highest level in any word
+        ("faults", "i8"),  # positions whose words contradict their moves
         ("first_fault", "i8"),
         (
             "counts",
@@ -60,17 +61,17 @@ REPORT = np.dtype(
             (4,),
         ),  # positions by who wins (attackers, defenders, neither) and those that are over
         ("longest", "i8", (2,)),  # the longest win of either side
-        ("longest_at", "i8", (2,)),  # the first position that has it
-        ("edges", "i8"),  # moves made
+        ("longest_at", "i8", (2,)),  # the first position with that win
+        ("edges", "i8"),  # moves examined
     ],
     align=True,
 )
-"""What a kernel tells of its range."""
+"""A kernel's report on its range."""
 
 
 @inline
 def decided(winner, plies):
-    """The word of a position that is won in so many plies."""
+    """The word of a position that `winner` wins in `plies` plies."""
     return DECIDED | winner << WON_BY | plies
 
 
@@ -99,7 +100,7 @@ def number(s, ix):
 
 @inline
 def end_after(s):
-    """The outcome after a `make`, 0 where the next player has to move, or has lost for want of a move."""
+    """The outcome after `make`; 0 if it is the next player's turn, even without a legal move."""
     if s.outcome:
         return s.outcome
     return adjudicate(s, -1)
@@ -107,7 +108,7 @@ def end_after(s):
 
 @kernel
 def by_captures(s, ix, words):
-    """The word of the position on the record by ends and captures alone; `words` of fewer men are final."""
+    """The word of the position on the record from ends and captures alone; `words` of smaller materials are final."""
     side = s.side
     if standing_outcome(s):
         return OVER
@@ -151,7 +152,7 @@ def by_captures(s, ix, words):
 
 @entry
 def begin(s, ix, words, a, d, first, last, report):
-    """Look at every position of a range once."""
+    """Set the words of a range from ends and captures."""
     for at in range(first, last):
         side, king, attackers, defenders = unrank(ix, a, d, at)
         if not is_canonical(ix, at, side, king, attackers, defenders):
@@ -169,7 +170,7 @@ def begin(s, ix, words, a, d, first, last, report):
 
 @inline
 def shift(s, one, other):
-    """Move a piece without any rule."""
+    """Move a piece without applying any rule."""
     p = s.board[one] & PIECE
     slot = s.slot[one]
     s.board[one] = int(s.board[one]) & ~PIECE
@@ -194,8 +195,8 @@ def leads_here(s, o, t):
 
 @kernel
 def take_back(s, ix, words, marks, t, o, lost, n):
-    """Judge the position before the move from `o` to `t`, if there was one; the one after it is on the record, and
-    lost or won for the player who is to move."""
+    """Update the position before the move from `o` to `t`, if the move is legal there. The position after it is on the
+    record; `lost` says whether it is lost (or won) for the side to move."""
     s.side = 1 - s.side
     shift(s, t, o)
     king, attackers, defenders = sets_of(s, ix)
@@ -213,13 +214,13 @@ def take_back(s, ix, words, marks, t, o, lost, n):
 
 @inline
 def mark_of(n):
-    """The mark of a level. A mark of another level that looks like it costs a look and changes nothing."""
+    """The mark of a level. Levels that share a mark cost an extra look at a position, nothing else."""
     return 1 + n % 255
 
 
 @inline
 def jumped(s, t, d):
-    """Whether the piece on `t` may have come over a neighbour in direction `d`; behind walls there is no board."""
+    """Whether the piece on `t` may have jumped over a neighbour, moving in direction `d`."""
     return 0 < s.board[t - d] & PIECE < WALL and s.board[t - 2 * d] & PIECE == 0
 
 
@@ -252,7 +253,7 @@ def may_stand(ix, p, sq):
 
 @entry
 def step(s, ix, words, marks, a, d, first, last, n, report):
-    """Level `n` by the moves that lead to level `n - 1` of a range, and by captures that win at this level in it."""
+    """Level `n`: take back the moves into level `n - 1` of a range, and decide its captures that win at `n`."""
     for at in range(first, last):
         word = int(words[at])
         if word & DECIDED == 0:
@@ -288,7 +289,7 @@ def is_lost(s, ix, words, n):
 
 @entry
 def judge(s, ix, words, marks, a, d, first, last, n):
-    """The marked positions of a range that are lost at level `n`."""
+    """Decide the marked positions of a range that are lost at level `n`."""
     mark = mark_of(n)
     for at in range(first, last):
         if marks[at] != mark:
@@ -304,7 +305,7 @@ def judge(s, ix, words, marks, a, d, first, last, n):
 
 @kernel
 def by_all_moves(s, ix, words, report):
-    """What the position on the record is worth by all its moves and the words behind them: DECIDED …, OVER, or 0."""
+    """The word of the position on the record from all its moves and their words: DECIDED …, OVER, or 0."""
     if standing_outcome(s):
         return OVER
     side = s.side
@@ -326,7 +327,7 @@ def by_all_moves(s, ix, words, report):
         else:
             word = int(words[number(s, ix)])
             if word == OVER:
-                # The rules see an end on a board that play has not ended: values of such games would mean nothing.
+                # A board that is over when set up was reached without ending the game: such rules have no table.
                 report.faults += 1
             if word & DECIDED:
                 winner = (word >> WON_BY) & 1
@@ -345,10 +346,10 @@ def by_all_moves(s, ix, words, report):
 
 @entry
 def check(s, ix, words, a, d, first, last, report):
-    """Compare every word of a range with what one ply of minimax makes of the words behind its moves.
+    """Compare every word of a range with one ply of minimax over the words after its moves.
 
-    If all agree, all are right: decided ones by induction over their distance, and a position that is left could be
-    won or lost only through one that is decided sooner. `words` are DECIDED …, OVER, or 0 here.
+    If all agree, all are right: decided ones by induction on their distance; and an undecided position could be won or
+    lost only through one that is decided sooner. `words` are DECIDED …, OVER, or 0 here.
     """
     for at in range(first, last):
         side, king, attackers, defenders = unrank(ix, a, d, at)
@@ -361,7 +362,7 @@ def check(s, ix, words, a, d, first, last, report):
 
 @entry
 def tally(ix, words, orbits, a, d, first, last, report):
-    """Count a range by values, each position with all its images; the longest wins."""
+    """Count the positions of a range by value, images included, and find the longest wins."""
     for at in range(first, last):
         word = int(words[at])
         _, king, _, _ = unrank(ix, a, d, at)
@@ -378,7 +379,7 @@ def tally(ix, words, orbits, a, d, first, last, report):
 
 @entry
 def parents(s, ix, found):
-    """Write the numbers of all positions from which a quiet move leads to the one on the record; how many."""
+    """Write the numbers of all positions from which a quiet move leads to the one on the record; returns how many."""
     n = 0
     mover = 1 - s.side
     for i in range(s.count[mover]):
@@ -399,7 +400,7 @@ def parents(s, ix, found):
 
 @kernel
 def parent(s, ix, found, n, t, o):
-    """Add the position before the move from `o` to `t`, if there was one."""
+    """Add the position before the move from `o` to `t`, if the move is legal there."""
     s.side = 1 - s.side
     shift(s, t, o)
     king, attackers, defenders = sets_of(s, ix)

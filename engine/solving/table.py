@@ -71,15 +71,15 @@ _BITS: dict[int, np.dtype[Any]] = {8: np.dtype("u1"), 16: np.dtype("<u2")}
 
 
 class TableError(ValueError):
-    """A file that is no table, or that was damaged: names the file and what is wrong."""
+    """A file that is not a table, or is damaged; the message names the file and the fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a position is worth: who wins, in how many plies; `plies` is None where nobody forces an end.
+    """The value of a position: who wins, in how many plies; `plies` is None if neither side can force an end.
 
-    `winner` is None for a draw, and where the history decides (`open`). A proof knows only the plies that a win takes
-    `at_most`.
+    `winner` is None for a draw, and if the value depends on the history of the game (`open`). A proof only bounds the
+    plies of a win (`at_most`).
     """
 
     winner: Side | None
@@ -91,7 +91,7 @@ class Value:
     def text(self) -> str:
         """`attackers win in 7`, `draw`."""
         if self.winner is None:
-            return "open: the history decides" if self.open else "draw"
+            return "open: depends on the history" if self.open else "draw"
         side = "attackers" if self.winner is Side.ATTACKERS else "defenders"
         if self.plies is None:
             return f"{side} win by repetition"

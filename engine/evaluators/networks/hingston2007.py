@@ -4,7 +4,7 @@ Source: P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl" (2007). A
 first: attackers 1, defenders -1, king -2, empty 0. Sigmoid features look at N - 2 vertical strips (three files, all
 ranks), N - 2 horizontal strips and (N - 2)^2 patches of 3 x 3; three raw inputs follow: men taken by the attackers, men
 taken by the defenders, 1 if the attackers are to move. Sigmoid hidden units see all of these. The value is the output
-unit before its sigmoid, which changes no order.
+unit before its sigmoid, which orders positions in the same way.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...compile.jit import entry, inline, kernel
+from ...games.tafl.codes import DEFENDING, KING, PIECE
+from ...squares import STRIDE
 
 NUMBER = 2
 SOURCE = 'P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl", 2007'
@@ -42,12 +44,12 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
-    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
+    """The sizes that the kernels need: up to 16 integers for `p.shape`."""
     return (variant.files, options["hidden"])
 
 
 def picture(variant: Any, position: Any) -> Any:
-    """The board as the network sees it, the top rank first."""
+    """The board as the network sees it, int[N, N], top rank first."""
     import numpy as np
 
     from ...squares import file_of, rank_of
@@ -71,7 +73,7 @@ def naive_windows(arrays: Mapping[str, Any], board: Any) -> list[float]:
 
 
 def naive_conclusion(arrays: Mapping[str, Any], inputs: list[float]) -> float:
-    """The value from all inputs of the hidden units."""
+    """The value, from the inputs of the hidden units."""
     import numpy as np
 
     hidden = [
@@ -82,7 +84,7 @@ def naive_conclusion(arrays: Mapping[str, Any], inputs: list[float]) -> float:
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
-    """The value for side `a` in float64, slow and obvious: what the kernel must agree with."""
+    """The value for side `a` in float64: a slow, obvious reference for the kernel."""
     seen = naive_windows(arrays, picture(variant, position))
     return naive_conclusion(arrays, [*seen, *position.taken, 1 if position.side == 0 else 0])
 
@@ -100,13 +102,13 @@ def sigmoid(x):
 
 @inline
 def code(s, sq):
-    """What the network sees on a square."""
-    piece = s.board[sq] & 15
+    """The input for a square."""
+    piece = s.board[sq] & PIECE
     if piece == 0:
         return 0
-    if piece == 14:
+    if piece == KING:
         return -2
-    return -1 if piece & 8 else 1
+    return -1 if piece & DEFENDING else 1
 
 
 @inline
@@ -114,7 +116,7 @@ def window(p, s, n, row, column, rows, columns, at):
     """The weighted sum over a window of the board; weights begin at `at`."""
     total = 0.0
     for r in range(row, row + rows):
-        base = (n - r) * 21 + 1
+        base = (n - r) * STRIDE + 1
         for c in range(column, column + columns):
             total += p.weights[at] * code(s, base + c)
             at += 1
@@ -123,7 +125,7 @@ def window(p, s, n, row, column, rows, columns, at):
 
 @inline
 def look(p, s):
-    """The features of all windows into `p.inputs`; where the weights behind theirs begin."""
+    """Write the features of all windows to `p.inputs`; returns the index of the first weight after theirs."""
     n = p["shape"][0]
     strips = n - 2
     at = 0
@@ -151,7 +153,7 @@ def look(p, s):
 
 @inline
 def conclude(p, f, at):
-    """The value from `f` inputs; the weights of the hidden units begin at `at`."""
+    """The value from the first `f` inputs; the weights of the hidden units begin at `at`."""
     hidden = p["shape"][1]
     bias = at + hidden * f
     out = bias + hidden
@@ -179,9 +181,9 @@ def value(p, s):
 
 @kernel
 def window_slopes(s, g, n, row, column, rows, columns, at, error):
-    """The slopes by the weights of a window, which begin at `at`; `error` is that by its sum."""
+    """The slopes by the weights of a window, which begin at `at`; `error` is the slope by its sum."""
     for r in range(row, row + rows):
-        base = (n - r) * 21 + 1
+        base = (n - r) * STRIDE + 1
         for c in range(column, column + columns):
             g.slope[at] = error * code(s, base + c)
             at += 1
@@ -189,7 +191,7 @@ def window_slopes(s, g, n, row, column, rows, columns, at, error):
 
 @kernel
 def look_slopes(p, s, g):
-    """The slopes by the weights of all windows, from those by their features in `g.errors[0]`."""
+    """The slopes by the weights of all windows, given those by their features in `g.errors[0]`."""
     n = p["shape"][0]
     strips = n - 2
     f = 0
@@ -215,8 +217,10 @@ def look_slopes(p, s, g):
 
 @kernel
 def conclude_slopes(p, g, f, at):
-    """The slopes by the weights behind the features, and by the features into `g.errors[0]`; `f` inputs are in
-    `p.inputs`, the weights of the hidden units begin at `at`."""
+    """Write the slopes by the weights after the features' own to `g.slope`, and those by the features to `g.errors[0]`.
+
+    The `f` inputs are in `p.inputs`; the weights of the hidden units begin at `at`.
+    """
     hidden = p["shape"][1]
     bias = at + hidden * f
     out = bias + hidden
@@ -239,7 +243,7 @@ def conclude_slopes(p, g, f, at):
 
 @kernel
 def slopes(p, s, g):
-    """The slopes of the value by all weights into `g.slope`, right after `value`."""
+    """Write the slopes of the value by all weights to `g.slope`; must run right after `value`."""
     n = p["shape"][0]
     strips = n - 2
     f = 2 * strips + strips * strips

@@ -1,7 +1,8 @@
 """The evolved network of 2007 with the 2,862 weights that its source counts (kernel).
 
-The description in the source gives 2,463 weights on 11 x 11, see `hingston2007.py`; no reading of it gives its own
-figure. This one does: three more sigmoid features that look at the whole board, and a bias on each raw input.
+The description in the source yields 2,463 weights on 11 x 11 (`hingston2007.py`), and no reading of it yields the
+2,862 that the source states. This variant does: three more sigmoid features that look at the whole board, and a bias
+on each raw input.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
-    """The value for side `a` in float64, slow and obvious: what the kernel must agree with."""
+    """The value for side `a` in float64: a slow, obvious reference for the kernel."""
     board = hingston2007.picture(variant, position)
     seen = hingston2007.naive_windows(arrays, board)
     for weights, bias in zip(arrays["board"], arrays["board_bias"], strict=True):
@@ -81,7 +82,7 @@ def value(p, s):
 
 @kernel
 def slopes(p, s, g):
-    """The slopes of the value by all weights into `g.slope`, right after `value`."""
+    """Write the slopes of the value by all weights to `g.slope`; must run right after `value`."""
     n = p["shape"][0]
     strips = n - 2
     f = 2 * strips + strips * strips

@@ -1,7 +1,7 @@
-"""A weighted sum of what a king sees from his square, of material and of guarded corners (kernel).
+"""A weighted sum of the king's escapes, room and pressure, of material and of guarded corners (kernel).
 
-Source: the counts of `evaluators/king_features.py`, with weights set by hand to begin with. Every number
-of escapes and of hostile neighbours has its own weight, attackers and defenders apart.
+Source: ours, on the counts of `evaluators/king_features.py`, starting from weights set by hand. Every number of escapes
+and of hostile neighbours has a weight of its own, and so have attackers and defenders.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...compile.jit import kernel
+from ...games.tafl.codes import PIECE
+from ...games.tafl.movegen import RIGHT, UP
+from ...squares import MAX_SIZE
 from ..king_features import corner_guards, extract_king_features, hand_weights
 
 NUMBER = 4
@@ -23,14 +26,14 @@ FEATURES = {
     "attacker": 1,  # attackers on the board, less those at the start
     "defender": 1,  # defenders at the start, less those on the board
     "road": 4,  # 0, 1, 2, 3+ goal squares that the king could reach with his next move
-    "lane": 1,  # ways, at most 8, to reach a goal the move after
+    "lane": 1,  # ways to reach a goal in two moves, at most 8
     "distance": 1,  # from the king to the nearest goal, less that at the start
-    "room": 1,  # squares the king could go to, at most 12
+    "room": 1,  # squares that the king can go to, at most 12
     "pressure": 5,  # 0 to 4 neighbour squares of the king hostile to him
-    "guard": 1,  # attackers on squares that shut a corner
+    "guard": 1,  # attackers on squares that block a corner
     "tempo": 1,  # 1 if the attackers are to move, else -1
 }
-"""Names of the features with their number of weights."""
+"""Names of the features, with the number of weights of each."""
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
@@ -39,7 +42,7 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
-    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
+    """The sizes that the kernels need: up to 16 integers for `p.shape`."""
     from ...games.tafl.tables import goal_distance
 
     home = next(sq for sq, letter in variant.start.pieces if letter == "K")
@@ -47,7 +50,7 @@ def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def default(variant: Any) -> dict[str, Any]:
-    """Weights set by hand: where learning begins."""
+    """Weights set by hand, from which learning starts."""
     import numpy as np
 
     weights = hand_weights(variant)
@@ -55,14 +58,14 @@ def default(variant: Any) -> dict[str, Any]:
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
-    """The value for side `a` in float64, slow and obvious: what the kernel must agree with."""
+    """The value for side `a` in float64: a slow, obvious reference for the kernel."""
     seen = counted(variant, position)
     total = sum(float(arrays[name][0]) * number for name, number in seen.items() if FEATURES[name] == 1)
     return total + float(arrays["road"][min(seen["road"], 3)]) + float(arrays["pressure"][seen["pressure"]])
 
 
 def counted(variant: Any, position: Any) -> dict[str, int]:
-    """What the features count, the slow way; roads are not cut off at 3."""
+    """The features, counted the slow way; roads are not capped at 3."""
     from ...games.tafl.tables import goal_distance
 
     attackers, defenders, far = layout(variant, {})
@@ -70,7 +73,7 @@ def counted(variant: Any, position: Any) -> dict[str, int]:
     men = "".join(pieces.values())
     state = position.new_record()[0]
     king = next(sq for sq, letter in pieces.items() if letter == "K")
-    axes = (1, 21)
+    axes = (RIGHT, UP)
     reach = int(state["reach"][14])
     room, roads, lanes = 0, 0, 0
     for axis in axes:
@@ -81,7 +84,7 @@ def counted(variant: Any, position: Any) -> dict[str, int]:
                     continue
                 room += 1
                 if variant.rules.escape == "corner" or not state["edge"][sq]:
-                    other = 22 - axis
+                    other = UP + RIGHT - axis
                     for way in (king_way(state, sq, other), king_way(state, sq, -other)):
                         lanes += bool(way) and bool(state["goal"][way[-1]])
     hostile = [state["board"][king + step] for axis in axes for step in (axis, -axis)]
@@ -100,12 +103,12 @@ def counted(variant: Any, position: Any) -> dict[str, int]:
     }
 
 
-def king_way(state: Any, start: int, step: int, reach: int = 19) -> list[int]:
-    """The squares where the king may stop on his way from `start`, up to the first goal."""
+def king_way(state: Any, start: int, step: int, reach: int = MAX_SIZE) -> list[int]:
+    """The squares where the king may stop when he slides from `start`, up to the first goal."""
     found = []
     for sq in range(start + step, start + step * (reach + 1), step):
         cell = int(state["board"][sq])
-        if cell & 15:
+        if cell & PIECE:
             break
         if cell == 0 or "K" in letters_of(state["stop"][sq]):
             found.append(sq)
@@ -122,12 +125,12 @@ def letters_of(bits: Any) -> str:
 
 
 def terms(options: Mapping[str, int], params: Any, state: Any) -> list[tuple[str, float]]:
-    """What each feature adds to the value; the kernel has just left them in `inputs`."""
+    """What each feature adds to the value; reads the features that the kernel has just left in `inputs`."""
     return parts(FEATURES, params)
 
 
 def parts(features: Mapping[str, int], params: Any) -> list[tuple[str, float]]:
-    """What each of the features, named with their number of weights, adds to a weighted sum."""
+    """What each feature adds to a weighted sum; `features` maps names to numbers of weights."""
     found, at = [], 0
     for name, weights in features.items():
         part = slice(at, at + weights)
@@ -138,7 +141,7 @@ def parts(features: Mapping[str, int], params: Any) -> list[tuple[str, float]]:
 
 @kernel
 def value(p, s):
-    """The value for the attackers, in centipawns where the weights are; features stay in `p.inputs`."""
+    """The value for the attackers, in the unit of the weights (centipawns); leaves the features in `p.inputs`."""
     x = p.inputs
     for i in range(16):
         x[i] = 0.0

@@ -1,31 +1,31 @@
-"""Seven features of each side, weighed for each side apart (kernels).
+"""Seven features of each side, with weights of its own for each side (kernels).
 
-Source: "Tablut Game AI with Temporal Difference Learning". d is the Manhattan distance, men are pieces but the king.
-The reading `text` is what is printed:
+Source: "Tablut Game AI with Temporal Difference Learning". d is the Manhattan distance; men are all pieces but the
+king. The reading `text` is what the paper prints:
 
-    king       the sum of 1/d to the king over the side's men
-    opponent   the sum of 1/d to the nearest enemy over its men
-    corner     the sum of 1/d to the nearest corner of the board over its pieces
-    number     its pieces, as a share of those at the start
+    king       the sum over the side's men of 1/d to the king
+    opponent   the sum over its men of 1/d to the nearest enemy
+    corner     the sum over its pieces of 1/d to the nearest corner of the board
+    number     its pieces, as a fraction of those at the start
     capture    1 if it has taken something since the root of the search
     escape     1 if the king sees a corner in a clear line; 0 for the attackers
-    freedom    its moves, as a share of the squares
+    freedom    its moves, divided by the number of squares
 
 The reading `coded` is what the author's program computes:
 
     opponent   1 over the sum of d to all enemies, summed over its men; those taken since the root
-               count where they stood
+    opponent   the sum over its men of 1 over the sum of d to all enemies; those taken since the root
     number     its pieces
-    capture    of the defenders, the pieces with an enemy beside them and one of their own behind him; else 0
+    capture    for the defenders, the pieces with an enemy beside them and a friend behind him; else 0
     escape     0
-    freedom    of the attackers, moves over squares rounded down; else 0
+    freedom    for the attackers, moves divided by squares, rounded down; else 0
 
-There enemies stand where they stood at the root. That is the same as here one ply ahead, and further ahead the
-program's search means nothing.
+The program leaves enemies where they stood at the root. One ply ahead that makes no difference; further ahead, that
+program's search is not meaningful.
 
-The value is the attackers' sum less the defenders'. A player of that paper maximises its own sum alone: with `own` the
-other side counts for nothing. Where no search says which position is its root, the value is the difference, and
-"since the root" is since the state was set up.
+The value is the attackers' sum minus the defenders'. The paper's players maximise their own sum alone: with `own` the
+other side's sum is left out. Outside a search the value is the difference, and "since the root" means since the state
+was set up.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...compile.jit import inline, kernel
-from ...games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE, KING, WALL
+from ...games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE, KING, PIECE, SIDE, WALL
 from ...games.tafl.movegen import DIRECTIONS, piece_moves
 from ...games.tafl.state import SCRATCH_PIECE
+from ...squares import STRIDE
 
 NUMBER = 6
 SOURCE = '"Tablut Game AI with Temporal Difference Learning": the evaluation function by the text'
@@ -62,12 +63,12 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
-    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
+    """The sizes that the kernels need: up to 16 integers for `p.shape`."""
     return (variant.attackers, variant.defenders + 1, options["reading"], options["sides"])
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
-    """The position counts as the root: nothing has been captured since."""
+    """The value for side `a`, with the position as the root: nothing has been captured since."""
     total = 0.0
     for side, (name, sign) in enumerate((("attackers", 1), ("defenders", -1))):
         seen = _naive_features(variant, position, side, coded=bool(options["reading"]))
@@ -137,7 +138,7 @@ def _naive_features(variant: Any, position: Any, side: int, *, coded: bool = Fal
 
 
 def terms(options: Mapping[str, int], params: Any, state: Any) -> list[tuple[str, float]]:
-    """What each feature of each side adds to the value; the kernel has just left them in `inputs`."""
+    """What each feature of each side adds to the value; reads what the kernel has just left in `inputs`."""
     number = len(FEATURES)
     parts = params["weights"][: 2 * number] * params["inputs"][: 2 * number]
     names = [f"{name}_{side}" for side in "ad" for name in FEATURES]
@@ -148,19 +149,19 @@ def terms(options: Mapping[str, int], params: Any, state: Any) -> list[tuple[str
 
 @inline
 def distance(sq, other):
-    """The Manhattan distance of two squares, at least 1."""
-    return max(1, abs(sq % 21 - other % 21) + abs(sq // 21 - other // 21))
+    """The Manhattan distance between two squares, at least 1."""
+    return max(1, abs(sq % STRIDE - other % STRIDE) + abs(sq // STRIDE - other // STRIDE))
 
 
 @inline
 def sees_corner(s, king):
-    """Whether the king stands on a line with a corner of the board and nothing stands between."""
+    """Whether the king is in line with a corner of the board, with nothing between them."""
     last = s.width - 1
     for d in DIRECTIONS:
         t = king + d
-        while s.board[t] & 15 == 0:
-            file = t % 21 - 1
-            rank = t // 21 - 1
+        while s.board[t] & PIECE == 0:
+            file = t % STRIDE - 1
+            rank = t // STRIDE - 1
             if (file == 0 or file == last) and (rank == 0 or rank == last):
                 return True
             t += d
@@ -169,25 +170,25 @@ def sees_corner(s, king):
 
 @inline
 def flanks(s, sq, side):
-    """Whether an enemy stands beside a piece of `side`, and one of its own behind him."""
+    """Whether a piece of `side` has an enemy beside it with another piece of `side` behind him."""
     for d in DIRECTIONS:
-        enemy = int(s.board[sq + d]) & 15
-        if enemy and enemy != WALL and enemy >> 3 != side:
-            friend = int(s.board[sq + 2 * d]) & 15
-            if friend and friend != WALL and friend >> 3 == side:
+        enemy = int(s.board[sq + d]) & PIECE
+        if enemy and enemy != WALL and enemy >> SIDE != side:
+            friend = int(s.board[sq + 2 * d]) & PIECE
+            if friend and friend != WALL and friend >> SIDE == side:
                 return True
     return False
 
 
 @inline
 def taken_since(p, s, i, side):
-    """Whether entry `i` of the stack of captures is a man that `side` has taken since the root."""
-    return i >= p.root_caught and (int(s.caught[i]) >> CAPTURED_PIECE & 15) >> 3 != side
+    """Whether entry `i` of the stack of captures is a man that `side` took since the root."""
+    return i >= p.root_caught and (int(s.caught[i]) >> CAPTURED_PIECE & PIECE) >> SIDE != side
 
 
 @kernel
 def side_features(p, s, side, at):
-    """Write a side's features into `p.inputs` from `at` on."""
+    """Write a side's features to `p.inputs`, from index `at`."""
     king = int(s.king)
     last = s.width - 1
     coded = p["shape"][2] == 1
@@ -198,7 +199,7 @@ def side_features(p, s, side, at):
     moves = 0
     for i in range(s.count[side]):
         sq = int(s.pieces[side, i])
-        if s.board[sq] & 15 != KING:
+        if s.board[sq] & PIECE != KING:
             if king:
                 to_king += 1.0 / distance(sq, king)
             nearest = 64
@@ -215,8 +216,8 @@ def side_features(p, s, side, at):
                     to_enemy += 1.0 / apart
             elif nearest < 64:
                 to_enemy += 1.0 / nearest
-        file = sq % 21 - 1
-        rank = sq // 21 - 1
+        file = sq % STRIDE - 1
+        rank = sq // STRIDE - 1
         to_corner += 1.0 / max(1, min(file, last - file) + min(rank, last - rank))
         moves += piece_moves(s, sq, SCRATCH_PIECE) - SCRATCH_PIECE
         if coded and flanks(s, sq, side):
@@ -242,7 +243,7 @@ def side_features(p, s, side, at):
 
 @kernel
 def value(p, s):
-    """The value for the attackers: their weighted sum less the defenders'; features stay in `p.inputs`."""
+    """The value for the attackers: their weighted sum minus the defenders'; leaves the features in `p.inputs`."""
     total = 0.0
     for side in range(2):
         at = 7 * side
@@ -258,7 +259,7 @@ def value(p, s):
 
 @kernel
 def slopes(p, s, g):
-    """The slopes of the value by all weights into `g.slope`, right after `value`."""
+    """Write the slopes of the value by all weights to `g.slope`; must run right after `value`."""
     for i in range(7):
         g.slope[i] = p.inputs[i]
         g.slope[7 + i] = -p.inputs[7 + i]

@@ -1,12 +1,12 @@
-"""A weighted sum of the terms of `linear`, of threats that depend on who is to move, and of where men stand (kernel).
+"""A weighted sum: the terms of `linear`, threats that depend on the side to move, and where men stand (kernel).
 
-Source: ours. A plain minimax player scores positions in the middle of an exchange. What hangs there is counted here:
-who could take what with the next move, whether the king could leave or be taken, and whether that could still be
-prevented.
+Source: ours. A plain minimax player scores positions in the middle of exchanges. This evaluator therefore counts what
+is hanging: men that could be taken with the next move, whether the king could escape or be taken, and whether that
+can still be prevented.
 
-A man can be taken where a striker of the other side can slide onto an empty square beside him whose opposite square
-is hostile to him; the king where an attacker can slide onto his last open side. Jumps, lines, rows and berserk turns
-are not looked at: these are guesses, never verdicts.
+A man counts as hanging if an enemy that captures by moving can slide to an empty square beside him and the square on
+his other side is hostile to him; the king, if an attacker can slide to his last open side. Jumps, lines, rows and
+berserk turns are ignored: the counts are heuristics.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from itertools import accumulate
 from typing import Any
 
 from ...compile.jit import inline, kernel
-from ...games.tafl.codes import KING, LETTERS, WALL
+from ...games.tafl.codes import KING, LETTERS, PIECE, SIDE, WALL
 from ...games.tafl.make import helps_take
-from ...games.tafl.movegen import DIRECTIONS, can_reach
+from ...games.tafl.movegen import DIRECTIONS, RIGHT, UP, can_reach
 from ...games.tafl.noisy import king_pressed
 from ...squares import STRIDE
 from ..king_features import corner_guards, extract_king_features, runs_to_goal
@@ -34,23 +34,23 @@ OPTIONS: Mapping[str, int] = {}
 FEATURES = {
     "attacker": 1,  # attackers on the board, less those at the start
     "defender": 1,  # defenders at the start, less those on the board
-    "road": 4,  # goals in reach: attackers to move, one that can be shut, one that cannot, several; defenders to move
+    "road": 4,  # goals in reach: attackers to move, one blockable, one not, several; defenders to move
     "fork": 2,  # the king has a move to a square with goals on both sides: attackers, defenders to move
-    "lane": 2,  # ways, at most 8, to reach a goal the move after: attackers, defenders to move
-    "distance": 1,  # from the king to the nearest goal, less that at the start
-    "room": 1,  # squares the king could go to, at most 12
+    "lane": 2,  # ways to reach a goal in two moves, at most 8: attackers, defenders to move
+    "distance": 1,  # from the king to the nearest goal, minus that at the start
+    "room": 1,  # squares that the king can go to, at most 12
     "pressure": 4,  # 1 to 4 neighbour squares of the king hostile to him
-    "guard": 1,  # attackers on squares that shut a corner
+    "guard": 1,  # attackers on squares that block a corner
     "tempo": 1,  # 1 if the attackers are to move, else -1
     "menace": 3,  # squares from which the king can be taken: attackers to move; defenders to move, one, several
     "hunt": 4,  # defenders that can be taken: attackers to move, any, how many more; defenders to move, the same
     "raid": 4,  # attackers that can be taken: defenders to move, any, how many more; attackers to move, the same
     "far": 2,  # the sum of the distances to the nearest goal: attackers, defenders
-    "near": 2,  # the sum of what is left to 5 of the distance to the king: attackers, defenders
+    "near": 2,  # the sum of max(0, 5 - distance to the king): attackers, defenders
     "free": 2,  # empty squares beside men: attackers, defenders
     "edge": 2,  # men on the edge: attackers, defenders
 }
-"""Names of the features with their number of weights."""
+"""Names of the features, with the number of weights of each."""
 COUNT = sum(FEATURES.values())
 _AT = dict(zip(FEATURES, accumulate(FEATURES.values(), initial=0), strict=False))
 ROAD, FORK, LANE, DISTANCE, ROOM = (_AT[name] for name in ("road", "fork", "lane", "distance", "room"))
@@ -59,9 +59,9 @@ HUNT, RAID, FAR, NEAR = (_AT[name] for name in ("hunt", "raid", "far", "near"))
 FREE, EDGE = _AT["free"], _AT["edge"]
 
 ALL = 0xFF
-"""Bits of the attackers."""
+"""The set of all attacking pieces."""
 TAKERS = 31
-"""Those of them who take kings: all but guards."""
+"""Attacking pieces that can capture a king: all but guards."""
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
@@ -70,12 +70,12 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
-    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
+    """The sizes that the kernels need: up to 16 integers for `p.shape`."""
     return linear.layout(variant, options)
 
 
 def default(variant: Any) -> dict[str, Any]:
-    """Weights to begin with: those of `linear` where it has the feature, rough ones by hand for threats, 0 else."""
+    """Initial weights: those of `linear` where it has the feature, rough hand-set ones for threats, else 0."""
     import numpy as np
 
     old = linear.default(variant)
@@ -93,7 +93,7 @@ def default(variant: Any) -> dict[str, Any]:
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
-    """The value for side `a` in float64, slow and obvious: what the kernel must agree with."""
+    """The value for side `a` in float64: a slow, obvious reference for the kernel."""
     seen = _Naive(variant, position).features()
     return sum(
         float(weight) * number
@@ -103,7 +103,7 @@ def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], p
 
 
 class _Naive:
-    """What `naive` counts in a position, from all walks of all men."""
+    """What `naive` counts in a position, from every slide of every man."""
 
     def __init__(self, variant: Any, position: Any) -> None:
         self.variant = variant
@@ -115,16 +115,16 @@ class _Naive:
         self.king = next(sq for sq, letter in self.men.items() if letter == "K")
 
     def allows(self, name: str, at: int, letter: str) -> bool:
-        """Whether the rules' table of this name allows the piece something at a square or for a cell."""
+        """Whether entry `at` of the rules' table `name` has the piece's bit set."""
         return letter in linear.letters_of(self.state[name][at])
 
     def slides(self, start: int, step: int, entering: bool = True) -> list[int]:
-        """Where the piece on `start` may stop in one direction."""
+        """The squares where the piece on `start` may stop in one direction."""
         letter, found = self.men[start], []
         reach = int(self.state["reach"][LETTERS.index(letter)])
         for sq in range(start + step, start + step * (reach + 1), step):
             cell, region = self.cells[sq], self.state["region"]
-            if cell & 15 or (
+            if cell & PIECE or (
                 cell and entering and region[sq] != region[start] and not self.allows("enter", sq, letter)
             ):
                 break
@@ -161,7 +161,7 @@ class _Naive:
         return len(taken)
 
     def menaces(self) -> int:
-        """From how many squares beside him the king could be taken."""
+        """The number of squares beside the king from which he could be taken."""
         found = set()
         for start, to in self.walks(0):
             if to - self.king in DIRECTIONS and self.men[start] != "g" and self.pressed(start, to):
@@ -177,12 +177,12 @@ class _Naive:
         edge = sides != 2 and (on_edge == 1 or (on_edge == 2 and int(self.state["count"][1]) == 1))
         return sides > 0 and all(
             sq != start
-            and (self.allows("hostile", self.cells[sq], "K") or (edge and self.cells[sq] & 15 == WALL))
+            and (self.allows("hostile", self.cells[sq], "K") or (edge and self.cells[sq] & PIECE == WALL))
             for sq in others
         )
 
     def roads(self) -> list[list[int]]:
-        """The squares of each way by which the king could reach a goal with one move."""
+        """The squares of each slide that takes the king to a goal in one move."""
         reach = int(self.state["reach"][KING])
         found = []
         for step in DIRECTIONS:
@@ -248,14 +248,14 @@ class _Naive:
                 sum(max(0, 5 - abs(sq % STRIDE - x) - abs(sq // STRIDE - y)) for sq in side) for side in men
             ],
             "free": [
-                sum(self.cells[sq + step] & 15 == 0 for sq in side for step in DIRECTIONS) for side in men
+                sum(self.cells[sq + step] & PIECE == 0 for sq in side for step in DIRECTIONS) for side in men
             ],
             "edge": [sum(int(self.state["edge"][sq]) for sq in side) for side in men],
         }
 
 
 def terms(options: Mapping[str, int], params: Any, state: Any) -> list[tuple[str, float]]:
-    """What each feature adds to the value; the kernel has just left them in `inputs`."""
+    """What each feature adds to the value; reads the features that the kernel has just left in `inputs`."""
     return linear.parts(FEATURES, params)
 
 
@@ -267,15 +267,15 @@ def can_be_reached(s, e, side, mask):
         o = e + d
         c = s.board[o]
         clear = not special
-        while c & 15 == 0:
+        while c & PIECE == 0:
             if c:
                 clear = False
             o += d
             c = s.board[o]
-        piece = c & 15
+        piece = c & PIECE
         if (
             piece != WALL
-            and piece >> 3 == side
+            and piece >> SIDE == side
             and (mask >> piece) & 1
             and ((clear and not s.limited) or can_reach(s, o, e))
         ):
@@ -285,12 +285,12 @@ def can_be_reached(s, e, side, mask):
 
 @kernel
 def can_shut(s, king):
-    """Whether an attacker can step into a way from which the king could leave."""
+    """Whether an attacker can move onto a line by which the king could escape."""
     bit = 1 << KING
     for d in DIRECTIONS:
         t = king + d
         reach = s.reach[KING]
-        while reach and s.board[t] & 15 == 0:
+        while reach and s.board[t] & PIECE == 0:
             c = s.board[t]
             if s.goal[t]:
                 if c == 0 or s.stop[t] & bit:
@@ -311,10 +311,10 @@ def forks(s, king):
     """Whether the king has a move to a square with goals on both sides."""
     bit = 1 << KING
     for d in DIRECTIONS:
-        across = 22 - abs(d)
+        across = UP + RIGHT - abs(d)
         t = king + d
         reach = s.reach[KING]
-        while reach and s.board[t] & 15 == 0 and not s.goal[t]:
+        while reach and s.board[t] & PIECE == 0 and not s.goal[t]:
             c = s.board[t]
             if (
                 (c == 0 or s.stop[t] & bit)
@@ -332,11 +332,11 @@ def forks(s, king):
 
 @kernel
 def menaces(s, king):
-    """From how many squares beside him the king could be taken, if the attackers were to move."""
+    """The number of squares beside the king from which he could be taken, if the attackers were to move."""
     found = 0
     for d in DIRECTIONS:
         t = king + d
-        if s.board[t] & 15 == 0 and king_pressed(s, t, 0) and can_be_reached(s, t, 0, TAKERS):
+        if s.board[t] & PIECE == 0 and king_pressed(s, t, 0) and can_be_reached(s, t, 0, TAKERS):
             found += 1
     return found
 
@@ -347,7 +347,7 @@ def falls(s, v, q, hunter):
     for d in DIRECTIONS:
         e = v + d
         if (
-            s.board[e] & 15 == 0
+            s.board[e] & PIECE == 0
             and helps_take(s, v - d, q)
             and can_be_reached(s, e, hunter, s.active_captors)
         ):
@@ -357,7 +357,7 @@ def falls(s, v, q, hunter):
 
 @kernel
 def men_features(p, s, side, king):
-    """Write what men of a side show into `p.inputs`; how many of them could be taken."""
+    """Write the features of a side's men to `p.inputs`; returns how many of them could be taken."""
     victims = s.victims[1 - side]
     prey = 0
     far = 0
@@ -366,14 +366,14 @@ def men_features(p, s, side, king):
     edge = 0
     for i in range(s.count[side]):
         sq = int(s.pieces[side, i])
-        q = s.board[sq] & 15
+        q = s.board[sq] & PIECE
         if q == KING:
             continue
         far += s.goal_distance[sq]
         near += max(0, 5 - abs(sq % STRIDE - king % STRIDE) - abs(sq // STRIDE - king // STRIDE))
         edge += s.edge[sq]
         for d in DIRECTIONS:
-            if s.board[sq + d] & 15 == 0:
+            if s.board[sq + d] & PIECE == 0:
                 free += 1
         if (victims >> q) & 1 and falls(s, sq, q, 1 - side):
             prey += 1
@@ -387,7 +387,7 @@ def men_features(p, s, side, king):
 
 @kernel
 def value(p, s):
-    """The value for the attackers, in centipawns where the weights are; features stay in `p.inputs`."""
+    """The value for the attackers, in the unit of the weights (centipawns); leaves the features in `p.inputs`."""
     x = p.inputs
     for i in range(COUNT):
         x[i] = 0.0

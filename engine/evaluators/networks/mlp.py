@@ -1,18 +1,20 @@
-"""A perceptron with up to three hidden layers, for boards of every game (kernels).
+"""A multi-layer perceptron with up to three hidden layers, for every game (kernels).
 
-What it sees, the top rank first:
+Inputs, top rank first:
 
     tafl       N^2 cells (attackers 1, defenders -1, king -2, empty 0), 1 if the defenders are to move, 1 if the
                attackers are, pieces of the side to move on the board. "Tablut Game AI with Temporal Difference
                Learning": 2,701 weights for 7 x 7 and `mlp:50`.
-    hex        N^2 cells: 1 for a stone of who moved last, -1 for one of who is to move; the value is that of who moved
-               moved last. M. McCarver, R. LeGrand, "Evolving a Hex-Playing Agent": 616 weights for 11 x 11 and `mlp:5`.
-               `planes`: their stones in N^2 cells, then those of the other. `edges`: as much again, where stones count
-               that are joined with an edge of their owner. `transposed`: who joins left and right sees the board
-               reflected in the long diagonal, so that both play from top to bottom.
-    hexapawn   a cell for each of white's pawns, then of black's, then three times 1 if white is to move: 2mn + 3.
+    hex        N^2 cells: 1 for a stone of the side that moved last, -1 for one of the side to move; the output is the
+               value for the side that moved last. M. McCarver, R. LeGrand, "Evolving a Hex-Playing Agent": 616 weights
+               for 11 x 11 and `mlp:5`.
+               `planes`: N^2 cells for the stones of the side that moved last, then N^2 for the other side's. `edges`:
+               the same inputs again, restricted to stones connected to an edge of their owner. `transposed`: the side
+               that connects left and right sees the board reflected in the long diagonal, so that both play from top
+               to bottom.
+    hexapawn   mn cells for white's pawns, mn for black's, then three copies of 1 if white is to move: 2mn + 3.
 
-Hidden units of the layers have one activation; the value is the output unit before its sigmoid, for side `a`.
+All hidden units have the same activation; the value is the output unit before its sigmoid, for side `a`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...compile.jit import inline, kernel
+from ...games.hex.state import EDGES as HEX_EDGES
+from ...games.hex.state import OWNER as HEX_OWNER
+from ...games.hex.state import OWNER_BITS
+from ...games.hexapawn.kernels import OWNER
+from ...games.tafl.codes import DEFENDING, KING, PIECE
+from ...squares import STRIDE
 
 NUMBER = 5
 SOURCE = '"Tablut Game AI with Temporal Difference Learning"; M. McCarver, R. LeGrand, "Evolving a Hex-Playing Agent"'
@@ -30,15 +38,18 @@ SCALE = 400 / math.log(10)
 OUTPUT = "logit"
 LAYERS = ("first", "second", "third")
 READINGS = ("planes", "edges", "transposed")
-"""How a Hex board may be read; bits of the last number of the layout, in this order."""
+"""Options for the inputs of a Hex board; bits of the layout's number `READING`, in this order."""
 PLANES, EDGES, TRANSPOSED = 1, 2, 4
 MOST_INPUTS = 1 << 10
 READING = 6
-"""Where these bits stand in the layout."""
+"""The index of these bits in the layout."""
 OPTIONS: Mapping[str, int] = {
     "first": 50, "second": 0, "third": 0, "activation": 0, **dict.fromkeys(READINGS, 0),
 }  # fmt: skip
 ACTIVATIONS = ("sigmoid", "tanh", "relu", "leaky", "softsign", "softplus", "threshold")
+SIGMOID, TANH, RELU, LEAKY, SOFTSIGN, SOFTPLUS, THRESHOLD = range(len(ACTIVATIONS))
+LEAK = 0.01
+"""The slope of `leaky` below 0."""
 WORDS: Mapping[str, tuple[str, int]] = {
     **{word: ("activation", i) for i, word in enumerate(ACTIVATIONS)},
     **{word: (word, 1) for word in READINGS},
@@ -46,7 +57,7 @@ WORDS: Mapping[str, tuple[str, int]] = {
 
 
 def inputs(variant: Any, options: Mapping[str, int]) -> int:
-    """How many numbers it sees; ValueError for a reading of the board that belongs to another game."""
+    """The number of inputs; ValueError for an input option of another game."""
     cells: int = variant.files * variant.ranks
     read = [word for word in READINGS if options[word]]
     if variant.game == "hex":
@@ -76,14 +87,14 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
-    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
+    """The sizes that the kernels need: up to 16 integers for `p.shape`."""
     units = (sizes(options) + [0] * len(LAYERS))[: len(LAYERS)]
     reading = sum(options[word] << bit for bit, word in enumerate(READINGS))
     return (variant.files, variant.ranks, options["activation"], *units, reading)
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
-    """The value for side `a` in float64, slow and obvious: what the kernel must agree with."""
+    """The value for side `a` in float64: a slow, obvious reference for the kernel."""
     import numpy as np
 
     x, sign = _naive_inputs(variant, options, position)
@@ -104,7 +115,7 @@ def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], p
 
 
 def _naive_inputs(variant: Any, options: Mapping[str, int], position: Any) -> tuple[Any, int]:
-    """What is seen, and 1 or -1 for whom the output speaks."""
+    """The inputs, float64[inputs], and 1 if the output is the value for side `a`, -1 if for side `d`."""
     import numpy as np
 
     from ...squares import file_of, rank_of
@@ -134,7 +145,7 @@ def _naive_inputs(variant: Any, options: Mapping[str, int], position: Any) -> tu
 
 
 def _naive_joined(board: Any, sign: int) -> Any:
-    """True for stones that are joined with an edge of their owner; `sign` is what stones of x are on this board."""
+    """A mask of the stones connected to an edge of their owner; stones of x have the value `sign` on this board."""
     import numpy as np
 
     n = len(board)
@@ -152,25 +163,25 @@ def _naive_joined(board: Any, sign: int) -> Any:
 
 @inline
 def activated(kind, x):
-    """A unit's output for its sum `x`, by the kind of its activation."""
-    if kind == 0:
+    """The activation `kind`, an index into ACTIVATIONS, of the weighted sum `x`."""
+    if kind == SIGMOID:
         return 1.0 / (1.0 + math.exp(-x))
-    if kind == 1:
+    if kind == TANH:
         return math.tanh(x)
-    if kind == 2:
+    if kind == RELU:
         return max(x, 0.0)
-    if kind == 3:
-        return x if x > 0.0 else x * 0.01
-    if kind == 4:
+    if kind == LEAKY:
+        return x if x > 0.0 else x * LEAK
+    if kind == SOFTSIGN:
         return x / (1.0 + abs(x))
-    if kind == 5:
+    if kind == SOFTPLUS:
         return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
     return 1.0 if x > 0.0 else 0.0
 
 
 @kernel
 def forward(p, f):
-    """The output for the `f` numbers in `p.inputs`, of which most are 0."""
+    """The output for the first `f` numbers of `p.inputs`, most of which are 0."""
     seen = 0
     for i in range(f):
         if p.inputs[i] != 0.0:
@@ -214,10 +225,10 @@ def value(p, s):
     n = p["shape"][0]
     f = 0
     for r in range(n):
-        base = (n - r) * 21 + 1
+        base = (n - r) * STRIDE + 1
         for c in range(n):
-            piece = s.board[base + c] & 15
-            p.inputs[f] = 0.0 if piece == 0 else -2.0 if piece == 14 else -1.0 if piece & 8 else 1.0
+            piece = s.board[base + c] & PIECE
+            p.inputs[f] = 0.0 if piece == 0 else -2.0 if piece == KING else -1.0 if piece & DEFENDING else 1.0
             f += 1
     p.inputs[f] = s.side
     p.inputs[f + 1] = 1 - s.side
@@ -227,23 +238,23 @@ def value(p, s):
 
 @kernel
 def hex_inputs(p, s):
-    """Write what is seen of a Hex position; how many numbers."""
+    """Write the inputs of a Hex position to `p.inputs`; returns their number."""
     n = p["shape"][0]
     reading = p["shape"][6]
     sign = 1.0 if s.side else -1.0
     # The step from a cell to the next one of its row, and from a row to the next.
-    step, row = 1, -21
+    step, row = 1, -STRIDE
     if reading & TRANSPOSED and s.side == 0:
-        step, row = -21, 1
+        step, row = -STRIDE, 1
     cells = n * n
     f = 0
     for r in range(n):
-        sq = n * 21 + 1 + r * row
+        sq = n * STRIDE + 1 + r * row
         for _ in range(n):
             cell = int(s.board[sq])
-            owner = cell >> 2 & 3
+            owner = cell >> HEX_OWNER & OWNER_BITS
             x = 0.0 if owner == 0 else sign if owner == 1 else -sign
-            joined = x if cell & 3 else 0.0
+            joined = x if cell & HEX_EDGES else 0.0
             if reading & PLANES:
                 p.inputs[f] = max(x, 0.0)
                 p.inputs[f + cells] = max(-x, 0.0)
@@ -261,7 +272,7 @@ def hex_inputs(p, s):
 
 @inline
 def hex_width(p):
-    """How many numbers are seen of a Hex board."""
+    """The number of inputs for a Hex board."""
     reading = p["shape"][6]
     f = p["shape"][0] * p["shape"][1]
     if reading & PLANES:
@@ -284,9 +295,9 @@ def hexapawn_value(p, s):
     cells = files * ranks
     f = 0
     for r in range(ranks):
-        base = (ranks - r) * 21 + 1
+        base = (ranks - r) * STRIDE + 1
         for c in range(files):
-            owner = int(s.board[base + c]) >> 5
+            owner = int(s.board[base + c]) >> OWNER
             p.inputs[f] = 1.0 if owner == 1 else 0.0
             p.inputs[cells + f] = 1.0 if owner == 2 else 0.0
             f += 1
@@ -297,26 +308,28 @@ def hexapawn_value(p, s):
 
 @inline
 def slope_of(kind, y):
-    """The slope of an activation, from what the unit gives."""
-    if kind == 0:
+    """The derivative of an activation, from the unit's output `y`."""
+    if kind == SIGMOID:
         return y * (1.0 - y)
-    if kind == 1:
+    if kind == TANH:
         return 1.0 - y * y
-    if kind == 2:
+    if kind == RELU:
         return 1.0 if y > 0.0 else 0.0
-    if kind == 3:
-        return 1.0 if y > 0.0 else 0.01
-    if kind == 4:
+    if kind == LEAKY:
+        return 1.0 if y > 0.0 else LEAK
+    if kind == SOFTSIGN:
         return (1.0 - abs(y)) * (1.0 - abs(y))
-    if kind == 5:
+    if kind == SOFTPLUS:
         return 1.0 - math.exp(-y)
     return 0.0
 
 
 @kernel
 def slopes(p, g, f, sign):
-    """The slopes of the output by all weights, times `sign`, into `g.slope`, for the `f` numbers that `forward`
-    has just seen. The layers are computed once more: `forward` keeps two at most."""
+    """Write `sign` times the slopes of the output by all weights to `g.slope`, for the last `forward` of `f` inputs.
+
+    The layers are computed again, because `forward` keeps two at most.
+    """
     kind = p["shape"][2]
     below = f
     at = 0
@@ -339,7 +352,7 @@ def slopes(p, g, f, sign):
         g.slope[at + i] = sign * (g.units[layers - 1, i] if layers else p.inputs[i])
         g.errors[(layers - 1) & 1, i] = sign * p.weights[at + i]
     g.slope[at + below] = sign
-    # Back from layer to layer: `at` is where the weights of the layer above begin.
+    # Backpropagation: `at` is the index of the first weight of the layer above.
     while layers:
         layers -= 1
         units = p["shape"][3 + layers]

@@ -1,16 +1,16 @@
-"""A perceptron with two heads, value and policy, after one to four hidden layers (kernels).
+"""A multi-layer perceptron with one to four hidden layers and two heads, value and policy (kernels).
 
 Source: "HexapawnZero": 21 - 128 - 128 - 128 - 128 with ReLU, 28 moves and a value; 56,093 weights on 3 x 3.
 
-What it sees, the top rank first, 1 where it is so, else 0:
+Inputs, 0 or 1 each, top rank first:
 
-    hexapawn   a cell for each of white's pawns, then of black's, then three times: white is to move
-    hex        a cell for each stone of x, then of o, then: x is to move
-    tafl       a cell for each of the attackers' men, the defenders' men, the king, then: the attackers are to move
+    hexapawn   cells of white's pawns, of black's pawns, then three copies of: white is to move
+    hex        cells of x, of o, then: x is to move
+    tafl       cells of the attackers' men, of the defenders' men, of the king, then: the attackers are to move
 
-The policy head gives a number for each move in the order of `policy.py` of the game; those of the legal moves go
-through a softmax. The value head goes through tanh: the result that the side to move can expect, from -1 to 1.
-The first index of a matrix is the unit below: a kernel adds whole rows.
+The policy head gives a logit for each move, in the order of the game's `policy.py`; those of the legal moves go through
+a softmax. The value head goes through tanh: the expected result for the side to move, from -1 to 1. The first index of
+a weight matrix is the input unit, so that kernels add whole rows.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ from typing import Any
 import numpy as np
 
 from ...compile.jit import inline, kernel
+from ...games.hex.state import OWNER as HEX_OWNER
+from ...games.hex.state import OWNER_BITS
+from ...games.hexapawn.kernels import OWNER
+from ...games.tafl.codes import DEFENDING, KING, PIECE
+from ...squares import STRIDE
 
 NUMBER = 15
 SOURCE = '"HexapawnZero", after D. Silver et al., "Mastering the game of Go without human knowledge", 2017'
@@ -34,7 +39,7 @@ RECORD = "policy"
 
 
 def inputs(variant: Any) -> int:
-    """How many numbers it sees."""
+    """The number of inputs."""
     cells: int = variant.files * variant.ranks
     return {"hexapawn": 2 * cells + 3, "hex": 2 * cells + 1, "tafl": 3 * cells + 1}[variant.game]
 
@@ -65,21 +70,21 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
-    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
+    """The sizes that the kernels need: up to 16 integers for `p.shape`."""
     from ...games import policy_moves
 
     return (inputs(variant), len(policy_moves(variant)), *sizes(options))
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
-    """The value for side `a` as a logit: tanh(x) is 2 sigmoid(2 x) - 1."""
+    """The value for side `a` as a logit, using tanh(x) = 2 sigmoid(2 x) - 1."""
     hidden = _naive_hidden(variant, options, arrays, position)
     own = float(hidden @ arrays["value"][:, 0] + arrays["value_bias"][0])
     return -2 * own if position.side else 2 * own
 
 
 def naive_policy(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> Any:
-    """What every move gets before the softmax, slow and obvious."""
+    """The policy logits of all moves, float64[moves]: a slow, obvious reference for the kernel."""
     return _naive_hidden(variant, options, arrays, position) @ arrays["policy"] + arrays["policy_bias"]
 
 
@@ -91,7 +96,7 @@ def _naive_hidden(variant: Any, options: Mapping[str, int], arrays: Mapping[str,
 
 
 def naive_inputs(variant: Any, position: Any) -> Any:
-    """What is seen, float64."""
+    """The inputs, float64[inputs]."""
     from ...squares import file_of, rank_of
 
     groups = {"hexapawn": ("P", "p"), "hex": ("x", "o"), "tafl": ("tcnmg", "TCNMG", "K")}[variant.game]
@@ -105,13 +110,13 @@ def naive_inputs(variant: Any, position: Any) -> Any:
 
 @inline
 def hexapawn_inputs(p, s):
-    """Write the inputs of a position to `p.inputs`, 0 or 1 each; the number of inputs."""
+    """Write the inputs of a position to `p.inputs`, 0 or 1 each; returns their number."""
     cells = s.files * s.ranks
     f = 0
     for r in range(s.ranks):
-        base = (s.ranks - r) * 21 + 1
+        base = (s.ranks - r) * STRIDE + 1
         for c in range(s.files):
-            owner = int(s.board[base + c]) >> 5
+            owner = int(s.board[base + c]) >> OWNER
             p.inputs[f] = owner == 1
             p.inputs[cells + f] = owner == 2
             f += 1
@@ -122,13 +127,13 @@ def hexapawn_inputs(p, s):
 
 @inline
 def hex_inputs(p, s):
-    """Write the inputs of a position to `p.inputs`, 0 or 1 each; the number of inputs."""
+    """Write the inputs of a position to `p.inputs`, 0 or 1 each; returns their number."""
     cells = s.files * s.files
     f = 0
     for r in range(s.files):
-        base = (s.files - r) * 21 + 1
+        base = (s.files - r) * STRIDE + 1
         for c in range(s.files):
-            owner = int(s.board[base + c]) >> 2 & 3
+            owner = int(s.board[base + c]) >> HEX_OWNER & OWNER_BITS
             p.inputs[f] = owner == 1
             p.inputs[cells + f] = owner == 2
             f += 1
@@ -138,16 +143,16 @@ def hex_inputs(p, s):
 
 @inline
 def tafl_inputs(p, s):
-    """Write the inputs of a position to `p.inputs`, 0 or 1 each; the number of inputs."""
+    """Write the inputs of a position to `p.inputs`, 0 or 1 each; returns their number."""
     cells = s.width * s.width
     f = 0
     for r in range(s.width):
-        base = (s.width - r) * 21 + 1
+        base = (s.width - r) * STRIDE + 1
         for c in range(s.width):
-            piece = int(s.board[base + c]) & 15
-            p.inputs[f] = 0 < piece < 8
-            p.inputs[cells + f] = piece > 8 and piece != 14
-            p.inputs[2 * cells + f] = piece == 14
+            piece = int(s.board[base + c]) & PIECE
+            p.inputs[f] = 0 < piece < DEFENDING
+            p.inputs[cells + f] = piece > DEFENDING and piece != KING
+            p.inputs[2 * cells + f] = piece == KING
             f += 1
     p.inputs[3 * cells] = 1 - s.side
     return 3 * cells + 1
@@ -162,14 +167,14 @@ def add_row(p, into, x, at, units):
 
 @inline
 def begin_layer(p, into, at, units):
-    """A layer holds its biases."""
+    """Set a layer to its biases."""
     for h in range(units):
         p.units[into, h] = p.weights[at + h]
 
 
 @kernel
 def forward(p, f):
-    """Policy and value for the `f` numbers in `p.inputs`, of which most are 0."""
+    """Policy and value for the first `f` numbers of `p.inputs`, most of which are 0."""
     units = p["shape"][2]
     begin_layer(p, 0, f * units, units)
     for i in range(f):

@@ -1,19 +1,19 @@
-"""A residual network for square boards with value and policy heads, each of them apart for either side (kernels).
+"""A residual network for square boards, with a value head and a policy head for each side (kernels).
 
 After D. Silver et al., "Mastering the game of Go without human knowledge" (2017), without normalisation: a 3 x 3
-convolution to `filters` planes, then `blocks` of two such convolutions with a bypass, ReLU throughout. Four blocks of
-32 filters on 7 x 7 have 81,842 weights. The policy head is a 1 x 1 convolution; the value head sees mean and maximum
-of each plane, through one hidden layer.
+convolution to `filters` planes, then `blocks` of two such convolutions with a skip connection, ReLU throughout. Four
+blocks of 32 filters on 7 x 7 have 81,842 weights. The policy head is a 1 x 1 convolution; the value head takes the mean
+and maximum of each plane through one hidden layer.
 
-What it sees, the top rank first:
+Inputs, top rank first:
 
     tafl       planes of the attackers' men, the defenders' men, the king, the squares that let him escape, the side to
                move (1 if the attackers), earlier occurrences of the position (2 at most), and plies since the last
                capture (in eighths of 64 plies, 8 at most)
     hex        planes of x, of o, the side to move (1 if x)
 
-Kernels add up in another order than numpy does, in float32. Planes lie within a frame of empty cells, a cell's values
-one behind the other.
+Kernels compute in float32 and sum in another order than numpy. Planes have a frame of empty cells around the board; the
+values of one cell are adjacent in memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ import numpy as np
 
 from ...compile.jit import inline, kernel
 from ...compile.simd_f32 import LANES, add_times, load_lanes, store_lanes
+from ...games.hex.state import OWNER, OWNER_BITS
 from ...games.tafl.adjudication import occurrences
+from ...games.tafl.codes import DEFENDING, KING, PIECE
+from ...squares import STRIDE
 
 NUMBER = 16
 SOURCE = 'D. Silver et al., "Mastering the game of Go without human knowledge", 2017; K. He et al., 2016'
@@ -41,22 +44,22 @@ MOST_REPEATED, QUIET_STEP, MOST_QUIET = 2, 8, 8
 
 
 def planes(variant: Any) -> int:
-    """How many planes a position of the game is."""
+    """The number of input planes."""
     return {"tafl": 7, "hex": 3}[variant.game]
 
 
 def side_plane(variant: Any) -> int:
-    """The plane that says who is to move."""
+    """The index of the plane for the side to move."""
     return {"tafl": 4, "hex": 2}[variant.game]
 
 
 def inputs(variant: Any) -> int:
-    """How many numbers it sees."""
+    """The number of inputs."""
     return planes(variant) * int(variant.files) ** 2
 
 
 def channels(variant: Any) -> int:
-    """Outputs of the policy for each cell."""
+    """The number of policy outputs for each cell."""
     return {"tafl": 4 * (int(variant.files) - 1), "hex": 1}[variant.game]
 
 
@@ -84,12 +87,12 @@ def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...
 
 
 def layout(variant: Any, options: Mapping[str, int]) -> tuple[int, ...]:
-    """What the kernels have to know of the sizes: up to 16 integers for `p.shape`."""
+    """The sizes that the kernels need: up to 16 integers for `p.shape`."""
     return (variant.files, planes(variant), options["filters"], options["blocks"], channels(variant))
 
 
 def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> float:
-    """The value for side `a` as a logit: tanh(x) is 2 sigmoid(2 x) - 1."""
+    """The value for side `a` as a logit, using tanh(x) = 2 sigmoid(2 x) - 1."""
     trunk, side = _naive_trunk(variant, options, arrays, position), int(position.side)
     seen = np.concatenate([trunk.mean(axis=(0, 1)), trunk.max(axis=(0, 1))])
     hidden = np.maximum(seen @ arrays["hidden"][side] + arrays["hidden_bias"][side], 0)
@@ -98,7 +101,7 @@ def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], p
 
 
 def naive_policy(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], position: Any) -> Any:
-    """What every move gets before the softmax, slow and obvious."""
+    """The policy logits of all moves, float64[moves]: a slow, obvious reference for the kernel."""
     trunk, side = _naive_trunk(variant, options, arrays, position), int(position.side)
     return (trunk @ arrays["policy"][side] + arrays["policy_bias"][side]).ravel()
 
@@ -125,7 +128,7 @@ def _naive_trunk(variant: Any, options: Mapping[str, int], arrays: Mapping[str, 
 
 
 def naive_inputs(variant: Any, position: Any) -> Any:
-    """What is seen, float64."""
+    """The inputs, float64[inputs]."""
     from ...squares import file_of, rank_of
 
     n = variant.files
@@ -138,7 +141,7 @@ def naive_inputs(variant: Any, position: Any) -> Any:
         goal = position.new_record()[0]["goal"]
         for row in range(n):
             for column in range(n):
-                seen[3, row, column] = goal[(n - row) * 21 + column + 1]
+                seen[3, row, column] = goal[(n - row) * STRIDE + column + 1]
         seen[5] = min(position.repetitions - 1, MOST_REPEATED)
         seen[6] = min(position.quiet // QUIET_STEP, MOST_QUIET)
     seen[side_plane(variant)] = 1 - int(position.side)
@@ -147,19 +150,19 @@ def naive_inputs(variant: Any, position: Any) -> Any:
 
 @inline
 def tafl_inputs(p, s):
-    """Write the planes of a position to `p.inputs`, a small number for each cell; the number of inputs."""
+    """Write the planes of a position to `p.inputs`, a small integer for each cell; returns the number of inputs."""
     n = s.width
     cells = n * n
     earlier = min(occurrences(s, -1) - 1, MOST_REPEATED)
     quiet = min(s.quiet // QUIET_STEP, MOST_QUIET)
     f = 0
     for r in range(n):
-        base = (n - r) * 21 + 1
+        base = (n - r) * STRIDE + 1
         for c in range(n):
-            piece = int(s.board[base + c]) & 15
-            p.inputs[f] = 0 < piece < 8
-            p.inputs[cells + f] = piece > 8 and piece != 14
-            p.inputs[2 * cells + f] = piece == 14
+            piece = int(s.board[base + c]) & PIECE
+            p.inputs[f] = 0 < piece < DEFENDING
+            p.inputs[cells + f] = piece > DEFENDING and piece != KING
+            p.inputs[2 * cells + f] = piece == KING
             p.inputs[3 * cells + f] = s.goal[base + c] != 0
             p.inputs[4 * cells + f] = 1 - s.side
             p.inputs[5 * cells + f] = earlier
@@ -170,14 +173,14 @@ def tafl_inputs(p, s):
 
 @inline
 def hex_inputs(p, s):
-    """Write the planes of a position to `p.inputs`, a small number for each cell; the number of inputs."""
+    """Write the planes of a position to `p.inputs`, a small integer for each cell; returns the number of inputs."""
     n = s.files
     cells = n * n
     f = 0
     for r in range(n):
-        base = (n - r) * 21 + 1
+        base = (n - r) * STRIDE + 1
         for c in range(n):
-            owner = int(s.board[base + c]) >> 2 & 3
+            owner = int(s.board[base + c]) >> OWNER & OWNER_BITS
             p.inputs[f] = owner == 1
             p.inputs[cells + f] = owner == 2
             p.inputs[2 * cells + f] = 1 - s.side
@@ -193,8 +196,10 @@ def add_lanes(out, at, v):
 
 @kernel
 def convolve(x, weights, at, out, n, below, filters):
-    """Add a 3 x 3 convolution of planes `x` to `out`, and its biases: both in frames, `below` and `filters` values for
-    each cell. Four cells of a row go together; those beyond the board are computed too, and dropped."""
+    """Add a 3 x 3 convolution of `x`, float32[n + 2, n + 2, below], and its biases to `out`, [n + 2, n + 2, filters].
+
+    Four cells of a row are computed together; those beyond the board are computed too, and dropped.
+    """
     width = n + 2
     bias = at + 9 * below * filters
     for r in range(1, n + 1):
@@ -227,7 +232,7 @@ def convolve(x, weights, at, out, n, below, filters):
 
 @kernel
 def rectify(x, n, filters):
-    """Set what is negative among the inner cells of (n + 2, n + 2, filters) to 0."""
+    """ReLU, in place, on the inner cells of `x`, float32[n + 2, n + 2, filters]."""
     width = n + 2
     for r in range(1, n + 1):
         for k in range((r * width + 1) * filters, (r * width + n + 1) * filters):
@@ -236,7 +241,7 @@ def rectify(x, n, filters):
 
 @kernel
 def forward(p, side):
-    """Policy and value for the planes in `p.inputs`, where `side` is to move."""
+    """Policy and value for the planes in `p.inputs`, with `side` to move."""
     n = p["shape"][0]
     below = p["shape"][1]
     filters = p["shape"][2]

@@ -1,8 +1,8 @@
-"""Two-distances: how far cells are from the edges when the opponent may take the best way away (kernels).
+"""Two-distances: how far cells are from the edges when the opponent may block the best path (kernels).
 
-The two-distance of an empty cell from an edge is 1 beside the edge and else one more than the second least among its
-neighbours. Cells count as neighbours also where a chain of the side's own stones joins them. (J. van Rijswijck,
-Computer Hex: are bees better than fruitflies?, 2000.)
+The two-distance of an empty cell from an edge is 1 next to the edge, and otherwise one more than the second smallest
+two-distance among its neighbours. Cells connected by a chain of the side's own stones are neighbours too. (J. van
+Rijswijck, Computer Hex: are bees better than fruitflies?, 2000.)
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def spread(s, slot, side, edge):
             for d in NEIGHBOURS:
                 t = sq + d
                 c = int(s.board[t])
-                # Own stones that reach this edge need no telling: the cells beside them have distance 1.
+                # Own stones connected to this edge are skipped: the cells next to them have distance 1 already.
                 if c == 0 or c & ~far_side == owner:
-                    # Far is who was heard from by one source at most; the second one tells the distance.
+                    # A cell stays FAR until a second neighbour reaches it: that one sets its distance.
                     if s.near[slot, side, edge, t] == FAR and s.heard[t] != source:
                         if s.heard[t]:
                             s.near[slot, side, edge, t] = steps
@@ -62,7 +62,7 @@ def spread(s, slot, side, edge):
 
 @inline
 def survey(s):
-    """Make sure of the two-distances of the position; returns their place in `s.near`."""
+    """Compute the two-distances of the position unless they are cached; returns their index in `s.near`."""
     slot = s.ply % KEPT
     if s.near_key[slot] != s.key:
         s.near_key[slot] = s.key
@@ -74,5 +74,5 @@ def survey(s):
 
 @inline
 def through(s, slot, side, sq):
-    """How long the best way of a side through an empty cell is: the sum of its two-distances from both edges."""
+    """The length of a side's shortest path through an empty cell: the sum of its two-distances from both edges."""
     return int(s.near[slot, side, 0, sq]) + int(s.near[slot, side, 1, sq])

@@ -1,7 +1,7 @@
 """Making, undoing and finding moves in Hex (kernels).
 
-Each stone is marked as joined with an edge at most once, by a flood from the stone that made the connection; a stone
-joined with both wins. So a whole game costs no more than one flood of its board.
+Each stone is marked as connected to an edge at most once, by a flood fill from the stone that made the
+connection; a stone connected to both edges wins. A whole game therefore costs no more than one flood fill of its board.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 from ...compile.jit import entry, inline, kernel
 from ...compile.rng import randbelow
-from ...sides import Reason
+from ...sides import WINNER, Reason
 from ...squares import STRIDE, SWAP, TARGET
 from ..defaults import DEFAULTS
 from ..interface import bind
@@ -19,6 +19,8 @@ from .policy import move_index
 from .state import EDGES, HEX, NEIGHBOURS, O, X, joined
 
 CONNECTED = Reason.CONNECTED.code
+WINS, BLOCKS, QUIET = 255, 254, 250
+"""The order of a move that wins and of one that prevents a win; all others are below `QUIET`."""
 
 
 @inline
@@ -30,7 +32,7 @@ def mirrored(s, sq):
 
 @inline
 def exchange(s, i, j):
-    """Let the cells in places `i` and `j` of the list change places."""
+    """Swap the entries `i` and `j` of the list of cells."""
     a, b = int(s.cells[i]), int(s.cells[j])
     s.cells[i], s.cells[j] = b, a
     s.place[a], s.place[b] = j, i
@@ -38,7 +40,7 @@ def exchange(s, i, j):
 
 @inline
 def put(s, sq, side):
-    """Put a stone down, and let the stones joined with it know of its edges."""
+    """Put a stone on the board, and mark the stones connected to it with its edges."""
     owner = X << side
     place = int(s.place[sq])
     s.empty -= 1
@@ -47,14 +49,14 @@ def put(s, sq, side):
     edges = joined(s, sq, owner)
     s.board[sq] = owner | edges
     if edges == EDGES:
-        s.outcome = CONNECTED | (side + 1) << 8
+        s.outcome = CONNECTED | (side + 1) << WINNER
     elif edges:
-        # The stack of those who were told is also the queue of those who tell.
+        # The stack of newly marked stones is also the queue of the flood fill.
         head = s.told
         while True:
             for d in NEIGHBOURS:
-                # Only stones without an edge so far: the frame has one, and a stone with the other edge makes
-                # `edges` 3.
+                # Only stones without an edge so far: the frame has one, and a neighbouring stone with the other edge
+                # has made `edges` EDGES.
                 if s.board[sq + d] == owner:
                     s.board[sq + d] = owner | edges
                     s.news[s.told] = sq + d
@@ -68,7 +70,7 @@ def put(s, sq, side):
 
 @inline
 def may_swap(s):
-    """Whether the side to move may take over the only stone: told by the board alone."""
+    """Whether the side to move may swap, from the board alone."""
     return s.swap != 0 and s.side == 1 and s.empty == s.files * s.files - 1
 
 
@@ -87,7 +89,7 @@ def make(s, move):
     s.u_move[s.ply] = move
     s.u_told[s.ply] = s.told
     if move == SWAP:
-        # The last in the list: giving it back to the empty cells changes no order.
+        # The last in the list, so that freeing it changes no order.
         old = int(s.cells[s.empty])
         s.board[old] = 0
         s.key ^= s.zobrist[0, old]
@@ -126,7 +128,7 @@ def generate(s, top):
     """All legal moves."""
     for i in range(s.empty):
         sq = int(s.cells[i])
-        s.moves[top + i] = sq | sq << 9
+        s.moves[top + i] = sq | sq << TARGET
     top += s.empty
     if may_swap(s):
         s.moves[top] = SWAP
@@ -141,25 +143,26 @@ def generate_noisy(s, top):
     for i in range(s.empty):
         sq = int(s.cells[i])
         if joined(s, sq, owner) == EDGES:
-            s.moves[top] = sq | sq << 9
+            s.moves[top] = sq | sq << TARGET
             top += 1
     return top
 
 
 @entry
 def order_score(s, move):
-    """255 for a move that wins, 254 for one in whose place the other side would; else more the shorter the ways of
-    either side through the cell are; the mover's own count a little more."""
+    """The order of a move: WINS if it wins, BLOCKS if it stops the opponent from winning there; else the shorter
+    either side's paths through the cell, the higher, the mover's own counting slightly more.
+    """
     if move == SWAP:
         return 0
     sq = move >> TARGET
     if joined(s, sq, X << s.side) == EDGES:
-        return 255
+        return WINS
     if joined(s, sq, O >> s.side) == EDGES:
-        return 254
+        return BLOCKS
     slot = survey(s)
     own = through(s, slot, s.side, sq)
-    return max(0, 250 - 4 * min(own, through(s, slot, 1 - s.side, sq)) - own)
+    return max(0, QUIET - 4 * min(own, through(s, slot, 1 - s.side, sq)) - own)
 
 
 @entry
@@ -172,7 +175,7 @@ def random_move(s):
     if i == s.empty:
         return SWAP
     sq = int(s.cells[i])
-    return sq | sq << 9
+    return sq | sq << TARGET
 
 
 @inline
@@ -183,7 +186,7 @@ def can_move(s):
 
 @entry
 def no_move_outcome(s):
-    """What `put` has found: on a full board one side is always joined."""
+    """The outcome that `put` has found: on a full board one side is always connected."""
     return s.outcome
 
 
@@ -209,7 +212,7 @@ def image_key(s, squares):
 
 bind(
     HEX,
-    # The evaluator counts the stones that are missing; a pass gives a stone away.
+    # The evaluator counts stones, and a pass would give one away.
     **DEFAULTS,
     generate=generate,
     generate_noisy=generate_noisy,

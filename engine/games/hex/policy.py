@@ -1,5 +1,4 @@
-"""The moves of Hex in a fixed order, the places they have in the policy of a network: cells row by row, the top one
-first; behind them the swap, where the rules have it."""
+"""The order of Hex's moves in a network's policy: cells row by row, top row first, then the swap if there is one."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 @inline
 def move_index(s, move):
-    """The place of a legal move."""
+    """The index of a legal move in the policy."""
     if move == SWAP:
         return s.files * s.files
     cell = int(move & ORIGIN)
@@ -22,7 +21,7 @@ def move_index(s, move):
 
 
 def moves(variant: Variant) -> tuple[int, ...]:
-    """All moves that can ever be legal, each at its place."""
+    """Every move that can be legal, by its index in the policy."""
     n = variant.size
     cells = [square(file, n - 1 - row) for row in range(n) for file in range(n)]
     return (*(move(cell, cell) for cell in cells), *((SWAP,) if variant.swap else ()))

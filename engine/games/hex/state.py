@@ -1,8 +1,7 @@
-"""The Hex state: one structured record, and what its cells mean.
+"""The Hex state: one structured record.
 
-A cell is a byte: whose it is in bits 2 and 3, and in bits 0 and 1 which of its owner's two edges its chain reaches.
-The frame around the board belongs to whoever owns that edge, so that stones are joined with edges as they are with
-each other.
+A cell is a byte: its owner in bits 2 and 3, and in bits 0 and 1 which of the owner's two edges its chain reaches. The
+frame cells beyond an edge belong to the owner of that edge, so that stones connect to edges as they do to each other.
 """
 
 from __future__ import annotations
@@ -18,15 +17,19 @@ from ..interface import MOVES
 
 EDGES = 3
 """Both edges of a side: 1 is top or left, 2 is bottom or right."""
-X, O = 4, 8
+OWNER = 2
+"""The first bit of a cell's owner, the side + 1."""
+OWNER_BITS = 3
+"""The bits of an owner, once it is shifted down."""
+X, O = 1 << OWNER, 2 << OWNER
 """Owner bits; a side's is `X << side`."""
 OUTSIDE = 16
 """Set on every cell around the board, the frame's too. An empty cell is 0."""
 NEIGHBOURS = (STRIDE, STRIDE + 1, 1, -STRIDE, -STRIDE - 1, -1)
-"""The six neighbours of a cell, all the way round."""
+"""Offsets of a cell's six neighbours, in cyclic order."""
 PLIES = 512
 KEPT = 64
-"""Two-distances of so many plies are remembered: a search asks for them again on its way back."""
+"""Two-distances are cached for this many plies, since a search needs them again when it returns to a node."""
 
 _i = "i8"
 
@@ -42,23 +45,23 @@ HEX = np.dtype(
         ("ply", _i),
         ("outcome", _i),
         ("empty", _i),  # number of empty cells
-        ("told", _i),  # fill of the stack of stones that learnt of an edge
+        ("told", _i),  # height of the stack of stones marked with an edge
         ("board", "i1", (CELLS,)),
-        ("cells", "i2", (CELLS,)),  # every cell of the board: the empty ones, then the stones as they came
-        ("place", "i2", (CELLS,)),  # where in `cells` a cell stands
+        ("cells", "i2", (CELLS,)),  # every cell of the board: the empty ones, then the stones, latest first
+        ("place", "i2", (CELLS,)),  # index of a cell in `cells`
         # Stacks.
-        ("news", "i2", (CELLS,)),  # stones that learnt of an edge, in that order
+        ("news", "i2", (CELLS,)),  # stones marked with an edge, in that order
         ("u_move", "i4", (PLIES,)),
         ("u_told", "i2", (PLIES,)),
         ("u_place", "i2", (PLIES,)),
-        # Two-distances of the last positions, by ply: from either edge of either side; see `distances.py`.
+        # Two-distances of the last positions, by ply, side and edge; see `distances.py`.
         ("near", "i1", (KEPT, 2, 2, CELLS)),
-        ("near_key", "u8", (KEPT,)),  # the position that they are of
+        ("near_key", "u8", (KEPT,)),  # key of the position that they belong to
         ("heard", "i2", (CELLS,)),
         ("queue", "i2", (CELLS,)),
         ("relay", "i2", (2 * CELLS,)),
         ("moves", "i4", (MOVES,)),
-        ("caught_top", _i),  # nothing is ever caught
+        ("caught_top", _i),  # always 0: nothing is captured
         ("random", "u8"),
         ("tally", _i, (8,)),
     ],
@@ -94,7 +97,7 @@ def _empty_board(size: int, swap: bool) -> bytes:
         board[square(i, -1)] |= X | 2
         board[square(-1, i)] |= O | 1
         board[square(size, i)] |= O | 2
-    # The middle comes first: there the best moves are, other things being equal.
+    # The middle comes first: among equals, the best moves are there.
     twice = [2 * i - size + 1 for i in range(size)]
     listed = sorted(
         (square(file, rank) for file in range(size) for rank in range(size)),
@@ -115,7 +118,7 @@ def _distance(x: int, y: int) -> int:
 
 @inline
 def joined(s, sq, owner):
-    """The edges that a stone of `owner` on `sq` is joined with, by its neighbours."""
+    """The edges that a stone of `owner` on `sq` is connected to through its neighbours."""
     found = 0
     for d in NEIGHBOURS:
         c = int(s.board[sq + d])

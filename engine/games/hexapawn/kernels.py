@@ -1,8 +1,8 @@
 """The hexapawn state and all its kernels, under the names every game has.
 
-A pawn has a number within its side for the whole game; a cell holds (side + 1) << 5 | number, 0 where it is empty
-and `WALL` outside the board. `make` decides every end itself, a blocked opponent included. Pawns only go forward,
-so nothing ever repeats and no game is longer than the undo stack.
+A pawn has a number within its side for the whole game; a cell holds (side + 1) << OWNER | number, 0 if it is empty and
+`WALL` off the board. `make` detects every end itself, a blocked opponent included. Pawns only advance, so no position
+repeats and no game is longer than the undo stack.
 """
 
 from __future__ import annotations
@@ -13,13 +13,21 @@ import numpy as np
 
 from ...compile.jit import entry, inline, kernel
 from ...compile.rng import randbelow
+from ...sides import WINNER, Reason
 from ...squares import CELLS, MAX_SIZE, ORIGIN, STRIDE, TARGET
 from ..defaults import DEFAULTS
 from ..interface import MOVES, bind
 from .policy import move_index
 
-WALL = 4 << 5
-ALL_CAPTURED, NO_LEGAL_MOVE, FAR_ROW = 5, 7, 14
+OWNER = 5
+"""The first bit of a cell's owner, the side + 1; below it is the pawn's number."""
+NUMBER = (1 << OWNER) - 1
+WALL = 4 << OWNER
+ALL_CAPTURED, NO_LEGAL_MOVE, FAR_ROW = (
+    reason.code for reason in (Reason.ALL_CAPTURED, Reason.NO_LEGAL_MOVE, Reason.FAR_ROW)
+)
+REACHES_FAR_ROW, CAPTURES = 255, 128
+"""The order of such moves."""
 PLIES = 1024
 """Depth of the undo stack: two sides of 19 pawns make at most 2 * 19 * 18 steps."""
 
@@ -28,13 +36,13 @@ _POSITION: list[Any] = [
     ("key", "u8"),
     ("side", _i),
     ("ply", _i),
-    ("before", _i),  # plies before the start of this game, as its move number says
+    ("before", _i),  # plies played before the position that was loaded, from its move number
     ("quiet", _i),  # plies since the last capture
     ("caught_top", _i),
     ("outcome", _i),
     ("files", _i),
     ("ranks", _i),
-    ("count", _i, (2,)),  # pawns on the board
+    ("count", _i, (2,)),  # number of pawns
     ("pawns", "i2", (2, MAX_SIZE)),  # square by number, 0 for a captured pawn
     ("board", "u1", (CELLS,)),
 ]
@@ -93,7 +101,7 @@ def image_key(s, squares):
 
 @inline
 def is_far(s, sq, side):
-    """Whether a square lies on the row that the pawns of a side want to reach."""
+    """Whether a square lies on the row that a side's pawns have to reach."""
     return sq < 2 * STRIDE if side else sq >= s.ranks * STRIDE
 
 
@@ -107,14 +115,14 @@ def can_move(s):
         o = int(s.pawns[side, i])
         if o:
             t = o + step
-            if s.board[t] == 0 or s.board[t - 1] >> 5 == enemy or s.board[t + 1] >> 5 == enemy:
+            if s.board[t] == 0 or s.board[t - 1] >> OWNER == enemy or s.board[t + 1] >> OWNER == enemy:
                 return True
     return False
 
 
 @entry
 def generate(s, top):
-    """All legal moves of the side to move, from `s.moves[top]` on; returns the index behind the last."""
+    """All legal moves of the side to move, from `s.moves[top]` on; returns the index after the last."""
     side = int(s.side)
     step = STRIDE - 2 * STRIDE * side
     enemy = 2 - side
@@ -124,23 +132,23 @@ def generate(s, top):
         if o:
             t = o + step
             if s.board[t] == 0:
-                s.moves[end] = o | t << 9
+                s.moves[end] = o | t << TARGET
                 end += 1
-            if s.board[t - 1] >> 5 == enemy:
-                s.moves[end] = o | (t - 1) << 9
+            if s.board[t - 1] >> OWNER == enemy:
+                s.moves[end] = o | (t - 1) << TARGET
                 end += 1
-            if s.board[t + 1] >> 5 == enemy:
-                s.moves[end] = o | (t + 1) << 9
+            if s.board[t + 1] >> OWNER == enemy:
+                s.moves[end] = o | (t + 1) << TARGET
                 end += 1
     return end
 
 
 @inline
 def order_score(s, move):
-    """The far row is worth more than any capture; everything else is quiet."""
+    """Reaching the far row comes before captures; all other moves are quiet (0)."""
     if is_far(s, move >> TARGET, s.side):
-        return 255
-    return 128 if s.board[move >> TARGET] else 0
+        return REACHES_FAR_ROW
+    return CAPTURES if s.board[move >> TARGET] else 0
 
 
 @kernel
@@ -157,7 +165,7 @@ def generate_noisy(s, top):
 
 @entry
 def make(s, move):
-    """Play a legal move and judge it: the far row comes before the last pawn, that before a blocked opponent."""
+    """Play a legal move and set the outcome: far row first, then no pawns left, then a blocked opponent."""
     o = int(move & ORIGIN)
     t = int(move >> TARGET)
     side = int(s.side)
@@ -171,7 +179,7 @@ def make(s, move):
     s.u_caught[ply] = caught
     s.quiet += 1
     if caught:
-        s.pawns[other, caught & 31] = 0
+        s.pawns[other, caught & NUMBER] = 0
         s.count[other] -= 1
         s.key ^= s.zobrist[other, t]
         s.caught_top += 1
@@ -179,10 +187,10 @@ def make(s, move):
     cell = int(s.board[o])
     s.board[o] = 0
     s.board[t] = cell
-    s.pawns[side, cell & 31] = t
+    s.pawns[side, cell & NUMBER] = t
     s.key ^= s.zobrist[side, o] ^ s.zobrist[side, t] ^ s.side_zobrist
     s.side = other
-    won = (side + 1) << 8
+    won = (side + 1) << WINNER
     if is_far(s, t, side):
         s.outcome = FAR_ROW | won
     elif s.count[other] == 0:
@@ -204,9 +212,9 @@ def undo(s):
     cell = int(s.board[t])
     s.board[o] = cell
     s.board[t] = caught
-    s.pawns[side, cell & 31] = o
+    s.pawns[side, cell & NUMBER] = o
     if caught:
-        s.pawns[other, caught & 31] = t
+        s.pawns[other, caught & NUMBER] = t
         s.count[other] += 1
         s.caught_top -= 1
     s.key = s.u_key[ply]
@@ -218,8 +226,8 @@ def undo(s):
 
 @inline
 def no_move_outcome(s):
-    """The side to move has no move and has lost."""
-    return NO_LEGAL_MOVE | (2 - s.side) << 8
+    """The outcome for a side to move without a legal move: it has lost."""
+    return NO_LEGAL_MOVE | (2 - s.side) << WINNER
 
 
 @entry
@@ -230,11 +238,11 @@ def set_up(s):
     for side in range(2):
         for i in range(s.files):
             if s.pawns[side, i] and is_far(s, s.pawns[side, i], side):
-                s.outcome = FAR_ROW | (side + 1) << 8
+                s.outcome = FAR_ROW | (side + 1) << WINNER
                 return
     for side in range(2):
         if s.count[1 - side] == 0:
-            s.outcome = ALL_CAPTURED | (side + 1) << 8
+            s.outcome = ALL_CAPTURED | (side + 1) << WINNER
             return
     if not can_move(s):
         s.outcome = no_move_outcome(s)
@@ -251,7 +259,7 @@ def random_move(s):
 
 bind(
     HEXAPAWN,
-    # Quiescence sees the far row; and having to move decides most endings, so a pass would prove nothing.
+    # No threats: quiescence sees the far row. No null moves: zugzwang decides most endings.
     **DEFAULTS,
     generate=generate,
     generate_noisy=generate_noisy,

@@ -1,8 +1,8 @@
-"""The moves of hexapawn in a fixed order: the places they have in the policy of a network.
+"""The order of hexapawn's moves in a network's policy.
 
-The order is that of HexapawnZero: steps of white, steps of black, captures of white, captures of black; each block
-goes through the origins row by row from the home row of its side, left to right, the capture to the left first. With
-m rows and n columns these are 2(m - 1)n + 4(m - 1)(n - 1) moves, 28 on 3 x 3.
+It is that of HexapawnZero: steps of white, steps of black, captures of white, captures of black. Each block lists the
+origins row by row from the side's home row, left to right, captures to the left first. With m rows and n columns there
+are 2(m - 1)n + 4(m - 1)(n - 1) moves, 28 on 3 x 3.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @inline
 def move_index(s, move):
-    """The place of a legal move."""
+    """The index of a legal move in the policy."""
     o = int(move & ORIGIN)
     t = int(move >> TARGET)
     black = int(s.side)
@@ -29,13 +29,13 @@ def move_index(s, move):
     steps = (s.ranks - 1) * s.files
     if aside == 0:
         return black * steps + gone * s.files + file
-    # A row has a capture to the left from every column but the first, and one to the right from every one but the last.
+    # Each row has captures to the left from all columns but the first, and to the right from all but the last.
     row = 2 * (s.files - 1)
     return 2 * steps + (black * (s.ranks - 1) + gone) * row + 2 * file - (1 if aside < 0 else 0)
 
 
 def moves(variant: Variant) -> tuple[int, ...]:
-    """All moves that can ever be legal, each at its place."""
+    """Every move that can be legal, by its index in the policy."""
     files, ranks = variant.files, variant.ranks
     steps, captures = [], []
     for home, up in ((0, 1), (ranks - 1, -1)):

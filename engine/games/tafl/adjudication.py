@@ -1,15 +1,15 @@
-"""Ends by the history of a game: repetition, limits, no legal move; and what they forbid (kernels)."""
+"""Ends by a game's history (repetition, limits, no legal move), and the moves that such rules forbid (kernels)."""
 
 from __future__ import annotations
 
 from ...compile.jit import entry, inline, kernel
+from ...sides import DRAWN, REASON, WINNER
 from ...squares import ORIGIN, TARGET
 from .codes import (
     ATTACKERS,
     BERSERK_CAPTURE,
     DEFENDERS,
     DRAW_FORT,
-    DRAWN,
     MATERIAL,
     MOVE_LIMIT,
     NO_LEGAL_MOVE,
@@ -18,7 +18,6 @@ from .codes import (
     NO_MOVE_LOSE,
     PIECE,
     QUIET_LIMIT,
-    REASON,
     REPETITION,
     REPETITION_ATTACKERS_LOSE,
     REPETITION_DRAW,
@@ -27,27 +26,30 @@ from .codes import (
     REPETITION_IGNORE,
     REPETITION_MOVER_LOSES,
     REPETITION_MOVER_WINS,
-    WINNER,
 )
 from .make import is_capture, make, undo
 from .movegen import generate_pseudo_legal, has_pseudo_legal_move
 from .state import SCRATCH_ALL
 
 DRAW = (DRAWN + 1) << WINNER
+OFTEN = 1 << 20
+"""More occurrences than any rule asks for."""
+FORT_PIECES, FORT_REPETITIONS = 5, 3
+"""`draw_fort`: the fewest pieces, king included, and the occurrences of one arrangement that make a draw."""
 NEAR_LIMIT = 64
-"""Plies before a limit from which on values depend on how many are left."""
+"""Within this many plies of a limit, values depend on how many are left."""
 
 
 @inline
 def win(side):
-    """The outcome's bits that say who has won."""
+    """The bits of an outcome for a win by `side`."""
     return (side + 1) << WINNER
 
 
 @entry
 def occurrences(s, root):
-    """How often the position after the last turn has occurred, this time included; many if it has since stack index
-    `root`."""
+    """How often the position after the last turn has occurred, this time included; OFTEN if it has occurred since
+    stack index `root` (-1: no root)."""
     ply = s.ply
     key = s.keys[ply]
     since = s.since
@@ -57,7 +59,7 @@ def occurrences(s, root):
     while i >= since:
         if s.keys[i] == key:
             if root >= 0 and i >= root:
-                return 1 << 20
+                return OFTEN
             count += 1
         i -= stride
     return count
@@ -72,7 +74,7 @@ def forbids(s, side):
 
 @kernel
 def legal_after(s, move):
-    """Whether a move of `generate_pseudo_legal` is allowed by the rules that look at what comes after it."""
+    """Whether a move of `generate_pseudo_legal` is legal under the rules that depend on the position after it."""
     capturing = s.must_go and s.berserk == BERSERK_CAPTURE and not s.opentafl
     if capturing and not is_capture(s, move & ORIGIN, move >> TARGET):
         return False
@@ -86,7 +88,7 @@ def legal_after(s, move):
 
 @kernel
 def filter_legal(s, top, end):
-    """Keep the legal ones among the moves from `top` to `end`, in their order; the new end."""
+    """Keep the legal moves among those from `top` to `end`, in order; returns the new end."""
     kept = top
     for i in range(top, end):
         move = int(s.moves[i])
@@ -107,7 +109,7 @@ def generate(s, top):
 
 @entry
 def legal_moves(s):
-    """All legal moves at the bottom of the move stack; how many."""
+    """Write all legal moves to the bottom of the move stack; returns their number."""
     return generate(s, 0)
 
 
@@ -125,7 +127,7 @@ def can_move(s):
 def no_move_outcome(s):
     """The outcome for a side to move that has no legal move."""
     if s.opentafl and s.side == ATTACKERS:
-        # There attackers never lose in this way; a game that cannot go on has to end somehow.
+        # OpenTafl's attackers do not lose for lack of a move, but the game has to end.
         return NO_LEGAL_MOVE | DRAW
     if s.no_move == NO_MOVE_LOSE:
         return NO_LEGAL_MOVE | win(1 - s.side)
@@ -149,9 +151,9 @@ def repeated(s, mover):
 
 @kernel
 def fort_key(s):
-    """A key of the defenders' own arrangement; 0 where the rule asks for none (no king, fewer than four men)."""
+    """A key of the defenders' arrangement; 0 where the rule does not apply (no king, or fewer than four men)."""
     key = s.side_zobrist ^ s.side_zobrist
-    if s.king == 0 or s.count[DEFENDERS] < 5:
+    if s.king == 0 or s.count[DEFENDERS] < FORT_PIECES:
         return key
     for i in range(s.count[DEFENDERS]):
         sq = s.pieces[DEFENDERS, i]
@@ -161,7 +163,7 @@ def fort_key(s):
 
 @kernel
 def fort_repeated(s):
-    """`draw_fort`: whether the defenders' arrangement stands a third time without a capture between."""
+    """`draw_fort`: whether the defenders' arrangement has occurred three times without a capture in between."""
     ply = s.ply
     key = fort_key(s)
     s.fort_keys[ply] = key
@@ -169,10 +171,10 @@ def fort_repeated(s):
         return False
     count = 1
     for i in range(max(s.since, ply - s.quiet), ply):
-        # Inside a turn (key 0) no arrangement is stored: the value is left over from another line.
+        # Inside a turn (key 0) no arrangement is stored; the entry is a leftover of another line.
         if s.u_side[i] == DEFENDERS and s.keys[i] and s.fort_keys[i] == key:
             count += 1
-    return count >= 3
+    return count >= FORT_REPETITIONS
 
 
 @entry
@@ -205,7 +207,7 @@ def adjudicate(s, root):
 
 @kernel
 def finish_turn(s):
-    """After a `make`: judge the completed turn by all the rules, the lack of a move included."""
+    """After `make`: apply all the rules that judge a completed turn, the lack of a legal move included."""
     if s.outcome == 0 and s.must_go == 0:
         if s.opentafl or can_move(s):
             s.outcome = adjudicate(s, -1)
@@ -215,7 +217,7 @@ def finish_turn(s):
 
 @kernel
 def limit_salt(s):
-    """0 unless a limit is so near that a search's values depend on the plies left to it."""
+    """A number to add to table keys: 0 unless a limit is so near that values depend on the plies left until it."""
     salt = 0
     if s.move_limit and s.move_limit - s.played < NEAR_LIMIT:
         salt = s.move_limit - s.played + 1

@@ -6,12 +6,10 @@ Kernels compare numbers; rules, FENs and people use words. Each is written down 
 
 from __future__ import annotations
 
-from ...sides import Reason
+from ...sides import DRAWN, WINNER, Reason
 from .rules import SWITCH, SWITCHES
 
 ATTACKERS, DEFENDERS = 0, 1
-DRAWN = 2
-"""In the place of a winner."""
 
 # Cells: 16 bits, piece code (bits 0-3), terrain (bits 4-6), and a bit for squares that lie in a zone (bit 7).
 # 0 is an empty plain square that every piece may cross, so that sliding tests one number.
@@ -41,10 +39,10 @@ COMMANDERS = 1 << COMMANDER | 1 << KNIGHT | 1 << D_COMMANDER | 1 << D_KNIGHT
 ATTACKING_COMMANDERS = 1 << COMMANDER | 1 << KNIGHT
 GUARDS = 1 << GUARD | 1 << D_GUARD
 ATTACKING_MEN = 1 << SOLDIER | 1 << COMMANDER | 1 << KNIGHT | 1 << MERCENARY
-"""Those that capture, and that can take a king."""
+"""The attackers' men that capture and can take a king."""
 
 MEN = ATTACKING_MEN | ATTACKING_MEN << DEFENDING
-"""Those of both sides that men can capture."""
+"""Both sides' pieces that men can capture."""
 
 # An entry of the stack of captured men: square, piece code, place in the piece list.
 CAPTURED_SQUARE = 511
@@ -52,13 +50,7 @@ CAPTURED_PIECE = 9
 CAPTURED_SLOT = 13
 
 KING_FELL = 1 << 10
-"""Added to a number of captured men where the king is taken as well."""
-
-# Outcomes: the reason, and in the bits above it the winner + 1.
-WINNER = 8
-"""The first bit of an outcome's winner."""
-REASON = (1 << WINNER) - 1
-"""The bits of its reason."""
+"""Added to a number of captured men if the king is captured as well."""
 
 
 def outcome(winner: int, reason: Reason) -> int:
@@ -101,7 +93,7 @@ NO_MOVE_LOSE, NO_MOVE_DRAW, NO_MOVE_A, NO_MOVE_D = range(4)
 ) = range(9)
 
 SEALED_OFF, SEALED_KING, SEALED_CORNERS = range(3)
-"""No such rule; for the king alone; and with the corners of a board that has just these four."""
+"""No such rule; the test for the king only; and that for the corners, on boards with exactly four."""
 
 NUMBERS = tuple(switch.name for switch in SWITCHES if switch.kind in ("yes_no", "count"))
 """Switches that the record holds as they are: counts, and 1 for yes."""

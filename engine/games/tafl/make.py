@@ -1,4 +1,4 @@
-"""Making a move and taking it back, with every kind of capture (kernels)."""
+"""Making and undoing moves, with every kind of capture (kernels)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def helps_take(s, sq, q):
 
 @inline
 def list_remove(s, sq, q):
-    """Take what stands on `sq` out of its side's list: the last one fills the gap."""
+    """Remove the piece on `sq` from its side's list, moving the last piece into the gap; returns its place."""
     side = q >> SIDE
     place = int(s.slot[sq])
     n = s.count[side] - 1
@@ -69,11 +69,11 @@ def list_remove(s, sq, q):
 
 @inline
 def list_insert(s, sq, q, place):
-    """Put a piece back into the list of its side, at the place that it had."""
+    """Put a piece back into its side's list, at its former place."""
     side = q >> SIDE
     n = s.count[side]
     if place < n:
-        # The entry behind the end may be a mercenary that has gone back to the other side: its slot must stay.
+        # The entry after the end may be a mercenary that has gone back to the other side: keep its slot.
         moved = s.pieces[side, place]
         s.pieces[side, n] = moved
         s.slot[moved] = n
@@ -84,7 +84,7 @@ def list_insert(s, sq, q, place):
 
 @inline
 def remove_piece(s, sq):
-    """Remove a man, or turn a mercenary's coat, and remember it on the stack of captures."""
+    """Capture the man on `sq`, pushing him on the stack of captures: remove him, or a mercenary changes sides."""
     c = int(s.board[sq])
     q = c & PIECE
     place = list_remove(s, sq, q)
@@ -105,7 +105,7 @@ def remove_piece(s, sq):
 
 @inline
 def restore_piece(s):
-    """Put the piece that was captured last back on the board."""
+    """Undo the last capture on the stack."""
     s.caught_top -= 1
     entry = int(s.caught[s.caught_top])
     sq = entry & CAPTURED_SQUARE
@@ -118,7 +118,7 @@ def restore_piece(s):
 
 @inline
 def add_once(s, n, sq):
-    """Put a victim on the list in `s.flood` unless it is there."""
+    """Add a victim to the list in `s.flood` unless it is there already; returns the new length."""
     for i in range(n):
         if s.flood[i] == sq:
             return n
@@ -128,8 +128,10 @@ def add_once(s, n, sq):
 
 @kernel
 def run_victims(s, t, n):
-    """`capture_run = line`: the unbroken line of enemies up to a square hostile to each; KING_FELL more if the king
-    falls."""
+    """`capture_run = line`: add the unbroken line of enemies up to a square hostile to each of them.
+
+    Returns the new length of the list, plus KING_FELL if the king is captured.
+    """
     side = (s.board[t] & PIECE) >> SIDE
     taken = s.victims[side]
     if side == ATTACKERS:
@@ -164,7 +166,7 @@ def run_victims(s, t, n):
 
 @inline
 def holds_wall(s, sq, side, mover):
-    """Whether a piece of `side` that may help stands on `sq`; a piece that has just moved there counts as the mover."""
+    """Whether a piece of `side` on `sq` can hold an end of a row: the mover by capturing, any other passively."""
     p = s.board[sq] & PIECE
     helpers = s.active_captors if sq == mover else s.passive_captors
     return p != 0 and p != WALL and p >> SIDE == side and (helpers >> p) & 1 != 0
@@ -172,7 +174,7 @@ def holds_wall(s, sq, side, mover):
 
 @kernel
 def row_victims(s, end, d, inward, mover, n):
-    """The shieldwall row that begins behind `end` in direction `d` along the edge."""
+    """Add the victims of the shieldwall row that begins after `end`, in direction `d` along the edge."""
     side = (s.board[mover] & PIECE) >> SIDE
     x = end + d
     length = 0
@@ -189,7 +191,7 @@ def row_victims(s, end, d, inward, mover, n):
         return n
     closed = holds_wall(s, x, side, mover)
     if not closed and s.shieldwall == SHIELDWALL_CORNER:
-        # Only one end may be a corner: `end` is held whenever a move closes the row.
+        # Only one end may be an empty corner: `end` is held whenever a move closes the row.
         c = int(s.board[x])
         closed = c & PIECE == 0 and terrain(c) == CORNER
     if not closed:
@@ -204,7 +206,7 @@ def row_victims(s, end, d, inward, mover, n):
 
 @kernel
 def wall_victims(s, t, n):
-    """Shieldwall rows that fall to the piece that arrived at `t`, as an end of a row or (any) elsewhere."""
+    """Add the shieldwall rows captured by the piece that arrived at `t`, at an end or (`any`) anywhere."""
     p = s.board[t] & PIECE
     side = p >> SIDE
     if s.shieldwall_any:
@@ -220,7 +222,7 @@ def wall_victims(s, t, n):
                 corner = size * STRIDE + 1
             else:
                 corner = STRIDE + size
-            # A row may begin at a corner square that is held or lies empty, or at any held square behind it.
+            # A row may begin at a corner square, held or empty, or at any held square after it.
             for i in range(size - 1):
                 e = corner + i * d
                 c = int(s.board[e])
@@ -242,7 +244,7 @@ def wall_victims(s, t, n):
 
 @kernel
 def row_from_corner(s, end, d, inward, mover, n):
-    """A row behind an empty corner square falls only if a piece, not another corner, holds its far end."""
+    """Add the row after an empty corner square: its far end must be held by a piece, not by another corner."""
     side = (s.board[mover] & PIECE) >> SIDE
     x = end + d
     while True:
@@ -257,7 +259,7 @@ def row_from_corner(s, end, d, inward, mover, n):
 
 @kernel
 def linnaean_victim(s, t, n):
-    """A defender beside the king on his throne, taken against the king between three other attackers."""
+    """Add the defender captured against his own king, who is on the throne between three other attackers."""
     for d in DIRECTIONS:
         q = s.board[t + d] & PIECE
         k = t + 2 * d
@@ -277,7 +279,7 @@ def linnaean_victim(s, t, n):
 
 @inline
 def safe_at_edge(s):
-    """Whether the edge of the board keeps a king who stands there from being taken."""
+    """Whether a king on the edge of the board is safe from capture."""
     return s.king_on_edge == KING_ON_EDGE_SAFE or (
         s.king_on_edge == KING_ON_EDGE_LAST and s.count[DEFENDERS] > 1
     )
@@ -285,7 +287,7 @@ def safe_at_edge(s):
 
 @kernel
 def king_falls(s, t, p):
-    """Whether the attacker `p` that arrived at `t`, a neighbour of the king, has taken him."""
+    """Whether the attacker `p` that arrived at `t`, next to the king, has captured him."""
     k = s.king
     sides = s.king_sides[k]
     if sides == 2:
@@ -312,7 +314,7 @@ def king_falls(s, t, p):
 
 @kernel
 def pair_falls(s, t):
-    """`king_with_one`: the king and exactly one defender beside him, touched by the mover and shut in."""
+    """`king_with_one`: whether the mover has enclosed the king together with exactly one defender beside him."""
     k = s.king
     if s.king_sides[k] == 0:
         return False
@@ -348,7 +350,7 @@ def pair_falls(s, t):
 
 @kernel
 def uncommon_victims(s, o, t, p, n):
-    """Victims of jumps, long lines and the Linnaean rule; KING_FELL is added if the king falls in a line."""
+    """Add the victims of jumps, long lines and the Linnaean rule; the length, plus KING_FELL if a line has the king."""
     mid = (o + t) >> 1
     q = s.board[mid] & PIECE
     span = abs(t - o)
@@ -363,9 +365,9 @@ def uncommon_victims(s, o, t, p, n):
 
 @inline
 def apply(s, o, t):
-    """Lift and place the piece, find every victim on that board, remove the union; 1 if the king falls.
+    """Move the piece and remove everything that it captures; returns 1 if the king falls.
 
-    The caller updates the side to move, counters and stacks.
+    All victims are found on the board before any is removed. The caller updates side to move, counters and stacks.
     """
     c = int(s.board[o])
     p = c & PIECE
@@ -411,7 +413,7 @@ def apply(s, o, t):
 
 @inline
 def revert(s, o, t, caught):
-    """Undo a move and the captures that it made, those above `caught` on their stack."""
+    """Undo a move and its captures, which are those above `caught` on the stack."""
     while s.caught_top > caught:
         restore_piece(s)
     c = int(s.board[t])
@@ -429,7 +431,7 @@ def revert(s, o, t, caught):
 
 @kernel
 def count_captures(s, o, t):
-    """How many men the move captures; KING_FELL more if the king falls."""
+    """How many men the move captures, plus KING_FELL if the king falls."""
     caught = s.caught_top
     key = s.key
     fell = apply(s, o, t)
@@ -460,9 +462,9 @@ def must_continue(s, t):
 
 @entry
 def make(s, move):
-    """Play a move of `generate_pseudo_legal`. Sets `s.outcome` if it decides the game on the board.
+    """Play a move of `generate_pseudo_legal`. Sets `s.outcome` if the game ends on the board.
 
-    Repetition, limits and the lack of a move are judged by `adjudication.py` afterwards.
+    Repetition, limits and the lack of a legal move are left to `adjudication.py`.
     """
     o = move & ORIGIN
     t = move >> TARGET
@@ -490,7 +492,7 @@ def make(s, move):
             s.since = ply
     else:
         s.quiet += 1
-    # The order of these tests is the order in which the rules judge a move.
+    # In the order in which the rules judge a move.
     outcome = 0
     king = s.king
     if s.opentafl:
@@ -524,7 +526,7 @@ def make(s, move):
 
 @entry
 def undo(s):
-    """Take the last move back; every byte of the position is as before."""
+    """Undo the last move, restoring every byte of the position."""
     ply = s.ply
     move = int(s.u_move[ply])
     if s.side != s.u_side[ply]:

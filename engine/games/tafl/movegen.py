@@ -1,4 +1,4 @@
-"""Where pieces may go: slides, jumps, and the moves of a whole side (kernels)."""
+"""Move generation: slides, jumps, and all moves of a side (kernels)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def terrain(cell):
 
 @inline
 def may_step(s, o, t, bit):
-    """Whether the piece with this bit, having left `o`, may be on the empty special square `t` at all."""
+    """Whether the piece with this bit may enter the empty special square `t`, coming from `o`."""
     return s.region[t] == s.region[o] or (s.enter[t] & bit) != 0
 
 
 @inline
 def slides(s, o, top):
-    """All slides of the piece on `o`. A cell of 0 is free for every piece: the common loop reads nothing else."""
+    """Write all slides of the piece on `o`. A cell of 0 is free for all pieces: the common loop reads nothing else."""
     bit = 1 << (s.board[o] & PIECE)
     for d in DIRECTIONS:
         t = o + d
@@ -50,7 +50,7 @@ def slides(s, o, top):
 
 @kernel
 def slides_limited(s, o, top):
-    """As `slides`, for rule sets in which some piece goes only so far."""
+    """As `slides`, for rule sets in which a piece has a limited reach."""
     p = s.board[o] & PIECE
     bit = 1 << p
     for d in DIRECTIONS:
@@ -70,7 +70,7 @@ def slides_limited(s, o, top):
 
 @inline
 def may_jump(s, o, d):
-    """Whether the piece on `o` may hop in direction `d`: over one adjacent enemy that can be jumped."""
+    """Whether the piece on `o` may jump over an adjacent enemy in direction `d`."""
     p = s.board[o] & PIECE
     mode = s.jump[p]
     if mode == JUMP_NONE:
@@ -86,7 +86,7 @@ def may_jump(s, o, d):
 
 @kernel
 def jumps(s, o, top):
-    """Write the jumps of the piece on a square to `s.moves` from `top` on; the new end."""
+    """Write the jumps of the piece on `o` to `s.moves` from `top` on; returns the new end."""
     if s.jump[s.board[o] & PIECE]:
         for d in DIRECTIONS:
             if may_jump(s, o, d):
@@ -97,7 +97,7 @@ def jumps(s, o, top):
 
 @kernel
 def piece_moves(s, o, top):
-    """All moves of one piece, before rules that forbid a move because of the position after it."""
+    """Write all moves of one piece, before rules that forbid a move for the position it leads to."""
     if s.limited:
         top = slides_limited(s, o, top)
     else:
@@ -109,7 +109,7 @@ def piece_moves(s, o, top):
 
 @kernel
 def generate_pseudo_legal(s, top):
-    """All moves of the side to move, before rules that forbid a move because of the position after it."""
+    """Write all moves of the side to move, before rules that forbid a move for the position it leads to."""
     if s.must_go:
         return piece_moves(s, s.must_go, top)
     side = s.side
@@ -124,7 +124,7 @@ def generate_pseudo_legal(s, top):
 
 @inline
 def can_reach_straight(s, o, t, d, steps):
-    """Whether the piece on `o` can walk or jump to `t`, `steps` > 0 squares away in direction `d`."""
+    """Whether the piece on `o` can slide or jump to `t`, `steps` > 0 squares away in direction `d`."""
     p = s.board[o] & PIECE
     bit = 1 << p
     if steps == 2 and s.jumpers and may_jump(s, o, d):
@@ -143,7 +143,7 @@ def can_reach_straight(s, o, t, d, steps):
 
 @kernel
 def can_reach(s, o, t):
-    """Whether the piece on `o` can walk or jump to `t` (any two different squares of the board)."""
+    """Whether the piece on `o` can slide or jump to `t` (any two different squares of the board)."""
     if s.board[t] & PIECE:
         return False
     span = t - o
@@ -168,7 +168,7 @@ def has_pseudo_legal_move(s):
             c = s.board[o + d]
             if c == 0:
                 return True
-            # A held neighbour may be jumped, a special square crossed: only then look closer.
+            # An occupied neighbour may be jumped, a special square crossed: only these need a closer look.
             if (c & PIECE == 0 or s.jumpers) and piece_moves(s, o, SCRATCH_PIECE) > SCRATCH_PIECE:
                 return True
     return False

@@ -1,4 +1,4 @@
-"""Moves that change much: captures, takings of the king and escapes (kernels)."""
+"""Noisy moves: captures, the king's capture and escapes (kernels)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ CAPTURE = 32
 
 @entry
 def order_score(s, move):
-    """What a move seems to be worth looking at first: 255 escapes, 254 takes the king, else 32 per man taken.
+    """A heuristic for move ordering: ESCAPE, TAKE_KING, else CAPTURE per man taken.
 
-    Only custodial captures are seen, and the king's by the count of hostile squares around him: a guess that
-    orders moves, never a verdict. Where men fall in whole lines, and of pieces that jump, the move is tried: what is
-    not seen here is searched, and left out, as a quiet move.
+    It sees custodial captures, and the king's by the hostile squares around him. Where whole lines are captured, and
+    for pieces that jump, the move is tried. A capture that is not seen here is ordered and pruned as a quiet move.
     """
     o = move & ORIGIN
     t = move >> TARGET
@@ -48,7 +47,7 @@ def order_score(s, move):
         victims = s.victims[side]
         for d in DIRECTIONS:
             q = s.board[t + d] & PIECE
-            # The mover's own square counts as empty: it cannot be the anvil of its own capture.
+            # The square that the mover leaves counts as empty: it cannot be the far side of its own capture.
             if (victims >> q) & 1 and t + 2 * d != o and helps_take(s, t + 2 * d, q):
                 value += CAPTURE
     if side == ATTACKERS and s.king:
@@ -60,7 +59,7 @@ def order_score(s, move):
 
 @kernel
 def king_pressed(s, t, o):
-    """Whether an attacker from `o` arriving at `t` beside the king would leave him no unhostile neighbour he needs."""
+    """Whether an attacker that moves from `o` to `t` beside the king would leave him no side that is not hostile."""
     k = s.king
     sides = s.king_sides[k]
     if sides == 2:
@@ -86,7 +85,7 @@ def king_pressed(s, t, o):
 
 @inline
 def arrivals(s, e, side, mask, top, begin):
-    """Moves of pieces of `side` in `mask` to the square `e`, seen from `e` outwards; none written twice."""
+    """Write the moves to square `e` of pieces of `side` in `mask`, looking outwards from `e`; none twice."""
     special = s.board[e] != 0
     for d in DIRECTIONS:
         o = e + d
@@ -115,10 +114,9 @@ def arrivals(s, e, side, mask, top, begin):
 
 @entry
 def generate_noisy(s, top):
-    """Custodial captures, takings of the king and escapes of the side to move, found from their victims.
+    """Write the custodial captures, captures of the king and escapes of the side to move, found from their victims.
 
-    Rule sets whose captures have other shapes (jumps, lines, berserk turns) are served by all legal moves that
-    `order_score` finds worth something.
+    For rule sets with other captures (jumps, lines, berserk turns): all legal moves with an `order_score` above 0.
     """
     begin = top
     side = s.side

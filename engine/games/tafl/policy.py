@@ -1,7 +1,7 @@
-"""The moves of tafl in a fixed order, the places they have in the policy of a network: for each square, row by row from
-the top, and each direction (up, right, down, left) the moves by 1 to N - 1 squares.
+"""The order of tafl's moves in a network's policy: for each square, row by row from the top, and each direction (up,
+right, down, left), the moves by 1 to N - 1 squares.
 
-That makes 4 N^2 (N - 1) places on N x N, 1,176 on 7 x 7; at those that would lead off the board there is no move.
+An N x N board has 4 N^2 (N - 1) entries, 1,176 on 7 x 7; those of moves that would leave the board are unused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @inline
 def move_index(s, move):
-    """The place of a legal move."""
+    """The index of a legal move in the policy."""
     n = s.width
     o = int(move & ORIGIN)
     way = int(move >> TARGET) - o
@@ -38,7 +38,7 @@ def move_index(s, move):
 
 
 def moves(variant: Variant) -> tuple[int, ...]:
-    """All moves that can ever be legal, each at its place; 0 where there is none."""
+    """Every move that can be legal, by its index in the policy; 0 for unused entries."""
     n = variant.files
     found = []
     for row in range(n):
@@ -54,6 +54,6 @@ def moves(variant: Variant) -> tuple[int, ...]:
 
 
 def _in_line(origin: int, target: int, step: int, n: int) -> bool:
-    """Whether a target lies on the board, in the row of its origin if the step is along it."""
+    """Whether a target is on the board, and in the row of its origin if `step` is horizontal."""
     along = abs(step) == 1
     return on_board(target, n) and (not along or target // STRIDE == origin // STRIDE)

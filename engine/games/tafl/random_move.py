@@ -11,22 +11,25 @@ from .adjudication import generate
 from .codes import PIECE, REPETITION_FORBIDDEN
 from .movegen import RIGHT, UP, can_reach_straight
 
+DRAWS = 256
+"""Draws before the moves are generated."""
+
 
 @entry
 def random_move(s):
     """A uniformly random legal move, 0 if there is none.
 
-    Draws (piece, square in line with it) until the pair is a move: every move is such a pair exactly once, so
-    accepted draws are uniform, and on an open board this is far cheaper than writing the list. A crowded board
-    gets the list.
+    Rejection sampling: draws (piece, square in line with it) until the pair is a legal move. Every move is exactly one
+    such pair, so accepted draws are uniform, and on an open board this is far cheaper than generating all moves. On a
+    crowded board, after DRAWS failures, the moves are generated.
     """
     side = s.side
     if s.must_go == 0 and s.repetition < REPETITION_FORBIDDEN:
         size = s.width
-        # Unsigned: a quotient of signed numbers is rounded down, which takes a division and four steps more.
+        # Unsigned, because floor division of signed numbers takes four more instructions.
         spread = np.uint64(2 * size)
         n = s.count[side] * 2 * size
-        for _ in range(256 if n else 0):
+        for _ in range(DRAWS if n else 0):
             r = np.uint64(randbelow(s, n))
             piece = r // spread
             k = np.int64(r - piece * spread)

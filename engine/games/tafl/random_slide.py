@@ -1,8 +1,9 @@
-"""A random player that is not uniform, and passes in a game (kernels).
+"""A random player that is not uniform, and may pass (kernels).
 
-Source: the program of "Tablut Game AI with Temporal Difference Learning", by its behaviour. It draws a piece, then up
-to four times a direction until it finds one with free squares, n of them, then a length from 1 to n - 1 (1 if n is 1):
-it never slides as far as it can. Without a direction, or where the square is not one to stop on, it passes.
+Source: the observed behaviour of the program of "Tablut Game AI with Temporal Difference Learning". It draws a piece,
+then a direction, up to four times, until there are n > 0 free squares that way, then a length from 1 to n - 1 (1 if n
+is 1), so it never slides as far as it can. It passes if it finds no direction, or if the piece may not stop on the
+square.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from .state import SCRATCH_PIECE
 
 PASS = -1
 TRIES = 4
-"""Directions that it draws."""
+"""Directions that it draws at most."""
 
 
 @kernel
 def free_squares(s, o, d):
-    """How far the piece on `o` could slide in direction `d`, over squares where it may not stop too."""
+    """How far the piece on `o` could slide in direction `d`, counting squares where it may not stop."""
     bit = 1 << (s.board[o] & PIECE)
     n = 0
     t = o + d
@@ -41,8 +42,10 @@ def free_squares(s, o, d):
 
 @entry
 def random_slide(s):
-    """A move, `PASS`, or 0 where the side has no legal move. Where rules forbid moves because of the position after
-    them, or one piece must go on, the move is a uniform one."""
+    """A move, `PASS`, or 0 if the side has no legal move.
+
+    The move is uniformly random where rules forbid moves for the position they lead to, or one piece must continue.
+    """
     if s.must_go or s.repetition >= REPETITION_FORBIDDEN:
         end = generate(s, 0)
         return int(s.moves[randbelow(s, end)]) if end else 0
@@ -67,7 +70,7 @@ def random_slide(s):
 
 @kernel
 def pass_turn(s):
-    """The other side is to move; the ply counts."""
+    """Pass the turn; it counts as a ply."""
     ply = s.ply + 1
     s.u_key[ply] = s.key
     s.u_move[ply] = 0

@@ -1,4 +1,4 @@
-"""Setting a position up and judging it (kernels used once per position, not once per node)."""
+"""Setting up a position and its outcome (kernels called once per position, not once per node)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def image_key(s, squares):
 
 @kernel
 def standing_outcome(s):
-    """The outcome of a position by what stands on the board, however it came to be there; 0 if the game goes on."""
+    """The outcome of a position from the board alone, without regard to the last move; 0 if the game is not over."""
     king = s.king
     if s.opentafl:
         return opentafl_end(s, king == 0, True)
@@ -80,7 +80,7 @@ def standing_outcome(s):
 
 @entry
 def set_up(s, start_counts):
-    """Fill lists, key and history from `s.board` and the counters; judge the position as one without history.
+    """Set lists, key, history and outcome from `s.board` and the counters, for a position without history.
 
     With `repetition_start = no` (`start_counts` false) the position leaves no trace in the history.
     """
@@ -126,11 +126,10 @@ def lawful(s, o, t):
 
 @entry
 def advance(states, o, t):
-    """Play a move and judge it by all the rules; how many men it took, -1 (and nothing played) if it is illegal.
+    """Play a move and apply all the rules; returns how many men it took, or -1 (nothing played) if it is illegal.
 
-    The entries of the men taken are the first on `caught`: what was there is forgotten, so nothing before this move
-    can be undone. `states` is an array of one element, because passing it takes a fraction of the time of passing a
-    record.
+    The stack of captures is cleared first, so that it holds this move's men and nothing before it can be undone.
+    `states` is an array of one element, because passing one is several times faster than passing a record.
     """
     s = states[0]
     if s.outcome or not lawful(s, o, t):
@@ -143,9 +142,9 @@ def advance(states, o, t):
 
 @entry
 def victims(states, o, t):
-    """Play the captures of a move and take them back; their number, the entries are left on `s.caught`.
+    """Make and undo the captures of a move; returns their number, and leaves the entries on `s.caught`.
 
-    `states` is an array of one element, as that of `advance`: this is called for each move of a position.
+    `states` is an array of one element, as for `advance`: this is called for every move of a position.
     """
     s = states[0]
     caught = s.caught_top

@@ -23,14 +23,13 @@ KEPT = 4096
 practice."""
 CAUGHT = 1 << 14
 
-# Lists of moves that are thrown away at once. They stand at the end of the move stack, where no list of a search comes,
-# and may be in use at the same time.
+# Places for temporary lists of moves, at the end of the move stack, which searches never reach. They do not overlap.
 SCRATCH_ALL = MOVES - 2 * MOST_MOVES
-"""All moves, to see whether there is one."""
+"""For all moves, to see whether there is one."""
 SCRATCH_CAPTURES = MOVES - 1024
-"""Moves of one piece, each of which is tried for captures."""
+"""For the moves of one piece, each of which is tried for captures."""
 SCRATCH_PIECE = MOVES - 512
-"""Moves of one piece, to count them."""
+"""For the moves of one piece, to count them."""
 
 _i = "i8"
 
@@ -40,7 +39,7 @@ RULES: list[Any] = [
     ("stop", "u2", (CELLS,)),
     ("pass_", "u2", (CELLS,)),
     ("enter", "u2", (CELLS,)),
-    ("region", "u1", (CELLS,)),  # squares of one region can be walked without "entering"
+    ("region", "u1", (CELLS,)),  # moving within one region is not "entering"
     ("king_sides", "u1", (CELLS,)),
     ("edge", "u1", (CELLS,)),  # 1 on edge squares
     ("goal", "u1", (CELLS,)),  # 1 where the king escapes
@@ -83,7 +82,7 @@ POSITION: list[Any] = [
     ("turns", _i),  # completed turns since the start of the game
     ("quiet", _i),  # plies since the last capture
     ("since", _i),  # stack index before which no position can come again
-    ("must_go", _i),  # square of the berserk piece that goes on, else 0
+    ("must_go", _i),  # square of the berserk piece that must continue, else 0
     ("outcome", _i),
     ("king", _i),  # square of the king, 0 without one
     ("count", _i, (2,)),  # pieces of a side, king included
@@ -100,7 +99,7 @@ STACKS: list[Any] = [
     ("u_move", "i4", (PLIES,)),
     ("u_quiet", "i4", (PLIES,)),
     ("u_since", "i4", (PLIES,)),
-    ("u_caught", "i4", (PLIES,)),  # fill of the stack of captures before the ply
+    ("u_caught", "i4", (PLIES,)),  # height of the stack of captures before the ply
     ("u_must", "i2", (PLIES,)),
     ("u_side", "i1", (PLIES,)),
     ("caught", "u4", (CAUGHT,)),  # square | piece code << CAPTURED_PIECE | slot << CAPTURED_SLOT

@@ -1,8 +1,8 @@
-"""What the next move may decide: wins at once, and those the other side threatens (kernels).
+"""Wins with the next move, and the other side's threats to win (kernels).
 
-A search that knows these needs no tree for them: a side that can escape or take the king now has won, and attackers
-who face two open ways to a goal have lost. Only what is certain is said; rule sets whose kings fall in other ways
-than by men around them get fewer answers, never wrong ones.
+With these a search needs no tree for such positions: a side that can escape or capture the king now has won, and
+attackers who face two open ways to a goal have lost. Answers are always certain; for rule sets in which the king is
+captured in other ways than by men around him they are just fewer.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...compile.jit import inline, kernel
+from ...sides import WINNER
 from ...squares import TARGET
 from ..interface import LOST, NO_THREAT, THREAT
 from .adjudication import limit_salt
-from .codes import ATTACKERS, ATTACKING_MEN, DEFENDERS, PIECE, WINNER
+from .codes import ATTACKERS, ATTACKING_MEN, DEFENDERS, PIECE
 from .make import make, undo
 from .movegen import DIRECTIONS, can_reach
 from .noisy import arrivals, king_pressed
@@ -47,7 +48,7 @@ def winning_move(s, top):
             end = arrivals(s, t, 0, ATTACKING_MEN, top, top)
             for i in range(top, end):
                 move = int(s.moves[i])
-                # `king_pressed` is a guess; only the move itself is a verdict.
+                # `king_pressed` is a heuristic: only making the move proves it.
                 make(s, move)
                 won = s.outcome >> WINNER == ATTACKERS + 1
                 undo(s)
@@ -58,9 +59,9 @@ def winning_move(s, top):
 
 @kernel
 def threat_level(s, top):
-    """NO_THREAT, THREAT or LOST: how the other side would win if it were to move.
+    """NO_THREAT, THREAT or LOST: what the other side would threaten if it were to move.
 
-    The side to move must have no win at once. `s.moves` from `top` on is scratch.
+    The side to move must have no immediate win. `s.moves` from `top` on is scratch.
     """
     if s.king == 0 or s.must_go or s.opentafl:
         return NO_THREAT
@@ -71,7 +72,7 @@ def threat_level(s, top):
                 ways += 1
         if ways < 2:
             return THREAT if ways else NO_THREAT
-        # One man shuts one way. What else could save the attackers: a king who falls in an uncommon manner, a draw.
+        # One move blocks one way. Only an unusual capture of the king or a draw could still save the attackers.
         odd = s.capture_run or s.jumpers or s.commander_pair or s.turncoats or s.berserk
         return THREAT if odd or s.material_attackers >= 0 or limit_salt(s) else LOST
     for d in DIRECTIONS:
@@ -87,9 +88,9 @@ def threat_level(s, top):
 
 @kernel
 def make_null(s):
-    """Let the side to move pass, for searches that ask what a threat is worth; 0 if it may not.
+    """Let the side to move pass; returns 0 if it may not.
 
-    No position after it counts as repeated with one before it. `unmake_null` takes it back.
+    No position after it counts as a repetition of one before it. `unmake_null` undoes it.
     """
     if s.must_go or s.opentafl or s.count[s.side] < 3:
         return 0
@@ -109,7 +110,7 @@ def make_null(s):
 
 @kernel
 def unmake_null(s):
-    """Take a pass back."""
+    """Undo a null move."""
     ply = s.ply
     s.key = s.u_key[ply]
     s.since = s.u_since[ply]

@@ -1,6 +1,6 @@
-"""Ends that need a look at the whole board: exit fort, encirclement, sealed corners (kernels).
+"""Wins that depend on the whole board: exit fort, encirclement, sealed corners (kernels).
 
-All are rare. Each begins with the cheapest test that refutes it almost always.
+All are rare, so each begins with a cheap test that almost always rules it out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def attacker(s, sq):
 
 @inline
 def has_line_to_edge(s, start):
-    """Whether a straight line without attackers leads to the edge: it refutes a ring for the price of a few cells."""
+    """Whether a straight line without attackers leads to the edge: a cheap proof that there is no ring."""
     for d in DIRECTIONS:
         q = start
         while not attacker(s, q):
@@ -64,7 +64,7 @@ def reaches_edge(s, start):
 
 @kernel
 def flood_reaches_edge(s, start):
-    """The flood of `reaches_edge` over squares not yet marked with the current stamp."""
+    """As `reaches_edge`, over squares not yet marked with the current stamp."""
     stamp = s.stamp
     s.flood[0] = start
     s.mark[start] = stamp
@@ -85,7 +85,7 @@ def flood_reaches_edge(s, start):
 
 @kernel
 def is_surrounded(s):
-    """`encirclement`: apart, no defender reaches the edge; ring, one ring holds the king and all of them."""
+    """`encirclement`: `apart`, no defender can reach the edge; `ring`, one ring encloses the king and all of them."""
     if s.encirclement == ENCIRCLEMENT_RING:
         if s.king == 0 or reaches_edge(s, s.king):
             return False
@@ -108,9 +108,9 @@ def is_surrounded(s):
 def surrounded(s, t, captured):
     """Whether the attacker that arrived at `t` has closed an encirclement.
 
-    Before his move there was none. He can close one only where two other attackers stand among the eight squares
-    around him: with fewer, the free ones of these squares join both sides of him. Or he took the last defender
-    outside. Jumping pieces cross rings, so with them the shortcut is not sound.
+    Before his move there was none. He can close one only if two other attackers stand on the eight squares around him:
+    with fewer, the free squares around him connect inside and outside. Or he captured the last defender outside.
+    Jumping pieces cross rings, so with them the shortcut is not sound.
     """
     if captured == 0 and not s.jumpers:
         near = 0
@@ -124,17 +124,17 @@ def surrounded(s, t, captured):
 
 @kernel
 def king_can_move(s):
-    """Whether the king has a move, whoever is to move."""
+    """Whether the king has a move, whichever side is to move."""
     return piece_moves(s, s.king, SCRATCH_PIECE) > SCRATCH_PIECE
 
 
 @kernel
 def fort_holds(s):
-    """`exit_fort`: the king at the edge inside walls that no attackers could ever open.
+    """`exit_fort`: whether the king is on the edge inside walls that attackers could never breach.
 
-    I, the inside, is flooded from the king over empty squares; W starts as all defending men and loses, until
-    nothing changes, each man that attackers standing on every square outside I and W could capture.
-    The men of W carry `stamp` in `mark`, the squares of I `stamp + 1`.
+    I, the inside, is a flood fill from the king over empty squares. W starts as all defending men; each man that could
+    be captured if attackers stood on every square outside I and W is removed from it, until nothing changes.
+    In `mark`, men of W have `stamp` and squares of I `stamp + 1`.
     """
     king = s.king
     stamp = s.stamp + 1
@@ -199,10 +199,10 @@ def is_open(s, x, p, stamp):
 
 @kernel
 def opentafl_end(s, fell, king_came):
-    """The end that OpenTafl sees on the board, in its order; `king_came`: the king has moved, or was set up so.
+    """The end that OpenTafl sees on the board, in its order; `king_came`: the king moved last, or was set up there.
 
-    A third occurrence comes second there. Wherever one of the later ends holds, it held when the position first
-    stood, so the history may be asked afterwards.
+    OpenTafl tests for a third occurrence second. Any of the later ends would have held when the position first
+    occurred, so testing for repetition afterwards gives the same result.
     """
     if s.count[ATTACKERS] == 0 and s.capture_all:
         return ALL_CAPTURED
@@ -234,10 +234,10 @@ def is_locked(s):
 
 @kernel
 def opentafl_fort(s):
-    """OpenTafl's exit fort: the king can move and reach the edge; attackers touch neither him nor what he can reach.
+    """OpenTafl's exit fort: the king can move and reach the edge, and no attacker touches him or a square he can reach.
 
-    Each man who touches that inside has at most two neighbour squares that are neither inside nor held by a
-    defender. Whether such a man could be captured is not asked.
+    Each man who touches that inside has at most two neighbours that are neither inside nor held by a defender. Whether
+    such a man could be captured is not tested.
     """
     king = s.king
     s.stamp += 1
@@ -275,7 +275,7 @@ def opentafl_fort(s):
 
 @inline
 def openings(s, sq, inside):
-    """Neighbour squares of a man that are neither inside the fort nor held by a defending piece."""
+    """The number of a man's neighbour squares that are neither inside the fort nor held by a defending piece."""
     n = 0
     for d in DIRECTIONS:
         p = s.board[sq + d] & PIECE
@@ -286,7 +286,7 @@ def openings(s, sq, inside):
 
 @kernel
 def sealed(s):
-    """`sealed = org`: positions that hnefatafl.org calls hopeless for the defenders, by that program's tests."""
+    """`sealed = org`: whether hnefatafl.org would call the position hopeless for the defenders, by its own tests."""
     return king_trapped(s) or (s.sealed == SEALED_CORNERS and corners_sealed(s))
 
 
@@ -298,7 +298,7 @@ def is_corner(s, q):
 
 @kernel
 def king_trapped(s):
-    """(A) The king on an edge square between two attackers on each side of him along it, and no help near."""
+    """Test A: the king on an edge square, two attackers on each side of him along the edge, and no help near."""
     king = s.king
     if king == 0 or not s.edge[king]:
         return False
@@ -314,7 +314,7 @@ def king_trapped(s):
         held = True
         for e in (d, -d):
             if s.board[king + e] & PIECE == WALL:
-                return False  # he sits on the end square of an edge line
+                return False  # he is on the end square of an edge line
             for j in range(1, 3):
                 x = king + j * e
                 if is_corner(s, x) and j == 2:
@@ -336,7 +336,7 @@ def king_trapped(s):
 
 @kernel
 def corners_sealed(s):
-    """(B) All four corners sealed, and few defenders left or nothing of them between the seals."""
+    """Test B: all four corners sealed, and few defenders left or none of them between the seals."""
     n = s.count[ATTACKERS]
     m = s.count[DEFENDERS] - 1
     size = s.width
@@ -406,7 +406,7 @@ def corner_sealed(s, corner, up, right, stamp):
 
 @kernel
 def side_test(s, most, stamp):
-    """Whether on every edge line the squares neither held nor attackers' are at most `most` and in a row."""
+    """Whether every edge line has at most `most` squares that are neither sealed nor attackers', all adjacent."""
     size = s.width
     for k in range(4):
         if k == 0:
