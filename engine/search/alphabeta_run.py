@@ -19,43 +19,43 @@ from .table import ABDADA_WORDS, BUCKET
 from .types import SearchResult
 
 ASPIRATION_WINDOW = 24
-"""Centipawns on either side of the last depth's value, in which the next one begins."""
+"""Half the width, in centipawns, of the aspiration window around the last depth's value."""
 ASPIRATION_MIN_DEPTH = 4
-"""The first depth that begins so."""
+"""The first depth with an aspiration window."""
 FALLING_EVAL = 30
-"""Centipawns that make a position worse than it seemed: worth more time."""
+"""A drop of the value by this many centipawns is worth more time."""
 _SELDOM = 64
-"""A table of more than so many words for each node searched is thrown away rather than emptied."""
+"""A table with more than this many words per node searched is reallocated rather than cleared."""
 _WORD = 16  # bytes of a table entry
 
 
 class AlphaBeta(Algorithm):
-    """What lives from search to search: the transposition table, and each thread's histories and killers."""
+    """What is kept between searches: the transposition table, and each thread's histories and killers."""
 
     def __init__(self) -> None:
         super().__init__()
         self.threads = [new_thread()]
         self.table: Any = None
         self._written = 0
-        """Nodes of all searches since the table was empty, but for the last one."""
+        """Nodes of all searches since the table was cleared, except the last one."""
         self._generation = 0
         self._draw = (0, 0)
-        """What a draw was worth in the last search: values in the table depend on it."""
+        """The value of a draw in the last search: values in the table depend on it."""
         self._images: Any = None
-        """The symmetries of the game, as `images` has them."""
+        """The symmetries of the game, as returned by `images`."""
 
     def search(self, context: SearchContext) -> SearchResult:
         """Deepen until a limit is reached."""
         return _AlphaBetaRun(self, context).result()
 
     def clear(self) -> None:
-        """Forget the table and the histories."""
+        """Clear the table and the histories."""
         used = self._written + self._last_nodes()
         if self.table is not None and used * _SELDOM < len(self.table):
-            # Its pages were hardly touched: emptying it would make them all real.
+            # Most of its pages were never touched: clearing it would allocate them all.
             self.table = None
         elif self.table is not None:
-            # In place: the next game's first searches need not wait for new pages of memory.
+            # In place, so that the next game's first searches need not wait for new pages of memory.
             self.table.fill(0)
         self._written = 0
         self._generation = 0
@@ -70,10 +70,10 @@ class AlphaBeta(Algorithm):
     def prepare(
         self, context: SearchContext, without: int = 0, evaluator: str = "", parts: str = ""
     ) -> list[tuple[Any, Any, Any, Any]]:
-        """What each thread of a search works on: state, td, table and parameters.
+        """The records that each thread of a search works on: state, td, table and parameters.
 
-        The table is one for all. `without` are bits of features that this search must do without; `evaluator` and
-        `parts`, the features, are others than those of the settings.
+        All threads share the table. `without` are bits of features to switch off in this search; `evaluator` and
+        `parts`, the features, override those of the settings.
         """
         settings, position = context.settings, context.position
         record, params = context.load(evaluator or settings.evaluator)
@@ -90,7 +90,7 @@ class AlphaBeta(Algorithm):
             self.threads.append(new_thread())
         state = record[0]
         records = [(state, self.threads[0][0], self.table, params[0])]
-        # Evaluators leave their terms in their record: each thread has one of its own.
+        # Evaluators write to their record, so each thread has its own.
         records += [
             (record.copy()[0], td[0], self.table, params.copy()[0])
             for td in self.threads[1 : settings.threads]
@@ -122,7 +122,7 @@ class AlphaBeta(Algorithm):
                 td["tables"]["most"] = 0
             else:
                 td["tables"] = tables
-        # A stop before the search began was meant for all of its threads.
+        # A stop that came before the search began applies to all of its threads.
         for _, td, _, _ in records[1:]:
             td["stop"] = records[0][1]["stop"]
         return records
@@ -140,17 +140,17 @@ class AlphaBeta(Algorithm):
 
 
 def new_thread() -> Any:
-    """A record that one thread searches with, in a one-element recarray."""
+    """A thread's record, in a one-element recarray."""
     record = np.zeros(1, SEARCH).view(np.recarray)
     record[0]["reduction"] = reductions()
     return record
 
 
 def images(position: Position) -> tuple[int, Any, Any]:
-    """How many symmetries keep the game, where squares go under each, and where they come from: uint16[8, CELLS].
+    """The number of symmetries of the game, the image of each square under each, and the inverse: uint16[8, CELLS].
 
-    The first of the eight leaves everything where it is; so do all for cells outside the board, which stand for
-    moves like the swap of hex.
+    The first of the eight is the identity. All of them fix cells off the board, which occur in moves such as the swap
+    of hex.
     """
     found = position.symmetries()
     there = np.tile(np.arange(CELLS, dtype=np.uint16), (8, 1))
@@ -162,7 +162,7 @@ def images(position: Position) -> tuple[int, Any, Any]:
 
 
 def reductions() -> Any:
-    """How many plies less a late move is searched, by depth and number of the move: uint8[64, 64]."""
+    """Reductions of late moves in plies, by depth and move number: uint8[64, 64]."""
     depth, number = np.log(np.maximum(np.mgrid[0:64, 0:64], 1))
     return (0.6 + depth * number / 2.2).astype(np.uint8)
 
@@ -170,15 +170,14 @@ def reductions() -> Any:
 class _AlphaBetaRun(Run):
     """The engine's own search.
 
-    Further threads search the same position on their own and meet in the table alone (ABDADA): what one has found,
-    the others need not search, and what one searches the others put off. Only the first
-    thread's findings are reported.
+    Further threads search the same position independently and share only the table (ABDADA): they use each other's
+    results, and defer moves that another one is searching. Only the first thread's results are reported.
     """
 
     def __init__(self, memory: AlphaBeta, context: SearchContext) -> None:
         super().__init__(context)
         self.memory = memory
-        # That there is no win in so many moves is only known if no move was left out.
+        # Without pruning: otherwise "no mate in n" would not be certain.
         without = features.SELECTIVE if self.limits.mate is not None else 0
         settings = self.settings
         # An analysis searches at full strength, however weak the engine plays.
@@ -188,17 +187,17 @@ class _AlphaBetaRun(Run):
         parts = features.MEASURED if weak and settings.features == "default" else ""
         self.threads = memory.prepare(context, without, evaluator, parts)
         self.found: list[_Line] = []
-        """What each line was found to be, at this depth or the one before."""
+        """The result of each line, at this depth or the previous one."""
         self.shown = self.lines
         if self.weakness is not None:
             for _, td, _, _ in self.threads:
-                # A level is as strong as its rating says, and that was measured without.
+                # The rating of a level was measured without it.
                 td["tables"]["most"] = 0
             self.lines = min(max(self.lines, self.weakness.lines), len(self.moves))
             nodes = self.weakness.nodes
             self.limits = replace(self.limits, nodes=min(self.limits.nodes or nodes, nodes))
             self.draw = context.stream()
-            # Few nodes do not reach all moves: it should not always be the same pieces that are overlooked.
+            # So few nodes may not reach all moves: shuffle, so that different pieces are overlooked.
             self.draw.shuffle(self.moves)
             self.pv = (self.moves[0],)
         self.records = self.threads[0]
@@ -221,7 +220,7 @@ class _AlphaBetaRun(Run):
         chosen = self.found[skill.choose(values, self.weakness.temperature, self.draw)]
         if chosen.moves[0] == best.move:
             return best
-        # The last report says what is played, and what it is worth.
+        # The last report must have the move that is played, and its value.
         self._report(chosen.depth, 0, chosen.value, chosen.moves, chosen.bound)
         return SearchResult(chosen.moves[0], chosen.moves[1] if len(chosen.moves) > 1 else None, self.pv)
 
@@ -244,7 +243,7 @@ class _AlphaBetaRun(Run):
                 helper.join()
 
     def _help(self, state: Any, td: Any, table: Any, params: Any) -> None:
-        """Search deeper and deeper until stopped, for what it leaves in the table."""
+        """Deepen until stopped, to fill the shared table."""
         value = 0
         for depth in range(1, MAX_DEPTH + 1):
             td["longest"] = _longest(depth)
@@ -269,7 +268,7 @@ class _AlphaBetaRun(Run):
         return max(depth, int(self.td["seldepth"]))
 
     def _decided(self, depth: int) -> bool:
-        # Where a table has the value of every move, the first depth has said it all.
+        # If tables have the value of every move, the first depth is conclusive.
         return super()._decided(depth) or bool(self.td["tables"]["most"] and self.td["tables"]["settled"])
 
     def _hashfull(self) -> int:
@@ -284,7 +283,7 @@ class _AlphaBetaRun(Run):
         return sum(int(td["nodes"]) for _, td, _, _ in self.threads)
 
     def _iterate(self, depth: int) -> bool:
-        """One depth, all lines; False if it was cut short."""
+        """Search one depth, all lines; False if it was interrupted."""
         self.td["longest"] = _longest(depth)
         lines: list[_Line] = []
         while len(lines) < self.lines and not self.td["aborted"]:
@@ -292,20 +291,20 @@ class _AlphaBetaRun(Run):
             if found is None:
                 break
             lines.append(found)
-        # A later line may turn out to be worth more than was thought when an earlier one was chosen before it.
+        # A later line may turn out to be better than an earlier one.
         best_first = sorted(range(len(lines)), key=lambda i: -lines[i].value)
         self.td["root_moves"][: len(lines)] = self.td["root_moves"][best_first]
         for number, i in enumerate(best_first):
             self._take(depth, number, lines[i])
         if depth == 1 and not lines:
-            # Stopped before any move had a value: answer with the first, and say nothing it does not know.
+            # Stopped before any move had a value: answer with the first one, and report no value.
             self._report(depth, 0, 0, self.pv)
         return not self.td["aborted"]
 
     def _search_line(self, depth: int, line: int) -> _Line | None:
-        """The best of the moves that are not in a line before; None if the search was cut short before any was known.
+        """The best of the moves that are in no earlier line; None if interrupted before any had a value.
 
-        Its move is brought forward to its place among the root moves.
+        Moves it to its place among the root moves.
         """
         low, high, width, guess = -INFINITE, INFINITE, ASPIRATION_WINDOW, 0
         if (
@@ -328,7 +327,7 @@ class _AlphaBetaRun(Run):
                 _bring_forward(self.td, best, line)
             if self.td["aborted"] or (found is not None and value < high):
                 return found
-            # Outside of the window: what is known is a bound, and the next window is wider on that side.
+            # Outside the window: the value is a bound; widen the window on that side.
             width *= 4
             if found is None:
                 self.falling = True
@@ -339,7 +338,7 @@ class _AlphaBetaRun(Run):
                 high = guess + width if width < 20 * ASPIRATION_WINDOW else INFINITE
 
     def _take(self, depth: int, line: int, found: _Line) -> None:
-        """Take over what a line was found to be worth, and report it."""
+        """Record a line's result, and report it."""
         if line == 0:
             self.changed = depth if found.moves[0] != self.pv[0] else self.changed
             self.falling = found.value < self.value - FALLING_EVAL
@@ -350,7 +349,7 @@ class _AlphaBetaRun(Run):
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What the moves of a line are worth to the side to move, and at which depth; `bound` as in `Info`."""
+    """The moves of a line, their value for the side to move, and the depth; `bound` as in `Info`."""
 
     value: int
     moves: tuple[int, ...]
@@ -359,12 +358,12 @@ class _Line:
 
 
 def _longest(depth: int) -> int:
-    """The ply beyond which an iteration extends no line."""
+    """The ply beyond which an iteration does not extend lines."""
     return min(2 * depth, move_order.MAX_PLY - alphabeta.QUIET_PLIES - 2)
 
 
 def _bring_forward(td: Any, best: int, line: int) -> None:
-    """Put a line's best move in its place among the root moves; the rest keeps its order behind."""
+    """Move a line's best move to its place among the root moves, keeping the others in order."""
     for name in ("root_moves", "root_values"):
         part = td[name]
         found = part[best]

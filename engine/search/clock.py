@@ -1,4 +1,4 @@
-"""How much time one move may take."""
+"""Time management: how much time a move may take."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from ..sides import Side
 from .types import Limits
 
 _MOVES_TO_GO = 30
-"""Moves a game is expected to last yet, where the clock does not say."""
+"""Moves that the game is expected to last, if the time control does not say."""
 _MOVES_LEFT = 25
-"""The same where somebody else shares the time out for an engine: it may finish what it began."""
+"""The same for an engine whose time another program manages: it may finish what it began."""
 _KEPT = 50
-"""Milliseconds of the clock that such an engine is never given."""
+"""Milliseconds of the clock that are withheld from such an engine."""
 _LATEST = 0.4
-"""A move may take at most this part of the clock, however unclear it is."""
+"""A move may take at most this fraction of the clock, however unstable the search is."""
 _LONGEST = 7 * 24 * 3600 * 1000.0
-"""A week: no timer is asked for more."""
+"""A week, the longest timer."""
 
 
 class Budget:
@@ -28,7 +28,7 @@ class Budget:
         self._begun = time.perf_counter()
 
     def start(self) -> None:
-        """The clock runs from now on."""
+        """Start the clock."""
         self._begun = time.perf_counter()
 
     def elapsed(self) -> float:
@@ -37,7 +37,7 @@ class Budget:
 
     @property
     def timed(self) -> bool:
-        """Whether time ends the search at all."""
+        """Whether the search has a time limit."""
         return self.hard is not None
 
     def spent(self, part: float = 1.0) -> bool:

@@ -1,4 +1,4 @@
-"""What ends a running search from outside: the word to stop, the timer, and pondering until the clock starts.
+"""Stopping a running search from outside: the stop word, the timer, and pondering until the clock starts.
 
 A search is begun by the thread that also sends `stop` and `ponderhit`, and runs in another one.
 """
@@ -38,18 +38,18 @@ class SearchControl:
             return self._pondering is not None
 
     def begin(self) -> None:
-        """Take back an earlier `stop` or `ponderhit`."""
+        """Reset an earlier `stop` or `ponderhit`."""
         self._stopped = False
         self._hit = False
         self._signal(0)
 
     def stop(self) -> None:
-        """End the running search as soon as possible."""
+        """Stop the running search as soon as possible."""
         self._stopped = True
         self._signal(1)
 
     def ponderhit(self) -> None:
-        """The expected move was played: from now on the clock counts."""
+        """The expected move was played: start the clock."""
         with self._lock:
             self._hit = True
             waiting, self._pondering = self._pondering, None
@@ -59,7 +59,7 @@ class SearchControl:
 
     @contextlib.contextmanager
     def watching(self, budget: Budget, *, ponder: bool) -> Iterator[None]:
-        """Stop the search within when its time is up. The clock runs at once, with `ponder` from `ponderhit` on."""
+        """Within the block, stop the search when its time is up; with `ponder`, the clock starts at `ponderhit`."""
         with self._lock:
             if ponder and not self._hit:
                 self._pondering = budget

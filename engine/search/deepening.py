@@ -1,6 +1,6 @@
-"""One search from start to answer: depth after depth until time, limits or the position say enough, and the reports.
+"""Iterative deepening and reports: one search from start to answer, until time, limits or the position end it.
 
-What every algorithm has in common; how a depth is searched is up to its own run.
+All algorithms share this; each has its own run, which searches one depth.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_DEPTH = 90
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """One search as it was asked for, and how it is ended; `moves` are the root moves it may choose from."""
+    """One search request, and the control that stops it; `moves` are the root moves it may choose from."""
 
     position: Position
     moves: list[int]
@@ -43,30 +43,30 @@ class SearchContext:
 
 
 class Algorithm:
-    """What an algorithm keeps from search to search, and how it searches.
+    """An algorithm, with what it keeps between searches.
 
     Only `signal` may be called while `search` runs in another thread.
     """
 
     def __init__(self) -> None:
         self.threads: list[Any] = []
-        """One record for each thread of a search; the first is that of the thread that answers."""
+        """One record for each thread of a search; the first belongs to the main thread."""
 
     def search(self, context: SearchContext) -> SearchResult:
         """Search until a limit is reached or the search is stopped."""
         raise NotImplementedError
 
     def signal(self, stop: int) -> None:
-        """Write the word that every node reads, 1 to stop and 0 to go."""
+        """Write the stop word, which is read at every node: 1 to stop, 0 to run."""
         for record in self.threads:
             record[0]["stop"] = stop
 
     def clear(self) -> None:
-        """Forget what earlier searches found: a new game begins."""
+        """Forget earlier searches, for a new game."""
 
 
 class Run:
-    """One search from start to answer, a depth after the other; how a depth is searched is up to its kind."""
+    """One search from start to answer by iterative deepening; subclasses search one depth."""
 
     deepest = MAX_DEPTH
 
@@ -81,16 +81,16 @@ class Run:
         self.budget = budget(self.limits, self.position.side, self.settings.move_overhead)
         self.pv: tuple[int, ...] = (self.moves[0],)
         self.value = 0
-        """What the best line is worth to the side to move, in centipawns; a win in n plies is MATE - n."""
+        """The value of the best line for the side to move, in centipawns; a win in n plies is MATE - n."""
         self.changed = 0
-        """The depth at which the best move last became another."""
+        """The depth at which the best move last changed."""
         self.falling = False
-        """Whether the best line is worth clearly less than it was."""
+        """Whether the best line's value has dropped clearly."""
         self._last: Info | None = None
-        """What was last said about the best line."""
+        """The last report of the best line."""
 
     def _iterate(self, depth: int) -> bool:
-        """One depth, all lines; False if it was cut short."""
+        """Search one depth, all lines; False if it was interrupted."""
         raise NotImplementedError
 
     def result(self) -> SearchResult:
@@ -101,7 +101,7 @@ class Run:
         return SearchResult(self.pv[0], self.pv[1] if len(self.pv) > 1 else None)
 
     def _close(self) -> None:
-        """Repeat the best line with all nodes and the whole time: the last report can be half a search old."""
+        """Report the best line again with the final nodes and time: the last report can be half a search old."""
         last, nodes, elapsed = self._last, self._nodes(), self.budget.elapsed()
         if last is not None and nodes > last.nodes:
             self.context.on_info(
@@ -124,7 +124,7 @@ class Run:
                 return
 
     def _enough(self, depth: int) -> bool:
-        """Whether another depth would be a waste: out of time, decided, or nothing to choose."""
+        """Whether another depth would be pointless: out of time, decided, or only one move."""
         if self.control.stopped:
             return True
         plies = MATE - abs(self.value)
@@ -138,11 +138,11 @@ class Run:
         return False
 
     def _decided(self, depth: int) -> bool:
-        """Whether an end is forced that no further depth could change."""
+        """Whether a forced end was found that no further depth could change."""
         return MATE - abs(self.value) <= depth
 
     def _instability(self, depth: int) -> float:
-        """How much of its usual share of time a move deserves: more while the answer still changes."""
+        """The factor for a move's usual share of time: larger while the best move still changes."""
         settled = max(0, depth - self.changed)
         return max(0.5, 1.5 - 0.15 * settled) * (1.4 if self.falling else 1.0)
 
@@ -157,7 +157,7 @@ class Run:
         return 0
 
     def _tbhits(self) -> int | None:
-        """Positions that were looked up in solved tables, None where there are none."""
+        """Positions found in solved tables, None without tables."""
         return None
 
     def _report(self, depth: int, line: int, value: int, pv: tuple[int, ...], bound: str = "") -> None:
@@ -207,14 +207,13 @@ def win_draw_loss(value: int) -> tuple[int, int, int]:
 def new_table(size: int) -> Any:
     """A table of `size` bytes, all zero, as words of 64 bits.
 
-    Its memory comes in small pages as a search touches it. With the huge pages that numpy asks for, the first
-    search of a process stood still for a tenth of a second, which a short clock does not have; later ones are
-    4 % faster with them.
+    Its memory is allocated in small pages as a search touches it. With the huge pages that numpy requests, the first
+    search of a process paused for a tenth of a second, too long for a short clock; later ones are 4 % faster with them.
     """
     if sys.platform != "linux":
         return np.zeros(size // 8, np.uint64)
     block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    # A kernel without huge pages refuses the advice, and needs none.
+    # An operating system without huge pages rejects this call, and does not need it.
     with contextlib.suppress(OSError):
         block.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(block, np.uint64)

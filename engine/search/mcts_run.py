@@ -16,18 +16,18 @@ from .mcts import DEEPEST, DRAWN, NODE, ONE, ROOT, THREAD, TREE
 from .types import SearchResult
 
 FIRST_DEPTH = 64
-"""A depth is a doubling: depth d is complete after FIRST_DEPTH * 2**d simulations."""
+"""Depth d is complete after FIRST_DEPTH * 2**d simulations."""
 GAMES = 4
-"""Random games that a leaf has seen before it gets children; evaluated once, it need not be evaluated again."""
+"""Playouts of a leaf before it is expanded; an evaluated leaf needs no second evaluation."""
 CHUNK = 1024
-"""Simulations between two looks at the clock."""
+"""Simulations between two checks of the clock."""
 MATE_SIMULATIONS = 100_000
-"""A search for a mate in n that nothing else ends gives up after n times so many simulations."""
+"""A search for a mate in n without another limit gives up after n times this many simulations."""
 _MOST_NODES = (1 << 31) - 1
 
 
 class TreeSearch(Algorithm):
-    """What lives from search to search: the tree with the position at its root, and the records of the threads."""
+    """What is kept between searches: the tree with the position at its root, and the threads' records."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class TreeSearch(Algorithm):
         self.tree[0]["stop"] = stop
 
     def clear(self) -> None:
-        """Forget the tree, and give its memory back."""
+        """Drop the tree and free its memory."""
         self.nodes = None
         self._root = None
 
@@ -50,9 +50,9 @@ class TreeSearch(Algorithm):
         return _TreeRun(self, context).result()
 
     def prepare(self, context: SearchContext, state: Any, params: Any) -> None:
-        """The tree below the position: what is left of the last one if it knows the position, else a new one.
+        """Set the tree to that of the position: the part of the last one below it, or else a new one.
 
-        `state` holds the position. With fewer root moves than it has, the tree is for this once.
+        `state` holds the position. If root moves are restricted, the tree is not kept.
         """
         position, moves, settings = context.position, context.moves, context.settings
         tree = self.tree[0]
@@ -84,7 +84,7 @@ class TreeSearch(Algorithm):
         self._kind = kind
 
     def _since(self, position: Position) -> tuple[int, ...] | None:
-        """The moves that lead from the root to `position`; None if none do."""
+        """The moves from the root to `position`, None if it cannot be reached."""
         known = self._root
         if known is None or known.start_fen != position.start_fen:
             return None
@@ -99,9 +99,9 @@ class _TreeRun(Run):
         super().__init__(context)
         self.search_tree = search_tree
         self.shown = self.pv
-        """The line last reported."""
+        """The last line reported."""
         if self.budget.soft is not None and self.budget.hard is not None:
-            # Unlike a depth no simulation is begun in vain: the fair share, half of which is `soft`, can be used up.
+            # Unlike an unfinished depth, no simulation is wasted: use the full share, which is twice `soft`.
             self.budget.hard = min(2 * self.budget.soft, self.budget.hard)
         record, params = context.load(self.settings.evaluator)
         self.state, self.params = record[0], params[0]
@@ -143,9 +143,9 @@ class _TreeRun(Run):
             self._report_lines(max(1, depth), self._ranking())
 
     def _of_helper(self, number: int) -> tuple[Any, Any, Any]:
-        """Records of its own for another thread: state, thread data, parameters.
+        """New records for another thread: state, thread data, parameters.
 
-        Not made by that thread: each has a heap of its own, which keeps what it has once held.
+        Not allocated by that thread, whose own heap would keep the memory.
         """
         state = self.position.new_record()[0]
         state["random"] = self.context.stream().getrandbits(64) + number or 1
@@ -153,11 +153,11 @@ class _TreeRun(Run):
         return state, self.search_tree.threads[number][0], params
 
     def _help(self, state: Any, td: Any, params: Any) -> None:
-        """Another thread in the same tree."""
+        """Run a further thread in the same tree."""
         mcts.simulate(state, self.tree, self.search_tree.nodes, td, params, NO_LIMIT)
 
     def _simulations(self) -> int:
-        """The limits that are numbers of simulations."""
+        """The limit in simulations."""
         limits = self.limits
         most = min(limits.nodes or NO_LIMIT, NO_LIMIT)
         if limits.depth is not None:
@@ -183,7 +183,7 @@ class _TreeRun(Run):
         return [first + int(k) for k in order[: self.lines]]
 
     def _value(self, child: int) -> int:
-        """What a child of the root is worth to the side to move, in centipawns; a win in n plies is MATE - n."""
+        """The value of a child of the root for the side to move, in centipawns; a win in n plies is MATE - n."""
         node = self.search_tree.nodes[child]
         proof, visits = int(node["proof"]), int(node["visits"])
         end, plies = proof >> mcts.PROVEN, (proof & mcts.PROVEN_PLIES) + 1
@@ -192,12 +192,12 @@ class _TreeRun(Run):
         sign = 1 - 2 * int(self.position.side)
         if end:
             return (MATE - plies) * (1 if end == int(self.position.side) + 1 else -1)
-        # One more simulation, drawn: all won so far is no certainty.
+        # As if there were one more simulation, a draw, so that only wins so far do not mean certainty.
         mean = sign * int(node["score"]) / ONE / (visits + 1)
         return round(max(-MAX_EVAL, min(MAX_EVAL, 400 * np.log10((1 + mean) / (1 - mean)))))
 
     def _over(self, ranking: list[int]) -> bool:
-        """Whether more simulations are not wanted, or not worth it."""
+        """Whether to stop: at a limit, or because more simulations would be pointless."""
         if self.control.stopped or self.tree["stop"] or self.tree["done"]:
             return True
         if self.control.pondering or not self.budget.timed:
@@ -205,7 +205,7 @@ class _TreeRun(Run):
         return len(self.moves) == 1 or self._cannot_be_overtaken(ranking)
 
     def _cannot_be_overtaken(self, ranking: list[int]) -> bool:
-        """Whether what is left of the clock's share is too short for any other move to be visited more often."""
+        """Whether the rest of the time is too short for another move to become the most visited one."""
         hard = self.budget.hard
         if hard is None or self.limits.clock[self.position.side] is None:
             return False

@@ -1,4 +1,4 @@
-"""Plain minimax in Python around the kernels: depth after depth, the draw among equal moves, values in centipawns."""
+"""Plain minimax in Python around the kernels: deepening, the draw among equal moves, values in centipawns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .types import SearchResult
 
 
 class Minimax(Algorithm):
-    """Nothing lives from search to search but the record of its one thread."""
+    """Keeps nothing between searches except the record of its only thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class _MinimaxRun(Run):
         td["nodes"] = 0
         td["killers"] = 0
         td["flat"] = self.flat
-        # Elsewhere a finished position may be none that an evaluator knows: there is a king no more.
+        # Elsewhere a finished position may have no king, which evaluators cannot handle.
         td["unseen"] = self.settings.wins == "unseen" and context.position.variant.game == "hex"
         td["full"] = self.lines > 1
         td["root_count"] = len(self.moves)
@@ -54,7 +54,7 @@ class _MinimaxRun(Run):
 
     def _iterate(self, depth: int) -> bool:
         td = self.td
-        # The same draw at every depth: the answer is that of the last depth alone.
+        # The same random stream at every depth, so that the answer depends on the last depth only.
         self.state["random"] = self.random
         drawn = int(minimax.deepen(self.state, td, self.params, depth))
         if td["aborted"] and depth > 1:
@@ -62,7 +62,7 @@ class _MinimaxRun(Run):
         values = td["root_values"][: len(self.moves)]
         order = [drawn, *(int(i) for i in np.argsort(-values, kind="stable") if i != drawn)]
         for line, i in enumerate(order[: self.lines]):
-            # Stopped before this move had a value: say nothing that is not known.
+            # Stopped before this move had a value: report none.
             finished = bool(np.isfinite(values[i]))
             if line and not finished:
                 break
@@ -76,7 +76,7 @@ class _MinimaxRun(Run):
         return not td["aborted"]
 
     def _decided(self, depth: int) -> bool:
-        # Where all wins are equal a deeper look finds more of them, and the draw is among all.
+        # If all wins are equal, a deeper search finds more of them to draw from.
         return not self.flat and super()._decided(depth)
 
     def _centipawns(self, value: float, plies: int) -> int:

@@ -1,4 +1,4 @@
-"""One engine's searches: settings, the record that is searched, and an algorithm with what it remembers.
+"""One engine's searches: its settings, its state record, and an algorithm with what it keeps.
 
 The kernels run without the interpreter's lock. A `stop` from another thread and a timer both write one word that
 every node reads.
@@ -16,11 +16,11 @@ from .deepening import Algorithm, SearchContext, win_draw_loss
 from .types import Info, Limits, Score, SearchResult, Settings
 
 DRAWS = 100
-"""How often the coded random player draws before it takes any move."""
+"""Draws of the sliding random player before it takes any legal move."""
 
 
 class Searcher:
-    """One engine's thinking.
+    """An engine's searches.
 
     Only `begin`, `stop` and `ponderhit` may be called while `search` runs in another thread.
     """
@@ -31,34 +31,34 @@ class Searcher:
         self.record: Any = None
         """The position that is searched, in a one-element recarray."""
         self.params: Any = None
-        """The evaluator's parameters, likewise."""
+        """The evaluator's parameters, in a one-element recarray."""
         self._known: tuple[str, str] | None = None
-        """What the record and the parameters are for: a kind of position, an evaluator."""
+        """The kind of position and the evaluator that the two are for."""
         self._control = SearchControl(lambda stop: self.algorithm.signal(stop))
 
     def configure(self, settings: Settings) -> None:
-        """Take over new settings before the next search; another algorithm or size of table begins with nothing."""
+        """Apply settings for the next search; a new algorithm or table size starts empty."""
         old = self._settings
         if (settings.hash_mib, settings.algorithm) != (old.hash_mib, old.algorithm):
             self.algorithm = _algorithm(settings.algorithm)
-        # Threads that are no longer wanted give their memory back.
+        # Free the memory of threads that are no longer used.
         del self.algorithm.threads[max(1, settings.threads) :]
         self._settings = settings
 
     def clear(self) -> None:
-        """Forget tables and histories: a new game begins."""
+        """Clear tables and histories, for a new game."""
         self.algorithm.clear()
 
     def begin(self) -> None:
-        """Take back an earlier `stop` or `ponderhit`; called before every search by the thread that sends them."""
+        """Reset an earlier `stop` or `ponderhit`; call it before every search, from the thread that sends them."""
         self._control.begin()
 
     def stop(self) -> None:
-        """End the running search as soon as possible."""
+        """Stop the running search as soon as possible."""
         self._control.stop()
 
     def ponderhit(self) -> None:
-        """The expected move was played: from now on the clock counts."""
+        """The expected move was played: start the clock."""
         self._control.ponderhit()
 
     def evaluate(self, position: Position) -> list[tuple[str, int]]:
@@ -70,7 +70,7 @@ class Searcher:
         return self.algorithm.search(self.context(position, limits, on_info))
 
     def context(self, position: Position, limits: Limits, on_info: Callable[[Info], None]) -> SearchContext:
-        """What the algorithm is given for one search."""
+        """The algorithm's input for one search."""
         moves = [m for m in position.legal_moves() if not limits.searchmoves or m in limits.searchmoves]
 
         def load(evaluator: str) -> tuple[Any, Any]:
@@ -79,7 +79,7 @@ class Searcher:
         return SearchContext(position, moves, limits, on_info, self._settings, self._control, load)
 
     def _load(self, position: Position, evaluator: str) -> tuple[Any, Any]:
-        """Put the position into the record; what another game or evaluator left behind is dropped."""
+        """Load the position into the record, replacing records of another game or evaluator."""
         known = (position.fits, evaluators.stamp(evaluator))
         if known != self._known:
             if self._known is not None:
@@ -126,7 +126,7 @@ class _RandomCoded(Algorithm):
 
 
 def _tell(context: SearchContext, lines: Sequence[int]) -> None:
-    """Say lines of one move that nobody has valued."""
+    """Report one-move lines without values."""
     for line, first in enumerate(lines, start=1):
         context.on_info(
             Info(1, 1, line, Score(cp=0), len(context.moves), 0, 0, 0, (first,), win_draw_loss(0))
@@ -134,7 +134,7 @@ def _tell(context: SearchContext, lines: Sequence[int]) -> None:
 
 
 def _algorithm(name: str) -> Algorithm:
-    """An algorithm that remembers nothing yet; its kernels are imported when it is first wanted."""
+    """A new algorithm; importing its kernels is deferred until the first call."""
     if name == "random":
         return _Random()
     if name == "random-coded":

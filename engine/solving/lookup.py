@@ -1,4 +1,4 @@
-"""What tables say of a position: the value of every move, those that keep it, a best line."""
+"""Looking positions up in tables: the value of every move, the moves that keep it, a best line."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ..squares import move_name
 from .table import TableError, Value
 
 FAR = 1 << 14
-"""More plies than any win takes."""
+"""More plies than any win has."""
 
 Ask = Callable[[Position], Value]
-"""The value of a position; ValueError where nobody knows it, as TableError where the file is to blame."""
+"""A function for the value of a position; ValueError if unknown, TableError if a file is faulty."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveValue:
-    """A move and what it leads to, counted from after it (None where nobody knows); whether it is as good as any."""
+    """A move, the value of the position after it (None if unknown), and whether it is one of the best."""
 
     move: int
     value: Value | None
     best: bool
 
     def keeps(self, now: Value) -> bool:
-        """Whether it is known to lead to the winner that the position before it has."""
+        """Whether the move is known to keep the winner of the position before it."""
         return self.value is not None and self.value.winner is now.winner
 
     @property
@@ -36,8 +36,8 @@ class MoveValue:
 
 
 def moves(ask: Ask, position: Position) -> tuple[MoveValue, ...]:
-    """Every legal move with its value, the best first: sooner wins, then draws, then later losses. Where a proof knows
-    the position it knows a winning move, but not all moves: the others come last."""
+    """Every legal move with its value, best first: sooner wins, then draws, then later losses. A proof has a winning
+    move of its positions, but not all moves: unknown ones come last."""
     values = [(move, _known(ask, position.play(move))) for move in position.legal_moves()]
     side = position.side
     best = max((_rank(value, side) for _, value in values), default=0)
@@ -55,7 +55,7 @@ def _known(ask: Ask, position: Position) -> Value | None:
 
 
 def _rank(value: Value | None, side: Side) -> int:
-    """How much a player likes a value: the higher the better."""
+    """The rank of a value for a player; higher is better."""
     if value is None:
         return -3 * FAR
     if value.winner is None:
@@ -65,14 +65,14 @@ def _rank(value: Value | None, side: Side) -> int:
 
 
 def keeping(ask: Ask, position: Position) -> tuple[int, ...]:
-    """The moves after which the winner is who he was before, whatever the distance; of a proof, those that it knows."""
+    """The moves that keep the winner, at any distance; for a proof, those that it knows."""
     now = ask(position)
     return tuple(sorted(each.move for each in moves(ask, position) if each.keeps(now)))
 
 
 def best_line(ask: Ask, position: Position) -> tuple[int, ...]:
-    """The shortest win against the longest defence, the first of equal moves; empty where nobody can force an end. Of a
-    proof, its win."""
+    """The shortest win against the longest defence, with the first of equal moves; empty if neither side can force an
+    end. For a proof, the win that it has."""
     line = []
     while position.outcome is None and ask(position).plies is not None:
         move = moves(ask, position)[0].move

@@ -1,10 +1,9 @@
 """Proofs of wins and losses by full-width search, in two readings of the rules.
 
-`Prover` reads a position as the rules have it without repetitions, draw forts and limits on the length of a game:
-what a position is worth then does not depend on the way to it, and a table may keep it. A shortest win never comes
-back to a position, because with each ply it comes nearer; so in the game itself it is a win as well unless the limits
-are near, and `strict` makes sure: there the rules hold to the letter, the history counted from the position that was
-given, and the table does no more than say which move to try first.
+`Prover` ignores repetitions, draw forts and limits on the length of a game: values then do not depend on the path to a
+position, and can be kept in a table. A shortest win never repeats a position, because every ply brings it closer, so it
+is a win in the real game too unless a limit is near. `strict` makes sure of that: it applies the full rules, with the
+history starting at the given position, and uses the table only to order moves.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ BUCKETS = 1 << 18
 
 
 class OutOfNodesError(Exception):
-    """A proof needs more moves than were allowed."""
+    """A proof needs more nodes than allowed."""
 
 
 def memoryless(variant: Variant) -> Variant:
-    """The variant without what depends on the way to a position."""
+    """The variant without rules that depend on the path to a position."""
     return variant.with_switches(repetition="ignore", draw_fort="no", move_limit=0, quiet_limit=0)
 
 
 class Prover:
-    """Answers for positions of one variant; what it learns of one helps with the next."""
+    """A prover for positions of one variant; its table is kept between questions."""
 
     def __init__(self, variant: Variant, buckets: int = BUCKETS) -> None:
         self.variant = variant
@@ -48,16 +47,16 @@ class Prover:
 
     @property
     def nodes(self) -> int:
-        """Moves made since the last `allow`."""
+        """Nodes searched since the last `allow`."""
         return int(self._work[0]["nodes"])
 
     def forget(self) -> None:
-        """Empty the table: what follows is proven from nothing."""
+        """Clear the table."""
         self._table[:] = 0
         self._work[0]["killers"] = 0
 
     def allow(self, nodes: int | None) -> None:
-        """Count from 0 again; OutOfNodesError is raised after so many moves."""
+        """Reset the node count; OutOfNodesError is raised after `nodes` nodes."""
         self._work[0]["nodes"] = 0
         self._work[0]["node_limit"] = nodes or NO_LIMIT
 

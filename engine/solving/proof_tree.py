@@ -1,4 +1,4 @@
-"""The positions of a proof as a file, `*.tafltree`: those that a forced win passes through, with the plies it takes.
+"""Proofs as files, `*.tafltree`: the positions that a forced win can pass through, with the plies it takes.
 
     8 bytes   TAFLTREE
     u32       length of the header
@@ -7,14 +7,13 @@
     u32       CRC-32 of the body
     body      LZMA2 of the numbers, as differences, and the plies
 
-All numbers are little-endian. A position goes by its canonical number (`index.py`), in rising order; of the differences
-between neighbours come the lowest bytes first, all of them, then the next higher ones, up to eight; then two bytes of
-plies in the same way. Where the winner is to move, one move leads to a position of the tree with a ply less, or ends
-the game; where the other side is to move, all moves do with at least a ply less. So the plies are those in which the
-winner wins at the latest, and a position that is not in the tree may be worth anything.
+All numbers are little-endian. Positions are stored by their canonical numbers (`index.py`), in rising order, as
+differences: first the lowest bytes of all of them, then the next higher ones, up to eight; then two bytes of plies in
+the same way. If the winner is to move, one move leads to a position of the tree with one ply less, or ends the game; if
+the other side is, every move does, with at least one ply less. The plies are therefore an upper bound for the win, and
+nothing is known of positions that are not in the tree.
 
-A tree is small enough to be checked whole. Whether its bytes are sound is checked when it is opened; whether its
-positions prove each other, before its first answer.
+A tree is small enough to be checked completely: its bytes when it is opened, its proof before the first answer.
 """
 
 from __future__ import annotations
@@ -55,12 +54,12 @@ _NUMBER = 8
 _PLIES = 2
 _WORD = struct.Struct("<I")
 _RANGE = 1 << 12
-"""Positions that one call of a kernel looks at."""
+"""Positions per kernel call."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeHeader:
-    """What a tree says of itself."""
+    """The header of a tree."""
 
     variant: Variant
     attackers: int
@@ -100,7 +99,7 @@ def write(path: Path, variant: Variant, index: Index, winner: Side, numbers: Any
 
 
 def _planes(values: Any, size: int) -> bytes:
-    """The lowest bytes of all values, then the next higher ones, up to so many."""
+    """The lowest bytes of all values, then the next higher ones, up to `size` bytes each."""
     return np.ascontiguousarray(values.astype("<u8").view("u1").reshape(-1, 8)[:, :size].T).tobytes()
 
 
@@ -134,8 +133,8 @@ def by_material(
 
 
 class Tree:
-    """An open tree, all of it in memory, its bytes checked. TableError where the file is none, OSError where it cannot
-    be read, MemoryError where it is too large."""
+    """An open tree, completely in memory, its bytes checked. TableError if the file is not a tree, OSError if it cannot
+    be read, MemoryError if it is too large."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -167,7 +166,7 @@ class Tree:
         self.numbers = np.cumsum(gaps)
         """Canonical numbers, int64, in rising order."""
         self.plies = _from_planes(data[positions * _NUMBER :], _PLIES)
-        """Of each position: the plies in which the winner wins at the latest, int64."""
+        """The most plies that the winner needs in each position, int64."""
         # The first may be 0; a sum that is too large for its word would be below one before it.
         if (gaps[1:] <= 0).any() or self.numbers[0] < 0 or (np.diff(self.numbers) <= 0).any():
             raise self._wrong("its positions are not in order")
@@ -178,7 +177,7 @@ class Tree:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing stays open: as a `Table` is used."""
+        """Does nothing: no file stays open. For use like a `Table`."""
 
     def _parse(self, read: dict[str, Any]) -> TreeHeader:
         claims = Claims(read, self._wrong)
@@ -196,7 +195,7 @@ class Tree:
 
     @property
     def variant(self) -> Variant:
-        """The rules that it is for."""
+        """The rules of the tree."""
         return self.header.variant
 
     @cached_property
@@ -210,8 +209,8 @@ class Tree:
         return index
 
     def faults(self, on_range: Callable[[], None] = lambda: None) -> int:
-        """How many positions do not have the plies that follow from their moves. Where there are none, the winner wins
-        every position, by induction over the plies."""
+        """How many positions have plies that do not follow from their moves. If there are none, the winner wins every
+        position, by induction on the plies."""
         # Compiled, as the index is.
         from ..games.tafl.position import new_state
         from . import branches
@@ -226,7 +225,7 @@ class Tree:
         )
 
     def demand_proof(self) -> None:
-        """TableError where positions do not prove each other: a file that was made to deceive. Compared once."""
+        """TableError if the positions do not prove each other, as in a forged file. Checked once."""
         if self._faults:
             raise self._wrong(
                 f"{self._faults} of {len(self.numbers)} positions disagree with their moves: it proves nothing"
@@ -237,7 +236,7 @@ class Tree:
         return self.faults()
 
     def value(self, position: Position) -> Value:
-        """The winner and the plies he needs at most; ValueError for a position that is not in the tree."""
+        """The winner and the most plies needed; ValueError for a position that is not in the tree."""
         if position.variant.hash != self.variant.hash:
             raise ValueError(
                 f"{position.variant.name} has the rules hash {position.variant.hash[:16]}…, expected that of "

@@ -1,4 +1,4 @@
-"""Solved boards as files, `*.taflbase`: one small code for each position, checked before it is believed.
+"""Solved boards as files, `*.taflbase`: a one- or two-byte code for each position, protected by checksums.
 
     8 bytes   TAFLBASE
     u32       length of the header
@@ -8,12 +8,12 @@
     u32       CRC-32 of that list
     blocks    LZMA2, `block` codes each, the last one the rest
 
-All numbers are little-endian. A code is 0 where neither side can force an end, the largest number of its bits where the
-board is over before anybody moves, else `1 + 2 * plies + (1 if the defenders win)`. Only the codes of canonical
-positions count (`index.py`); the others repeat the code before them, which costs next to nothing once compressed.
+All numbers are little-endian. A code is 0 if neither side can force an end, the largest number of its bits if the game
+is over before anyone moves, else `1 + 2 * plies + (1 if the defenders win)`. Only codes of canonical positions
+(`index.py`) are meaningful; the others repeat the code before them, which compresses to almost nothing.
 
-Header and list are checked when a file is opened, with its length; a block when it is first asked for. So a file that
-was cut off or is no table is refused at once, and no code is read from a block that was changed.
+Length, header and list are checked when a file is opened, a block when it is first used. A truncated file or one that
+is not a table is rejected at once, and no code is read from a damaged block.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 MAGIC = b"TAFLBASE"
 FORMAT = 2
 BLOCK = 1 << 20
-"""Codes in a block: larger ones are a little smaller in the file, and slower to ask for a single code."""
+"""Codes in a block: larger blocks compress slightly better, and make reading a single code slower."""
 LARGEST_HEADER = 1 << 16
 MOST_BLOCKS = 1 << 20
 FILTERS: list[dict[str, int]] = [
@@ -61,9 +61,9 @@ FILTERS: list[dict[str, int]] = [
         "lc": 0, "lp": 0, "pb": 0,
     }
 ]  # fmt: skip
-"""They are not part of the file, so that no file can ask for more memory than this."""
+"""Filters are not part of the file, so that no file can demand more memory than this."""
 KEPT = 16
-"""Blocks that are kept unpacked."""
+"""Unpacked blocks that are cached."""
 UNFORCED = 0
 _WORD = struct.Struct("<I")
 _PAIR = struct.Struct("<II")
@@ -100,7 +100,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a table says of itself."""
+    """The header of a table."""
 
     variant: Variant
     attackers: int
@@ -135,7 +135,7 @@ class Header:
 
 
 def described(variant: Variant) -> dict[str, Any]:
-    """Rules and start as a header has them."""
+    """Rules and start position for a header."""
     return {
         "name": variant.name,
         "rules": variant.hash,
@@ -145,14 +145,14 @@ def described(variant: Variant) -> dict[str, Any]:
 
 
 class Claims:
-    """What a header says, not believed before it is checked, because a checksum does not make a file honest."""
+    """The fields of a header, each checked before use: a correct checksum does not make a file trustworthy."""
 
     def __init__(self, read: dict[str, Any], wrong: Callable[[str], TableError]) -> None:
         self._read = read
         self._wrong = wrong
 
     def expect(self, key: str, what: str, fits: Callable[[Any], bool]) -> Any:
-        """The value of a key; TableError where it does not fit."""
+        """The value of a key; TableError if it is not as expected."""
         value = self._read.get(key)
         if not fits(value):
             raise self._wrong(f"header: {key}: {shorten(str(value))}: expected {what}")
@@ -173,7 +173,7 @@ class Claims:
         return found
 
     def variant(self) -> Variant:
-        """The rules, which have the hash that the header names."""
+        """The rules, checked against the hash in the header."""
         rows = self.expect(
             "start", "the rows of a board",
             lambda value: isinstance(value, list) and 0 < len(value) <= LARGEST
@@ -228,8 +228,8 @@ def read_head(
 
 
 def numbered(variant: Variant, attackers: int, defenders: int, wrong: Callable[[str], TableError]) -> Index:
-    """The numbers of the positions with so many men, as a header names them."""
-    # Compiled: not before somebody asks for a position.
+    """The numbering of positions with up to this many men, as given in a header."""
+    # This imports compiled code, so not before a position is looked up.
     from .index import Index
 
     try:
@@ -239,7 +239,7 @@ def numbered(variant: Variant, attackers: int, defenders: int, wrong: Callable[[
 
 
 def bits_for(longest: int) -> int:
-    """How many bits a code needs where the longest win has so many plies."""
+    """The bits per code for a longest win of `longest` plies."""
     return 8 if 2 * longest + 2 < 255 else 16
 
 
@@ -255,11 +255,11 @@ def compressed(data: bytes) -> bytes:
 
 
 def unpacked(data: bytes, size: int, what: str) -> bytes:
-    """So many bytes, which are `what`, out of what `compressed` made of them; ValueError where it has more or fewer, or
-    is damaged."""
+    """The `size` bytes (`what`, for errors) that were packed by `compressed`; ValueError if there are more or fewer, or
+    the data is damaged."""
     unpacker = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=FILTERS)
     try:
-        # One byte more than there should be, so that what is too long is noticed.
+        # One byte more than expected, to notice data that is too long.
         data = unpacker.decompress(data, size + 1)
     except lzma.LZMAError as error:
         raise ValueError(f"cannot be unpacked ({error})") from None
@@ -271,7 +271,7 @@ def unpacked(data: bytes, size: int, what: str) -> bytes:
 def write(
     path: Path, reading: Reading, index: Index, bits: int, codes: Callable[[], Iterator[Any]]
 ) -> Header:
-    """Write a table, whole or not at all. `codes` gives all codes in order, each time anew, `BLOCK` at a time."""
+    """Write a table atomically. Each call of `codes` iterates over all codes in order, `BLOCK` at a time."""
     digest = hashlib.sha256()
     for block in codes():
         digest.update(packed(block, bits))
@@ -308,8 +308,8 @@ def write(
 
 
 class Table:
-    """An open table, its bytes in memory if they are to be `held`: then nothing has to be closed. TableError where the
-    file is none; OSError where it cannot be read, MemoryError where it is too large to be held."""
+    """An open table. With `held`, its bytes are in memory and it need not be closed. TableError if the file is not a
+    table, OSError if it cannot be read, MemoryError if it is too large to be held."""
 
     def __init__(self, path: str | os.PathLike[str], *, held: bool = False) -> None:
         self.path = Path(path)
@@ -320,7 +320,7 @@ class Table:
             self.header = self._parse(read)
             self._offsets, self._sums = self._read_directory(begin)
             if held:
-                # Only now is the file known to be as long as it should be.
+                # Only now has the length of the file been checked.
                 memory.demand((self._size >> 20) + 1)
                 with self._file as file:
                     file.seek(0)
@@ -331,7 +331,7 @@ class Table:
         self._blocks: OrderedDict[int, Any] = OrderedDict()
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -342,12 +342,12 @@ class Table:
 
     @property
     def variant(self) -> Variant:
-        """The rules that it is for."""
+        """The rules of the table."""
         return self.header.variant
 
     @cached_property
     def index(self) -> Any:
-        """The numbers of its positions."""
+        """The numbering of its positions."""
         header = self.header
         index = numbered(header.variant, header.attackers, header.defenders, self._wrong)
         if index.entries != header.entries:
@@ -357,10 +357,9 @@ class Table:
         return index
 
     def value(self, position: Position) -> Value:
-        """What a position is worth; ValueError where the table does not have it.
+        """The value of a position; ValueError if it is not in the table.
 
-        The history of the position counts for nothing: this is its value if none of the positions to come has
-        occurred before.
+        The history of the position is ignored: this is its value if no later position has occurred before.
         """
         if position.variant.hash != self.variant.hash:
             raise ValueError(
@@ -377,7 +376,7 @@ class Table:
         return value
 
     def decode(self, code: int) -> Value | None:
-        """What a code means; None for a board on which the game is over."""
+        """The value for a code; None for a board on which the game is over."""
         endless = self.header.endless
         if code == self.header.over:
             return None
@@ -399,12 +398,12 @@ class Table:
         return int(block[number % BLOCK])
 
     def check_sums(self) -> None:
-        """Compare the checksum of every block; TableError where one was changed."""
+        """Check all blocks; TableError if one is damaged."""
         for which in range(self.blocks):
             self._packed(which)
 
     def unpack(self, codes: Any) -> None:
-        """Write all codes into an array, which may have wider ones; only those of canonical positions mean anything."""
+        """Write all codes to an array, whose type may be wider; only those of canonical positions are meaningful."""
         for which in range(self.blocks):
             block = self.block(which)
             part = codes[which * BLOCK : which * BLOCK + len(block)]
@@ -414,11 +413,11 @@ class Table:
 
     @property
     def blocks(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return len(self._sums)
 
     def block(self, which: int) -> Any:
-        """The codes of one block; only those of canonical positions mean anything."""
+        """The codes of a block; only those of canonical positions are meaningful."""
         data = self._packed(which)
         kind = _BITS[self.header.bits]
         codes = min(BLOCK, self.header.entries - which * BLOCK)
@@ -430,7 +429,7 @@ class Table:
         return np.frombuffer(data, kind)
 
     def _packed(self, which: int) -> bytes:
-        """The bytes of a block, as its checksum has them."""
+        """The bytes of a block, checked against its checksum."""
         offset, end = self._offsets[which], self._offsets[which + 1]
         data = self._read(offset, end - offset)
         if zlib.crc32(data) != self._sums[which]:
@@ -466,7 +465,7 @@ class Table:
         )
 
     def _read_directory(self, begin: int) -> tuple[list[int], list[int]]:
-        """Where blocks begin (and the last one ends), and their checksums."""
+        """The offsets of the blocks (and the end of the last), and their checksums."""
         blocks = -(-self.header.entries // BLOCK)
         length = blocks * _PAIR.size
         if begin + length + _WORD.size > self._size:

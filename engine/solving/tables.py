@@ -1,7 +1,7 @@
-"""The tables of a search: files that an option names, and what they know of a position and its history.
+"""The tables of a search: files given by an option, and what they know of a position and its history.
 
-Files are opened, and what they say of themselves is checked, when they are named; their codes are unpacked when the
-first position of their rules is searched.
+Files are opened, and their headers checked, when the option is set; their codes are unpacked when the first position
+of their rules is searched.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from ..games.base_variant import AnyVariant
 
 SUFFIXES = (".taflbase", ".tafltree")
-"""Of solved tables, and of proof trees."""
+"""File name suffixes of solved tables and of proof trees."""
 SHIPPED = Path(__file__).resolve().parents[1] / "tablebases"
 MOST_FILES = 256
 _KEPT: WeakValueDictionary[tuple[object, ...], Tables] = WeakValueDictionary()
-"""Tables that somebody has open, by their files."""
+"""Tables that are open, by their files."""
 
 
 def find(text: str, shipped: str = "shipped") -> list[Path]:
@@ -61,13 +61,13 @@ def find(text: str, shipped: str = "shipped") -> list[Path]:
 
 
 def ships(name: str) -> Path | None:
-    """The table or proof tree of this name that comes with the engine (`mini-four`); None where there is none."""
+    """The shipped table or proof tree of this name, such as `mini-four`; None if there is none."""
     named = (SHIPPED / f"{name}{suffix}" for suffix in SUFFIXES)
     return next((path for path in named if path.name == f"{name}{path.suffix}" and path.is_file()), None)
 
 
 def open_file(path: str | os.PathLike[str], *, held: bool = False) -> Table | Tree:
-    """The table or the proof tree in a file, with what `Table` and `Tree` raise."""
+    """Open a table or proof tree; raises what `Table` and `Tree` raise."""
     with open_regular(path) as file:
         begins = file.read(len(TREE))
     if begins not in (TABLE, TREE):
@@ -79,7 +79,7 @@ def open_file(path: str | os.PathLike[str], *, held: bool = False) -> Table | Tr
 
 
 def opened(files: Sequence[Path]) -> Tables:
-    """The tables of these files, read once for all who name the same, as long as the files stay what they are."""
+    """The tables of these files, shared by all callers with the same files until one of them changes."""
     stamps = tuple((str(path), *_stamp(path)) for path in files)
     tables = _KEPT.get(stamps)
     if tables is None:
@@ -93,8 +93,8 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 
 class Tables:
-    """Tables and proof trees of any rule sets, their files in memory. TableError where a file is none, OSError where
-    one cannot be read, MemoryError where one is too large."""
+    """Tables and proof trees of any rule sets, their files in memory. TableError for a file of another kind, OSError
+    for one that cannot be read, MemoryError for one that is too large."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self.files: list[Table | Tree] = []
@@ -110,12 +110,12 @@ class Tables:
         return opened, ([table.path for table in self.files],)
 
     def of(self, variant: AnyVariant) -> list[Table | Tree]:
-        """The tables of just these rules and this start."""
+        """The tables with exactly these rules and this start position."""
         return [table for table in self.files if table.variant.hash == variant.hash]
 
     def load(self, variant: AnyVariant) -> None:
-        """Unpack the tables of a variant. TableError where a file was made to deceive, MemoryError where it is too
-        large; its tables are forgotten then."""
+        """Unpack the tables of a variant. TableError for a forged file, MemoryError for one that is too large; in both
+        cases the variant's tables are dropped."""
         if variant.hash in self._loaded:
             return
         files = self.of(variant)
@@ -129,8 +129,8 @@ class Tables:
             raise
 
     def value(self, position: Position) -> Value:
-        """What a position is worth, its history left aside, as a search is told it: by a table, or else by the proof
-        with the shortest win. ValueError where no file has it."""
+        """The value of a position without regard to its history, as a search sees it: from a table, or else from the
+        proof with the shortest win. ValueError if no file has it."""
         files = self.of(position.variant)
         if not files:
             raise ValueError(
@@ -156,7 +156,7 @@ class Tables:
         return min(proven, key=lambda each: each[0])[1]
 
     def record(self, position: Position) -> Any:
-        """What a search from this position asks, for kernels; None where no table has its rules."""
+        """The record that a search from this position probes; None if no table has its rules."""
         self.load(position.variant)
         loaded = self._loaded.get(position.variant.hash)
         if loaded is None or any(letter not in "tTK" for _, letter in position.pieces()):
@@ -164,8 +164,8 @@ class Tables:
         return loaded.rooted(position, self._past(position))
 
     def _past(self, position: Position) -> list[Value | None]:
-        """The values of this position and of those before it, back to the last capture; None for one that is in no
-        table."""
+        """The values of this position and of those before it, back to the last capture; None for positions that are in
+        no table."""
         past: list[Value | None] = []
         here: Any = position
         while here is not None:
@@ -181,14 +181,14 @@ class _Loaded:
     """The codes of one variant in memory, and the record that leads to them."""
 
     def __init__(self, named: Sequence[Table | Tree]) -> None:
-        # Compiled code is not imported for those who only open files.
+        # Imported here, because opening files does not need compiled code.
         from . import probing
         from .index import Index
 
         files = [table for table in named if isinstance(table, Table)]
         trees = [table for table in named if isinstance(table, Tree)]
         for table in files:
-            # Before memory is asked for: a header may claim far more entries than its men have positions.
+            # Before memory is allocated: a header may claim far more entries than its men have positions.
             table.index  # noqa: B018
         sizes = [table.header.entries for table in files]
         self._wide = any(table.header.bits == 16 for table in files)
@@ -228,7 +228,7 @@ class _Loaded:
             tables["most"] = sum(largest) + 1
 
     def _joined(self, trees: Sequence[Tree]) -> tuple[Any, Any]:
-        """The numbers of all positions of trees, sorted, and a code of each: that of its shortest win."""
+        """The numbers of all positions of the trees, sorted, and for each the code of its shortest win."""
         numbers, codes = [], []
         for tree in trees:
             tree.demand_proof()
@@ -260,7 +260,7 @@ class _Loaded:
         for value in past:
             if value is not None and value.plies is not None and value.winner is not None:
                 tables["least"][value.winner] = min(tables["least"][value.winner], value.plies)
-        # Otherwise a move that leads back to what was nearer to the end has to be searched.
+        # Otherwise a move that may lead back to a position nearer to the end has to be searched.
         tables["settled"] = root is not None and (
             int(tables["least"][root.winner]) == root.plies
             if root.winner is not None and root.plies is not None

@@ -284,15 +284,15 @@ def test_a_distribution_finds_the_reading_that_the_paper_used(tmp_path: Path) ->
     ).read_text()
     assert text.count(".svg)") == 2
     assert "7 seeds from 1 for as-printed, 5 for each other reading" in text
-    place = next(
-        place
-        for place in distribution_report.places(study, results, "hingston-original", "plies-200")
-        if (place.opponent, place.depth, place.counted) == ("simple", 1, "won as white")
+    row = next(
+        row
+        for row in distribution_report.comparisons(study, results, "hingston-original", "plies-200")
+        if (row.opponent, row.depth, row.counted) == ("simple", 1, "won as white")
     )
-    assert (place.paper, place.n, place.mean) == (69, 100, 69)
-    assert place.interval is not None
-    assert place.interval[0] < 69 < place.interval[1]
-    assert place.tail > 0.5
+    assert (row.paper, row.n, row.mean) == (69, 100, 69)
+    assert row.interval is not None
+    assert row.interval[0] < 69 < row.interval[1]
+    assert row.tail > 0.5
     rows = (tmp_path / "tests.csv").read_text().splitlines()
     assert len(rows) == 1 + len(results)
     assert rows[1].startswith("hingston-original,as-printed,1,300,random-blind,1,2,118,80,2,118,80,42,")
