@@ -35,7 +35,9 @@ def count(s):
 made = np.zeros(1, RECORD).view(np.recarray)
 made[0]["cells"] = range(8)
 assert count(made[0]) == 28
-print(sum(count.entry.stats.cache_misses.values()), sum(count.entry.stats.cache_hits.values()))
+stats = count.entry.stats
+# At once: processes that share a pipe would mix what `print` writes piece by piece.
+sys.stdout.write(f"{sum(stats.cache_misses.values())} {sum(stats.cache_hits.values())}\\n")
 """
 
 

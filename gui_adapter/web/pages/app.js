@@ -168,6 +168,11 @@ class App {
     return Object.keys(MODES).find((name) => new RegExp(`^#${name}(&|$)`).test(location.hash)) ?? null;
   }
 
+  /** Whether a mode is shown and still addressed: late answers must not bring back a page that was left. */
+  shows(mode) {
+    return this.mode === mode && this.named() === mode.name;
+  }
+
   /** Show what the address names. */
   async enter() {
     const name = this.named();
@@ -361,7 +366,8 @@ class App {
       const answer = await this.wire.ask({ t: "level", game: game.variant.game, level: game.level ?? 0, result, ratings: recall("levels") ?? "" });
       if (answer.ratings) remember("levels", answer.ratings);
       if (!result) game.level = answer.level;
-      if (this.game === game && !this.away) note(answer.text);
+      // What the page already says, such as why the address names no game, matters more than the level at the start.
+      if (this.game === game && !this.away && (result || !$("note").textContent)) note(answer.text);
     } catch (error) {
       game.level ??= FALLBACK;
       failed(error);

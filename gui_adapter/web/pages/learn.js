@@ -56,7 +56,7 @@ class Lesson {
     const wanted = (this.wanted = name);
     const variant = this.app.offer.variants.find((known) => known.name === name);
     const { steps, special } = await this.app.wire.ask({ t: "lesson", ...words.rulesOf(variant) });
-    if (wanted !== this.wanted || this.app.mode !== this) return;
+    if (wanted !== this.wanted || !this.app.shows(this)) return;
     this.variant = variant;
     this.steps = steps;
     this.app.dress(this.variant, { onMove: (m) => this.play(m), onRefused: (m) => m && this.refused(m) }, special);

@@ -62,11 +62,11 @@ export class Puzzles {
     try {
       const answer = await this.app.wire.ask({ t: "puzzle", scores: recall("puzzles") ?? "", ...what });
       if (answer.scores) remember("puzzles", answer.scores);
-      if (turn !== this.turn) return null;
+      if (turn !== this.turn || !this.app.shows(this)) return null;
       this.rated(answer);
       return answer;
     } catch (error) {
-      if (turn === this.turn) failed(error);
+      if (turn === this.turn && this.app.shows(this)) failed(error);
       return null;
     }
   }
@@ -83,7 +83,7 @@ export class Puzzles {
     const wanted = { variant: this.variant.box.value, theme: this.theme.box.value, low: Number(low ?? 0), high: Number(high ?? 0) };
     const answer = await this.ask(named ? { do: "show", puzzle: named } : { do: "next", ...wanted });
     if (answer) this.begin(answer);
-    else say("");
+    else if (this.app.shows(this)) say("");
   }
 
   begin(answer) {
@@ -119,6 +119,7 @@ export class Puzzles {
     say("…");
     const answer = await this.ask({ do: "try", move: m, ply: place.ply });
     if (!answer) {
+      if (!this.app.shows(this)) return;
       if (this.place === place) board.setLegal(place.legal);
       say("Find the move.");
       return;

@@ -40,7 +40,7 @@ class Workshop {
     const named = this.known.map(({ name, files }) => [name, `${name}, ${files} × ${files}`]);
     const later = () => this.later();
     this.base = select("Start from", [["", "…"], ...named], () => this.base.box.value && this.load({ variant: this.base.box.value }));
-    this.name = h("input", { value: "my-tafl", maxLength: 64, spellcheck: false, oninput: later });
+    this.nameBox = h("input", { value: "my-tafl", maxLength: 64, spellcheck: false, oninput: later });
     this.size = select("Size", SIZES.map((size) => [size, `${size} × ${size}`]), () => this.resize(Number(this.size.box.value)));
     this.men = h("div", { className: "men", role: "group", "aria-label": "Men" });
     this.beside = select("Compare with", [["", "nothing"], ...named], () => this.check());
@@ -61,7 +61,7 @@ class Workshop {
     this.card.replaceChildren(
       h("div", { className: "row" }, ...this.buttons),
       this.base.row,
-      h("label", { className: "wide" }, "Name", this.name),
+      h("label", { className: "wide" }, "Name", this.nameBox),
       this.reasons.name,
       h("details", { open: true }, h("summary", {}, "Starting position: draw it on the board"), this.size.row, this.men, this.reasons.start),
       ...groups.map((group) => this.group(group)),
@@ -75,7 +75,6 @@ class Workshop {
   }
 
   leave() {
-    this.left = true;
     this.app.board.onSquare = null;
     this.stop();
   }
@@ -185,7 +184,7 @@ class Workshop {
     }
     note("");
     const shipped = !source.words && !source.toml;
-    this.name.value = shipped ? `my-${answer.variant.name}`.slice(0, 64) : answer.variant.name;
+    this.nameBox.value = shipped ? `my-${answer.variant.name}`.slice(0, 64) : answer.variant.name;
     this.changes = Object.fromEntries(answer.changes.map((name) => [name, answer.values[name]]));
     this.rows = words.rowsOf(answer.variant.startpos);
     if (shipped) this.beside.box.value = answer.variant.name;
@@ -210,8 +209,8 @@ class Workshop {
     clearTimeout(this.timer);
     const turn = (this.turn = (this.turn ?? 0) + 1);
     const start = words.fenOf(this.rows, "a").split(" ")[0];
-    const answer = await this.ask({ name: this.name.value.trim(), start, switches: this.changes });
-    if (!answer || turn !== this.turn || this.left) return;
+    const answer = await this.ask({ name: this.nameBox.value.trim(), start, switches: this.changes });
+    if (!answer || turn !== this.turn || !this.app.shows(this)) return;
     for (const { why } of Object.values(this.controls)) why.textContent = "";
     this.reasons.name.textContent = this.reasons.start.textContent = "";
     const good = Boolean(answer.variant);
