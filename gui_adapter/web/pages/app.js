@@ -357,7 +357,7 @@ class App {
     } else if (this.search && this.search.purpose !== "hint") this.halt();
   }
 
-  /** Ask for the level that matches the player: for this game, or for the next one after a result. */
+  /** Ask for the level that matches the player; at the start, a note that is there (why an address was refused) stays. */
   async follow(result) {
     const { game } = this;
     if (this.following === game) return;
@@ -366,7 +366,6 @@ class App {
       const answer = await this.wire.ask({ t: "level", game: game.variant.game, level: game.level ?? 0, result, ratings: recall("levels") ?? "" });
       if (answer.ratings) remember("levels", answer.ratings);
       if (!result) game.level = answer.level;
-      // What the page already says, such as why the address names no game, matters more than the level at the start.
       if (this.game === game && !this.away && (result || !$("note").textContent)) note(answer.text);
     } catch (error) {
       game.level ??= FALLBACK;
