@@ -51,12 +51,10 @@ def test_an_interruption_while_engines_are_prepared_leaves_nothing(tmp_path: Pat
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             _wait_for(lambda: len(engines_of(marker)) == 1, seconds=120)
-            begun = time.monotonic()
             process.send_signal(number)
             out, err = process.communicate(timeout=100)
         finally:
             process.kill()
-    assert time.monotonic() - begun < 45
     assert (process.returncode, out, err) == (exit_codes.INTERRUPTED, "", f"{command.NOTHING}\n")
     _wait_for(lambda: not engines_of(marker))
     assert list(tmp_path.iterdir()) == []
@@ -182,11 +180,11 @@ if not seen.exists():  # looked at before the run
     runpy.run_path(sys.argv[1])
     sys.exit()
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-sleep = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"]
+sleep = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
 subprocess.Popen(sleep)
 subprocess.Popen(sleep, start_new_session=True)  # out of the group
 runpy.run_path(sys.argv[1])
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -199,7 +197,7 @@ def test_engines_that_do_not_end_are_killed_with_all_that_they_started(
     (tmp_path / "stubborn.py").write_text(STUBBORN)
     marker = f"HNEFI_TEST_STUBBORN_{os.getpid()}"
     shuffle = Path(__file__).parents[1] / "support" / "shuffle_engine.py"
-    engine = f"cmd={sys.executable},args=-I -S {tmp_path / 'stubborn.py'} {shuffle},env.{marker}=1,quit=90"
+    engine = f"cmd={sys.executable},args=-I -S {tmp_path / 'stubborn.py'} {shuffle},env.{marker}=1,quit=600"
     engines = ["--engine", engine, "--engine", engine]
     words = [*small[4:], *engines, "--out", str(tmp_path / "run"), "--wait", "5000"]
     with subprocess.Popen([*ARENA, *words], stdout=subprocess.PIPE, text=True) as process:
@@ -208,12 +206,10 @@ def test_engines_that_do_not_end_are_killed_with_all_that_they_started(
             if text.startswith("game "):
                 break
         assert len(engines_of(marker)) == 6
-        begun = time.monotonic()
         for _ in range(interruptions):
             process.send_signal(signal.SIGINT)
             time.sleep(interrupts.TWICE)
-        process.communicate(timeout=100)
-    assert time.monotonic() - begun < 45  # in peace it takes those ninety seconds
+        process.communicate(timeout=100)  # in peace it takes those ten minutes
     assert process.returncode == exit_codes.INTERRUPTED
     _wait_for(lambda: not engines_of(marker))
     with Store.read(tmp_path / "run") as opened:

@@ -253,10 +253,8 @@ def test_side_by_side_runs_are_interrupted(tmp_path: Path) -> None:
         (out / f"seed-{i}" / "state.safetensors").exists() for i in (1, 2)
     ):
         time.sleep(0.05)
-    began = time.monotonic()
     os.killpg(program.pid, signal.SIGINT)
-    _, complaint = program.communicate(timeout=90)
-    assert time.monotonic() - began < 2 * PROMPTLY
+    _, complaint = program.communicate(timeout=2 * PROMPTLY)
     assert program.returncode == 1
     # joblib's tracker of temporary folders may lose a race with itself when workers are killed; it says so, and goes.
     ours = re.sub(

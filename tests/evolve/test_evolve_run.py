@@ -19,7 +19,6 @@ import fake_contest
 import numpy as np
 import pytest
 from evolve_parts import archive
-from patience import PROMPTLY
 
 from hnefi.engine import durable
 from hnefi.engine.evaluators import files
@@ -239,10 +238,8 @@ def test_interrupted_from_the_keyboard(tmp_path: Path, undisturbed: str) -> None
     out = tmp_path / "run with blanks"
     program = start("es", *SMALL, "--out", str(out), pace=0.5)
     wait_for(out, 2, program)
-    began = time.monotonic()
     program.send_signal(signal.SIGINT)
     said, complaint = program.communicate(timeout=200)
-    assert time.monotonic() - began < PROMPTLY
     assert program.returncode == 1
     assert "Traceback" not in complaint
     kept = re.search(r"interrupted: (\d+) of 8 generations are kept", complaint)

@@ -104,7 +104,7 @@ class DoubleServer:
         self._stopped = True
         with contextlib.suppress(OSError):
             socket.create_connection(self._listener.getsockname(), 1).close()
-        self._thread.join(10)
+        self._thread.join(60)
         self._listener.close()
 
     # Connections

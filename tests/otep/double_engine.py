@@ -286,7 +286,7 @@ def main() -> None:
             if line:
                 engine.command(line.strip())
     while "stays" in quirks:
-        time.sleep(60)
+        time.sleep(600)
 
 
 if __name__ == "__main__":

@@ -405,7 +405,7 @@ def test_it_passes_the_check_of_engines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A busy machine needs more than two seconds for the end of a process.
-    monkeypatch.setattr(transport, "Patience", lambda: Patience(PATIENCE, PATIENCE, 20.0, PATIENCE))
+    monkeypatch.setattr(transport, "Patience", lambda: Patience(PATIENCE, PATIENCE, PATIENCE, PATIENCE))
     words = [
         "--variant",
         VARIANT,

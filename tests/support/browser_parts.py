@@ -32,7 +32,7 @@ def web(*flags: str) -> Iterator[str]:
         yield process.stdout.readline().removeprefix("web ").strip()
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
         process.communicate()
 
 

@@ -23,7 +23,7 @@ def write(data: bytes) -> None:
 
 def hang() -> None:
     while True:
-        time.sleep(60)
+        time.sleep(600)
 
 
 def misbehave(faults: Container[str]) -> None:

@@ -121,7 +121,7 @@ def main() -> None:
     if "orphan" in FAULTS:
         quiet = subprocess.DEVNULL
         subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", "import time; time.sleep(20)"],
+            [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"],
             stdin=quiet,
             stdout=quiet,
             stderr=quiet,
@@ -154,7 +154,7 @@ def main() -> None:
         elif word == "quit":
             sys.exit(1 if "bad-quit" in FAULTS else 0)
     if "lingers" in FAULTS:
-        time.sleep(20)
+        time.sleep(600)
 
 
 main()

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from patience import PROMPTLY
+
 MARK = "HNEFI_KILL_TEST"
 
 
@@ -26,8 +28,8 @@ def expect_nobody(mark: str) -> None:
     wait_until(lambda: not marked(mark))
 
 
-def wait_until(holds: Callable[[], object], seconds: float = 30.0) -> None:
-    """Returns when it holds; what is left behind by a test goes on for a minute at least."""
+def wait_until(holds: Callable[[], object], seconds: float = PROMPTLY) -> None:
+    """Returns when it holds; what is left behind by a test goes on for ten minutes at least."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end

@@ -233,7 +233,7 @@ def connected(host: str, port: int) -> socket.socket:
 
 def sleep() -> None:
     while True:
-        time.sleep(60)
+        time.sleep(600)
 
 
 if __name__ == "__main__":

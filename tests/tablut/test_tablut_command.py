@@ -209,7 +209,7 @@ def test_signals_end_a_client(tmp_path: Path, number: signal.Signals) -> None:
     mark = uuid.uuid4().hex
     with served() as (double, address):
         process = start(
-            "White", "60", address, "--engine", faulty("hang", "at=2"), folder=tmp_path, **{MARK: mark}
+            "White", "600", address, "--engine", faulty("hang", "at=2"), folder=tmp_path, **{MARK: mark}
         )
         wait_until(lambda: records(tmp_path) and len(moves(records(tmp_path)[0])) == 2, WAIT)
         wait_until(lambda: len(marked(mark)) >= 3)

@@ -155,7 +155,7 @@ def test_messages_out_of_turn_are_dropped_and_counted(house: House, tmp_path: Pa
 
 
 def test_ten_thousand_actions(house: House, tmp_path: Path) -> None:
-    served = Served(house, tmp_path, [HEART["white"], "flood=2"], seconds=30)
+    served = Served(house, tmp_path, [HEART["white"], "flood=2"], seconds=240)
     assert "game 1 over" in served.end
     assert moves(served.record)[:3] == ESCAPE[:3]
 

@@ -327,7 +327,7 @@ def test_a_compiler_is_not_given_up(house: House, tmp_path: Path) -> None:
 
     async def make() -> RulesProcess:
         command = [sys.executable, str(SUPPORT / "compiling_engine.py"), str(gate)]
-        return RulesProcess(command, timeouts=Timeouts(ready=5.0, compiling=60.0))
+        return RulesProcess(command, timeouts=Timeouts(start=60.0, ready=5.0, compiling=60.0))
 
     async def story(person: Person) -> None:
         tell = rules.on_compiling
