@@ -41,7 +41,7 @@ def tafl_gradient(p, s, g):
     elif a == linear_tablut.NUMBER:
         linear_tablut.slopes(p, s, g)
     elif a == mlp.NUMBER:
-        mlp.slopes(p, g, p["shape"][0] * p["shape"][1] + 3, 1.0)
+        mlp.slopes(p, g, p["shape"][mlp.FILES] * p["shape"][mlp.RANKS] + 3, 1.0)
     elif a == hingston2007.NUMBER:
         hingston2007.slopes(p, s, g)
     elif a == hingston2007_2862.NUMBER:
@@ -63,7 +63,7 @@ def hexapawn_gradient(p, s, g):
     """Write the derivative of the value by each weight to `g.slope`; returns the value, for white."""
     x = loaded.hexapawn_value(p, s)
     if p.architecture == mlp.NUMBER:
-        mlp.slopes(p, g, 2 * p["shape"][0] * p["shape"][1] + 3, 1.0)
+        mlp.slopes(p, g, 2 * p["shape"][mlp.FILES] * p["shape"][mlp.RANKS] + 3, 1.0)
     return x
 
 

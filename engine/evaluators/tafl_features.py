@@ -89,8 +89,8 @@ def write_bitboards(p, s, n):
         p.defender_rows[i] = 0
     inside = (2 << n) - 2
     for row in range(1, n + 1):
-        p.attacker_rows[row + 2] = cells_between(s.board, row * STRIDE, 1, 7) & inside
-        p.defender_rows[row + 2] = cells_between(s.board, row * STRIDE, 9, KING) & inside
+        p.attacker_rows[row + 2] = cells_between(s.board, row * STRIDE, SOLDIER, GUARD) & inside
+        p.defender_rows[row + 2] = cells_between(s.board, row * STRIDE, D_SOLDIER, KING) & inside
 
 
 @inline
@@ -195,8 +195,8 @@ def extract_with_king(p, s, empty):
     escapes(p, s, n, attackers, defenders)
     king_neighbourhood(p, s, n)
     free = load(empty, p.free, 0) & ~(attackers | defenders)
-    p.features.attackers_reach = mobility(attackers, free, n, s.reach[1])
-    p.features.defenders_reach = mobility(defenders, free, n, s.reach[9])
+    p.features.attackers_reach = mobility(attackers, free, n, s.reach[SOLDIER])
+    p.features.defenders_reach = mobility(defenders, free, n, s.reach[D_SOLDIER])
 
 
 @kernel

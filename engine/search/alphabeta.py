@@ -25,7 +25,6 @@ from ..games.interface import (
     generate,
     generate_noisy,
     image_key,
-    limit_salt,
     make,
     make_null,
     no_move_outcome,
@@ -42,16 +41,29 @@ from ..score import INFINITE, MATE, MAX_EVAL, WON
 from ..sides import DRAWN, WINNER
 from ..solving.probing import DRAWN as TABLE_DRAW
 from ..solving.probing import ENDLESS_BY_ATTACKERS, KIND, PLIES, TABLES, WON_BY_ATTACKERS
-from ..squares import CELLS, ORIGIN, TARGET
+from ..squares import CELLS
 from .features import (
     CONTINUATION_HISTORY,
     EXTENSIONS,
     FUTILITY,
+    FUTILITY_MARGIN,
+    FUTILITY_MAX_DEPTH,
     IIR,
+    IIR_MIN_DEPTH,
+    LATE_MOVE_MAX_DEPTH,
     LATE_MOVE_PRUNING,
     LMR,
+    LMR_HISTORY,
+    LMR_MIN_DEPTH,
+    LMR_MIN_MOVES,
+    LMR_MIN_ROOT_MOVES,
+    LMR_SIZE,
     MATE_IN_ONE,
     NULL_MOVE,
+    NULL_MOVE_MARGIN,
+    NULL_MOVE_MIN_DEPTH,
+    NULL_MOVE_REDUCTION,
+    NULL_MOVE_VERIFY_DEPTH,
     PROVEN,
     REVERSE_FUTILITY,
     SELECTIVE,
@@ -77,6 +89,7 @@ from .table import (
     EXACT,
     LOWER,
     MOVE_BITS,
+    SYMMETRY_MAX_PLY,
     UPPER,
     VALUE,
     VALUE_BITS,
@@ -84,8 +97,12 @@ from .table import (
     abdada_slot,
     abdada_word,
     from_table,
+    is_symmetric,
+    least_image,
+    map_move,
     probe,
     store,
+    table_key,
     to_table,
 )
 
@@ -93,35 +110,12 @@ ROOM = MOVES - 3 * MOST_MOVES
 QUIET_PLIES = 24
 """Quiescence stops after this many plies: captured mercenaries change sides, so captures need not run out."""
 
-NULL_MOVE_MIN_DEPTH = 3
-NULL_MOVE_REDUCTION = 4
-"""The search after a null move is shallower by this many plies and a quarter of the depth."""
-NULL_MOVE_MARGIN = 200
-"""Each such surplus of the evaluation over beta makes it one ply shallower, up to two."""
-NULL_MOVE_VERIFY_DEPTH = 8
-"""From this depth on, a null-move cutoff is verified by a search."""
-FUTILITY_MAX_DEPTH = 4
-"""Up to this depth, a node whose evaluation is far outside the window is pruned."""
-FUTILITY_MARGIN = 100
-"""Centipawns per ply of depth that a move is expected to gain at most."""
-IIR_MIN_DEPTH = 4
-LMR_MIN_DEPTH, LMR_MIN_MOVES, LMR_MIN_ROOT_MOVES = 3, 2, 4
-"""Quiet moves are reduced from this depth on, after this many moves, and at the root after this many."""
-LMR_SIZE = 64
-"""The table of reductions goes up to this depth and this many moves."""
-LMR_HISTORY = 8192
-"""A history score higher by this means a reduction smaller by one ply."""
-LATE_MOVE_MAX_DEPTH = 4
-"""Up to this depth, late quiet moves are pruned."""
 ABDADA_MIN_DEPTH = 5
 """From this depth on, a thread defers a move that another thread is searching. At lower depths move order decides what
 is pruned, so it must not change."""
 _EVAL_CACHE_BITS = 14
 EVAL_CACHE_SIZE = 1 << _EVAL_CACHE_BITS
 """Evaluations that a thread caches: the next iteration needs those of this one's leaves again."""
-SYMMETRY_MAX_PLY = 4
-"""Down to this ply, positions below a symmetric root share a table entry with their images: the key is the least of
-all images. Deeper, two lines rarely meet in images of each other that a node above has not already merged."""
 SEARCH = np.dtype(
     [
         ("nodes", "i8"),
@@ -193,41 +187,6 @@ def terminal_value(td, outcome, side, ply):
     if winner == side + 1:
         return MATE - ply
     return ply - MATE
-
-
-@inline
-def table_key(s):
-    """The key of a position in the transposition table; near a limit it depends on the plies left."""
-    salt = limit_salt(s)
-    return s.key ^ (np.uint64(salt) * np.uint64(0x9E3779B97F4A7C15))
-
-
-@kernel
-def least_image(s, td):
-    """The symmetry under which the position's key is least, 0 for the identity."""
-    least = s.key
-    found = 0
-    for i in range(1, td.images + 1):
-        key = image_key(s, td.image[i])
-        if key < least:
-            least = key
-            found = i
-    return found
-
-
-@kernel
-def is_symmetric(s, td):
-    """Whether the position is its own image under a symmetry of the game."""
-    for i in range(1, td.images + 1):
-        if image_key(s, td.image[i]) == s.key:
-            return True
-    return False
-
-
-@inline
-def map_move(squares, move):
-    """A move under a symmetry that takes square `i` to `squares[i]`."""
-    return np.int64(squares[move & ORIGIN]) | np.int64(squares[move >> TARGET]) << TARGET
 
 
 @inline

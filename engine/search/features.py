@@ -41,6 +41,29 @@ OFF = NULL_MOVE | EXTENSIONS
 """Those that have won no games so far (MEASUREMENTS.md)."""
 DEFAULT = ALL & ~OFF
 """The features used by default."""
+
+# The numbers of these features, in plies, moves and centipawns.
+NULL_MOVE_MIN_DEPTH = 3
+NULL_MOVE_REDUCTION = 4
+"""The search after a null move is shallower by this many plies and a quarter of the depth."""
+NULL_MOVE_MARGIN = 200
+"""Each such surplus of the evaluation over beta makes it one ply shallower, up to two."""
+NULL_MOVE_VERIFY_DEPTH = 8
+"""From this depth on, a null-move cutoff is verified by a search."""
+FUTILITY_MAX_DEPTH = 4
+"""Up to this depth, a node whose evaluation is far outside the window is pruned."""
+FUTILITY_MARGIN = 100
+"""Centipawns per ply of depth that a move is expected to gain at most."""
+IIR_MIN_DEPTH = 4
+LMR_MIN_DEPTH, LMR_MIN_MOVES, LMR_MIN_ROOT_MOVES = 3, 2, 4
+"""Quiet moves are reduced from this depth on, after this many moves, and at the root after this many."""
+LMR_SIZE = 64
+"""The table of reductions goes up to this depth and this many moves."""
+LMR_HISTORY = 8192
+"""A history score higher by this means a reduction smaller by one ply."""
+LATE_MOVE_MAX_DEPTH = 4
+"""Up to this depth, late quiet moves are pruned."""
+
 MEASURED = "default-2026.1"
 """The name of the default with which the ladder, its rungs and the levels were measured."""
 _ALL_OF_2026_1 = (1 << 12) - 1

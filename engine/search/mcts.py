@@ -46,6 +46,7 @@ from ..games.interface import (
     undo,
     winning_move,
 )
+from ..sides import DRAWN as NOBODY
 from ..sides import WINNER
 
 ROOT = 1
@@ -58,7 +59,8 @@ MOST_PLIES = 1000
 """A playout that is not over after this many plies is a draw."""
 MOST_VISITS = 1 << 30
 """A search stops after this many simulations."""
-DRAWN = 3
+DRAWN = NOBODY + 1
+"""In an outcome or a proof, where otherwise the winner + 1 is."""
 PROVEN = 14
 """The first bit of a proof's winner; below it are the plies to the end."""
 PROVEN_PLIES = (1 << PROVEN) - 1
@@ -80,7 +82,7 @@ NODE = np.dtype(
         ("count", "u2"),  # number of children
         ("tried", "u2"),  # children tried so far: the first ones
         ("prior", "u2"),  # probability of the move, in units of 1 / CERTAIN
-        ("proof", "u2"),  # 0, or plies to the forced end | (1, 2 for a winner, DRAWN) << PROVEN
+        ("proof", "u2"),  # 0, or plies to the forced end | (winner + 1, or DRAWN) << PROVEN
     ],
     align=True,
 )

@@ -1,4 +1,4 @@
-"""The transposition table (kernels).
+"""The transposition table, and the keys of positions in it (kernels).
 
 An entry is two words: the key xor the data, and the data, which is move | value << VALUE | depth << DEPTH |
 bound << BOUND | generation << GENERATION. Threads write without a lock: if two writers collide, the words of the entry
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile.jit import inline
+from ..compile.jit import inline, kernel
+from ..games.interface import image_key, limit_salt
 from ..score import WON
+from ..squares import ORIGIN, TARGET
 
 BUCKET = 4
 """Entries of a bucket, which is one cache line. A position may be in any of them."""
@@ -32,6 +34,44 @@ VALUE_OFFSET = 1 << 15
 """Added to a value, so that what is stored is positive."""
 AGE_WEIGHT = 8
 """When replacing entries, each search since one was stored counts like this many plies of depth."""
+SYMMETRY_MAX_PLY = 4
+"""Down to this ply, positions below a symmetric root share a table entry with their images: the key is the least of
+all images. Deeper, two lines rarely meet in images of each other that a node above has not already merged."""
+
+
+@inline
+def table_key(s):
+    """The key of a position in the transposition table; near a limit it depends on the plies left."""
+    salt = limit_salt(s)
+    return s.key ^ (np.uint64(salt) * np.uint64(0x9E3779B97F4A7C15))
+
+
+@kernel
+def least_image(s, td):
+    """The symmetry under which the position's key is least, 0 for the identity."""
+    least = s.key
+    found = 0
+    for i in range(1, td.images + 1):
+        key = image_key(s, td.image[i])
+        if key < least:
+            least = key
+            found = i
+    return found
+
+
+@kernel
+def is_symmetric(s, td):
+    """Whether the position is its own image under a symmetry of the game."""
+    for i in range(1, td.images + 1):
+        if image_key(s, td.image[i]) == s.key:
+            return True
+    return False
+
+
+@inline
+def map_move(squares, move):
+    """A move under a symmetry that takes square `i` to `squares[i]`."""
+    return np.int64(squares[move & ORIGIN]) | np.int64(squares[move >> TARGET]) << TARGET
 
 
 @inline

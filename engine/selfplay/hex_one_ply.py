@@ -26,6 +26,8 @@ from ..squares import CELLS, MAX_SIZE, TARGET, square
 
 MOST_UNITS = 64
 """Units of a layer; larger networks take the general search."""
+LAYERS = slice(mlp.UNITS, mlp.UNITS + mlp.MOST_LAYERS)
+"""Where the layout has the units of each layer."""
 PADDED = -(-(MAX_SIZE * MAX_SIZE) // (2 * WIDTH)) * 2 * WIDTH
 ILLEGAL = Reason.ILLEGAL_MOVE.code
 SIGMOID, TANH = (mlp.ACTIVATIONS.index(word) for word in ("sigmoid", "tanh"))
@@ -66,7 +68,7 @@ def fits(params: Any) -> bool:
     return bool(
         params["architecture"] == mlp.NUMBER
         and not shape[mlp.READING] & mlp.EDGES
-        and max(shape[3:6]) <= MOST_UNITS
+        and max(shape[LAYERS]) <= MOST_UNITS
     )
 
 
@@ -90,8 +92,9 @@ def seated(players: Sequence[tuple[Any, bool]]) -> tuple[Any, Any]:
 def _fill(seat: Any, params: Any, at: int) -> Any:
     """Fill a seat for a network whose numbers begin at `at`; returns these numbers."""
     shape, weights = params["shape"], params["weights"]
-    n, reading = int(shape[0]), int(shape[mlp.READING])
-    cells, units = n * n, int(shape[3])
+    n, reading = int(shape[mlp.FILES]), int(shape[mlp.READING])
+    cells, layers = n * n, shape[LAYERS]
+    units = int(layers[0])
     seen = cells * 2 if reading & mlp.PLANES else cells
     first = weights[: units * seen].reshape(units, -1, n, n) if units else np.zeros((0, 1, n, n))
     own, other = first[:, 0], first[:, 1] if reading & mlp.PLANES else -first[:, 0]
@@ -103,13 +106,13 @@ def _fill(seat: Any, params: Any, at: int) -> Any:
     for table, into in zip(tables, made, strict=True):
         into[:, :cells] = table.reshape(units, cells)
     rest, below = 0, seen
-    for layer in map(int, shape[3:6]):
+    for layer in map(int, layers):
         if layer:
             rest += layer * (below + 1)
             below = layer
     rest += below + 1
     size = units * pad
-    seat["kind"], seat["units"], seat["pad"] = shape[2], shape[3:6], pad
+    seat["kind"], seat["units"], seat["pad"] = shape[mlp.ACTIVATION], layers, pad
     seat["own"] = at, at + 2 * size * bool(reading & mlp.TRANSPOSED)
     seat["other"] = seat["own"] + size
     seat["rest"] = at + made.size

@@ -30,7 +30,7 @@ from ..compile.simd_f64 import (
     store,
     triples,
 )
-from ..evaluators.networks.hingston2007 import NUMBER
+from ..evaluators.networks.hingston2007 import HIDDEN, NUMBER, SIZE
 from ..games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE, DEFENDING, KING, PIECE
 from ..squares import CELLS, ORIGIN, STRIDE, TARGET
 
@@ -103,8 +103,8 @@ def set_feature(p, net, place, bias, row, hidden, features):
 @entry
 def prepare(p, net):
     """Fill a zeroed record from the parameters, if they are of this architecture and small enough."""
-    n = p["shape"][0]
-    hidden = p["shape"][1]
+    n = p["shape"][SIZE]
+    hidden = p["shape"][HIDDEN]
     if p.architecture != NUMBER or hidden > MOST_HIDDEN:
         return
     strips = n - 2

@@ -34,7 +34,7 @@ from ..games.interface import (
     value,
     winning_move,
 )
-from ..search.mcts import PROVEN, forced_end
+from ..search.mcts import DRAWN, PROVEN, forced_end
 from ..sides import WINNER
 from ..squares import ORIGIN, STRIDE
 
@@ -45,7 +45,6 @@ DEEPEST = 256
 ROOT = 1
 UNTRIED = 1e-8
 """Added to the visits of a node, so that the priors decide while there are none."""
-DRAWN = 3
 WIN, DRAW, LOSS = 1, 2, 3
 """A proven result of a position or a move, for the side to move there; 0: none."""
 

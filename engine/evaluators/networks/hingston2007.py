@@ -21,6 +21,8 @@ NUMBER = 2
 SOURCE = 'P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl", 2007'
 GAMES = ("tafl",)
 SCALE = 100.0
+SIZE, HIDDEN = 0, 1
+"""Indices of the layout's numbers."""
 OPTIONS: Mapping[str, int] = {"hidden": 10}
 
 
@@ -126,7 +128,7 @@ def window(p, s, n, row, column, rows, columns, at):
 @inline
 def look(p, s):
     """Write the features of all windows to `p.inputs`; returns the index of the first weight after theirs."""
-    n = p["shape"][0]
+    n = p["shape"][SIZE]
     strips = n - 2
     at = 0
     f = 0
@@ -154,7 +156,7 @@ def look(p, s):
 @inline
 def conclude(p, f, at):
     """The value from the first `f` inputs; the weights of the hidden units begin at `at`."""
-    hidden = p["shape"][1]
+    hidden = p["shape"][HIDDEN]
     bias = at + hidden * f
     out = bias + hidden
     total = 0.0
@@ -170,7 +172,7 @@ def conclude(p, f, at):
 @entry
 def value(p, s):
     """The value for the attackers: the output unit before its sigmoid."""
-    strips = p["shape"][0] - 2
+    strips = p["shape"][SIZE] - 2
     f = 2 * strips + strips * strips
     at = look(p, s)
     p.inputs[f] = s.taken[0]
@@ -192,7 +194,7 @@ def window_slopes(s, g, n, row, column, rows, columns, at, error):
 @kernel
 def look_slopes(p, s, g):
     """The slopes by the weights of all windows, given those by their features in `g.errors[0]`."""
-    n = p["shape"][0]
+    n = p["shape"][SIZE]
     strips = n - 2
     f = 0
     at = 0
@@ -221,7 +223,7 @@ def conclude_slopes(p, g, f, at):
 
     The `f` inputs are in `p.inputs`; the weights of the hidden units begin at `at`.
     """
-    hidden = p["shape"][1]
+    hidden = p["shape"][HIDDEN]
     bias = at + hidden * f
     out = bias + hidden
     for i in range(f):
@@ -244,7 +246,7 @@ def conclude_slopes(p, g, f, at):
 @kernel
 def slopes(p, s, g):
     """Write the slopes of the value by all weights to `g.slope`; must run right after `value`."""
-    n = p["shape"][0]
+    n = p["shape"][SIZE]
     strips = n - 2
     f = 2 * strips + strips * strips
     conclude_slopes(p, g, f + 3, 2 * (3 * n * strips + strips) + strips * strips * 10)

@@ -65,7 +65,7 @@ def naive(variant: Any, options: Mapping[str, int], arrays: Mapping[str, Any], p
 @entry
 def value(p, s):
     """The value for the attackers: the output unit before its sigmoid."""
-    n = p["shape"][0]
+    n = p["shape"][hingston2007.SIZE]
     strips = n - 2
     f = 2 * strips + strips * strips
     at = look(p, s)
@@ -83,7 +83,7 @@ def value(p, s):
 @kernel
 def slopes(p, s, g):
     """Write the slopes of the value by all weights to `g.slope`; must run right after `value`."""
-    n = p["shape"][0]
+    n = p["shape"][hingston2007.SIZE]
     strips = n - 2
     f = 2 * strips + strips * strips
     at = 2 * (3 * n * strips + strips) + strips * strips * 10

@@ -20,6 +20,8 @@ SOURCE = "what a king sees from his square, material and guarded corners, weighe
 GAMES = ("tafl",)
 SCALE = 1.0
 OUTPUT = "value"
+START_ATTACKERS, START_DEFENDERS, START_DISTANCE = range(3)
+"""Indices of the layout's numbers: men at the start, without the king, and the king's distance from a goal there."""
 OPTIONS: Mapping[str, int] = {}
 
 FEATURES = {
@@ -145,14 +147,14 @@ def value(p, s):
     x = p.inputs
     for i in range(16):
         x[i] = 0.0
-    x[0] = s.count[0] - p["shape"][0]
-    x[1] = p["shape"][1] - (s.count[1] - 1)
+    x[0] = s.count[0] - p["shape"][START_ATTACKERS]
+    x[1] = p["shape"][START_DEFENDERS] - (s.count[1] - 1)
     king = s.king
     if king:
         escapes_in_1, escapes_in_2, room, pressure = extract_king_features(s, king)
         x[2 + escapes_in_1] = 1.0
         x[6] = escapes_in_2
-        x[7] = s.goal_distance[king] - p["shape"][2]
+        x[7] = s.goal_distance[king] - p["shape"][START_DISTANCE]
         x[8] = room
         x[9 + pressure] = 1.0
         x[14] = corner_guards(s)

@@ -44,6 +44,8 @@ SOURCE = '"Tablut Game AI with Temporal Difference Learning": the evaluation fun
 GAMES = ("tafl",)
 SCALE = 100.0
 OUTPUT = "value"
+ATTACKERS, DEFENDERS, READING, SIDES = range(4)
+"""Indices of the layout's numbers: the men of each side at the start, and the options of these names."""
 OPTIONS: Mapping[str, int] = {"reading": 0, "sides": 0}
 WORDS: Mapping[str, tuple[str, int]] = {
     "text": ("reading", 0),
@@ -191,7 +193,7 @@ def side_features(p, s, side, at):
     """Write a side's features to `p.inputs`, from index `at`."""
     king = int(s.king)
     last = s.width - 1
-    coded = p["shape"][2] == 1
+    coded = p["shape"][READING] == 1
     to_king = 0.0
     to_enemy = 0.0
     to_corner = 0.0
@@ -235,7 +237,7 @@ def side_features(p, s, side, at):
         p.inputs[at + 5] = 0.0
         p.inputs[at + 6] = 0 if side else moves // (s.width * s.width)
     else:
-        p.inputs[at + 3] = s.count[side] / p["shape"][side]
+        p.inputs[at + 3] = s.count[side] / p["shape"][ATTACKERS + side]
         p.inputs[at + 4] = captured
         p.inputs[at + 5] = 1.0 if side == 1 and king and sees_corner(s, king) else 0.0
         p.inputs[at + 6] = moves / (s.width * s.width)
@@ -247,7 +249,7 @@ def value(p, s):
     total = 0.0
     for side in range(2):
         at = 7 * side
-        if p["shape"][3] and p.root_side == 2 - side:
+        if p["shape"][SIDES] and p.root_side == 2 - side:
             for i in range(at, at + 7):
                 p.inputs[i] = 0.0
         else:

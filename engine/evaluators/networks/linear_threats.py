@@ -23,6 +23,7 @@ from ...games.tafl.noisy import king_pressed
 from ...squares import STRIDE
 from ..king_features import corner_guards, extract_king_features, runs_to_goal
 from . import linear
+from .linear import START_ATTACKERS, START_DEFENDERS, START_DISTANCE
 
 NUMBER = 13
 SOURCE = "the terms of `linear`, threats by who is to move, and where men stand"
@@ -392,8 +393,8 @@ def value(p, s):
     for i in range(COUNT):
         x[i] = 0.0
     waiting = s.side
-    x[0] = s.count[0] - p["shape"][0]
-    x[1] = p["shape"][1] - (s.count[1] - 1)
+    x[0] = s.count[0] - p["shape"][START_ATTACKERS]
+    x[1] = p["shape"][START_DEFENDERS] - (s.count[1] - 1)
     x[TEMPO] = 1.0 if waiting == 0 else -1.0
     king = s.king
     if king:
@@ -408,7 +409,7 @@ def value(p, s):
         if escapes_in_2 > 1 and forks(s, king):
             x[FORK + waiting] = 1.0
         x[LANE + waiting] = escapes_in_2
-        x[DISTANCE] = s.goal_distance[king] - p["shape"][2]
+        x[DISTANCE] = s.goal_distance[king] - p["shape"][START_DISTANCE]
         x[ROOM] = room
         if pressure:
             x[PRESSURE + pressure - 1] = 1.0

@@ -37,12 +37,13 @@ GAMES = ("tafl", "hex", "hexapawn")
 SCALE = 400 / math.log(10)
 OUTPUT = "logit"
 LAYERS = ("first", "second", "third")
+MOST_LAYERS = len(LAYERS)
 READINGS = ("planes", "edges", "transposed")
-"""Options for the inputs of a Hex board; bits of the layout's number `READING`, in this order."""
+"""Options for the inputs of a Hex board; the bits of the layout's `READING`, in this order."""
 PLANES, EDGES, TRANSPOSED = 1, 2, 4
 MOST_INPUTS = 1 << 10
-READING = 6
-"""The index of these bits in the layout."""
+FILES, RANKS, ACTIVATION, UNITS, READING = 0, 1, 2, 3, 6
+"""Indices of the layout's numbers; those of the layers' units begin at `UNITS`."""
 OPTIONS: Mapping[str, int] = {
     "first": 50, "second": 0, "third": 0, "activation": 0, **dict.fromkeys(READINGS, 0),
 }  # fmt: skip
@@ -187,8 +188,8 @@ def forward(p, f):
         if p.inputs[i] != 0.0:
             p.places[seen] = i
             seen += 1
-    kind = p["shape"][2]
-    units = p["shape"][3]
+    kind = p["shape"][ACTIVATION]
+    units = p["shape"][UNITS]
     bias = units * f
     for h in range(units):
         at = h * f
@@ -199,9 +200,9 @@ def forward(p, f):
         p.units[0, h] = activated(kind, sum_ + p.weights[bias + h])
     at = bias + units
     layer = 1
-    while layer < 3 and p["shape"][3 + layer]:
+    while layer < MOST_LAYERS and p["shape"][UNITS + layer]:
         below = units
-        units = p["shape"][3 + layer]
+        units = p["shape"][UNITS + layer]
         bias = at + units * below
         source = (layer - 1) & 1
         for h in range(units):
@@ -222,7 +223,7 @@ def forward(p, f):
 @kernel
 def value(p, s):
     """The value of a tafl position for the attackers."""
-    n = p["shape"][0]
+    n = p["shape"][FILES]
     f = 0
     for r in range(n):
         base = (n - r) * STRIDE + 1
@@ -239,8 +240,8 @@ def value(p, s):
 @kernel
 def hex_inputs(p, s):
     """Write the inputs of a Hex position to `p.inputs`; returns their number."""
-    n = p["shape"][0]
-    reading = p["shape"][6]
+    n = p["shape"][FILES]
+    reading = p["shape"][READING]
     sign = 1.0 if s.side else -1.0
     # The step from a cell to the next one of its row, and from a row to the next.
     step, row = 1, -STRIDE
@@ -273,8 +274,8 @@ def hex_inputs(p, s):
 @inline
 def hex_width(p):
     """The number of inputs for a Hex board."""
-    reading = p["shape"][6]
-    f = p["shape"][0] * p["shape"][1]
+    reading = p["shape"][READING]
+    f = p["shape"][FILES] * p["shape"][RANKS]
     if reading & PLANES:
         f *= 2
     return f * 2 if reading & EDGES else f
@@ -290,8 +291,8 @@ def hex_value(p, s):
 @kernel
 def hexapawn_value(p, s):
     """The value of a hexapawn position for white."""
-    files = p["shape"][0]
-    ranks = p["shape"][1]
+    files = p["shape"][FILES]
+    ranks = p["shape"][RANKS]
     cells = files * ranks
     f = 0
     for r in range(ranks):
@@ -330,12 +331,12 @@ def slopes(p, g, f, sign):
 
     The layers are computed again, because `forward` keeps two at most.
     """
-    kind = p["shape"][2]
+    kind = p["shape"][ACTIVATION]
     below = f
     at = 0
     layers = 0
-    while layers < 3 and p["shape"][3 + layers]:
-        units = p["shape"][3 + layers]
+    while layers < MOST_LAYERS and p["shape"][UNITS + layers]:
+        units = p["shape"][UNITS + layers]
         bias = at + units * below
         for h in range(units):
             sum_ = p.weights[bias + h]
@@ -355,8 +356,8 @@ def slopes(p, g, f, sign):
     # Backpropagation: `at` is the index of the first weight of the layer above.
     while layers:
         layers -= 1
-        units = p["shape"][3 + layers]
-        below = p["shape"][2 + layers] if layers else f
+        units = p["shape"][UNITS + layers]
+        below = p["shape"][UNITS + layers - 1] if layers else f
         bias = at - units
         at = bias - units * below
         for i in range(below):

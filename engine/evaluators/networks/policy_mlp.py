@@ -34,6 +34,9 @@ GAMES = ("hexapawn", "hex", "tafl")
 SCALE = 400 / math.log(10)
 OUTPUT = "logit"
 LAYERS = ("first", "second", "third", "fourth")
+MOST_LAYERS = len(LAYERS)
+INPUTS, MOVES, UNITS = range(3)
+"""Indices of the layout's numbers; those of the layers' units begin at `UNITS`."""
 OPTIONS: Mapping[str, int] = dict.fromkeys(LAYERS, 128)
 RECORD = "policy"
 
@@ -175,7 +178,7 @@ def begin_layer(p, into, at, units):
 @kernel
 def forward(p, f):
     """Policy and value for the first `f` numbers of `p.inputs`, most of which are 0."""
-    units = p["shape"][2]
+    units = p["shape"][UNITS]
     begin_layer(p, 0, f * units, units)
     for i in range(f):
         if p.inputs[i]:
@@ -186,10 +189,10 @@ def forward(p, f):
     while True:
         for h in range(units):
             p.units[source, h] = max(p.units[source, h], np.float32(0.0))
-        if layer == 4 or p["shape"][2 + layer] == 0:
+        if layer == MOST_LAYERS or p["shape"][UNITS + layer] == 0:
             break
         below = units
-        units = p["shape"][2 + layer]
+        units = p["shape"][UNITS + layer]
         begin_layer(p, 1 - source, at + below * units, units)
         for i in range(below):
             if p.units[source, i] > np.float32(0.0):
@@ -197,7 +200,7 @@ def forward(p, f):
         at += (below + 1) * units
         source = 1 - source
         layer += 1
-    moves = p["shape"][1]
+    moves = p["shape"][MOVES]
     begin_layer(p, 1 - source, at + units * moves, moves)
     for i in range(units):
         if p.units[source, i] > np.float32(0.0):

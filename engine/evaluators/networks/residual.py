@@ -37,6 +37,8 @@ GAMES = ("tafl", "hex")
 SCALE = 400 / math.log(10)
 OUTPUT = "logit"
 LAYERS = ("blocks",)
+SIZE, PLANES, FILTERS, BLOCKS, CHANNELS = range(5)
+"""Indices of the layout's numbers."""
 OPTIONS: Mapping[str, int] = {"blocks": 4, "filters": 32}
 RECORD = "policy"
 HIDDEN = 32
@@ -242,9 +244,9 @@ def rectify(x, n, filters):
 @kernel
 def forward(p, side):
     """Policy and value for the planes in `p.inputs`, with `side` to move."""
-    n = p["shape"][0]
-    below = p["shape"][1]
-    filters = p["shape"][2]
+    n = p["shape"][SIZE]
+    below = p["shape"][PLANES]
+    filters = p["shape"][FILTERS]
     width = n + 2
     size = width * width * filters
     cells = n * n
@@ -261,7 +263,7 @@ def forward(p, side):
                 second[((r + 1) * width + c + 1) * below + i] = p.inputs[i * cells + r * n + c]
     at = convolve(second, p.weights, 0, first, n, below, filters)
     rectify(first, n, filters)
-    for _ in range(p["shape"][3]):
+    for _ in range(p["shape"][BLOCKS]):
         for k in range(size):
             second[k] = 0.0
             third[k] = 0.0
@@ -269,7 +271,7 @@ def forward(p, side):
         rectify(third, n, filters)
         at = convolve(third, p.weights, at, first, n, filters, filters)
         rectify(first, n, filters)
-    moves = p["shape"][4]
+    moves = p["shape"][CHANNELS]
     heads = at + side * filters * moves
     biases = at + 2 * filters * moves + side * moves
     for r in range(n):

@@ -33,6 +33,20 @@ from .state import SCRATCH_PIECE
 
 ROUND = (UP, UP + RIGHT, RIGHT, RIGHT - UP, -UP, -UP - RIGHT, -RIGHT, UP - RIGHT)
 
+# The numbers of men in hnefatafl.org's tests for hopeless positions.
+TRAP_OPEN_IN_FRONT = 5
+"""Up to this many attackers, a king held at the edge needs no two attackers in front of him."""
+TRAP_WITHOUT_HELP = 2
+"""With fewer defenders, no help can come to him."""
+TRAP_AGAINST_HELP = 7
+"""With more attackers than this, two that stand obliquely in front of him keep help away."""
+SEAL_ATTACKERS, SEAL_DEFENDERS = 13, 4
+"""Sealed corners suffice for at least so many attackers against fewer defenders than so many."""
+SEAL_WIDE_GAP, SEAL_NARROW_GAP = 3, 2
+"""Free squares of an edge, between the seals, that are too few to break out; the wider gap only with fewer than
+`SEAL_WIDE_GAP_DEFENDERS` defenders."""
+SEAL_WIDE_GAP_DEFENDERS = 6
+
 
 @inline
 def attacker(s, sq):
@@ -323,11 +337,11 @@ def king_trapped(s):
                     held = False
         if not held:
             continue
-        if n > 5 and not (attacker(s, king + inward) and attacker(s, king + 2 * inward)):
+        if n > TRAP_OPEN_IN_FRONT and not (attacker(s, king + inward) and attacker(s, king + 2 * inward)):
             continue
-        if s.count[DEFENDERS] - 1 < 2:
+        if s.count[DEFENDERS] - 1 < TRAP_WITHOUT_HELP:
             return True
-        if n > 7:
+        if n > TRAP_AGAINST_HELP:
             for e in (d, -d):
                 if attacker(s, king + e + inward) and attacker(s, king + e + 2 * inward):
                     return True
@@ -348,11 +362,11 @@ def corners_sealed(s):
         corner = (STRIDE if k < 2 else size * STRIDE) + (1 if k % 2 == 0 else size)
         if not corner_sealed(s, corner, up, right, stamp):
             return False
-    if m < 4 and n >= 13:
+    if m < SEAL_DEFENDERS and n >= SEAL_ATTACKERS:
         return True
-    if side_test(s, 3, stamp) and m < 6:
+    if side_test(s, SEAL_WIDE_GAP, stamp) and m < SEAL_WIDE_GAP_DEFENDERS:
         return True
-    return side_test(s, 2, stamp)
+    return side_test(s, SEAL_NARROW_GAP, stamp)
 
 
 @kernel
