@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 from browser_parts import House, my_turn, square, status
 from in_browser import MARKS, expect
 
 from hnefi.tools.common.statistics import wilson
+
+if TYPE_CHECKING:
+    from playwright.sync_api import WebSocketRoute
 
 pytestmark = MARKS
 
@@ -90,6 +96,56 @@ def test_a_lesson_asks_for_a_move_and_the_rules_judge_it(house: House) -> None:
     square(page, "b1").click()
     square(page, "c2").click()
     status(page, "Right: b1 to c2, captures c2")
+
+
+@pytest.mark.parametrize(
+    ("link", "begun", "choice", "kind"),
+    [
+        ("learn&v=brandubh&step=3", "How men are taken", "Rules", "lesson"),
+        ("workshop", "Rule workshop", "Start from", "rules"),
+    ],
+)
+def test_what_is_answered_after_a_page_was_left_does_not_bring_it_back(
+    house: House, link: str, begun: str, choice: str, kind: str
+) -> None:
+    page = house.page("")
+    holding: list[bool] = []
+    held: list[Callable[[], None]] = []
+
+    def between(browser: WebSocketRoute) -> None:
+        server = browser.connect_to_server()
+
+        def answer(message: str | bytes) -> None:
+            if holding and json.loads(message)["t"] == kind:
+                held.append(lambda: browser.send(message))
+            else:
+                browser.send(message)
+
+        server.on_message(answer)
+
+    page.route_web_socket(re.compile("/ws"), between)
+    page.reload()
+    my_turn(page, "b4")
+    page.evaluate("link => { location.hash = link; }", link)
+    expect(page.locator("#title")).to_have_text(begun)
+    status(page, "^(Try it on the board|8 attackers)")
+    holding.append(True)
+    page.get_by_label(choice, exact=True).select_option("copenhagen")
+    while not held:
+        page.wait_for_timeout(20)
+    page.get_by_role("link", name="Play").click()
+    status(page, "Your move: attackers")
+    held.pop()()
+    # What the server says to this move comes behind that answer.
+    my_turn(page, "b4")
+    square(page, "b4").click()
+    square(page, "b2").click()
+    expect(page.locator("#moves button")).to_have_count(2)
+    assert "learn" not in page.url
+    assert "workshop" not in page.url
+    expect(page.locator("#mode-card")).to_be_hidden()
+    assert page.locator("[data-square]").count() == 49
+    assert not held, "nothing more was asked"
 
 
 def test_rules_are_made_refused_compared_measured_and_played(house: House) -> None:

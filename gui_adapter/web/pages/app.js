@@ -206,11 +206,12 @@ class App {
 
   /** Start the mode with the parameters in the address. */
   async begun() {
+    const { mode } = this;
     note("");
     try {
-      await this.mode.enter();
+      await mode.enter();
     } catch (error) {
-      failed(error);
+      if (this.shows(mode)) failed(error);
     }
   }
 

@@ -39,7 +39,7 @@ class Lesson {
     };
     this.card.replaceChildren(this.count, this.text, this.task, h("div", { className: "row" }, ...Object.values(this.buttons)), this.choice.row);
     await this.begin(name, Number(asked.get("step") ?? 1) - 1);
-    if (wrong) note(wrong);
+    if (wrong && this.app.shows(this)) note(wrong);
   }
 
   leave() {

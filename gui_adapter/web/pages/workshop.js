@@ -36,6 +36,7 @@ class Workshop {
   async enter() {
     const { wire, offer, game } = this.app;
     const { groups } = await wire.ask({ t: "workshop" });
+    if (!this.app.shows(this)) return;
     this.known = offer.variants.filter((variant) => variant.game === "tafl" && !variant.words);
     const named = this.known.map(({ name, files }) => [name, `${name}, ${files} × ${files}`]);
     const later = () => this.later();
@@ -195,12 +196,14 @@ class Workshop {
     return true;
   }
 
+  /** What the server says about rules; null if it failed, or if the page was left meanwhile. */
   async ask(what) {
     this.stop();
     try {
-      return await this.app.wire.ask({ t: "rules", beside: this.beside.box.value, ...what });
+      const answer = await this.app.wire.ask({ t: "rules", beside: this.beside.box.value, ...what });
+      return this.app.shows(this) ? answer : null;
     } catch (error) {
-      failed(error);
+      if (this.app.shows(this)) failed(error);
       return null;
     }
   }
@@ -210,7 +213,7 @@ class Workshop {
     const turn = (this.turn = (this.turn ?? 0) + 1);
     const start = words.fenOf(this.rows, "a").split(" ")[0];
     const answer = await this.ask({ name: this.nameBox.value.trim(), start, switches: this.changes });
-    if (!answer || turn !== this.turn || !this.app.shows(this)) return;
+    if (!answer || turn !== this.turn) return;
     for (const { why } of Object.values(this.controls)) why.textContent = "";
     this.reasons.name.textContent = this.reasons.start.textContent = "";
     const good = Boolean(answer.variant);
