@@ -50,16 +50,14 @@ def test_every_value_is_that_of_a_slow_twin(switches: dict[str, str | int], tmp_
     """All positions with a king, an attacker and a man, or two attackers, under rules with different captures."""
     variant = tiny(**switches)
     endless = reading(variant).endless
-    # The twin never repeats a position, so that it needs no rule on that.
-    plain = variant.with_switches(repetition="ignore")
     with build(variant, tmp_path / "t", (2, 0)) as two, build(variant, tmp_path / "u", (1, 1)) as one:
         for table, men in ((two, (2, 0)), (one, (1, 1))):
-            found = positions(plain, *men)
+            found = positions(variant, *men)
             expected = twin(found)
             decided = 0
             for position in found:
                 winner, plies = expected[key_of(position)]
-                value = table.value(games.from_fen(variant, position.fen()))
+                value = table.value(position)
                 decided += plies is not None
                 if plies is not None or position.outcome is not None:
                     assert (value.winner, value.plies) == (winner, plies or 0), position.fen()

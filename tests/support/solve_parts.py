@@ -38,7 +38,7 @@ start = ["5", "2T2", "t1K1t", "2T2", "5"]
 king_sides = 2
 """
 
-Key = tuple[Side, tuple[tuple[int, str], ...]]
+Key = tuple[Side, bytes]
 
 
 def tiny(**switches: str | int) -> Variant:
@@ -58,7 +58,8 @@ def kept_answers(path: Path, name: str) -> list[Side]:
 
 
 def key_of(position: Position) -> Key:
-    return position.side, position.pieces()
+    """The side to move and the board; a captured king stands on it as kernels leave him, and ends the game."""
+    return position.side, position._state()["board"].tobytes()
 
 
 def positions(variant: Variant, attackers: int, defenders: int) -> list[TaflPosition]:
@@ -86,7 +87,8 @@ def positions(variant: Variant, attackers: int, defenders: int) -> list[TaflPosi
 
 def twin(found: list[TaflPosition]) -> dict[Key, tuple[Side | None, int | None]]:
     """Winner and plies of every position; round `n` finds those that moves decide in `n` plies. A position that moves
-    lead to, but which is not in `found`, is a KeyError."""
+    lead to, but which is not in `found`, is a KeyError. No move is played behind another one: nothing repeats itself,
+    whatever the rules say on that."""
     known: dict[Key, tuple[Side | None, int | None]] = {}
     behind: dict[Key, list[tuple[Side | None, Key | None]]] = {}
     for position in found:
