@@ -36,8 +36,9 @@ def main(argv: list[str]) -> int:
         "action",
         nargs="?",
         choices=actions,
+        metavar="COMMAND",
         default="list",
-        help="what to do (list); each has its own --help",
+        help="list, add, check or remove (list); each has its own --help",
     )
     return show([]) if options.parse_args(argv).action == "list" else DONE
 

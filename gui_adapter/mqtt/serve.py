@@ -82,19 +82,35 @@ def _parser(verb: str) -> argparse.ArgumentParser:
         help="port of a broker that is started here (default 1883, or the next free one)",
     )
     options.add_argument(
-        "--ws-port", type=positive, default=0, help="that broker's port for WebSockets (default none)"
+        "--ws-port",
+        metavar="PORT",
+        type=positive,
+        default=0,
+        help="that broker's port for WebSockets (default none)",
     )
     options.add_argument("--eid", default="local", help="name of the service in the topics (default local)")
-    options.add_argument("--sessions", type=positive, default=8, help="sessions at once (default 8)")
-    options.add_argument("--per-user", type=positive, default=4, help="sessions of one user (default 4)")
     options.add_argument(
-        "--idle", type=seconds, default=1800.0, help="seconds until an unused session is closed"
+        "--sessions", metavar="N", type=positive, default=8, help="sessions at once (default 8)"
     )
     options.add_argument(
-        "--max-search", type=seconds, default=600.0, help="most seconds for a search (default 600)"
+        "--per-user", metavar="N", type=positive, default=4, help="sessions of one user (default 4)"
     )
     options.add_argument(
-        "--rate", type=positive, default=500, help="messages a second from one user (default 500)"
+        "--idle", metavar="S", type=seconds, default=1800.0, help="seconds until an unused session is closed"
+    )
+    options.add_argument(
+        "--max-search",
+        metavar="S",
+        type=seconds,
+        default=600.0,
+        help="most seconds for a search (default 600)",
+    )
+    options.add_argument(
+        "--rate",
+        metavar="N",
+        type=positive,
+        default=500,
+        help="messages a second from one user (default 500)",
     )
     options.add_argument(
         "--no-fork",
@@ -104,10 +120,10 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     options.add_argument("--pool", action="store_true", help="also answer requests to the pool of a variant")
     options.add_argument("--allow-heavy", action="store_true", help="allow bench, perft and genfens")
     options.add_argument(
-        "--max-hash", type=positive, default=256, help="MiB a session may have (default 256)"
+        "--max-hash", metavar="MIB", type=positive, default=256, help="MiB a session may have (default 256)"
     )
     options.add_argument(
-        "--max-threads", type=positive, default=1, help="threads a session may have (default 1)"
+        "--max-threads", metavar="N", type=positive, default=1, help="threads a session may have (default 1)"
     )
     engine = options.add_argument_group("engine")
     engine.add_argument(

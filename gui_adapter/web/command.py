@@ -109,20 +109,28 @@ def _parser() -> Parser:
                          help="a name by which browsers know this server; repeatable")  # fmt: skip
     options.add_argument("--no-fork", action="store_true",
                          help="start each engine as a new process instead of forking it from a loaded one")  # fmt: skip
-    options.add_argument("--sessions", type=positive, default=16, help="games at once (default 16)")
-    options.add_argument("--pages", type=positive, default=256, help="pages at once (default 256)")
+    options.add_argument(
+        "--sessions", metavar="N", type=positive, default=16, help="games at once (default 16)"
+    )
+    options.add_argument(
+        "--pages", metavar="N", type=positive, default=256, help="pages at once (default 256)"
+    )
     options.add_argument("--per-address", type=positive, default=0, metavar="N",
                          help="games, and pages, of one address at once (default: no limit)")  # fmt: skip
     options.add_argument("--rate", type=positive, default=0, metavar="N",
                          help="requests a second from one address (default: no limit)")  # fmt: skip
     options.add_argument("--trusted-proxy", action="append", default=[], type=_network, metavar="ADDR",
                          help="address or network of proxies to trust with X-Forwarded-For; repeatable")  # fmt: skip
-    options.add_argument("--idle", type=number(0.1, 10_000_000, "seconds"), default=1800.0,
+    options.add_argument("--idle", metavar="S", type=number(0.1, 10_000_000, "seconds"), default=1800.0,
                          help="seconds until an unused game is closed (default 1800)")  # fmt: skip
-    options.add_argument("--max-search", type=number(0.1, 10_000_000, "seconds"), default=600.0,
+    options.add_argument("--max-search", metavar="S", type=number(0.1, 10_000_000, "seconds"), default=600.0,
                          help="most seconds for a search (default 600)")  # fmt: skip
-    options.add_argument("--max-hash", type=positive, default=256, help="MiB a game may have (default 256)")
-    options.add_argument("--max-threads", type=positive, default=1, help="threads it may have (default 1)")
+    options.add_argument(
+        "--max-hash", metavar="MIB", type=positive, default=256, help="MiB a game may have (default 256)"
+    )
+    options.add_argument(
+        "--max-threads", metavar="N", type=positive, default=1, help="threads it may have (default 1)"
+    )
     options.add_argument("--engines", metavar="URL",
                          help="run the games on engine hosts behind an MQTT broker, each started with "
                          "`hnefi mqtt serve --pool`: mqtt://HOST[/PREFIX], mqtts://…, ws://HOST, wss://…")  # fmt: skip

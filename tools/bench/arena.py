@@ -66,12 +66,19 @@ def main(argv: list[str]) -> int:
         ["", "--games 400", "--variant hex:11 --concurrency 2 --json", "--folder /mnt/runs"],
     )
     options.add_argument(
-        "--games", type=positive, default=12, help="games per run (default 12, a minute in all)"
+        "--games", metavar="N", type=positive, default=12, help="games per run (default 12, a minute in all)"
     )
-    options.add_argument("--runs", type=positive, default=5, help="number of runs (default 5)")
-    options.add_argument("--variant", default="copenhagen", help="what to play (default copenhagen)")
+    options.add_argument("--runs", metavar="N", type=positive, default=5, help="number of runs (default 5)")
     options.add_argument(
-        "--concurrency", dest="slots", type=positive, default=1, help="games at a time (default 1)"
+        "--variant", metavar="V", default="copenhagen", help="what to play (default copenhagen)"
+    )
+    options.add_argument(
+        "--concurrency",
+        metavar="N",
+        dest="slots",
+        type=positive,
+        default=1,
+        help="games at a time (default 1)",
     )
     options.renamed("--slots", "--concurrency")
     options.add_argument(

@@ -26,6 +26,7 @@ def main(argv: list[str]) -> int:
     )
     options.add_argument(
         "--size",
+        metavar="N",
         type=board_size,
         default=5,
         help=f"files of the board, 2 to {LARGEST} (default 5, which takes minutes; 6 takes very long)",

@@ -257,11 +257,12 @@ def _parser() -> Any:
     )
     options.add_argument(
         "--seconds",
+        metavar="S",
         type=seconds,
         default=120.0,
         help="seconds to simulate, after a warm-up of half as many (default 120)",
     )
-    options.add_argument("--seed", type=positive, default=1, help="default 1")
+    options.add_argument("--seed", metavar="S", type=positive, default=1, help="default 1")
     options.add_argument("--chart", metavar="FILE", help="draw the result as SVG; FILE is replaced")
     options.add_argument("--json", action="store_true", help="the figures as JSON")
     return options

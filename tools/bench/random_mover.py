@@ -26,10 +26,14 @@ def main(argv: list[str]) -> int:
     )
     add_variants(options, MEASURED)
     options.add_argument(
-        "--games", type=positive, default=100, help="games per variant and side (default 100)"
+        "--games", metavar="N", type=positive, default=100, help="games per variant and side (default 100)"
     )
     options.add_argument(
-        "--nodes", type=positive, default=20000, help="nodes per move of the search (default 20000)"
+        "--nodes",
+        metavar="N",
+        type=positive,
+        default=20000,
+        help="nodes per move of the search (default 20000)",
     )
     options.add_argument("--json", action="store_true", help="one JSON document")
     arguments = options.parse_args(argv)

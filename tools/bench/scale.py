@@ -35,9 +35,15 @@ def main(argv: list[str]) -> int:
         ["", "--games 50 --nodes 500"],
     )
     add_variants(options, MEASURED)
-    options.add_argument("--games", type=positive, default=200, help="games per variant (default 200)")
-    options.add_argument("--nodes", type=positive, default=1000, help="nodes per move (default 1000)")
-    options.add_argument("--seed", type=positive, default=1, help="seed of the openings (default 1)")
+    options.add_argument(
+        "--games", metavar="N", type=positive, default=200, help="games per variant (default 200)"
+    )
+    options.add_argument(
+        "--nodes", metavar="N", type=positive, default=1000, help="nodes per move (default 1000)"
+    )
+    options.add_argument(
+        "--seed", metavar="S", type=positive, default=1, help="seed of the openings (default 1)"
+    )
     options.add_argument("--json", action="store_true", help="one JSON document")
     arguments = options.parse_args(argv)
     let_interrupt_end_us()

@@ -42,7 +42,12 @@ def subcommand(options: Parser, commands: Mapping[str, Callable[[list[str]], int
     which there are, and the program ends."""
     if argv and argv[0] in commands:
         return commands[argv[0]](argv[1:])
-    options.add_argument("command", choices=list(commands), help="what to do; each has its own --help")
+    options.add_argument(
+        "command",
+        choices=list(commands),
+        metavar="COMMAND",
+        help=f"{', '.join(commands)}; each has its own --help",
+    )
     options.parse_args(argv[:1])
     return USAGE
 

@@ -84,13 +84,13 @@ SEARCHING = (TDLEAF, TREESTRAP)
 YES = ("yes", "no")
 MET = ("random", "random-coded", "minimax", "simple", "self", "mix")
 TABLE: tuple[Option, ...] = (
-    Option("network", "hingston2007", "the architecture with its sizes, as hingston2007:hidden=20", str),
+    Option("network", "hingston2007", "an architecture with its sizes, like hingston2007:hidden=20", str),
     Option("symmetric", "none", "share weights over the board's symmetries", str, words=("none", "tied")),
     Option("generations", 300, "generations of the run", least=1),
     Option("mu", 5, "parents", least=1, most=100_000, algorithms=ONLY_ES),
     Option("lambda", None, "children (5; cma: candidates, 20)", least=1, most=100_000),
     Option("depth", 1, "plies that all players look ahead", least=1, most=DEEPEST),
-    Option("deeper", "", "further depths for games against fixed opponents, as 2,3 (none)", str),
+    Option("deeper", "", "further depths for games against fixed opponents, such as 2,3 (none)", str),
     Option("opponent", "random", "fixed opponents of all individuals", str, words=("random", "simple", "both")),
     Option("random_matches", 10, "matches of each individual against each fixed opponent"),
     Option("random_reading", "blind", "terminal: Random sees wins and losses", str, words=("blind", "terminal")),
@@ -123,7 +123,7 @@ TABLE: tuple[Option, ...] = (
         algorithms=ONLY_ES,
     ),
     Option("archive_every", 1, "keep the champion of every N-th generation", least=1),
-    Option("network", "policy-mlp", "the architecture with its sizes, as policy-mlp:64,64", str, algorithms=(ZERO,)),
+    Option("network", "policy-mlp", "an architecture with its sizes, like policy-mlp:64,64", str, algorithms=(ZERO,)),
     Option("generations", 10, "iterations", least=1, algorithms=(ZERO,)),
     Option("games", 20, "games of an iteration from which it learns", least=1, algorithms=(ZERO,)),
     Option("simulations", 10, "simulations of a move", least=2, most=2048, algorithms=(ZERO,)),
@@ -171,7 +171,7 @@ TABLE: tuple[Option, ...] = (
     Option("ply_limit", None, "plies of a game (the variant's own limit; 200 if it has none)", least=1,
            algorithms=(ZERO,)),
     Option("archive_every", 1, "keep the network of every N-th iteration", least=1, algorithms=(ZERO,)),
-    Option("network", "mlp:5", "the architecture with its sizes, as mlp:25,5,tanh", str, algorithms=ONLY_TORUS),
+    Option("network", "mlp:5", "an architecture with its sizes, like mlp:25,5,tanh", str, algorithms=ONLY_TORUS),
     Option("symmetric", "none", "share weights over the board's symmetries", str, words=("none", "tied"),
            algorithms=ONLY_TORUS),
     Option("generations", 400, "generations of the run", least=1, algorithms=ONLY_TORUS),
@@ -211,10 +211,10 @@ TABLE: tuple[Option, ...] = (
     Option("init_scale", 1.0, "first weights are N(start, this squared)", float, most=1e6, algorithms=ONLY_TORUS),
     Option("archive_every", 1, "keep the champion of every N-th generation", least=1, algorithms=ONLY_TORUS),
     Option(
-        "network", "mlp:50", "the architecture with its sizes, as mlp:50 or linear-threats", str, algorithms=ONLY_TD
+        "network", "mlp:50", "an architecture with its sizes, like mlp:50 or linear-threats", str, algorithms=ONLY_TD
     ),
     Option(
-        "network", "linear-threats", "the architecture with its sizes, as mlp:32 or linear", str,
+        "network", "linear-threats", "an architecture with its sizes, like mlp:32 or linear", str,
         algorithms=SEARCHING,
     ),
     Option("generations", 10, "generations of the run", least=1, algorithms=GRADIENTS),

@@ -66,7 +66,11 @@ NAMES = {
 
 def main(argv: list[str]) -> int:
     """Run or resume an experiment; 0 when its report is written, 1 when interrupted, 2 for what cannot be done."""
-    parser = arguments.parser("experiments", __doc__.splitlines()[0].partition(": ")[2], EXAMPLES)
+    parser = arguments.parser(
+        "experiments",
+        "Repeats published experiments, with error bars; interrupted ones can be continued.",
+        EXAMPLES,
+    )
     parser.add_argument(
         "name",
         choices=NAMES,

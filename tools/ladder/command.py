@@ -86,7 +86,9 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    options = arguments.parser("ladder", __doc__.splitlines()[0].partition(": ")[2], EXAMPLES)
+    options = arguments.parser(
+        "ladder", "Fixed players as a scale of strength, and the ratings of all others on it.", EXAMPLES
+    )
     commands = options.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     def command(name: str, action: Callable[[Any], int]) -> Parser:

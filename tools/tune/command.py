@@ -84,12 +84,18 @@ def _parser(word: str) -> argparse.ArgumentParser:
     if word == "games":
         arguments.add_out(options, "FOLDER", "where the games go; existing games are kept", required=True)
         options.add_argument(
-            "--games", type=arguments.positive, default=600, help="games of each variant (default 600)"
+            "--games",
+            metavar="N",
+            type=arguments.positive,
+            default=600,
+            help="games of each variant (default 600)",
         )
         options.add_argument(
-            "--seed", type=arguments.positive, default=1, help="seed of the series (default 1)"
+            "--seed", metavar="S", type=arguments.positive, default=1, help="seed of the series (default 1)"
         )
-        options.add_argument("--jobs", type=arguments.positive, default=1, help="processes (default 1)")
+        options.add_argument(
+            "--jobs", metavar="J", type=arguments.positive, default=1, help="processes (default 1)"
+        )
         arguments.add_backend(options)
         options.add_argument(
             "--nodes",
