@@ -263,7 +263,7 @@ def test_engines_are_called_by_names_of_their_own() -> None:
         (["default", "default", "default", "--format", "match"], "'match': 3 engines given: expected two"),
         (
             ["default", "default", "--openings-source", "file"],
-            "openings.file None: expected a file exactly if",
+            "openings.file None: expected a file if",
         ),
         (
             ["default", "default", "--format", "gauntlet", "--challengers", "2"],

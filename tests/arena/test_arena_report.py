@@ -490,7 +490,7 @@ def test_openings_that_name_no_variant(run_folder: Path) -> None:
 def test_one_game_of_a_folder(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert report_command.main_report([str(run_folder), "--game", "9.9"]) == 2
     assert capsys.readouterr().err == (
-        "hnefi arena report: game '9.9': expected the id of a game of this run, as 17.2\n"
+        "hnefi arena report: game '9.9': expected the id of a game of this run, such as 17.2\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""When the arena ends a game itself: by what the engines say about their chances, and by a file of solved positions.
+"""When the arena ends a game itself: by the scores that both engines report, or by a file of solved positions.
 
 A file of solved positions is JSON lines. A header, which is known by its rules hash, begins the positions of a variant:
 
@@ -52,7 +52,7 @@ class Adjudication:
     -`resign_cp` and the other's all at least `resign_cp`. Draw: in the last `draw_moves` moves of each side all
     scores were within `draw_cp` of 0, `draw_after` plies are played and the last `draw_no_capture` took nothing.
     `mates`: both sides announce an end, for the same winner. `max_plies`: a longer game is a draw.
-    A move without a score starts the counts anew. `oracle`: where it knows who wins, that is the result.
+    A move without a score resets the counts. `oracle`: where it knows who wins, that is the result.
     """
 
     resign_cp: int = 0
@@ -122,7 +122,7 @@ class Scores:
 
 
 class Oracle:
-    """The winners of positions, as a file gives them."""
+    """The winners of positions, read from a file."""
 
     def __init__(self, name: str) -> None:
         self.fact = f"oracle {name}"
@@ -147,7 +147,7 @@ def _key(position: Position) -> bytes:
 
 @lru_cache(maxsize=2)
 def load_oracle(path: str, variants: tuple[str, ...]) -> Oracle:
-    """What a file says about these variants; ConfigError names the line that cannot be used."""
+    """The positions of these variants in a file; ConfigError names the line that cannot be used."""
     from hnefi.engine import games
 
     oracle = Oracle(Path(path).name)

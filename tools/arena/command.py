@@ -242,7 +242,7 @@ def _play(prepared: Run, store: Store) -> int:
         playing = loop.Loop(prepared, store, loop.player_of(prepared, store.folder), screen)
         code = await playing.play_on()
         if playing.hurried:
-            # All is stored and said, and no engine lives; whatever else the event loop waits for is not waited for.
+            # Everything is stored and reported, and no engine is left: nothing else is waited for.
             end_log()
             sys.stdout.flush()
             interrupts.kill_children()

@@ -1,6 +1,6 @@
 """Asks engines where they think a game stood, after it has ended, and compares that with our referee's position.
 
-Only engines that answer `query` are willing. Nothing that happens here changes the game: its result is known, an engine
+Only engines that answer `query` can be asked. Nothing here changes the game: its result is known, an engine
 that fails at it is replaced, and what differs is an advisory, once per kind.
 """
 

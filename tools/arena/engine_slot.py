@@ -1,7 +1,7 @@
-"""The engine processes of one game: started, told what to play, replaced after a fault, ended behind the game's back.
+"""The engine processes of one game: started, told what to play, replaced after a fault, ended in the background.
 
 An engine slot is one engine's place in a game. Its process stays between games unless it did something wrong or is
-wanted fresh for every game; winding a process up is never waited for before `close`.
+wanted fresh for every game; nobody waits for the end of a process before `close`.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _errors(spec: EngineSpec) -> contextlib.AbstractContextManager[IO[bytes] | N
 
 
 async def set_variant(engine: Engine, text: str) -> VariantLine | None:
-    """Have `engine` play this variant; what it says about it. An engine without variants is not asked."""
+    """Have `engine` play this variant; returns what it says about it. An engine without variants is not asked."""
     if not is_rules(text):
         return await engine.set_variant(text)
     if engine.proto == "uti":

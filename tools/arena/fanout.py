@@ -1,11 +1,11 @@
 """The games of a run in other processes, on this machine or on many, through joblib.
 
 A job is a few whole pairs. A worker plays them in its own slots and returns the finished games; only the coordinator
-writes. Jobs go out in waves of bounded length, because not every backend streams its results. Losing a worker costs
+writes. Jobs are sent in waves of bounded length, because not every backend streams its results. Losing a worker costs
 its jobs, which are sent again; a game that arrives twice is stored once.
 
 Workers are processes of this machine (loky) or of a dask or ray cluster. A cluster is opened for one run and closed
-after it: one that we started ends with it, one that was running already is only left.
+after it: one that we started ends with it, one that was already running is only disconnected from.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 JOB_SECONDS = 5.0
-"""What a job should take at least: starting engines costs some tenths of a second."""
+"""The least seconds of a job: starting engines costs some tenths of a second."""
 JOB_PAIRS = 256
 WAVE = 3
 """Jobs per worker in a wave."""
@@ -58,7 +58,7 @@ ENDING = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Some whole pairs, and all that a worker must know to play them.
+    """Some whole pairs, and everything a worker must know to play them.
 
     `run` is a name of this start of the run, `folder` where its engines are at home, `files` are their files and
     SHA-256.
@@ -86,7 +86,7 @@ class Done:
 
 
 def carry_out(job: Job) -> Done:
-    """Play a job, in a worker."""
+    """Play a job (runs in a worker)."""
     unlike = _unlike(job.run, tuple(job.files.items()))
     if unlike:
         return Done((), f"{socket.gethostname()}: {', '.join(unlike)}: missing there, or not the same file")
@@ -160,10 +160,10 @@ def _cores(config: Config, specs: Sequence[EngineSpec], slots: int) -> Iterator[
 
 
 def _take(core: int, held: contextlib.ExitStack) -> bool:
-    """Whether a core was free; it is ours while `held` is, and no longer than this process lives."""
+    """Whether a core was free; it is ours as long as `held` lives, at most as long as this process."""
     claim = socket.socket(socket.AF_UNIX)
     try:
-        # A name without a file, which the system forgets together with us.
+        # An abstract name without a file: it disappears with this process.
         claim.bind(f"\0hnefi-core-{core}")
     except OSError:
         claim.close()
@@ -240,7 +240,7 @@ def shape(config: Config, specs: Sequence[EngineSpec]) -> tuple[int, int]:
         return config["run.jobs"], 1
     concurrency, _ = slots_of(config, specs)
     workers = -(-concurrency // LIMIT)
-    # Rather a slot less than one more than was asked for.
+    # One slot too few is better than one more than requested.
     return workers, concurrency // workers
 
 
@@ -279,7 +279,7 @@ def _size(size: int, job: Job, answer: Done) -> int:
 
 
 Answer = tuple[int, Done | str]
-"""A job's number and its outcome; or any number, and why no more answers will come."""
+"""A job's number and its outcome; or any number, and the reason why no more answers will come."""
 
 
 async def _wave(jobs: Sequence[Job], cluster: Cluster, abort: asyncio.Event) -> AsyncGenerator[Answer, None]:
@@ -292,7 +292,7 @@ async def _wave(jobs: Sequence[Job], cluster: Cluster, abort: asyncio.Event) -> 
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(answers.put_nowait, answer)
 
-    # A thread of its own, not one of a pool that would be waited for at the end.
+    # A thread of its own, because a pool would be waited for at the end.
     sending = threading.Thread(target=_send, args=(jobs, cluster, put), daemon=True)
     sending.start()
     aborted = asyncio.ensure_future(abort.wait())
@@ -429,7 +429,7 @@ def _dask(address: str, jobs: int) -> Cluster:
     from distributed import Client, LocalCluster
     from distributed.comm import get_address_host
 
-    # What matters comes as exceptions; the rest is noise between our lines.
+    # Problems come as exceptions; these messages would only clutter our output.
     for handler in logging.getLogger("distributed").handlers:
         handler.setLevel(logging.CRITICAL)
     address = address or dask.config.get("scheduler-address", "") or ""
@@ -443,7 +443,7 @@ def _dask(address: str, jobs: int) -> Cluster:
             silence_logs=logging.CRITICAL,
         )
     else:
-        # A client with an address that it cannot read complains for long.
+        # A client complains at length about an address that it cannot parse.
         get_address_host(address)
     client = Client(cluster or address, timeout=CONNECT, set_as_default=False)
 
@@ -457,7 +457,7 @@ def _dask(address: str, jobs: int) -> Cluster:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
         for part in (client, cluster):
-            # However the library takes the loss of its workers: the run has still to be reported.
+            # Whatever the library does about lost workers, the run must still be reported.
             with contextlib.suppress(Exception):
                 if part is not None:
                     part.close(CLOSE)
@@ -473,7 +473,7 @@ def _dask(address: str, jobs: int) -> Cluster:
 
 
 def _ray(address: str, jobs: int) -> Cluster:
-    # Before the import: a cluster of ours reports to nobody.
+    # Set before the import: our cluster sends no usage statistics.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
     from ray.util.joblib import register_ray

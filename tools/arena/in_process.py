@@ -172,7 +172,7 @@ def _ply(move: int, position: Position, info: Info | None) -> PlyLog:
 class InProcessBoard:
     """Games between our own players, each in a thread; players stay from game to game.
 
-    Kernels run side by side, what is around them does not: many short games want processes (`run.backend`).
+    Kernels run in parallel, the Python code around them does not: for many short games use processes (`run.backend`).
     """
 
     def __init__(self, specs: Sequence[EngineSpec], rule: Adjudication) -> None:
@@ -215,4 +215,4 @@ class InProcessBoard:
         return play_game(task, engines, self._rule, broken_off=self._broken_off, on_ply=on_ply)
 
     async def close(self) -> None:
-        """There is nothing to end."""
+        """Nothing to end."""

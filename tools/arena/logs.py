@@ -1,9 +1,9 @@
-"""What a run writes for people and viewers while it goes on: `arena.log`, `live.jsonl` and the lines of its engines.
+"""What a run writes for people and viewers while it is played: `arena.log`, `live.jsonl` and the lines of its engines.
 
     LOG.warning("game %s: the arena was late by %.1f ms", game, late)
 
-All of it is called where clocks run, so callers only leave a note; threads format, compress and write, and a disk that
-is slow or full holds nobody up.
+All of it is called while clocks run, so callers only queue events; threads format, compress and write them, and a
+slow or full disk delays nobody.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Show(logging.Handler):
 @contextmanager
 def recording(folder: Path, level: str, show: Callable[[str], object]) -> Iterator[Callable[[], None]]:
     """Write messages from `level` up (`off`: none) to the folder's log; `show` gets warnings and errors, in another
-    thread. The function that is yielded ends the log at once, after writing everything."""
+    thread. The yielded function writes everything and closes the log."""
     if level == "off":
         yield lambda: None
         return
@@ -107,7 +107,7 @@ def game_line(result: GameResult) -> str:
 BACKLOG = 10_000
 """Events to queue for a slow disk; more are dropped."""
 LAST = 5.0
-"""Seconds for the last lines: viewers learn from them how the last game has ended, also from a busy machine."""
+"""Seconds for the last lines: viewers learn from them how the last game ended, even on a busy machine."""
 
 
 # Events for viewers
@@ -135,7 +135,7 @@ class LiveLog:
         self._clock = clock
         self._running: dict[str, dict[str, Any]] = {}
         self._size = 0
-        # Slots tell of boards, the screen's thread of tables.
+        # Slots report boards, the screen's thread reports tables.
         self._lock = threading.Lock()
         self._texts: queue.Queue[tuple[str, bool] | None] = queue.Queue(BACKLOG)
         self._thread = threading.Thread(target=self._run, name="live.jsonl", daemon=True)
@@ -239,7 +239,7 @@ class LiveLog:
         anew = not self._size or self._size + len(line) > self._limit
         if anew:
             running = [self._line("start", game) for game in self._running.values()]
-            # A start that opens the file is there already.
+            # The start event that opens the file is already in it.
             line = "".join(running) if event == "start" else "".join([*running, line])
             self._size = 0
         self._size += len(line)

@@ -1,4 +1,4 @@
-"""A run that is played: from its first game to its last table.
+"""Plays a run, from its first game to its last table.
 
     schedule -> slots (or a backend) -> store -> progress -> screen
 
@@ -61,7 +61,7 @@ class Screen(Protocol):
 
 
 class Loop:
-    """Plays what is missing of a run. `play_on` returns the exit code; a first interruption ends it soon, a second
+    """Plays the missing games of a run. `play_on` returns the exit code; a first interruption ends it soon, a second
     at once (`hurried`: engines were killed then, and the event loop still holds what they were part of)."""
 
     def __init__(self, run: Run, store: Store, play: Play, screen: Screen) -> None:
@@ -82,7 +82,7 @@ class Loop:
         self._late = 0.0
 
     async def play_on(self) -> int:
-        """Play to the end, or until something stops it."""
+        """Play until the end, or until something stops the run."""
         for repair in self.store.repairs:
             self.screen.say(repair)
         for sentence in self.progress.walk(self.store.rows):
@@ -111,7 +111,7 @@ class Loop:
             storing.result()
         self.hurried = not playing.done()
         if self.hurried:
-            # Nothing that ends by this is a result any more.
+            # A game that this ends is no longer a result.
             kill_all()
         hurry.cancel()
         await self._results.put(None)
@@ -213,7 +213,7 @@ class Loop:
         for line in str(result.extra.get("stderr", "")).splitlines():
             LOG.debug("game %s, standard error: %s", result.task.id, safe(line))
         if result.stray:
-            LOG.warning("game %s: %d answers to nothing that was asked", result.task.id, result.stray)
+            LOG.warning("game %s: %d answers without a question", result.task.id, result.stray)
         if result.lateness > max(self._late, LATE):
             self._late = result.lateness
             LOG.warning("game %s: the arena was late by %.1f ms", result.task.id, result.lateness)
@@ -222,7 +222,7 @@ class Loop:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """Interrupts are told to `interrupt`, also those that came before. Where the loop is too busy to hear of one,
+        """Pass interrupts to `interrupt`, earlier ones included. Where the loop is too busy to hear of one,
         or the last tables take too long, the process ends."""
         loop = asyncio.get_running_loop()
 
@@ -251,7 +251,7 @@ class Loop:
             timer.cancel()
 
     def interrupt(self) -> None:
-        """Somebody wants this to end; asked twice, at once."""
+        """A request to end the run; the second one ends it at once."""
         self._interrupts += 1
         if self._interrupts > 1:
             LOG.info("interrupted again: engines are killed")
@@ -264,7 +264,7 @@ class Loop:
         else:
             self.screen.say("interrupted: running games are stopped")
             self._abort.set()
-            # Engines that do not end by then are ended.
+            # Engines still running then are killed.
             asyncio.get_running_loop().call_later(interrupts.GRACE, self._hurry_up)
 
     def _hurry_up(self) -> None:

@@ -93,7 +93,7 @@ def foresee(
     for name, found in begun.items():
         if len(found) < some:
             raise _too_few(config, name, len(found), needed)
-    reason = f"the first {some} were made to be shown here, whether there are enough is not known yet"
+    reason = f"the first {some} are shown; whether there are enough is not known yet"
     return {name: Foreseen(found, needed) for name, found in begun.items()}, reason
 
 
@@ -142,7 +142,7 @@ def _random(config: Config, name: str, wanted: int) -> Iterator[Opening]:
 
 @contextmanager
 def player_judge(player: str, name: str) -> Iterator[Callable[[Position], int | None]]:
-    """What another player than our default thinks of positions of a variant: centipawns for the attackers, None where
+    """Evaluates positions of a variant by a player other than our default: centipawns for the attackers, None where
     one side wins soon. Its process ends with the context; ConfigError if it does not say."""
     from hnefi.engine.squares import move_name
     from hnefi.protocol.client import Engine, EngineError, Timeouts, own_command
@@ -314,7 +314,7 @@ def _distinct(variant: AnyVariant, lines: Iterable[Line]) -> Iterator[Opening]:
 
 
 def generator_version(config: Config) -> int:
-    """Of what makes the openings: grows when the same seed would give others."""
+    """Increased whenever the same seed would give different openings."""
     if config["openings.source"] != "random":
         return 0
     from hnefi.engine.openings import VERSION

@@ -286,7 +286,7 @@ class Formatter(Help):
 
 
 def from_arguments(arguments: Sequence[str], folder: Path | None = None) -> Config:
-    """The configuration that a command line asks for; ConfigError otherwise (argparse ends the program for --help)."""
+    """The configuration given by a command line; ConfigError otherwise (argparse ends the program for --help)."""
     made = parser()
     parsed = parse(made, arguments)
     given = flags_of(parsed, Path.cwd() if folder is None else folder)
@@ -336,7 +336,7 @@ def unknown_flag(flag: str, made: argparse.ArgumentParser) -> str:
     word = flag.partition("=")[0]
     known = [text for action in made._actions for text in action.option_strings]
     group, _, key = word.removeprefix("--").partition("-")
-    # The same key with a group's name too many or too few.
+    # The same key with or without a group's name.
     likely = [f"--{key}"] * (group in GROUPS) + [f"--{name}{word[1:]}" for name in PREFIXED]
     hint = next((f" (did you mean {text}?)" for text in likely if text in known), "")
     return f"{shorten(word)}: no such flag{hint or nearest(word, known) or f'; see {made.prog} --help'}"

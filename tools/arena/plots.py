@@ -1,7 +1,7 @@
 """Pictures of a run: ratings with their intervals, the cross table, scores over time; each as PNG and SVG.
 
-They need matplotlib (the extra `plots`), which is imported when something is drawn. All differences can be told by
-form, position or number, never by colour alone.
+They need matplotlib (the extra `plots`), which is imported when something is drawn. Everything can be told apart
+by shape, position or number, never by colour alone.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _figures(summary: Summary, series: Series) -> Iterator[tuple[str, Figure]]:
 
 
 def _figure(summary: Summary, title: str, size: tuple[float, float]) -> tuple[Figure, Axes]:
-    """A figure that says what its numbers are of; nothing global is touched."""
+    """A figure with a heading that says which run its numbers are from; no global state is changed."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -179,7 +179,7 @@ def _scores(summary: Summary, series: Series) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     figure, axes = _figure(summary, "score over time", (7.0, 4.2))
-    # In a duel one curve says it all.
+    # With two engines one curve shows everything.
     names = summary.facts.engines[:1] if summary.facts.duel else [line.name for line in summary.engines]
     for index, name in enumerate(names):
         curve = series[name]

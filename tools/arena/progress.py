@@ -1,4 +1,4 @@
-"""What a run's stored games come to, in the order of their ids and not in that of their arrival.
+"""Counts a run's stored games in the order of their ids, not of their arrival.
 
 One walk over the schedule decides everything that depends on order: which pairs repeat earlier ones, who is withdrawn
 after too many faults in a row, and where a sequential test ends. It waits at the first game that is not known, so its
@@ -60,7 +60,7 @@ class Progress:
         return not (self.withdrawn.keys() & set(task.engines)) and not self.decided
 
     def walk(self, rows: Mapping[tuple[int, int], Row]) -> list[str]:
-        """Go as far as the stored `rows` allow; sentences about what was found on the way."""
+        """Count as far as the stored `rows` allow; returns sentences about what was found."""
         self._rows = rows
         said: list[str] = []
         while not self.complete:
@@ -113,7 +113,7 @@ class Progress:
         return []
 
     def _count(self, number: int, rows: tuple[Row, ...]) -> None:
-        """What a pair adds to the test; nothing if `rows` are missing."""
+        """The results that a pair adds to the test; none if `rows` are missing."""
         if self.test is None:
             return
         classes: tuple[int, ...] = ()

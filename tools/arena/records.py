@@ -1,10 +1,10 @@
-"""Games of a run in forms for others: records (`*.tafl`), one JSON object a game, positions for training.
+"""Exports of a run's games: records (`*.tafl`), one JSON object a game, positions for training.
 
     maker = Maker("cup", specs)
     stream.write(maker.tafl(result))
 
-All of them are functions of a result and of what the run knows about its engines, so they can be made anew from a
-run's log at any time.
+All of them are functions of a result and of what the run knows about its engines, so they can be written again
+from a run's log at any time.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _opening(result: GameResult) -> Iterator[Ply]:
             walked = zip(range(len(moves) + 1), _positions(result), strict=False)
             captures = [sorted_squares(position.last_captures) for number, position in walked if number]
         except (IllegalMove, ValueError):
-            # A game is recorded as it was played, also where rules have changed since.
+            # A game is recorded as it was played, even if rules have changed since.
             pass
     for text, taken in zip(moves, captures, strict=True):
         yield Ply(parse_move_word(text, MAX_SIZE)[0], taken)
@@ -192,7 +192,7 @@ def _played(plies: Sequence[PlyLog]) -> Iterator[Ply]:
 
 
 def _notes(ply: PlyLog) -> list[str]:
-    """What our records have no field for, in the manner of their notes."""
+    """What has no field in our records, as a note."""
     told = [
         f"[%{name} {number:g}]" if isinstance(number, float) else f"[%{name} {number}]"
         for name, number in (

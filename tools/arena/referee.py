@@ -1,6 +1,6 @@
 """One game between two engines: asks, measures, validates, and says how it ended.
 
-The referee holds its own position; engines are believed about nothing but their moves. A `go` is never sent on a
+The referee holds its own position; it trusts engines for nothing but their moves. A `go` is never sent on a
 finished position. Time runs from the end of our write to the moment the bytes of the answer were read; an answer that
 lay in the pipe when its deadline struck is in time, and how late we were is part of the result.
 """
@@ -121,7 +121,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a game ended; `winner` is None where it has no result, `fact` says more where there is more to be said."""
+    """How a game ended; `winner` is None where it has no result, `fact` adds details if there are any."""
 
     winner: Winner | None
     reason: Reason
@@ -191,7 +191,7 @@ class Game:
         return self._result(end)
 
     async def _stretch(self) -> End | None:
-        """Plies, each asked for in the moment in which the last was answered; how the game ended by them, None if
+        """Play plies, each requested as soon as the last was answered; returns how they ended the game, None if
         it goes on after the rest of a long line has been looked at."""
         self._pause = asyncio.get_running_loop().create_future()
         self._next()
@@ -260,7 +260,7 @@ class Game:
         self._pause.set_result(end)
 
     def _answered(self, search: Search) -> None:
-        """Take the answer, or what came instead, and go on. Called by the event loop: errors are those of `play`."""
+        """Take the answer, or what came instead, and continue. Called by the event loop: errors are those of `play`."""
         if self._pause.done():
             return
         try:
@@ -289,7 +289,7 @@ class Game:
         return self._take(side, answer, spent)
 
     def _take(self, side: int, answer: Answer, spent: float) -> End | None:
-        """Judge the move that was answered, and play it."""
+        """Judge the answered move and play it."""
         if answer.move == "resign":
             return End(won_by(1 - side), Reason.RESIGNATION)
         text = "(none)" if answer.move is None else answer.move
@@ -360,7 +360,7 @@ class Game:
         if isinstance(error, EngineCrashed):
             return self._fault(side, Reason.CRASH, error.exit.text)
         if isinstance(error, (EngineFault, EngineUnready)):
-            # Its process is alive, but says that it cannot play any more.
+            # Its process is alive but reports that it can no longer play.
             return self._fault(side, Reason.CRASH, str(error))
         if isinstance(error, EngineDisconnected):
             return self._fault(side, Reason.DISCONNECT, str(error))

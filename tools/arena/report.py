@@ -278,7 +278,7 @@ def sides(summary: Summary) -> list[str]:
 
 
 def reasons(summary: Summary) -> list[str]:
-    """Why games ended, by variant and by who won."""
+    """Why games ended, by variant and winner."""
     several = len(summary.variants) > 1
     return [
         text

@@ -40,7 +40,7 @@ def main_report(argv: list[str]) -> int:
         "--plots", action="store_true", help="draw ratings, cross table and scores into RUN/plots"
     )
     add_html(options, "tables, ratings and all games on a board")
-    options.add_argument("--game", metavar="ID", help="only the record of one game, as 17.2")
+    options.add_argument("--game", metavar="ID", help="only the record of one game, such as 17.2")
     add_plain(options)
     arguments = options.parse_args(argv)
 
@@ -175,7 +175,7 @@ def _write_html(stored: Stored, summary: Summary, path: Path, *, plain: bool) ->
 
 
 def _show_game(stored: Stored, word: str) -> int:
-    """One game as a record, with what its loser's process said last."""
+    """One game as a record, with the last lines of the loser's process."""
     from . import records
     from .logs import TRAFFIC
 
@@ -183,7 +183,7 @@ def _show_game(stored: Stored, word: str) -> int:
     place = (int(pair), int(game)) if pair.isdecimal() and game in ("1", "2") and len(pair) < 12 else (0, 0)
     row = stored.store.rows.get(place)
     if row is None:
-        raise ReportError(f"game {shorten(word)}: expected the id of a game of this run, as 17.2")
+        raise ReportError(f"game {shorten(word)}: expected the id of a game of this run, such as 17.2")
     result = stored.store.result(row)
     lines = stored.store.folder / TRAFFIC / f"{result.task.id}.txt.gz"
     if lines.is_file():

@@ -302,13 +302,13 @@ def _judge_whole(tables: Mapping[str, Mapping[str, Any]], engines: Sequence[Mapp
     if sprt:
         _judge_test(run, sprt, len(engines))
     if (openings["source"] == "file") != bool(openings["file"]):
-        raise ConfigError(f"openings.file {openings['file']!r}: expected a file exactly if source is file")
+        raise ConfigError(f"openings.file {openings['file']!r}: expected a file if source is file, else none")
     if openings["engine"] > len(engines):
         raise ConfigError(f"openings.engine {openings['engine']}: expected at most {len(engines)}")
     expect_player("openings.eval_by", openings["eval_by"])
     if tables["output"]["traffic"] and run["backend"]:
         raise ConfigError(
-            f"output.traffic: expected no backend ({run['backend']}): other processes keep their lines"
+            f"output.traffic: expected no backend ({run['backend']}): other processes cannot return the engines' lines"
         )
     anchor = tables["rating"]["anchor"]
     names = [engine["name"] for engine in engines]

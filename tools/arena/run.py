@@ -1,6 +1,6 @@
 """A run before its first game, made from a configuration or found again in its folder.
 
-Its fingerprint is everything that its games follow from, item by item: a resumed run must agree in all of it. How many
+Its fingerprint is everything that determines its games, item by item: a resumed run must agree in all of it. How many
 pairs there are, how many games run at a time and where, and what is written besides, are no part of it.
 """
 
@@ -158,7 +158,7 @@ def _json(items: Mapping[str, str]) -> str:
     return json.dumps(items, indent=1) + "\n"
 
 
-# Going on
+# Continuing
 
 
 def load_config(folder: Path, flags: Document | None = None) -> Config:

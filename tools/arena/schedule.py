@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..common.sprt import Sprt
 
 VERSION = 1
-"""Grows whenever the same configuration would give other games."""
+"""Increased whenever the same configuration would give different games."""
 
 PLIES = 200
 """A long game, for the longest duration of a run."""
@@ -49,7 +49,7 @@ class Schedule:
     repeat: int = 1
     first: int = 0
     often: int | None = None
-    """So many meetings, the first of them, are played in every round; all others only in the first `seldom` rounds.
+    """The number of meetings played in every round; all others are played only in the first `seldom` rounds.
     None: all."""
     seldom: int = 0
 
@@ -109,7 +109,7 @@ class Schedule:
         engines = (one, two) if game == 1 else (two, one)
         seeds = (
             seed(self.seed, f"{pair.number}.{game}", engines[0]),
-            # An engine that plays itself sits at the board twice.
+            # An engine may play itself.
             seed(self.seed, f"{pair.number}.{game}", engines[1]),
         )
         return GameTask(pair.number, game, pair.variant, opening, engines, seeds)

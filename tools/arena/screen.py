@@ -1,7 +1,7 @@
-"""Reports how a run goes: from the run's events to live line, tables, `summary.json`, plots and `live.jsonl`.
+"""Reports a run's progress: from its events to the live line, tables, `summary.json`, plots and `live.jsonl`.
 
-The run's loop reads clocks, so its calls only leave a note; a thread that owns counts and stream does the work, in the
-order of the notes.
+The run's loop reads clocks, so its calls only queue events; a thread that owns counts and stream handles them in their
+order.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Screen:
         self._quiet = quiet
         self._as_json = as_json
         self.unwritten: OSError | None = None
-        """A disk took no more of the output."""
+        """The error that stopped the output, a full disk for example."""
         self._clock = clock
         self._notes: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._thread = threading.Thread(target=self._work, name="screen", daemon=True)
@@ -157,7 +157,7 @@ class Screen:
                 job = self._live.tick
             if job is None:
                 return
-            # The reader of the stream may have gone, or its disk be full; the run goes on without it.
+            # The reader of the stream may have gone, or its disk be full; the run continues without it.
             try:
                 job()
             except OSError as error:

@@ -3,7 +3,7 @@
     async for result in play(tasks, specs, concurrency=2, cores=places(usable_cores(), 2)):
         ...
 
-A result is handed out as soon as it is known; processes are wound up behind it.
+A result is handed out as soon as it is known; processes are ended in the background.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LIMIT = 16
 """With more slots in one process, its clocks would be late."""
 
 After = Callable[[Game, GameResult], Awaitable[GameResult]]
-"""Looks at a game that has ended by itself, its engines still there; gives its result, perhaps with more to be said."""
+"""Examines a game that ended by itself while its engines are there; returns its result, perhaps with advisories."""
 
 
 class Board(Protocol):
@@ -225,7 +225,7 @@ class _ProcessBoard:
         result = game.interrupted() if playing.cancelled() else playing.result()
         if self.after is not None and result.counts:
             result = await self.after(game, result)
-        # Nothing of a process that did wrong, or was cut short, reaches another game.
+        # A process that misbehaved or was cut short plays no other game.
         if result.fault is not None:
             self.engines.retire(game.slots[result.fault.side], faulted=True)
         elif result.reason == Reason.INTERRUPTED:

@@ -1,4 +1,4 @@
-"""A run's folder: what was played, safe against everything but a lost disk.
+"""A run's folder: what was played, safe from everything but a lost disk.
 
 Two files that only grow hold the truth. `games.jsonl` has one JSON object per game with everything about it;
 `log.jsonl` has one short line per game with what counting needs, a checksum, and where its object and all exports end.
@@ -6,7 +6,7 @@ A game is played when its line is in the log: the object is written and synced f
 transaction, and whatever lies beyond the last whole line is cut off when the run is opened next. There is no other
 state that could disagree: counts are recomputed from the log, 100,000 lines of it in a second or two.
 
-Why not a database: these files can be read, copied and repaired with any tool, a torn tail is seen and can be
+Why not a database: these files can be read, copied and repaired with any tool, a torn tail is detected and
 reported, and appending needs no more than the operating system's promise about `fsync`.
 """
 
@@ -41,7 +41,7 @@ OPENINGS = "openings.jsonl"
 
 
 class StoreError(Exception):
-    """A run's folder that cannot be used as asked: names folder or file, and what was expected."""
+    """Raised if a run's folder cannot be used; the message names the folder or file, and what was expected."""
 
 
 class StoreBusy(StoreError):
@@ -161,7 +161,7 @@ def _row(entry: list[Any], words: dict[str, str]) -> Row:
     return Row(
         pair,
         game,
-        # The same few words in a hundred thousand rows are kept once.
+        # A hundred thousand rows share the same few words.
         words.setdefault(variant, variant),
         (engines[0], engines[1]),
         winner,
@@ -244,7 +244,7 @@ class Store:
         return store
 
     def follow(self, exports: Sequence[Export]) -> None:
-        """From now on these files follow the log; they are brought in line with it first. StorageFailed otherwise."""
+        """Make these files follow the log from now on; first they are brought up to date. StorageFailed otherwise."""
         self.exports = tuple(exports)
         try:
             for export in exports:
@@ -357,7 +357,7 @@ class Store:
             self._ends[export.name] = self.rebuild(export)
 
     def _wrote(self, name: str, place: str) -> bool:
-        """Whether the log says that the file at `place` is ours. Runs of old say where it lay when they began, which
+        """Whether the log says that the file at `place` is ours. Old runs recorded where it lay when they began, which
         is another place when the whole folder was moved, or is reached by another path."""
         noted = [data[1] for word, data in self.notes if word == "export" and data[0] == name]
         return place in noted or (
@@ -466,7 +466,7 @@ class Store:
             view = view[os.write(self._files[name], view) :]
 
     def _retreat(self) -> None:
-        """After a failed write: back to the last whole transaction, as far as the disk lets us."""
+        """After a failed write: back to the last whole transaction, as far as the disk allows."""
         self._broken = True
         ends = {**self._ends, LOG: self._log_end}
         for name, descriptor in self._files.items():
@@ -528,7 +528,7 @@ class Store:
             raise StoreError(f"{self.folder / name}: {error}: expected a file of a run") from None
 
     def close(self) -> None:
-        """Close all files and let go of the lock."""
+        """Close all files and release the lock."""
         for descriptor in self._files.values():
             os.close(descriptor)
         self._files.clear()
@@ -561,12 +561,12 @@ def _lock(descriptor: int) -> None:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Put `text` in place of a file in one step that survives a crash; OSError if that fails."""
+    """Replace a file by `text` in one step that survives a crash; OSError if that fails."""
     durable.put(path, text.encode(), draft=path.with_name(f"{path.name}.new-{os.getpid()}"))
 
 
 def _unused(path: Path) -> Path:
-    """A name beside `path` that nothing has yet, for what is cut off it."""
+    """An unused name beside `path`, for what is cut off."""
     number = 1
     while (kept := path.with_name(f"{path.name}.cut-{number}")).exists():
         number += 1
@@ -574,7 +574,7 @@ def _unused(path: Path) -> Path:
 
 
 def within(folder: Path, path: Path) -> str:
-    """A file of a run as it is written down: seen from the run's folder if it lies there, so that the folder can be
+    """The recorded name of a run's file: relative to the run's folder if it lies there, so that the folder can be
     moved and reached by any path."""
     try:
         return str((path.parent.resolve() / path.name).relative_to(folder.resolve()))

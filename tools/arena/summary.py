@@ -1,4 +1,4 @@
-"""What a run comes to: every number that tables show, as values and as the document `summary.json`.
+"""The results of a run: every number that tables show, as values and as the document `summary.json`.
 
     counts = Counts()
     counts.add(game, fault, lateness)        # game after game, in any order
@@ -24,18 +24,18 @@ from ..common.statistics import Estimate, estimate
 from .values import EngineSpec, SideLimits
 
 SCHEMA = 1
-"""Grows whenever a reader of older documents would misunderstand a newer one; new keys alone do not count."""
+"""Increased whenever a reader of older documents would misunderstand a newer one; new keys alone do not count."""
 FAULTS = (Reason.CRASH, Reason.STALL, Reason.DISCONNECT, Reason.TIME, Reason.ILLEGAL_MOVE)
 """The ways to lose by misbehaviour, in the order of the tables."""
 
 
 class ReportError(Exception):
-    """What was asked for cannot be shown; says what was expected."""
+    """Raised if what was asked for cannot be shown; the message says what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What is known of a run before its first game, as its tables show it.
+    """What is known about a run before its first game, for its tables.
 
     `engines` and `variants` are names in the order of the run (the tests speak about the first engine), `limits` and
     `openings` words, `pairs` those that are planned, `swap` whether pairs have two games, `model` how ratings are
@@ -58,12 +58,12 @@ class RunFacts:
 
     @property
     def games(self) -> int:
-        """Games that are planned."""
+        """The number of planned games."""
         return self.pairs * (2 if self.swap else 1)
 
     @property
     def duel(self) -> bool:
-        """Whether two engines meet: then everything is told from the first one's point of view."""
+        """Whether only two engines play: then all results are from the first one's point of view."""
         return len(self.engines) == 2
 
 
@@ -227,7 +227,7 @@ def summarize(
     *,
     fit: bool = True,
 ) -> Summary:
-    """What `counts` come to. Without `fit` there are no ratings: half a millisecond for two engines, 30 for twenty."""
+    """Summary of `counts`. Without `fit` there are no ratings: half a millisecond for two engines, 30 for twenty."""
     tally = counts.tally
     tables = _fitted(facts, tally) if fit else []
     engines = _ranked(_engine_lines(facts, counts, tables))
@@ -254,7 +254,7 @@ def summarize(
 
 
 def _fitted(facts: RunFacts, tally: Tally) -> list[Table]:
-    """The rating tables; an anchor that has not played yet holds nothing."""
+    """The rating tables; an anchor that has not played yet has no effect."""
     from dataclasses import replace
 
     model = facts.model

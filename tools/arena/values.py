@@ -159,7 +159,7 @@ class PlyLog:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What an engine did wrong: whose (0 attackers, 1 defenders), which reason of the closed list, and the fact in
+    """An engine's fault: its side (0 attackers, 1 defenders), a reason of the closed list, and the fact in
     words. `reproducible` is False where only a clock says so."""
 
     side: Literal[0, 1]
@@ -170,7 +170,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class GameResult:
-    """One game that was played to an end, or not: `winner` is None only for `interrupted` and `start_failure`.
+    """A game that ended, or was interrupted: `winner` is None only for `interrupted` and `start_failure`.
 
     `reason` is of the closed list of reasons; `names` are those of attackers and defenders, `ids` what the engines
     called themselves; `captured` counts men taken by attackers and by defenders (the king is no man); `advisories`
