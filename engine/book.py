@@ -1,4 +1,4 @@
-"""An opening book: what came of positions in games, as a text file that anybody can read.
+"""An opening book: the results of positions in games, as a readable text file.
 
     taflbook 1
     variant brandubh 63d2407c73c83541    name and the first 16 digits of the rules hash
@@ -38,7 +38,7 @@ DIGITS: Final = 16
 MOST_BYTES: Final = 1 << 24
 MOST_GAMES: Final = 10**9
 PRIOR: Final = 8.0
-"""So many games, half of them won, are added to those of a position: few games say little."""
+"""Added to the games of a position, half of them won, because few games say little."""
 MARGIN: Final = 40
 """A move may be worth so much less than the best one, per mille of a game, and still be played."""
 FEWEST: Final = 4
@@ -46,12 +46,12 @@ FEWEST: Final = 4
 
 
 class BookError(ValueError):
-    """A file that is no book, or was damaged: names the file, the line and what was expected."""
+    """A file is not a book, or was damaged; the message names the file, the line and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What came of a position: games won by attackers, by defenders, drawn; the attackers' value per mille."""
+    """The results of a position: games won by attackers, by defenders, drawn; the attackers' value per mille."""
 
     attackers: int
     defenders: int
@@ -60,7 +60,7 @@ class Record:
 
     @property
     def games(self) -> int:
-        """How often it came up."""
+        """The number of its games."""
         return self.attackers + self.defenders + self.draws
 
 
@@ -70,7 +70,7 @@ Entries = Mapping[str, Record]
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """What a book knows of one variant; `rules` are the first digits of its hash."""
+    """A book's positions of one variant; `rules` are the first digits of its hash."""
 
     name: str
     rules: str
@@ -79,35 +79,35 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """Chapters, each of another set of rules."""
+    """Chapters, one for each set of rules."""
 
     chapters: tuple[Chapter, ...] = ()
 
     def of(self, variant: AnyVariant) -> Entries:
-        """What is known of a variant's positions; nothing where the book has no chapter of these rules."""
+        """The positions of a variant; empty if the book has no chapter for these rules."""
         rules = variant.hash[:DIGITS]
         return next((chapter.entries for chapter in self.chapters if chapter.rules == rules), {})
 
 
 def key(position: Position) -> str:
-    """The same for positions that are images of each other; what happened before is no part of it."""
+    """A key that is equal for positions that are images of each other, whatever was played before."""
     text = json.dumps(position.canonical(), separators=(",", ":"), default=int)
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-# Asking
+# Lookup
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Moves that lead to one position, and what is known of it."""
+    """Moves that lead to one position, and its results."""
 
     moves: tuple[int, ...]
     record: Record
 
 
 def choices(entries: Entries, position: Position) -> list[Choice]:
-    """What may follow a position, the best for the side to move first; nothing in an unknown position."""
+    """The known moves of a position, the best for the side to move first; empty for an unknown position."""
     if position.outcome is not None or key(position) not in entries:
         return []
     found: dict[str, list[int]] = {}
@@ -121,13 +121,13 @@ def choices(entries: Entries, position: Position) -> list[Choice]:
 
 
 def near_best(known: Sequence[Choice]) -> list[Choice]:
-    """Of choices in their order those that may be played: as good as the best of them or nearly so."""
+    """The first of the ordered choices, those as good as the best or nearly so: they may be played."""
     enough = [choice for choice in known if choice.record.games >= FEWEST]
     return [choice for choice in enough if abs(choice.record.value - enough[0].record.value) <= MARGIN]
 
 
 def choose(entries: Entries, position: Position, draw: random.Random) -> int | None:
-    """A move as good as the best or nearly so, the more likely the more games know it; None if the book is silent."""
+    """A move as good as the best or nearly so, drawn in proportion to its games; None if the book has none."""
     near = near_best(choices(entries, position))
     if not near:
         return None
@@ -147,7 +147,7 @@ class _Node:
 
 
 class Grower:
-    """Collects games of one variant; `entries` is what they add up to."""
+    """Collects games of one variant; `entries` gives the totals."""
 
     def __init__(self, plies: int) -> None:
         self._plies = plies
@@ -155,7 +155,7 @@ class Grower:
         self.games = 0
 
     def add(self, positions: Sequence[Position], winner: Side | None) -> None:
-        """A game: its positions from the start on, and who won it."""
+        """Add a game: its positions from the start on, and the winner."""
         self.games += 1
         before: _Node | None = None
         result = 2 if winner is None else int(winner)
@@ -199,7 +199,7 @@ def _score(counts: Sequence[int]) -> float:
 
 
 def text_of(book: Book) -> str:
-    """A book as it is written."""
+    """The text of a book."""
     lines = [MAGIC]
     for chapter in book.chapters:
         lines.append(f"variant {chapter.name} {chapter.rules}")
@@ -210,12 +210,12 @@ def text_of(book: Book) -> str:
 
 
 def write(path: Path, book: Book) -> None:
-    """Write a book, whole or not at all; OSError."""
+    """Write a book in one step; OSError if that fails."""
     durable.put(path, text_of(book).encode())
 
 
 def read(path: Path) -> Book:
-    """The book in a file; BookError at the first place that cannot be believed."""
+    """The book in a file; BookError at the first thing that cannot be right."""
     try:
         with open_regular(path) as stream:
             data = stream.read(MOST_BYTES + 1)

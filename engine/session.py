@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A move just played or taken back: its captured squares and the position that came of it."""
+    """A move just played or taken back: its captured squares and the resulting position."""
 
     move: int
     captures: tuple[int, ...]
@@ -41,7 +41,7 @@ class Played:
 
 
 def _ignore(*_: object) -> None:
-    """A callback that ignores what it is told."""
+    """A callback that ignores its arguments."""
 
 
 class Session:
@@ -76,7 +76,7 @@ class Session:
         self._texts: list[str] = []
         self._thread = SearchThread(on_error)
 
-    # What there is
+    # State
 
     @property
     def variant(self) -> AnyVariant:
@@ -92,17 +92,17 @@ class Session:
 
     @property
     def settings(self) -> Settings:
-        """How the next search will search."""
+        """The settings of the next search."""
         return self._options.settings
 
     @property
     def player_limits(self) -> Limits:
-        """What ends every search besides the limits of its `go`: those of the player."""
+        """Limits of every search besides those of its `go`: the player's."""
         return self._options.player_limits
 
     @property
     def job(self) -> str:
-        """The command that the search thread is busy with; "" when idle."""
+        """The command that the search thread is working on; "" when idle."""
         job = self._thread.job
         return "" if job is None else job.word
 
@@ -136,7 +136,7 @@ class Session:
         return found
 
     def set_rules(self, text: str, *, opentafl: bool = False) -> tuple[Variant, list[str]]:
-        """Plays by an OTN rules string from its start position; returns what was not understood besides."""
+        """Plays by an OTN rules string from its start position; returns the parts that were not understood."""
         from .games.tafl import otn
 
         self._demand_idle("rules")
@@ -230,7 +230,7 @@ class Session:
         return Played(position.moves[-1], position.last_captures, self._position)
 
     def legal(self, texts: Iterable[str]) -> tuple[tuple[int, ...], list[SessionError]]:
-        """Moves to search, and why the others cannot be."""
+        """The moves to search, and why the others cannot be searched."""
         moves: list[int] = []
         problems: list[SessionError] = []
         for text in texts:
@@ -321,7 +321,7 @@ class Session:
             self._searcher.stop()
 
     def ponderhit(self) -> None:
-        """The move that was pondered on has been played: the limits count from now on."""
+        """The pondered move was played: the limits count from now on."""
         job = self._thread.search
         if job is None or job.limits is None or not job.limits.ponder:
             return
@@ -333,9 +333,9 @@ class Session:
         self._searcher.ponderhit()
 
     def run(self, word: str, work: Callable[[], T], on_done: Callable[[T], None]) -> None:
-        """Runs `work` in the search thread and gives its value to `on_done`; `stop` does not end it.
+        """Runs `work` in the search thread and passes its value to `on_done`; `stop` does not end it.
 
-        `word` says what it is, to those who are refused meanwhile.
+        `word` names it for commands that are refused meanwhile.
         """
         self._demand_idle(word)
         self._thread.run(word, work, on_done)
@@ -354,7 +354,7 @@ class Session:
         return self._ready_searcher().evaluate(self.position)
 
     def solved(self) -> tuple[Value, tuple[MoveValue, ...]]:
-        """What the tables say of the current position and of each move in it, the best first."""
+        """The tables' values of the current position and of each of its moves, the best first."""
         from .solving import lookup
 
         self._demand_idle("tb")
@@ -370,7 +370,7 @@ class Session:
             raise SessionError("tb", str(error)) from None
 
     def remarks(self) -> list[str]:
-        """What there is to say about the evaluation of the current position besides its terms."""
+        """Information about the evaluation of the current position besides its terms."""
         self._demand_idle("eval")
         return evaluators.remarks(self.effective.evaluator, self.position)
 
@@ -389,17 +389,17 @@ class Session:
             )
 
     def _clear_tables(self) -> None:
-        """Forgets what the searcher found in earlier searches."""
+        """Clears the results of earlier searches."""
         if self._searcher_made is not None:
             self._searcher_made.clear()
 
     def _configure_searcher(self) -> None:
-        """Gives the searcher new settings now: memory that is no longer wanted does not wait for the next search."""
+        """Gives the searcher new settings at once, so that unneeded memory is freed before the next search."""
         if self._searcher_made is not None:
             self._ready_searcher()
 
     def _ready_searcher(self) -> Searching:
-        """The searcher, with the settings of now."""
+        """The searcher, with the current settings."""
         searcher = self._searcher
         settings = self.effective
         if self._configured != settings:
@@ -430,7 +430,7 @@ class Session:
         return position
 
     def _complete(self, limits: Limits, position: Position) -> Limits:
-        """`limits` with those of the player, and with all that was left unsaid."""
+        """`limits` combined with the player's, and with defaults."""
         limits = limits.tightened(self._options.player_limits)
         ours, theirs = limits.clock[position.side], limits.clock[1 - position.side]
         if ours is None and theirs is not None:
@@ -458,7 +458,7 @@ class Session:
                     result = searcher.search(position, limits, reporter)
                     reporter.flush()
         except Exception as error:  # noqa: BLE001 - a search that fails still owes an answer
-            # But no move: one that was not thought about would lose games without a word.
+            # But no move: playing one without a search would lose games silently.
             self._on_error(error)
             result = SearchResult(None)
         job.released.wait()

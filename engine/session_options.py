@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from .solving.tables import Tables
 
 Value = str | int | bool
-"""What an option holds."""
+"""The value of an option."""
 
 
 class SessionError(ValueError):
-    """Something that was refused: what was read, and what was expected (or why not)."""
+    """A command was refused; the message says what was read, and what was expected or why not."""
 
     def __init__(self, read: str, expected: str) -> None:
         super().__init__(f"{read}: {expected}")
@@ -58,7 +58,7 @@ class PlayerLike(Protocol):
 
 
 def no_players(name: str) -> PlayerLike:
-    """Finds no player: for sessions that have none."""
+    """Finds no player: for sessions without players."""
     raise ValueError(f"expected no player called {name}: there are no players here")
 
 
@@ -79,7 +79,7 @@ class SessionOptions:
         }
         self.settings = Settings()
         self.player_limits = Limits()
-        """What ends every search besides the limits of its `go`: those of the player."""
+        """Limits of every search besides those of its `go`: the player's."""
         self._player_options: tuple[str, ...] = ()
         self._load_player = load_player
         self._settle = settle
@@ -87,7 +87,7 @@ class SessionOptions:
 
     @property
     def variant_path(self) -> str | None:
-        """Where variants are looked for besides those that ship."""
+        """Where variants are searched for besides the shipped ones."""
         return str(self.values["VariantPath"]) or None
 
     def set(self, option: Option, value: Value, played: AnyVariant) -> None:
@@ -159,7 +159,7 @@ class SessionOptions:
             return None
         from . import book
 
-        # As all that is random here: the same for the same seed and place in the game.
+        # Like everything random here: the same for the same seed and ply of the game.
         draw = random.Random(f"book {self.settings.seed} {position.ply}")
         return book.choose(self._book.of(position.variant), position, draw)
 
@@ -212,7 +212,7 @@ class SessionOptions:
 
 
 def _tables(path: str) -> Tables | None:
-    """The solved tables that a path names, None for an empty one; every file is read now."""
+    """The solved tables at a path, None for an empty path; every file is read now."""
     from .solving.tables import find, opened
 
     try:
@@ -226,7 +226,7 @@ def _tables(path: str) -> Tables | None:
 
 
 def _book(option: str, path: str) -> Book:
-    """The opening book that a path names; an empty path is a book without positions."""
+    """The opening book at a path; an empty path is a book without positions."""
     from . import book
 
     try:

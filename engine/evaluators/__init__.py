@@ -1,4 +1,4 @@
-"""Evaluators: what a position is worth. This module is how the rest of the engine gets them, by name or by file.
+"""Evaluators: what a position is worth. The rest of the engine gets them here, by name or by file.
 
 `default` is written by hand, one file a game with its parameters' record, kernels and names of terms; `default-SET`
 is the same with an older set of weights, for players that were measured with it. The others are data: architectures
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BARE = {"simple": ("tafl",), "uniform": tuple(GAMES), "zero": tuple(GAMES)}
 """Architectures that need no file, and the games they know."""
 NEWEST = "default-2026.3"
-"""What `default` is in tafl: a name that stays with these weights when there are newer ones."""
+"""The versioned name of `default` in tafl: it keeps these weights when newer ones come."""
 BY_HAND = {"default": "", NEWEST: "", "default-2026.2": "2026.2", "default-2026.1": "2026.1"}
 """Names of the hand-written evaluator, each with the set of weights of tafl that is meant: a folder of `weights/`, or
 the newest set, which lies beside the folders."""
@@ -37,12 +37,12 @@ _files: OrderedDict[str, Evaluator] = OrderedDict()
 
 
 def is_file(name: str) -> bool:
-    """Whether an evaluator's name is that of a file."""
+    """Whether an evaluator's name is a file name."""
     return name.endswith(SUFFIX)
 
 
 def read(path: str, variant: AnyVariant | None = None, variants: str | None = None) -> Evaluator:
-    """Reads a file afresh and keeps it under its path; EvaluatorError if anything is wrong with it.
+    """Reads a file again and caches it under its path; EvaluatorError if anything is wrong with it.
 
     It need not be for `variant`: then its own must be among those that ship or lie in `variants`.
     """
@@ -57,7 +57,7 @@ def read(path: str, variant: AnyVariant | None = None, variants: str | None = No
 
 
 def stamp(name: str) -> str:
-    """A text that changes whenever another evaluator stands behind the name."""
+    """A text that changes whenever the name stands for another evaluator."""
     known = _files.get(name)
     return name if known is None else f"{name} {known.sha256}"
 
@@ -65,7 +65,7 @@ def stamp(name: str) -> str:
 def misfit(name: str, variant: AnyVariant) -> str | None:
     """Why an evaluator cannot be used for a variant; None if it can."""
     try:
-        # Not the module itself: this question must not load kernels.
+        # The module itself is not imported: this question must not load kernels.
         if name in BY_HAND:
             _demand_weights(name, variant)
         else:
@@ -118,8 +118,8 @@ def terms(name: str, position: Position) -> list[tuple[str, int]]:
 
 
 def remarks(name: str, position: Position) -> list[str]:
-    """What there is to say about the evaluation besides its terms: which weights the hand-written evaluator of tafl
-    takes, and for networks output and most influential pieces.
+    """Information about the evaluation besides its terms: which weights the hand-written evaluator of tafl uses,
+    and for networks the output and the most influential pieces.
 
     The influence of a piece is how much higher the value is, in centipawns for side `a`, than without it.
     """
@@ -156,7 +156,7 @@ def remarks(name: str, position: Position) -> list[str]:
 
 
 def _value_without(params: Any, position: Position, sq: int, letter: str) -> float:
-    """The value without a man, for kernels that go by the lists of pieces and by the key."""
+    """The value without a man, for kernels that read the lists of pieces and the key."""
     state = position.new_record()[0]
     side = int(letter.isupper())
     last = int(state["count"][side]) - 1
@@ -167,7 +167,7 @@ def _value_without(params: Any, position: Position, sq: int, letter: str) -> flo
 
 
 def _best_moves(params: Any, position: Position) -> str:
-    """The moves that deserve most by a policy, with their shares of all legal moves."""
+    """The moves that a policy prefers, with their probabilities among all legal moves."""
     import numpy as np
 
     from ..games import interface as verbs

@@ -38,7 +38,7 @@ DEPTH_LIMIT = 16
 ARRAYS_LIMIT = 64
 KEYS_LIMIT = 64
 LARGEST_WEIGHT = 1e6
-"""Larger ones are refused: sums of products of these can neither overflow nor cancel to nonsense."""
+"""Larger weights are refused: sums of products of these can neither overflow nor lose all precision."""
 LARGEST_SCALE = 1e6
 
 _TYPES = {"F32": "float32", "F64": "float64", "I8": "int8", "I16": "int16", "I32": "int32"}
@@ -68,12 +68,12 @@ _WORDS = {str: "text", dict: "an object", int: "a whole number", list: "a list"}
 
 
 class EvaluatorError(ValueError):
-    """A file that is no evaluator, or not one for these rules: names the file, what was found and what was expected."""
+    """Not an evaluator, or not one for these rules; the message names the file and what was found and expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluator:
-    """An architecture with its arrays, the rules it is for, and where it comes from.
+    """An architecture with its arrays, its rules and its origin.
 
     `arrays` are in the order of the genome. `document` is everything else that the file says: `output` (`side` for
     which the value is, `meaning` `logit` or `value`, `scale` in centipawns per unit), `trainer`, `seed`, `generation`,
@@ -101,10 +101,10 @@ class Evaluator:
 def make(
     network: Network, variant: AnyVariant, genome: Any, document: Mapping[str, Any] | None = None
 ) -> Evaluator:
-    """The evaluator with these weights for a variant; ValueError if they are not as many as it has there."""
+    """The evaluator with these weights for a variant; ValueError if their number is not that of the network there."""
     network.record(variant, genome)
     arrays = network.split(variant, genome)
-    # Record has refused what does not fit these types.
+    # `record` has refused values that do not fit these types.
     arrays = {
         name: array.astype(network.types.get(name, (str(array.dtype),))[0]) for name, array in arrays.items()
     }
@@ -130,7 +130,7 @@ def record(evaluator: Evaluator, variant: AnyVariant) -> Any:
 
 
 def demand_rules(evaluator: Evaluator, variant: AnyVariant, path: str | os.PathLike[str]) -> None:
-    """EvaluatorError if an evaluator is for other rules than those of a variant."""
+    """EvaluatorError if an evaluator is not for the rules of a variant."""
     if evaluator.rules_hash != variant.hash:
         raise EvaluatorError(
             f"{_shown(path)}: made for {evaluator.variant} (rules hash {evaluator.rules_hash[:12]}…): expected an "
@@ -158,7 +158,7 @@ def save(path: str | os.PathLike[str], evaluator: Evaluator) -> str:
         "sha256": digest,
     }
     try:
-        # Whatever JSON knows by another name, tuples or numbers as keys, is hashed as it will be read.
+        # Values that JSON changes, tuples or numbers as keys, are hashed as they will be read.
         document = json.loads(json.dumps(document, allow_nan=False))
         document["document_sha256"] = _document_digest(document)
     except (TypeError, ValueError, RecursionError) as error:
@@ -226,7 +226,7 @@ def load_anywhere(
 
 
 def peek(path: str | os.PathLike[str]) -> Evaluator:
-    """As `load`, but whether names and shapes are right for the rules is not asked: for looking at a file."""
+    """As `load`, but without checking names and shapes against the rules: for inspecting a file."""
     return _check(_parse(path, _read(path)), None)
 
 
@@ -248,7 +248,7 @@ class _Raw:
 
 
 class _Duplicate(ValueError):
-    """A key that comes twice."""
+    """A key occurs twice."""
 
 
 def _shown(path: str | os.PathLike[str]) -> str:
@@ -380,7 +380,7 @@ def _json(path: str | os.PathLike[str], what: str, text: bytes) -> dict[str, Any
 
 
 def _too_deep(text: str) -> bool:
-    """Whether brackets are nested deeper than they may; what is in quotes does not count."""
+    """Whether brackets are nested too deeply; text in quotes does not count."""
     depth = 0
     for match in _BRACKETS.finditer(text):
         sign = match[0]
@@ -396,7 +396,7 @@ def _too_deep(text: str) -> bool:
 def _entries(
     fault: Any, header: dict[str, Any], size: int
 ) -> dict[str, tuple[str, tuple[int, ...], int, int]]:
-    """The arrays of a header: they must lie one behind the other and fill the rest of the file."""
+    """The arrays of a header: they must be contiguous and fill the rest of the file."""
     if len(header) > ARRAYS_LIMIT:
         raise fault(f"{len(header)} arrays", f"at most {ARRAYS_LIMIT}")
     found = {}
@@ -431,12 +431,12 @@ def _entries(
 
 
 def _naturals(value: Any) -> bool:
-    """Whether that is a list of whole numbers that sizes and places can be."""
+    """Whether it is a list of whole numbers that can be sizes or offsets."""
     return isinstance(value, list) and all(type(n) is int and 0 <= n <= FILE_LIMIT for n in value)
 
 
 def _check_document(raw: _Raw) -> None:
-    """Keys and types of the document; what the trainer adds is bounded in size but not interpreted."""
+    """Check the document's keys and types; what the trainer adds is limited in size but not interpreted."""
     document = raw.document
     if len(document) > KEYS_LIMIT:
         raise raw.error(f"a document with {len(document)} keys", f"at most {KEYS_LIMIT}")
@@ -471,7 +471,7 @@ def _check_document(raw: _Raw) -> None:
 
 
 def _find(raw: _Raw, variants: str | None) -> AnyVariant:
-    """The variant that a file names, as it is known here."""
+    """The variant that a file names."""
     from .. import games
 
     try:
@@ -527,7 +527,7 @@ def _arrays(raw: _Raw, names: list[str]) -> Iterator[tuple[str, Any]]:
         kind, shape, begin, end = raw.entries[name]
         little = np.dtype(_TYPES[kind]).newbyteorder("<")
         array = np.frombuffer(raw.data[begin:end], little).reshape(shape)
-        # Whole numbers are as large as their type says.
+        # The type of whole numbers limits them already.
         bad = ~(np.abs(array) <= LARGEST_WEIGHT) if _TYPES[kind] in _FLOATS else np.zeros(shape, bool)
         if bad.any():
             at = [int(i) for i in np.argwhere(bad)[0]]
@@ -538,7 +538,7 @@ def _arrays(raw: _Raw, names: list[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _bytes(array: Any) -> bytes:
-    """An array as a file holds it: little-endian, the last index first to change; EvaluatorError for a type that files
+    """An array as a file holds it: little-endian, in row-major order; EvaluatorError for a type that files
     do not know."""
     kind = str(array.dtype)
     if kind not in _TYPE_NAMES:

@@ -32,12 +32,12 @@ class Network:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """All of its sizes, given or not."""
+        """All of its sizes, defaults included."""
         return {**self.module.OPTIONS, **self.options}
 
     @property
     def text(self) -> str:
-        """The network as `parse` reads it: sizes that are not the usual ones, layers in a row."""
+        """The network as text that `parse` reads: sizes other than the defaults, layers in order."""
         sizes, usual = self.sizes, self.module.OPTIONS
         layers = _layers(self.module)
         words = [str(sizes[name]) for name in layers if sizes[name]]
@@ -50,12 +50,12 @@ class Network:
 
     @property
     def encoding(self) -> str:
-        """Names what the network sees, and how; another number stands for another reading of the board."""
+        """The name of the network's inputs; another number stands for other inputs."""
         return str(getattr(self.module, "ENCODING", f"{self.name}-1"))
 
     @property
     def output(self) -> dict[str, Any]:
-        """What its value means where a file says nothing else."""
+        """What its value means unless a file says otherwise."""
         meaning = getattr(self.module, "OUTPUT", "logit")
         return {"side": "a", "meaning": meaning, "scale": self.module.SCALE}
 
@@ -68,7 +68,7 @@ class Network:
         return shapes
 
     def count(self, variant: AnyVariant) -> int:
-        """How many weights a genome has."""
+        """The number of weights in a genome."""
         return sum(prod(shape) for shape in self.shapes(variant).values())
 
     def split(self, variant: AnyVariant, genome: Any) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Network:
 
     @property
     def has_policy(self) -> bool:
-        """Whether it knows moves, too."""
+        """Whether it also has a policy."""
         return self.record_kind == "policy"
 
     @property
@@ -103,7 +103,7 @@ class Network:
 
     @property
     def most_weights(self) -> int:
-        """The weights that its record has room for."""
+        """The most weights that its record can hold."""
         return int(self._record_type["weights"].shape[0])
 
     @property
@@ -122,8 +122,10 @@ class Network:
 
     def record(self, variant: AnyVariant, genome: Any, scale: float | None = None) -> Any:
         """The parameters for kernels, in a one-element recarray of dtype `loaded.LOADED`, of
-        `policy_networks.POLICY_NET` if it knows moves, or of `nnue_network.NNUE`; ValueError if they are not as many as
-        the network has there, or too many."""
+        `policy_networks.POLICY_NET` with a policy, or of `nnue_network.NNUE`.
+
+        ValueError if their number is not that of the network there, or too large.
+        """
         import numpy as np
 
         if self.record_kind == "nnue":
@@ -196,7 +198,7 @@ def _keys(module: Any) -> list[str]:
 
 
 def _size(text: str) -> int:
-    """A size, or 0 if that is none."""
+    """A size, or 0 if the text is not one."""
     digits = text.isascii() and text.isdigit() and len(text) <= 4
     return int(text) if digits and 1 <= int(text) <= MOST_UNITS else 0
 

@@ -41,7 +41,7 @@ class Fault:
 
 
 class _Steps:
-    """A game being played over positions, any of which can be gone back to."""
+    """A game being replayed over positions; it can return to any of them."""
 
     def __init__(self, first: Position) -> None:
         self.first = first
@@ -124,7 +124,7 @@ def _walk(on: Board, plies: tuple[Ply, ...], game: Game, done: int) -> Fault | N
 
 
 def _end(record: GameRecord, on: Board, variant: AnyVariant) -> str | None:
-    """What is wrong with the end of a game that has been played to its end."""
+    """What is wrong with the recorded end of a replayed game."""
     ended_by = record.tag("ended_by")
     reason = None if record.outcome is None else record.outcome.reason
     claimed = CorpusGame(
@@ -146,7 +146,7 @@ def _end(record: GameRecord, on: Board, variant: AnyVariant) -> str | None:
 
 
 def _refused(record: GameRecord, variant: AnyVariant) -> int | None:
-    """A last move that the referee refused, if the record tells of one that can be read."""
+    """The last move, which the referee refused, if the record has a readable one."""
     try:
         return parse_move_word((record.tag("refused") or "").strip(), max(variant.files, variant.ranks))[0]
     except MoveTextError:

@@ -146,7 +146,7 @@ def parse_json(text: str, line: int, size: int) -> CorpusGame:
             origin, target, _ = parse_move(refused.strip(), size)
             refused_move = board.move(origin, target)
         except MoveTextError:
-            pass  # unreadable for the referee, and for us
+            pass  # unreadable for the referee and for us
     by_rules = game.get("ended_by") == "rules" or (isinstance(reason, str) and reason in BY_RULES)
     bare = () if game.get("captures") is True else None
     return CorpusGame(

@@ -64,7 +64,10 @@ def read(stream: Stream, name: str, form: str, how: Reading, losses: Losses) -> 
 
 
 def write(record: GameRecord, form: str, find: Find, losses: Losses) -> str:
-    """A game as text of one format, what it cannot say counted in `losses`; RecordError if it cannot say the game."""
+    """A game as text of one format.
+
+    What the format cannot hold is counted in `losses`; RecordError if it cannot hold the game at all.
+    """
     match form:
         case "tafl":
             return tafl_text.write(record)

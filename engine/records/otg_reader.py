@@ -1,6 +1,6 @@
 """Reading OpenTafl's game records, `*.otg`; `otg_writer.py` says what they look like.
 
-What a record of ours cannot hold is counted as lost, never dropped in silence. docs/records.md describes the format.
+What our record cannot hold is counted as lost, never dropped silently. docs/records.md describes the format.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LABEL: Final = re.compile(r"((?:\d{1,6}[a-z]?\.)+)\s*")
 _ELEMENT: Final = re.compile(r"(\d+)([a-z]?)")
 
 Element = tuple[int, int]
-"""A number and the place of its letter in the alphabet, -1 without letter: one part of the address of a move."""
+"""One part of a move's address: a number, and the place of its letter in the alphabet, -1 without one."""
 Address = tuple[Element, ...]
 
 
@@ -99,7 +99,7 @@ class _Branch:
 
 
 class _Reader:
-    """Takes one line after the other and hands out each game when the next one begins."""
+    """Takes the lines one by one and returns each game when the next one begins."""
 
     def __init__(
         self, name: str, find: Find, variant: AnyVariant | None, losses: Losses, opentafl: bool
@@ -262,7 +262,7 @@ class _Reader:
         return _Draft(board.move(origin, target), captures or (), half, line)
 
     def branch(self, address: Address, padding: int) -> _Branch:
-        """The variation at an address, begun now if it is new; it leads nowhere if it could replace no ply."""
+        """The variation at an address, begun now if it is new; it is ignored if it could replace no ply."""
         key = address[:-1]
         found = self.branches.get(key)
         if found is not None:

@@ -1,6 +1,6 @@
 """Writing OpenTafl's game records, `*.otg`: tags, a rules string, and turns with comments and variations.
 
-What that notation cannot say is counted as lost, never dropped in silence. docs/records.md describes the format.
+What that notation cannot express is counted as lost, never dropped silently. docs/records.md describes the format.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STRUCTURE: Final = frozenset(("rules", "position", START_COMMENT, "starting-com
 
 
 def write(record: GameRecord, losses: Losses, find: Find) -> str:
-    """The record as text, a blank line at its end; RecordError where OTN has no words for the game at all."""
+    """The record as text, a blank line at its end; RecordError if OTN cannot express the game at all."""
     try:
         variant = variant_of(record, find)
     except VariantError as error:
@@ -60,7 +60,7 @@ def write(record: GameRecord, losses: Losses, find: Find) -> str:
 
 @lru_cache(maxsize=64)
 def rules_text(variant: Variant) -> tuple[str, list[str]]:
-    """The rules as an OTN string, and the switches that it cannot say."""
+    """The rules as an OTN string, and the switches that it cannot express."""
     return export_rules(variant)
 
 
@@ -103,7 +103,7 @@ def _plain(text: str, losses: Losses, signs: str, instead: str) -> str:
 
 
 def _count_losses(record: GameRecord, variant: Variant, losses: Losses) -> None:
-    """What is known about this game's plies and has no place in OTN."""
+    """What is known about this game's plies but has no place in OTN."""
     if record.rules_hash not in (None, variant.hash):
         losses.add("the hash of rules that have changed since")
     for ply in walk(record.plies):
@@ -221,7 +221,7 @@ def _word(ply: Ply, previous: int | None, pieces: dict[int, str]) -> str:
     taken = "/".join(f"{_letter(pieces.get(sq, 't'))}{board.name(sq)}" for sq in ply.captures or ())
     for sq in ply.captures or ():
         man = pieces.pop(sq, "")
-        if man in ("m", "M"):  # a mercenary turns its coat
+        if man in ("m", "M"):  # a captured mercenary changes sides
             pieces[sq] = man.swapcase()
     pieces[target] = letter
     return f"{_letter(letter)}{board.name(origin)}{sign}{board.name(target)}{'x' if taken else ''}{taken}"

@@ -21,7 +21,7 @@ from .corpus import CorpusGame, corpus_format, read
 
 
 class Board(Protocol):
-    """What a replay needs of a game being played: one line of moves from the start position, no taking back."""
+    """The board that a replay needs: one line of moves from the start position, without taking back."""
 
     def start(self) -> None:
         """Back to the start position, history forgotten."""

@@ -223,7 +223,7 @@ class _Draft:
 
 
 class _Reader:
-    """Takes one piece after the other and hands out each game when it is complete."""
+    """Takes the pieces one by one and returns each game when it is complete."""
 
     def __init__(self, name: str, find: Find, variant: AnyVariant | None) -> None:
         self.name = name

@@ -32,7 +32,7 @@ class Token(NamedTuple):
 
 
 def tokens(numbered: Iterable[tuple[int, str]], name: str) -> Iterator[Token]:
-    """The text in pieces. Text between quotes or braces may go on in the next lines."""
+    """The text in pieces. Text between quotes or braces may continue on the following lines."""
     source = iter(numbered)
     for number, text in source:
         _refuse_controls(text, number, name)

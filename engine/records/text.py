@@ -39,7 +39,7 @@ class Game:
 
 
 class Losses(Counter[str]):
-    """What a format could not say or hold, by kind, with counts."""
+    """What a format could not hold, by kind, with counts."""
 
     def add(self, kind: str, count: int = 1) -> None:
         """Count a loss; kinds beyond a limit share one count, so that hostile input cannot fill the memory."""
@@ -73,5 +73,5 @@ def at(name: str, line: int, message: str, column: int | None = None) -> RecordE
 
 
 def shown(text: str) -> str:
-    """A bad piece of text as errors repeat it."""
+    """A bad piece of text, as errors quote it."""
     return shorten(text, 40)
