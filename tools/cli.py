@@ -15,7 +15,7 @@ from hnefi.protocol.hosts.exit_codes import SIGNALLED, STORAGE, UNWRITABLE, USAG
 COMMANDS: dict[str, tuple[str, str]] = {
     "engine": (
         "hnefi.protocol.server",
-        "the engine on standard input and output, for programs and curious people",
+        "the engine on standard input and output, for a GUI or by hand",
     ),
     "play": ("hnefi.gui_adapter.terminal.command", "a game at the terminal, against an engine or a person"),
     "variants": ("hnefi.tools.variants", "list the rule sets, with board, pieces, aliases and source"),
@@ -32,10 +32,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "best lines of a position; recorded games with every mistake, annotated and as a chart",
     ),
     "book": ("hnefi.tools.book", "make opening books from games, and look into them"),
-    "perft": ("hnefi.tools.perft", "count the positions a number of plies away"),
+    "perft": ("hnefi.tools.perft", "count the leaves of the move tree at a depth"),
     "bench": (
         "hnefi.tools.bench.command",
-        "the search's signature; `bench speed` and `bench latency` measure",
+        "the search's signature (its node count); `bench speed` and others measure",
     ),
     "evaluator": ("hnefi.tools.evaluator.command", "show, verify or compare evaluator files"),
     "arena": (
@@ -54,11 +54,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "web": ("hnefi.gui_adapter.web.command", "the board in the browser: play, analyse, load and save games"),
     "tablut": (
         "hnefi.gui_adapter.tablut.command",
-        "the Bologna Tablut competition: on its server, or in its place",
+        "play on the server of the Bologna Tablut competition, or be that server",
     ),
     "otep": (
         "hnefi.gui_adapter.otep.command",
-        "OpenTafl: our engine behind its board, and its engine as one of ours",
+        "OpenTafl: run our engine under its board, or its engine as one of ours",
     ),
     "htp": (
         "hnefi.gui_adapter.htp.command",
@@ -71,7 +71,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evolve": ("hnefi.tools.evolve.command", "evaluators that learn by playing against each other"),
     "train": (
         "hnefi.tools.train.command",
-        "a network that learns from games of the engine with itself, round by round",
+        "train a network on games of the engine with itself, round by round",
     ),
     "tune": (
         "hnefi.tools.tune.command",

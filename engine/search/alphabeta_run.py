@@ -181,8 +181,10 @@ class _AlphaBetaRun(Run):
         without = features.SELECTIVE if self.limits.mate is not None else 0
         settings = self.settings
         # An analysis searches at full strength, however weak the engine plays.
-        self.weakness = None if self.limits.infinite else skill.weakness(settings.skill)
-        weak = self.weakness is not None and self.position.variant.game == "tafl"
+        self.weakness = None if self.limits.infinite else skill.weakened(settings)
+        weak = (
+            settings.skill < skill.FULL and self.weakness is not None and self.position.variant.game == "tafl"
+        )
         evaluator = skill.EVALUATOR if weak and settings.evaluator == "default" else ""
         parts = features.MEASURED if weak and settings.features == "default" else ""
         self.threads = memory.prepare(context, without, evaluator, parts)
@@ -194,8 +196,8 @@ class _AlphaBetaRun(Run):
                 # The rating of a level was measured without it.
                 td["tables"]["most"] = 0
             self.lines = min(max(self.lines, self.weakness.lines), len(self.moves))
-            nodes = self.weakness.nodes
-            self.limits = replace(self.limits, nodes=min(self.limits.nodes or nodes, nodes))
+            if (nodes := self.weakness.nodes) is not None:
+                self.limits = replace(self.limits, nodes=min(self.limits.nodes or nodes, nodes))
             self.draw = context.stream()
             # So few nodes may not reach all moves: shuffle, so that different pieces are overlooked.
             self.draw.shuffle(self.moves)

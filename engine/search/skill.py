@@ -5,6 +5,8 @@ that is worth `d` centipawns less than the best has a weight of exp(-d / tempera
 do: they overlook what lies deep, and now and then take the second-best way, but do not throw away what they see.
 
 Level 0 is for somebody who has just read the rules: it plays most of its moves without looking at the board.
+
+Players may choose so without a level, by numbers of their own (`Settings.temperature`): those that imitate people do.
 """
 
 from __future__ import annotations
@@ -13,6 +15,10 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .types import Settings
 
 BEGINNER, LOWEST, FULL = 0.0, 1.0, 10.0
 """Levels: that for beginners, the lowest that thinks about every move, the whole engine."""
@@ -20,6 +26,7 @@ _AT_RANDOM = 0.7
 """The share of its moves that the level for beginners plays at random."""
 EVALUATOR = "default-2026.1"
 """What levels of tafl evaluate by instead of `default`: the weights with which `elo_table.py` was measured."""
+PER_MILLE = 1000
 LINES = 6
 """Moves among which the weakest levels choose."""
 _FEWEST, _GROWTH = 10, 3.0
@@ -32,28 +39,36 @@ _APART = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Weakness:
-    """What a level leaves of the engine: nodes a move, how freely it chooses (temperature in centipawns), and the share
-    of moves that it plays at random."""
+    """How the engine is weakened: nodes a move (None: as its limits say), how freely it chooses (temperature in
+    centipawns) among how many best lines, and the share of moves that it plays at random."""
 
-    nodes: int
+    nodes: int | None
     temperature: float
+    lines: int = 1
     at_random: float = 0.0
-
-    @property
-    def lines(self) -> int:
-        """How many best lines are searched for a choice among them."""
-        # Every further line costs nodes: as many as have a chance to be chosen.
-        return min(LINES, 2 + int(self.temperature / _APART)) if self.temperature > 0 else 1
 
 
 def weakness(level: float) -> Weakness | None:
-    """What the engine lacks at a level from 0 to 10, fractions included; None at the highest."""
+    """How a level from 0 to 10, fractions included, weakens the engine; None at the highest."""
     if level >= FULL:
         return None
     at_random = _AT_RANDOM * max(0.0, LOWEST - max(BEGINNER, level))
     level = max(LOWEST, level)
     nodes = round(_FEWEST * _GROWTH ** (level - LOWEST))
-    return Weakness(nodes, _WARMEST * max(0.0, (_COLD - level) / (_COLD - LOWEST)) ** 3, at_random)
+    temperature = _WARMEST * max(0.0, (_COLD - level) / (_COLD - LOWEST)) ** 3
+    # Every further line costs nodes: as many as have a chance to be chosen.
+    lines = min(LINES, 2 + int(temperature / _APART)) if temperature > 0 else 1
+    return Weakness(nodes, temperature, lines, at_random)
+
+
+def weakened(settings: Settings) -> Weakness | None:
+    """How settings weaken the engine: by a level, else by a free choice of their own; None if they do not."""
+    if settings.skill < FULL:
+        return weakness(settings.skill)
+    if settings.temperature or settings.at_random:
+        lines = settings.choices if settings.temperature else 1
+        return Weakness(None, settings.temperature, lines, settings.at_random / PER_MILLE)
+    return None
 
 
 def choose(values: Sequence[int], temperature: float, draw: random.Random) -> int:

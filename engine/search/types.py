@@ -126,6 +126,12 @@ class Settings:
     """Hundredths of the constant by which tree searches look at moves that do worse."""
     skill: float = 10
     """0 to 10, fractions included: how strong alpha-beta plays; 10 is as strong as it can (`skill.py`)."""
+    temperature: int = 0
+    """At full skill: centipawns by which alpha-beta's choice among its best moves is free; 0: it plays the best one."""
+    choices: int = 6
+    """The moves among which it chooses so."""
+    at_random: int = 0
+    """At full skill: how many of a thousand moves alpha-beta plays at random."""
     features: str = "default"
     """What alpha-beta does beyond the textbook, in the words of `features.py`."""
     tables: Tables | None = None

@@ -339,7 +339,7 @@ def test_the_report_says_who_loses_as_people_do() -> None:
 
 def test_nothing_to_choose_is_no_answer_and_no_report_fails(tmp_path: Path) -> None:
     plan = Plan("", "brandubh", RULES.hash, (), LimitedPlayer("judge", "default", nodes=20))
-    people.prepare(tmp_path / "out", plan)
+    people.prepare(tmp_path / "out", plan.as_json())
     (tmp_path / "out" / people.ANSWERS).write_text(json.dumps({"line": 1, "ply": 2}) + "\n")
     assert people.read_answers(tmp_path / "out") == {GamePly(1, 2): None}
     from hnefi.tools.ladder.ladder import load

@@ -54,7 +54,8 @@ class Strength:
     @property
     def varied(self) -> bool:
         """Whether the same opening gives another game with another seed."""
-        return self.settings.algorithm in DRAWN or self.settings.skill < 10
+        chosen = self.settings
+        return chosen.algorithm in DRAWN or chosen.skill < 10 or bool(chosen.temperature or chosen.at_random)
 
     @property
     def scored(self) -> bool:

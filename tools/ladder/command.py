@@ -32,6 +32,7 @@ COMMANDS = {
     "place": "play a player against the rungs: WHO is a player, PLAYER:NODES, PLAYER+EVALUATOR:NODES, level-N or elo-N",
     "calibrate": "play the engine, limited to a rating (UCI_Elo), against the rungs",
     "people": "find out which rungs and levels play as people do, in positions from people's games",
+    "imitate": "fit a player to the moves of people's games",
     "report": "write tables and pictures of some runs, or of the published games",
     "agree": "compare two runs of different seeds",
     "publish": "publish the ratings and games of some runs",
@@ -50,6 +51,7 @@ EXAMPLES = (
     "report ladder-1 placed --out report",
     "report --html ladder.html",
     "people games.csv --variant brandubh --positions 600 --out people",
+    "imitate games.csv --variant brandubh --positions 600 --out imitate",
     "publish ladder-1 placed --out published",
     "games --player uct-100 --variant brandubh --out games.tafl",
     "check",
@@ -162,6 +164,7 @@ def _parser() -> argparse.ArgumentParser:
         help="ratings to try: the middles of N equal parts of the range (5)",
     )
     _add_people(command("people", _people))
+    _add_imitate(command("imitate", _imitate))
     report = command("report", _report)
     report.add_argument(
         "runs", nargs="*", metavar="DIR", help="runs, or folders with runs (the published games)"
@@ -191,15 +194,30 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_people(made: Parser) -> None:
     """What `people` takes."""
-    made.add_argument("games", metavar="GAMES", help="recorded games: .csv or .jsonl")
-    made.add_argument("--variant", metavar="V", required=True, help="the rules they were played by")
-    arguments.add_variant_path(made)
+    _add_recorded(made, "people")
     made.add_argument(
         "--players",
         metavar="A,B,...",
         help="who is asked, each in the form of place's WHO (the rungs and levels 1 to 9)",
     )
     made.add_argument("--judge", metavar="WHO", help="the player who evaluates the moves (the top rung)")
+    arguments.add_png(made)
+
+
+def _add_imitate(made: Parser) -> None:
+    """What `imitate` takes."""
+    _add_recorded(made, "imitate")
+    made.add_argument("--horizons", metavar="N,N,...", help="nodes a move to try (100,300,1000,3000,10000)")
+    made.add_argument(
+        "--choices", metavar="N,N,...", help="numbers of best moves to try, among which to choose (6,12,24)"
+    )
+
+
+def _add_recorded(made: Parser, folder: str) -> None:
+    """Recorded games, the positions that are drawn from them, and where the answers go."""
+    made.add_argument("games", metavar="GAMES", help="recorded games: .csv or .jsonl")
+    made.add_argument("--variant", metavar="V", required=True, help="the rules they were played by")
+    arguments.add_variant_path(made)
     made.add_argument(
         "--positions",
         type=arguments.positive,
@@ -208,10 +226,9 @@ def _add_people(made: Parser) -> None:
         help="positions, drawn from all moves of all games (500); the same command with a larger N adds more",
     )
     made.add_argument("--seed", type=arguments.positive, default=1, metavar="S", help="seed of the draw (1)")
-    arguments.add_out(made, "DIR", "the folder (people); an existing one is continued", default="people")
+    arguments.add_out(made, "DIR", f"the folder ({folder}); an existing one is continued", default=folder)
     made.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
     arguments.add_backend(made)
-    arguments.add_png(made)
     arguments.add_plain(made)
 
 
@@ -403,7 +420,7 @@ def _people(given: Any) -> int:
         people.expect_fit(one, rules)
     plan = people.Plan(people.digest(file), variant.name, rules.hash, players, judge, given.seed)
     folder = Path(given.out)
-    people.prepare(folder, plan)
+    people.prepare(folder, plan.as_json())
 
     live = Live(sys.stdout, plain=given.plain)
     progress = Counter(live, "positions")
@@ -420,6 +437,12 @@ def _people(given: Any) -> int:
     live.close()
     print(f"report {people_report.write(folder, ladder, plan, found, known, png=given.png)}")
     return 0
+
+
+def _imitate(given: Any) -> int:
+    from . import imitate
+
+    return imitate.run(given, _tafl_variant(given.variant, given.path), _jobs(given))
 
 
 def _tafl_variant(word: str, path: str | None) -> Variant:

@@ -166,6 +166,17 @@ def before(game: Game, ply: int, rules: Variant) -> Position:
     return position
 
 
+def move_made(game: Game, ply: int, position: Position) -> int:
+    """People's move in the position before it; LadderError if it is illegal there."""
+    move = game.moves[ply - 1]
+    if position.outcome is not None or move not in position.legal_moves():
+        raise LadderError(
+            f"line {game.line} ply {ply}: {move_name(move)}: expected games of {position.variant.name}; "
+            "hnefi verify says more"
+        )
+    return move
+
+
 # Asking
 
 
@@ -228,13 +239,8 @@ def _asked(one: LimitedPlayer) -> Asked:
 
 def _answer(game: Game, ply: int, task: Task, players: Sequence[Asked], judge: Asked) -> Answer | GamePly:
     position = before(game, ply, task.rules)
+    played = move_made(game, ply, position)
     legal = position.legal_moves()
-    played = game.moves[ply - 1]
-    if position.outcome is not None or played not in legal:
-        raise LadderError(
-            f"line {game.line} ply {ply}: {move_name(played)}: expected games of {task.rules.name}; "
-            "hnefi verify says more"
-        )
     if len(legal) < 2:
         return GamePly(game.line, ply)
     seed = stream(task.seed, game.line, ply) % SEEDS
@@ -274,15 +280,16 @@ def _value(info: Info | None) -> int:
 # The folder
 
 
-def prepare(folder: Path, plan: Plan) -> None:
-    """Make the folder, or find the same plan in it; LadderError names what differs."""
+def prepare(folder: Path, ours: Mapping[str, Any], command: str = "people") -> None:
+    """Make the folder of `hnefi ladder COMMAND`, or find the same plan in it; LadderError names what differs."""
     path = folder / PLAN
-    ours = plan.as_json()
     try:
         durable.make_folder(folder)
         if not path.exists():
             if any(entry.suffix != ".new" for entry in folder.iterdir()):  # what a crash left of a first try
-                raise LadderError(f"{folder}: expected an empty folder, or one of hnefi ladder people: --out")
+                raise LadderError(
+                    f"{folder}: expected an empty folder, or one of hnefi ladder {command}: --out"
+                )
             durable.put(path, (json.dumps(ours, indent=1) + "\n").encode())
             return
         there = json.loads(read_regular(path))
@@ -292,7 +299,7 @@ def prepare(folder: Path, plan: Plan) -> None:
             f"{folder}: {error.strerror or error}: expected a folder that can be written"
         ) from None
     except (ValueError, KeyError, TypeError):
-        raise LadderError(f"{path}: expected the plan of hnefi ladder people") from None
+        raise LadderError(f"{path}: expected the plan of hnefi ladder {command}") from None
     if differing:
         raise LadderError(
             f"{folder}: other {', '.join(differing)} there: expected another --out, or the same command"
@@ -341,23 +348,33 @@ def work(
     by_line = {game.line: game for game in found}
     wanted = places(found, plan.seed)[:positions]
     known = read_answers(folder)
+
+    def task(plies: Sequence[GamePly]) -> Callable[[], list[Answer | GamePly]]:
+        asked = tuple((by_line[line], ply) for line, ply in plies)
+        return partial(answers, Task(plan.players, plan.judge, rules, plan.seed, asked))
+
+    carry_out(folder, wanted, known, task, watch, jobs, backend)
+    return [answer for ply in wanted if (answer := known[ply]) is not None]
+
+
+def carry_out(
+    folder: Path,
+    wanted: Sequence[GamePly],
+    known: dict[GamePly, Any],
+    task: Callable[[Sequence[GamePly]], Callable[[], Sequence[Any]]],
+    watch: Watch,
+    jobs: int,
+    backend: str,
+) -> None:
+    """Add what is missing of `wanted` to `known` and to the folder: named tuples that begin with a `GamePly`, or such a
+    ply alone, which is known as None. `task` makes the job for some plies."""
     missing = [ply for ply in wanted if ply not in known]
-    tasks = [
-        Task(
-            plan.players,
-            plan.judge,
-            rules,
-            plan.seed,
-            tuple((by_line[line], ply) for line, ply in missing[first : first + IN_A_JOB]),
-        )
-        for first in range(0, len(missing), IN_A_JOB)
-    ]
+    tasks = [task(missing[first : first + IN_A_JOB]) for first in range(0, len(missing), IN_A_JOB)]
     done = len(wanted) - len(missing)
     watch(done, len(wanted))
-    for _, said in carried_out([partial(answers, task) for task in tasks], jobs, backend):
+    for _, said in carried_out(tasks, jobs, backend):
         for one in said:
             durable.append_line(folder / ANSWERS, json.dumps(one._asdict(), separators=(",", ":")).encode())
-            known[GamePly(one.line, one.ply)] = one if isinstance(one, Answer) else None
+            known[GamePly(one.line, one.ply)] = None if isinstance(one, GamePly) else one
         done += len(said)
         watch(done, len(wanted))
-    return [answer for ply in wanted if (answer := known[ply]) is not None]
