@@ -1,4 +1,4 @@
-"""`hnefi perft`: count the positions a number of plies away, the classic test of move generation."""
+"""`hnefi perft`: count the leaves of the move tree at a depth, the classic test of move generation."""
 
 from __future__ import annotations
 
