@@ -237,6 +237,33 @@ def test_the_new_game_is_one_that_is_listed(house: House) -> None:
     expect(page.locator("#title")).to_have_text("hexapawn:3x3")
 
 
+def test_the_list_of_moves_keeps_the_focus_of_the_keyboard(house: House) -> None:
+    """Whatever is shown anew meanwhile: lines of an analysis, remarks, another current move."""
+    page = house.page("v=brandubh&moves=a4a2.d3c3.d2b2")
+    expect(page.locator("#moves button").nth(1)).to_have_text("d3–c3")
+    status(page, "to move")
+    first = page.locator("#moves button").first
+    first.focus()
+    focused = page.evaluate_handle("document.activeElement")
+    page.evaluate("document.querySelector('#analyse').click()")
+    expect(page.locator("#pv li")).to_have_count(3)
+    page.evaluate("document.querySelector('#analyse').click()")
+    page.locator("#depth").evaluate("box => { box.value = '20000'; box.dispatchEvent(new Event('change')); }")
+    page.evaluate("document.querySelector('#review').click()")
+    expect(page.locator("#verdicts")).to_contain_text("Accuracy")
+    page.keyboard.press("Enter")
+    expect(page.locator("#moves [aria-current]")).to_have_text(re.compile("^a4–a2"))
+    assert page.evaluate(
+        "seen => document.activeElement === seen && seen.textContent.startsWith('a4')", focused
+    )
+    # A variation, which becomes the main line, is put where it belongs.
+    square(page, "d3").click()
+    square(page, "a3").click()
+    expect(page.locator("#moves button:not(.var)").nth(1)).to_have_text(re.compile("^d3–a3"))
+    expect(page.locator("#moves .var").filter(has_text=re.compile("^(d3–c3|d2–b2)"))).to_have_count(2)
+    expect(page.locator("#moves")).to_have_text(re.compile(r"d3–a3×a2\s*\(.*d3–c3.*d2–b2.*\)"))
+
+
 def test_a_game_is_analysed_with_a_curve_and_verdicts(house: House) -> None:
     page = house.page("v=brandubh&moves=a4a2.d3c3.d2b2", viewport={"width": 1024, "height": 768})
     status(page, "to move")
