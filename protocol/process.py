@@ -525,17 +525,22 @@ class Process:
         """End the process and its whole group: `goodbye` and end of input, then TERM, then KILL.
 
         Waits `grace` seconds after the first, `mercy` after the second; whoever is killed is gone when this returns.
+        Cancelled, it kills at once.
         """
         if self.exit is None:
             if self._stdin is not None and not self._unsent:
                 self._unsent += goodbye
                 self._flush()
             self.close_input()
-            if await self.wait(grace) is None:
-                signal_group(self.pid, signal.SIGTERM)
-                if await self.wait(mercy) is None:
-                    signal_group(self.pid, signal.SIGKILL)
-                    await self.wait(KILLED)
+            try:
+                if await self.wait(grace) is None:
+                    signal_group(self.pid, signal.SIGTERM)
+                    if await self.wait(mercy) is None:
+                        signal_group(self.pid, signal.SIGKILL)
+                        await self.wait(KILLED)
+            except asyncio.CancelledError:
+                self.kill()
+                raise
         return self.exit or Exit(None, signal.SIGKILL)
 
     def kill(self) -> None:

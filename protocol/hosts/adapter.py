@@ -141,18 +141,19 @@ def run(
         traffic = trace.opened(options, arguments.trace, stack)
         if any(getattr(arguments, name, None) for name in FOREIGN):
             stack.enter_context(orphans.guarded())
-        asked = Asked()
-        asked.limit = limit
+        opened = stack.pop_all()
+    asked = Asked()
+    asked.limit = limit
 
-        async def unless_asked() -> int:
-            try:
-                status = await asked.unless(work(traffic))
-            except EngineError as error:
-                logging.getLogger(f"hnefi.{options.prog.split()[-1]}").error("our engine failed: %s", error)
-                return OURS_FAILED
-            return INTERRUPTED if status is None else status
+    async def unless_asked() -> int:
+        try:
+            status = await asked.unless(work(traffic))
+        except EngineError as error:
+            logging.getLogger(f"hnefi.{options.prog.split()[-1]}").error("our engine failed: %s", error)
+            return OURS_FAILED
+        return INTERRUPTED if status is None else status
 
-        status = asked.run(lambda _: unless_asked())
+    status = asked.run(lambda _: unless_asked(), opened)
     if Output.full:
         status = STORAGE
     if Stdio.reads:
@@ -196,16 +197,18 @@ async def engines(*slots: EngineSlot) -> AsyncIterator[None]:
     told when they are needed. The same slot may be given twice."""
     from ..errors import EngineError
 
-    async def warm_up() -> None:
+    async def warm_up(slot: EngineSlot) -> None:
         with contextlib.suppress(EngineError):
-            await asyncio.gather(*(slot.warm_up() for slot in {*slots}))
+            await slot.warm_up()
 
-    warming = asyncio.create_task(warm_up())
+    # A task each: where one failed a common one would end, and nobody would wait for the other's engine to be gone.
+    warming = [asyncio.create_task(warm_up(slot)) for slot in {*slots}]
     try:
         yield
     finally:
-        warming.cancel()
-        await asyncio.gather(warming, *(slot.close() for slot in {*slots}), return_exceptions=True)
+        for task in warming:
+            task.cancel()
+        await asyncio.gather(*warming, *(slot.close() for slot in {*slots}), return_exceptions=True)
 
 
 async def as_engine(

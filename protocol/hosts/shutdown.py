@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -77,8 +77,13 @@ class Asked(asyncio.Event):
         if not (self.is_set() and isinstance(context.get("exception"), asyncio.CancelledError)):
             loop.default_exception_handler(context)
 
-    def run(self, command: Callable[[Asked], Coroutine[Any, Any, T]]) -> T:
-        """Run `command` on a loop of its own, while the signals that end a program are heard here.
+    def run(
+        self,
+        command: Callable[[Asked], Coroutine[Any, Any, T]],
+        opened: AbstractContextManager[object] | None = None,
+    ) -> T:
+        """Run `command` on a loop of its own, then close `opened`, while the signals that end a program are heard here:
+        one that came while we close would else end us in the place of our exit status.
 
         One that is ignored (`nohup`) stays so.
         """
@@ -89,7 +94,8 @@ class Asked(asyncio.Event):
             if handler != signal.SIG_IGN:
                 signal.signal(number, self._hear)
         try:
-            return asyncio.run(self._attend(command))
+            with opened or nullcontext():
+                return asyncio.run(self._attend(command))
         finally:
             # Not sooner: the loop, at its end, waits for threads that may hang.
             if self._watchdog is not None:

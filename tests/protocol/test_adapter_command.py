@@ -263,6 +263,33 @@ def test_engines_end_with_the_work_also_while_they_start(fails: bool) -> None:
     assert slot.closed == 1
 
 
+def test_the_slowest_start_is_waited_for_at_the_end() -> None:
+    """Whoever is the first to be gone may fail: the others are still ended, by nobody else."""
+    gone = []
+
+    class Slot:
+        def __init__(self, turns: int) -> None:
+            self.turns = turns
+
+        async def warm_up(self) -> None:
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                for _ in range(self.turns):
+                    await asyncio.sleep(0)
+                gone.append(self.turns)
+
+        async def close(self) -> None:
+            pass
+
+    async def work() -> None:
+        async with adapter.engines(Slot(0), Slot(20)):  # type: ignore[arg-type]
+            await asyncio.sleep(0)
+        assert gone == [0, 20]
+
+    asyncio.run(work())
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [

@@ -387,6 +387,21 @@ def test_quit_is_ignored() -> None:
     assert engine.exit.signal == signal.SIGKILL
 
 
+def test_who_stops_waiting_for_the_end_of_an_engine_leaves_none() -> None:
+    async def work(engine: Engine) -> None:
+        await engine.is_ready()
+        ending = asyncio.create_task(engine.quit(grace=1000.0))
+        await asyncio.sleep(0)
+        ending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await ending
+        assert engine.exit is not None
+
+    engine = with_engine(work, "no-quit", "no-term")
+    assert engine.exit is not None
+    assert engine.exit.signal == signal.SIGKILL
+
+
 def test_all_are_killed_at_once_even_while_they_greet() -> None:
     async def work() -> None:
         greeted = asyncio.Event()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -28,3 +30,19 @@ def test_callbacks_of_cancelled_work_are_no_news_at_the_end(
     asked.run(command)
     expected = ["broken"] if told else ["cancelled", "broken"]
     assert [record.message.splitlines()[0] for record in caplog.records] == expected
+
+
+def test_what_was_opened_is_closed_while_signals_are_heard() -> None:
+    """One that comes then is not the exit status of a command that has done its work."""
+
+    @contextlib.contextmanager
+    def opened() -> Iterator[None]:
+        yield
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    async def command(_: Asked) -> int:
+        return 3
+
+    asked = Asked()
+    asked.limit = 60.0
+    assert asked.run(command, opened()) == 3

@@ -25,7 +25,10 @@ def marked(mark: str) -> list[str]:
 
 
 def expect_nobody(mark: str) -> None:
-    wait_until(lambda: not marked(mark))
+    try:
+        wait_until(lambda: not marked(mark))
+    except AssertionError:
+        raise AssertionError(f"still there: {'; '.join(marked(mark))}") from None
 
 
 def wait_until(holds: Callable[[], object], seconds: float = PROMPTLY) -> None:
